@@ -1,0 +1,1 @@
+"""What modules, functions and control flow are replaced by so that they export: one entry, one file."""

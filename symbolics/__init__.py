@@ -1,0 +1,1 @@
+"""How torch operators are written in ONNX operators: one entry, one file."""

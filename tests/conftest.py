@@ -1,0 +1,24 @@
+"""Fixtures that every test may use."""
+
+import os
+
+import pytest
+import torch
+
+from torch_onnx_compat.entry import EXPORTERS
+
+
+@pytest.fixture(params=EXPORTERS)
+def exporter(request):
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def _fixed_seed():
+    torch.manual_seed(0)
+
+
+def pytest_configure(config):
+    # Several workers share the cores; torch's own threads would only fight over them.
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        torch.set_num_threads(1)

@@ -1,0 +1,34 @@
+"""Gets any PyTorch model into any inference engine, correctly: export_compat() and the catalogue behind it."""
+
+from pathlib import Path as _Path
+
+_here = _Path(__file__).parent
+if not (_here / "symbolics").is_dir():  # a checkout: the catalogue lies beside this package
+    __path__.append(str(_here.parent))
+
+__version__ = "0.1.0"
+
+from torch_onnx_compat.check.cases import Verify  # noqa: E402
+from torch_onnx_compat.entry import Exactness, Operator, decline  # noqa: E402
+from torch_onnx_compat.errors import CompatError  # noqa: E402
+from torch_onnx_compat.export import export_compat, plan  # noqa: E402
+from torch_onnx_compat.ops import Ops, Value  # noqa: E402
+from torch_onnx_compat.registry import rewrite, symbolic  # noqa: E402
+from torch_onnx_compat.result import ExportResult  # noqa: E402
+from torch_onnx_compat.targets import Target  # noqa: E402
+
+__all__ = [
+    "CompatError",
+    "Exactness",
+    "ExportResult",
+    "Operator",
+    "Ops",
+    "Target",
+    "Value",
+    "Verify",
+    "decline",
+    "export_compat",
+    "plan",
+    "rewrite",
+    "symbolic",
+]

@@ -1,0 +1,22 @@
+"""The two exporters of torch; nothing outside this package knows their internals."""
+
+from torch_onnx_compat.backends.backend import ExportFailed, Job, Raw
+from torch_onnx_compat.entry import Exporter
+
+
+def export(exporter: Exporter, job: Job) -> Raw:
+    """Runs one exporter.
+
+    Raises:
+        ExportFailed: It refused the model, or was caught fixing what should vary; the message says what and where.
+    """
+    if exporter == "torchscript":
+        from torch_onnx_compat.backends import torchscript
+
+        return torchscript.export(job)
+    from torch_onnx_compat.backends import dynamo
+
+    return dynamo.export(job)
+
+
+__all__ = ["ExportFailed", "Job", "Raw", "export"]

@@ -1,0 +1,152 @@
+"""Keeps autograd Functions that have a symbolic as nodes under torch.export, which otherwise inlines their forward.
+
+While a model is captured, `Function.apply` of such a class calls a custom operator made for that call; its lowering is
+the catalogue's symbolic for the class, or the class's own `symbolic(g, …)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
+
+from torch_onnx_compat.backends.backend import Job
+from torch_onnx_compat.backends.dynamo_ops import DynamoOps
+from torch_onnx_compat.entry import Symbolic
+from torch_onnx_compat.errors import CompatError
+
+NAMESPACE = "torch_onnx_compat_functions"
+
+
+@contextmanager
+def as_custom_operators(job: Job, opset: int) -> Iterator[dict[Any, Callable[..., Any]]]:
+    """While active, applying a Function that has a symbolic records one node.
+
+    Args:
+        job: The export.
+        opset: Opset of its nodes.
+
+    Yields:
+        The lowering of each operator made so far.
+    """
+    entries = {e.op.removeprefix("autograd::"): e for e in job.plan.symbolics() if e.op.startswith("autograd::")}
+    owner = torch.autograd.Function
+    raw = vars(owner)["apply"]
+    table: dict[Any, Callable[..., Any]] = {}
+    library = torch.library.Library(NAMESPACE, "FRAGMENT")
+
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        def run(*values: Any) -> Any:
+            return raw.__func__(cls, *values)
+
+        entry = entries.get(f"{cls.__module__}.{cls.__qualname__}")
+        if kwargs or (entry is None and not _has_symbolic(cls)):
+            return raw.__func__(cls, *args, **kwargs)
+        lower = _lowering(cls, entry, job, opset)
+        return _call_operator(library, f"{cls.__name__}_{len(table)}", run, args, lower, table)
+
+    owner.apply = classmethod(apply)  # type: ignore[assignment]
+    try:
+        yield table
+    finally:
+        owner.apply = raw  # type: ignore[method-assign]
+        library._destroy()
+
+
+def _has_symbolic(cls: Any) -> bool:
+    return callable(getattr(cls, "symbolic", None))
+
+
+def _call_operator(
+    library: torch.library.Library,
+    name: str,
+    run: Callable[..., Any],
+    args: Sequence[Any],
+    lower: Callable[..., Any],
+    table: dict[Any, Callable[..., Any]],
+) -> Any:
+    tensors = [a for a in args if isinstance(a, Tensor)]
+
+    def filled(values: Sequence[Any]) -> list[Any]:
+        rest = iter(values)
+        return [next(rest) if isinstance(a, Tensor) else a for a in args]
+
+    with disable_proxy_modes_tracing():
+        probe = run(*args)
+    count = len(probe) if isinstance(probe, tuple) else 1
+    inputs = ", ".join(f"Tensor t{i}" for i in range(len(tensors)))
+    outputs = ", ".join(["Tensor"] * count)
+    library.define(f"{name}({inputs}) -> {f'({outputs})' if count > 1 else outputs}")
+    library.impl(name, lambda *t: run(*filled(t)), "CompositeExplicitAutograd")
+    torch.library.register_fake(f"{NAMESPACE}::{name}", lambda *t: run(*filled(t)), lib=library)
+    operator = getattr(getattr(torch.ops, NAMESPACE), name).default
+    table[operator] = lambda *t: lower(*filled(t))
+    return operator(*tensors)
+
+
+def _lowering(cls: Any, entry: Symbolic | None, job: Job, opset: int) -> Callable[..., Any]:
+    if entry is not None:
+        from torch_onnx_compat.backends.dynamo import lowering
+
+        return lowering(entry, job, opset)
+
+    def lower(*args: Any) -> Any:
+        graph = _Graph(DynamoOps(opset))
+        try:
+            result = cls.symbolic(graph, *[_Value(a) if hasattr(a, "producer") else a for a in args])
+        except Exception as error:
+            raise CompatError(
+                f"{cls.__qualname__}.symbolic failed under the dynamo exporter with {type(error).__name__}: {error}; "
+                f"use exporter='torchscript' or register a symbolic for the class."
+            ) from error
+        results = result if isinstance(result, (tuple, list)) else (result,)
+        values = [r.value for r in results]
+        return values if len(values) > 1 else values[0]
+
+    return lower
+
+
+class _Value:
+    """What a symbolic written for TorchScript's graph may do with a value."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def type(self) -> Any:
+        """A TorchScript symbolic copies types between values; here they follow from the operators."""
+        return self
+
+    def setType(self, _: Any) -> _Value:
+        """Nothing to set."""
+        return self
+
+    def with_sizes(self, _: Any) -> _Value:
+        """Nothing to set."""
+        return self
+
+
+class _Graph:
+    """The part of TorchScript's graph that symbolics use: op()."""
+
+    def __init__(self, ops: DynamoOps) -> None:
+        self._ops = ops
+
+    def op(self, name: str, *inputs: Any, outputs: int = 1, **attributes: Any) -> Any:
+        """Adds a node; attribute names end in their kind, e.g. ``axis_i``."""
+        domain, _, op_type = name.rpartition("::")
+        plain = {key.rpartition("_")[0]: _attribute(value) for key, value in attributes.items()}
+        values = [i.value if isinstance(i, _Value) else i for i in inputs]
+        if op_type == "Constant" and "value" in plain:
+            return _Value(self._ops.constant(plain["value"].numpy(), plain["value"].dtype))
+        like = next((v for v in values if hasattr(v, "producer")), None)
+        values = [self._ops._input(v, like) for v in values]
+        result = self._ops.node(op_type, values, plain, outputs, "" if domain in ("", "onnx") else domain)
+        return tuple(_Value(r) for r in result) if isinstance(result, tuple) else _Value(result)
+
+
+def _attribute(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,179 @@
+"""Finds the Python decisions that a TorchScript trace freezes: bool(), int(), item(), len() … of a traced tensor.
+
+Each is followed back through the trace to where its value comes from: the data of an input, sizes, or constants.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_onnx_compat.backends.backend import is_user_file
+from torch_onnx_compat.tracing import untraced
+from torch_onnx_compat.watch import Watcher
+
+_CONVERSIONS = {
+    Tensor.__bool__: "bool()",
+    Tensor.__int__: "int()",
+    Tensor.__float__: "float()",
+    Tensor.__index__: "an index",
+    Tensor.__len__: "len()",
+    Tensor.__contains__: "in",
+    Tensor.item: "item()",
+    Tensor.tolist: "tolist()",
+    Tensor.numpy: "numpy()",
+    Tensor.__array__: "numpy()",
+}
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A conversion of a traced tensor to a Python value."""
+
+    place: str
+    """file:line of the model's own code"""
+    conversion: str
+    from_data: bool
+    """Its value depends on the values of an input."""
+    sizes: tuple[int, ...]
+    """The sizes that its value was computed from."""
+    guard: bool
+    """It only decides whether to raise: losing it changes no result."""
+
+    def __str__(self) -> str:
+        what = "the values of the inputs" if self.from_data else "a size"
+        return f"{self.place}: {self.conversion} of {what}"
+
+
+class DecisionLog(Watcher):
+    """Records decisions while a model is traced.
+
+    Args:
+        inputs: How many of the trace's inputs are the model's; the others are parameters.
+    """
+
+    def __init__(self, inputs: int) -> None:
+        super().__init__()
+        self.decisions: list[Decision] = []
+        self._inputs = inputs
+        self._read: dict[str, int] = {}
+
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        conversion = _CONVERSIONS.get(func)
+        if conversion is not None and torch.jit.is_tracing() and args and isinstance(args[0], Tensor):
+            self._record(args[0], conversion)
+        result = self.pass_on(func, args, kwargs)
+        if torch.jit.is_tracing() and isinstance(result, (torch.Size, Tensor)):
+            self._remember(func, result)
+        return result
+
+    def _remember(self, func: Any, result: Any) -> None:
+        """Keeps the numbers that sizes had when they were read."""
+        if isinstance(result, Tensor):
+            if getattr(func, "__name__", "") not in ("size", "numel"):
+                return
+            result = (result,)
+        for size in result:
+            if isinstance(size, Tensor):
+                name = _name(size)
+                with untraced():
+                    self._read[name] = int(size)
+
+    def _record(self, tensor: Tensor, conversion: str) -> None:
+        if conversion == "len()":
+            with untraced():
+                self._add(conversion, False, (int(tensor.shape[0]),))
+            return
+        from_data, leaves = _origins(torch._C._get_value_trace(tensor), self._inputs)
+        if from_data or leaves:
+            self._add(conversion, from_data, tuple(self._read.get(leaf, -1) for leaf in leaves))
+
+    def _add(self, conversion: str, from_data: bool, sizes: tuple[int, ...]) -> None:
+        place, guard = _statement()
+        self.decisions.append(Decision(place, conversion, from_data, sizes, guard))
+
+
+def _name(tensor: Tensor) -> str:
+    return str(torch._C._get_value_trace(tensor).debugName())
+
+
+def _origins(value: Any, inputs: int) -> tuple[bool, list[str]]:
+    """Whether a traced value depends on input data, and the names of the sizes that it depends on."""
+    from_data = False
+    sizes: list[str] = []
+    seen: set[str] = set()
+    todo = [value]
+    while todo:
+        value = todo.pop()
+        if value.debugName() in seen:
+            continue
+        seen.add(value.debugName())
+        node = value.node()
+        kind = node.kind()
+        if kind == "prim::Param":
+            from_data |= any(v.debugName() == value.debugName() for v in list(node.outputs())[:inputs])
+        elif kind == "prim::NumToTensor" and next(node.inputs()).node().kind() in ("aten::size", "aten::numel"):
+            sizes.append(value.debugName())
+        elif kind in ("aten::size", "aten::numel", "prim::shape", "aten::dim"):
+            sizes.append(value.debugName())
+        else:
+            todo.extend(node.inputs())
+    return from_data, sorted(sizes)
+
+
+def _statement() -> tuple[str, bool]:
+    """The innermost statement of the model's own code, and whether the converting statement only guards."""
+    frame: Any = sys._getframe(1)
+    guard: bool | None = None
+    while frame is not None:
+        filename, line = frame.f_code.co_filename, frame.f_lineno
+        if guard is None and not filename.replace("\\", "/").rpartition("torch_onnx_compat/")[2].startswith(
+            ("backends/", "watch.py")
+        ):
+            guard = _is_guard(filename, line)
+        if is_user_file(filename):
+            # An assert in a helper guards as well as one in torch does.
+            return f"{'/'.join(filename.split('/')[-2:])}:{line}", bool(guard) or _is_guard(filename, line)
+        frame = frame.f_back
+    return "unknown place", bool(guard)
+
+
+@functools.lru_cache(maxsize=512)
+def _is_guard(filename: str, line: int) -> bool:
+    """Whether a line belongs to an assert, or to the test of an if that does nothing but raise or warn."""
+    for node in ast.walk(_parsed(filename)):
+        if isinstance(node, ast.Assert) and node.lineno <= line <= (node.end_lineno or node.lineno):
+            return True
+        if isinstance(node, ast.If) and node.lineno <= line <= (node.test.end_lineno or node.lineno):
+            return not node.orelse and all(isinstance(s, ast.Raise) or _is_warning(s) for s in node.body)
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Call)
+            and node.lineno <= line <= (node.end_lineno or node.lineno)
+            and ast.unparse(node.value.func) in ("torch._assert", "_assert", "torch._check")
+        ):
+            return True
+    return False
+
+
+def _is_warning(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Call)
+        and ast.unparse(statement.value.func).rpartition(".")[2] in ("warn", "warning", "warning_once", "print")
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(filename: str) -> ast.AST:
+    try:
+        return ast.parse("".join(linecache.getlines(filename)))
+    except SyntaxError:
+        return ast.Module(body=[], type_ignores=[])

@@ -1,0 +1,168 @@
+"""torch.onnx.export(dynamo=True): capture with torch.export, reject what was specialised, lower with the symbolics."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.export import Dim
+
+from torch_onnx_compat.backends import internals
+from torch_onnx_compat.backends.autograd_functions import as_custom_operators
+from torch_onnx_compat.backends.backend import ExportFailed, Job, Raw, readable
+from torch_onnx_compat.backends.dynamo_ops import DynamoOps
+from torch_onnx_compat.entry import Declined, Symbolic
+from torch_onnx_compat.errors import CompatError
+
+MIN_OPSET = 18
+"""Lowest opset that torch's dynamo exporter writes."""
+
+MAX_OPSET = 23
+"""Highest one; beyond it the version converter goes on."""
+
+
+def export(job: Job) -> Raw:
+    """Exports through torch.export.
+
+    Raises:
+        ExportFailed: torch refused, or the capture fixed a dynamic axis or bounded it.
+    """
+    opset = min(max(job.opset, MIN_OPSET), MAX_OPSET)
+    with _quiet(), as_custom_operators(job, opset) as function_table:
+        program = _capture(job)
+        axes = _reject_specialised(job, program)
+        table = {**_table(job, opset), **function_table, **(job.options.get("custom_translation_table") or {})}
+        try:
+            with internals.cached_torchlib():
+                converted = torch.onnx.export(
+                    program,
+                    (),
+                    None,
+                    dynamo=True,
+                    opset_version=opset,
+                    custom_translation_table=table or None,
+                    input_names=list(job.inputs.names),
+                    optimize=False,
+                    verbose=False,
+                )
+        except Exception as error:
+            raise _refusal("translation to ONNX", error) from error
+    assert converted is not None
+    return Raw(converted.model, renamed_axes=axes)
+
+
+def _capture(job: Job) -> torch.export.ExportedProgram:
+    specs = tuple(dict.fromkeys(axes, Dim.DYNAMIC) or None for axes in job.inputs.axes)
+    dynamic = any(specs)
+    arguments: dict[str, Any] = {"dynamic_shapes": {"tensors": specs} if dynamic else None}
+    try:
+        with internals.rnn_decompositions(dynamic):
+            return torch.export.export(job.subject, job.inputs.tensors, strict=False, **arguments)
+    except CompatError:
+        raise
+    except Exception as error:
+        raise _refusal("torch.export", error) from error
+
+
+def _refusal(step: str, error: Exception) -> CompatError:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, CompatError):
+            return cause
+        cause = cause.__cause__ or cause.__context__
+    return ExportFailed(f"dynamo exporter, {step}: {readable(error)}")
+
+
+def _reject_specialised(job: Job, program: torch.export.ExportedProgram) -> dict[str, str]:
+    """Checks every dynamic axis in the captured program; returns what its symbols are to be called.
+
+    torch.onnx captures with a flag that lets an axis be unified with 1 without an error: its range shrinks to [1, 2] and
+    shapes downstream are fixed. Here every axis is longer, and a bound that nobody asked for is an error.
+    """
+    names: dict[str, str] = {}
+    placeholders = {n.name: n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"}
+    inputs = [placeholders.get(name) for name in program.graph_signature.user_inputs if isinstance(name, str)]
+    bounds = job.inputs.bounds()
+    for name, axes, value in zip(job.inputs.names, job.inputs.axes, inputs, strict=True):
+        for dim, axis in axes.items():
+            size = value.shape[dim] if isinstance(value, Tensor) else None
+            if size is None or isinstance(size, int):
+                if axis.required:
+                    raise ExportFailed(
+                        f"axis {dim} ({axis.name!r}) of input {name!r} came out fixed at {size}: the model's code allows "
+                        f"no other size there."
+                    )
+                continue
+            names[str(size)] = axis.name
+            symbol = size.node.expr
+            limit = program.range_constraints.get(symbol)
+            upper = getattr(limit, "upper", None)
+            asked = bounds.get(axis.name, (1, None))[1]
+            if asked is None and getattr(upper, "is_Integer", False) and int(upper) < 2**31:
+                raise ExportFailed(
+                    f"axis {dim} ({axis.name!r}) of input {name!r} was captured for sizes up to {int(upper)} only: a "
+                    f"Python decision in the model depends on it."
+                )
+    return names
+
+
+# Symbolics
+
+
+def _table(job: Job, opset: int) -> dict[Any, Callable[..., Any]]:
+    table: dict[Any, Callable[..., Any]] = {}
+    for entry in job.plan.symbolics():
+        if not entry.op.startswith("autograd::"):
+            for overload in internals.overloads(entry.op):
+                table[overload] = lowering(entry, job, opset, overload)
+    return table
+
+
+def lowering(entry: Symbolic, job: Job, opset: int, overload: Any = None) -> Callable[..., Any]:
+    """A symbolic as torch wants it: called with onnxscript values and Python numbers."""
+    parameters = list(inspect.signature(entry.body).parameters)[1:]
+
+    def lower(*args: Any, **kwargs: Any) -> Any:
+        known = {k: v for k, v in kwargs.items() if k in parameters}
+        try:
+            result = entry.body(DynamoOps(opset), *args[: len(parameters)], **known)
+        except Declined as reason:
+            job.plan.declined(entry, "", str(reason))
+            built_in = internals.torchlib_function(overload) if overload is not None else None
+            if built_in is None:
+                raise ExportFailed(f"{entry.op} cannot be exported: {entry.name} declined: {reason}.") from None
+            return built_in(*args, **kwargs)
+        except CompatError:
+            raise
+        except Exception as error:
+            raise CompatError(
+                f"entry {entry.name!r} ({entry.owner}) failed with {type(error).__name__}: {error}; exclude it with "
+                f"exclude=[{entry.name!r}]."
+            ) from error
+        job.plan.applied(entry, "")
+        return result
+
+    lower.__name__ = entry.name
+    return lower
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps the exporter's log lines and warnings away; what matters in them is checked here or raised."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "torch._dynamo", "onnxscript", "torch.fx")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -1,0 +1,133 @@
+"""Every use of torch.onnx's internals, each guarded; tests/backends/test_internals.py fails when one moves."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch._ops import OpOverload, OpOverloadPacket
+
+from torch_onnx_compat.errors import CompatError
+
+
+def _first_module(*names: str) -> Any:
+    for name in names:
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    raise CompatError(
+        f"torch {torch.__version__} has none of {', '.join(names)}; this version of torch_onnx_compat does not know it."
+    )
+
+
+# TorchScript: the registry of symbolics
+
+
+def symbolic_registry() -> Any:
+    """torch's registry of TorchScript symbolics; its place moved in torch 2.9."""
+    return _first_module(
+        "torch.onnx._internal.torchscript_exporter.registration", "torch.onnx._internal.registration"
+    ).registry
+
+
+@contextmanager
+def registered_symbolics(functions: dict[str, Callable[..., Any]], opset: int) -> Iterator[None]:
+    """Registers TorchScript symbolics at exactly one opset, then puts back what was there, the user's own included.
+
+    torch looks a symbolic up at the highest opset not above the exported one, so an override at a lower opset than the
+    built-in is ignored; and torch's unregister forgets what the user had registered before.
+    """
+    registry = symbolic_registry()
+    before = {name: _overrides_of(registry, name) for name in functions}
+    try:
+        for name, function in functions.items():
+            registry.register(name, opset, function, custom=True)
+        yield
+    finally:
+        for name, (existed, overrides) in before.items():
+            group = registry.get_function_group(name)
+            if group is not None and group._functions.overridden(opset):
+                group._functions.remove_override(opset)
+            if opset in overrides:
+                registry.register(name, opset, overrides[opset], custom=True)
+            if not existed:
+                registry._registry.pop(name, None)
+
+
+def _overrides_of(registry: Any, name: str) -> tuple[bool, dict[int, Any]]:
+    group = registry.get_function_group(name)
+    if group is None:
+        return False, {}
+    return True, dict(group._functions._overrides)
+
+
+def built_in_symbolic(name: str, opset: int) -> Callable[..., Any] | None:
+    """torch's own symbolic for an operator at an opset; None where there is none."""
+    group = symbolic_registry().get_function_group(name)
+    versions = [v for v in (group._functions._base if group else ()) if v <= opset]
+    return group._functions._base[max(versions)] if versions else None
+
+
+def max_torchscript_opset() -> int:
+    """Highest opset that the TorchScript exporter writes."""
+    constants = _first_module("torch.onnx._constants")
+    return int(getattr(constants, "ONNX_TORCHSCRIPT_EXPORTER_MAX_OPSET", constants.ONNX_MAX_OPSET))
+
+
+# dynamo: the registry of torchlib functions
+
+
+@contextmanager
+def cached_torchlib() -> Iterator[None]:
+    """Builds dynamo's registry once a process instead of once an export (0.5 to 1.2 s each)."""
+    registration = _first_module("torch.onnx._internal.exporter._registration")
+    owner = registration.ONNXRegistry
+    raw = vars(owner)["from_torchlib"]
+
+    def from_torchlib(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        key = (args, tuple(sorted(kwargs.items())))
+        if key not in _torchlib:
+            _torchlib[key] = raw.__func__(cls, *args, **kwargs)
+        copy = cls.__new__(cls)
+        copy.__dict__.update(_torchlib[key].__dict__)
+        copy.functions = {target: list(metas) for target, metas in _torchlib[key].functions.items()}
+        return copy
+
+    owner.from_torchlib = classmethod(from_torchlib)
+    try:
+        yield
+    finally:
+        owner.from_torchlib = raw
+
+
+_torchlib: dict[Any, Any] = {}
+
+
+def torchlib_function(target: OpOverload) -> Callable[..., Any] | None:
+    """torch's own lowering of an operator in the registry built last; None where there is none."""
+    for registry in reversed(list(_torchlib.values())):
+        metas = [m for m in registry.get_decomps(target) if not m.is_custom and not m.is_complex]
+        if metas:
+            function: Callable[..., Any] = metas[0].onnx_function
+            return function
+    return None
+
+
+def rnn_decompositions(dynamic: bool) -> Any:
+    """torch's own context that keeps a dynamic sequence length dynamic in LSTM and GRU; torch 2.15 introduced it."""
+    strategies = _first_module("torch.onnx._internal.exporter._capture_strategies")
+    patch = getattr(strategies, "patch_dynamic_shape_rnn_decompositions", None)
+    return patch(dynamic) if patch is not None else nullcontext()
+
+
+def overloads(op: str) -> list[OpOverload]:
+    """All overloads of a qualified operator that this torch has; none if it lacks the operator."""
+    namespace, _, name = op.partition("::")
+    packet = getattr(getattr(torch.ops, namespace), name, None)
+    if not isinstance(packet, OpOverloadPacket):
+        return []
+    return [getattr(packet, overload) for overload in packet.overloads()]

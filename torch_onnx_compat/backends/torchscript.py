@@ -1,0 +1,277 @@
+"""torch.onnx.export(dynamo=False): trace, catch what the trace froze, lower with the plan's symbolics."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import tempfile
+import types
+import typing
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import onnx
+import onnx_ir as ir
+import torch
+from torch.onnx import symbolic_helper
+
+from torch_onnx_compat.backends import internals
+from torch_onnx_compat.backends.backend import ExportFailed, Job, Raw, is_user_file, readable
+from torch_onnx_compat.backends.decisions import Decision, DecisionLog
+from torch_onnx_compat.backends.torchscript_ops import TorchScriptOps
+from torch_onnx_compat.entry import Declined, Symbolic
+from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.ops import Number
+
+INLINE_LIMIT = 1_500_000_000
+"""Weights, in bytes, up to which the exporter may hold the whole file in memory; protobuf ends at 2 GiB."""
+
+
+def export(job: Job) -> Raw:
+    """Exports through TorchScript.
+
+    Raises:
+        ExportFailed: torch refused, or the trace froze a decision that depends on the inputs or on a dynamic size.
+    """
+    opset = min(job.opset, internals.max_torchscript_opset())
+    log = DecisionLog(len(job.inputs.tensors))
+    failures: list[BaseException] = []
+    functions = {e.op: _function(e, job, opset, failures) for e in job.plan.symbolics() if "autograd::" not in e.op}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with ExitStack() as stack:
+            stack.enter_context(internals.registered_symbolics(functions, opset))
+            stack.enter_context(_function_symbolics(job, opset, failures))
+            job.subject.around = log
+            try:
+                model = _run(job, opset)
+            except CompatError:
+                raise
+            except Exception as error:
+                raise _refusal(error, failures, log) from error
+            finally:
+                job.subject.around = None
+    _reject_frozen(job, log.decisions)
+    return Raw(model, notes=_notes(caught))
+
+
+def _run(job: Job, opset: int) -> ir.Model:
+    weights = sum(t.numel() * t.element_size() for t in (*job.subject.parameters(), *job.subject.buffers()))
+    arguments: dict[str, Any] = {
+        "input_names": list(job.inputs.names),
+        "dynamic_axes": {
+            name: {dim: axis.name for dim, axis in axes.items()}
+            for name, axes in zip(job.inputs.names, job.inputs.axes, strict=True)
+            if axes
+        },
+        "opset_version": opset,
+        "custom_opsets": dict(job.custom_opsets) or None,
+        "dynamo": False,
+        "training": torch.onnx.TrainingMode.PRESERVE,
+        **{k: v for k, v in job.options.items() if k in ("do_constant_folding", "autograd_inlining")},
+    }
+    if weights < INLINE_LIMIT:
+        sink = _Sink()
+        torch.onnx.export(job.subject, job.inputs.tensors, sink, **arguments)
+        return ir.serde.deserialize_model(onnx.load_model_from_string(sink.data))
+    folder = tempfile.TemporaryDirectory(prefix="torch_onnx_compat_")
+    path = os.path.join(folder.name, "model.onnx")
+    torch.onnx.export(job.subject, job.inputs.tensors, path, **arguments)
+    model = ir.load(path)
+    model.meta["folder"] = folder  # the weights stay in their files for as long as the model lives
+    return model
+
+
+class _Sink:
+    """A file that keeps the bytes it is given instead of copying them."""
+
+    data = b""
+
+    def write(self, data: bytes) -> int:
+        self.data = data
+        return len(data)
+
+    def flush(self) -> None:
+        """Nothing to do."""
+
+
+# Symbolics
+
+
+def _function(entry: Symbolic, job: Job, opset: int, failures: list[BaseException]) -> Callable[..., Any]:
+    """A symbolic as torch wants it: called with a graph, and with a parameter for each of the operator's arguments."""
+    signature = inspect.signature(entry.body)
+    hints = typing.get_type_hints(entry.body)
+    parameters = list(signature.parameters.values())[1:]
+    kinds = [_kind(hints.get(p.name, Any)) for p in parameters]
+
+    def lower(g: Any, *args: Any, **kwargs: Any) -> Any:
+        ops = TorchScriptOps(g, opset)
+        bound = inspect.Signature(parameters).bind(*args[: len(parameters)], **kwargs)
+        values = {
+            name: _argument(ops, value, kinds[[p.name for p in parameters].index(name)])
+            for name, value in bound.arguments.items()
+        }
+        place = _scope_of(g)
+        try:
+            result = entry.body(ops, **values)
+        except Declined as reason:
+            built_in = internals.built_in_symbolic(entry.op, opset)
+            job.plan.declined(entry, place, str(reason))
+            if built_in is None:
+                error = ExportFailed(f"{place or 'the model'}: {entry.op} cannot be exported: {entry.name} declined: {reason}.")
+                failures.append(error)
+                raise error from None
+            return built_in(g, *args, **kwargs)
+        except CompatError as error:
+            failures.append(error)
+            raise
+        except Exception as error:
+            wrapped = CompatError(
+                f"{place or 'the model'}: entry {entry.name!r} ({entry.owner}) failed with {type(error).__name__}: "
+                f"{error}; exclude it with exclude=[{entry.name!r}]."
+            )
+            failures.append(wrapped)
+            raise wrapped from error
+        job.plan.applied(entry, place)
+        return result
+
+    return lower
+
+
+def _kind(hint: Any) -> str:
+    """What torch's argument parser calls the annotation: v value, i integer, b boolean, f float, s text, is list."""
+    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
+        plain = [a for a in typing.get_args(hint) if a is not type(None)]
+        return _kind(plain[0]) if len(plain) == 1 else "number"
+    if typing.get_origin(hint) in (list, tuple) or hint in (list, tuple):
+        inner = (*typing.get_args(hint), int)[0]
+        return {float: "fs", int: "is"}.get(inner, "v")
+    return {int: "i", bool: "b", float: "f", str: "s"}.get(hint, "number" if hint is Number else "v")
+
+
+def _argument(ops: TorchScriptOps, value: Any, kind: str) -> Any:
+    if kind == "number":
+        number = ops.number(value)
+        return value if number is None else number
+    if not isinstance(value, torch._C.Value):
+        return value
+    if value.node().mustBeNone():
+        return None
+    if kind == "v":
+        return value
+    parsed = symbolic_helper._maybe_get_const(value, kind)
+    return bool(parsed) if kind == "b" else parsed
+
+
+def _scope_of(g: Any) -> str:
+    """Module path of the node being lowered, from its scope ``Class::/Class::twin/Class::conv``."""
+    node = getattr(g, "original_node", None)
+    scope = node.scopeName() if node is not None else ""
+    names = [part.rpartition("::")[2] for part in scope.split("/")]
+    return ".".join(n for n in names if n and n != "twin")
+
+
+@contextmanager
+def _function_symbolics(job: Job, opset: int, failures: list[BaseException]) -> Iterator[None]:
+    """Gives autograd Functions that a symbolic was registered for that symbolic, while the export runs."""
+    entries = {e.op.removeprefix("autograd::"): e for e in job.plan.symbolics() if e.op.startswith("autograd::")}
+    changed: list[tuple[Any, Any]] = []
+    try:
+        for cls in _subclasses(torch.autograd.Function):
+            entry = entries.get(f"{cls.__module__}.{cls.__qualname__}")
+            if entry is not None:
+                changed.append((cls, vars(cls).get("symbolic")))
+                cls.symbolic = staticmethod(_function(entry, job, opset, failures))
+        yield
+    finally:
+        for cls, raw in changed:
+            if raw is None:
+                del cls.symbolic
+            else:
+                cls.symbolic = raw
+
+
+def _subclasses(cls: Any) -> Iterator[Any]:
+    for child in cls.__subclasses__():
+        yield child
+        yield from _subclasses(child)
+
+
+# What the trace froze
+
+
+def _reject_frozen(job: Job, decisions: list[Decision]) -> None:
+    """Raises if a decision depends on input data, or on a size that is to vary; guards only lose their check."""
+    suspects = [d for d in decisions if not d.guard and d.place not in job.allow_baked]
+    frozen = [d for d in suspects if d.from_data]
+    by_size = [d for d in suspects if not d.from_data]
+    if by_size and job.inputs.sizes():
+        frozen += _varying(job, by_size)
+    if frozen:
+        places = "; ".join(dict.fromkeys(str(d) for d in frozen))
+        first = frozen[0].place
+        raise ExportFailed(
+            f"TorchScript would freeze a Python decision at its value for the example: {places}. Rewrite it with tensor "
+            f"operations such as torch.where, or accept it with allow_baked=[{first!r}]."
+        )
+
+
+def _varying(job: Job, decisions: list[Decision]) -> list[Decision]:
+    """Those of the size decisions whose sizes differ in a second trace with longer dynamic axes."""
+    other = _traced_again(job)
+    if other is None:
+        return []  # the model takes no other size; verification has its own word on that
+    counts: dict[tuple[str, str], int] = {}
+    table: dict[tuple[str, str, int], tuple[int, ...]] = {}
+    for decision in other:
+        key = (decision.place, decision.conversion)
+        counts[key] = counts.get(key, 0) + 1
+        table[(*key, counts[key])] = decision.sizes
+    counts.clear()
+    varying = []
+    for decision in decisions:
+        key = (decision.place, decision.conversion)
+        counts[key] = counts.get(key, 0) + 1
+        if table.get((*key, counts[key])) != decision.sizes:
+            varying.append(decision)
+    return varying
+
+
+def _traced_again(job: Job) -> list[Decision] | None:
+    for step in (1, 2, 32):
+        sizes = {name: size + step for name, size in job.inputs.sizes().items()}
+        log = DecisionLog(len(job.inputs.tensors))
+        job.subject.around = log
+        try:
+            torch.jit._get_trace_graph(job.subject, job.inputs.resized(sizes).tensors)
+        except Exception:  # the model's own refusal of a size that was only a probe
+            continue
+        finally:
+            job.subject.around = None
+        return [d for d in log.decisions if not d.guard and not d.from_data]
+    return None
+
+
+# Messages
+
+
+def _refusal(error: Exception, failures: list[BaseException], log: DecisionLog) -> CompatError:
+    if failures:
+        found = failures[0]
+        return found if isinstance(found, CompatError) else ExportFailed(str(found))
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, CompatError):
+            return cause
+        cause = cause.__cause__
+    return ExportFailed(f"TorchScript exporter: {readable(error)}")
+
+
+def _notes(caught: list[warnings.WarningMessage]) -> list[str]:
+    """Warnings of the model's own code; the exporter's repeat what is checked here anyway."""
+    own = [w for w in caught if w.category is UserWarning and is_user_file(w.filename)]
+    texts = (f"{str(w.message).splitlines()[0]} ({'/'.join(w.filename.split('/')[-2:])}:{w.lineno})" for w in own)
+    return list(dict.fromkeys(texts))

@@ -1,0 +1,57 @@
+"""Loads symbolics/, rewrites/ and the entry points of installed plugins into the default registry, once."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import threading
+from importlib.metadata import EntryPoint, entry_points
+
+from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.registry import DEFAULT, Registry
+
+ENTRY_POINT_GROUP = "torch_onnx_compat.catalogue"
+BUILT_IN = ("torch_onnx_compat.symbolics", "torch_onnx_compat.rewrites")
+
+_lock = threading.Lock()
+_loaded: set[str] = set()
+
+
+def catalogue() -> Registry:
+    """The default registry, filled at the first call: the built-in entries, then plugins in order of name.
+
+    Raises:
+        CompatError: A plugin cannot be imported; the message names its distribution.
+        ClashError: A plugin claims what another entry claims.
+    """
+    with _lock:
+        for package_name in BUILT_IN:
+            package = importlib.import_module(package_name)
+            for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda i: i.name):
+                _load_once(f"{package_name}.{info.name}")
+        for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda p: (p.name, p.value)):
+            _load_plugin(point)
+    return DEFAULT
+
+
+def _load_once(module: str) -> None:
+    if module not in _loaded:
+        importlib.import_module(module)
+        _loaded.add(module)
+
+
+def _load_plugin(point: EntryPoint) -> None:
+    key = f"{point.name} = {point.value}"
+    if key in _loaded:
+        return
+    try:
+        point.load()
+    except CompatError:
+        raise
+    except Exception as error:
+        owner = point.dist.name if point.dist else "unknown distribution"
+        raise CompatError(
+            f"plugin {point.name!r} of {owner}: importing {point.value!r} failed with {type(error).__name__}: {error}; "
+            f"uninstall or repair it."
+        ) from error
+    _loaded.add(key)

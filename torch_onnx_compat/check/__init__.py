@@ -1,0 +1,1 @@
+"""Proves a file: against the target's profile, and against the original model in onnxruntime."""

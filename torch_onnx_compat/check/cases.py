@@ -1,0 +1,165 @@
+"""Which inputs a file is tried on: the example, other values, other sizes of every dynamic axis, the caller's samples."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from torch_onnx_compat import tree
+from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.inputs import Inputs, bind
+from torch_onnx_compat.observe import ModelRefused, Observation, Reference
+
+HEAVY_SECONDS = 0.3
+"""An eager forward that takes longer makes the model a heavy one, which is tried at fewer and smaller sizes."""
+
+
+@dataclass(frozen=True)
+class Verify:
+    """How a file is proven.
+
+    Args:
+        rtol: Largest difference relative to the value; None takes it from the output's dtype.
+        atol: Largest difference of values near zero, relative to the output's typical magnitude; None likewise.
+        values: How many times the inputs are drawn anew.
+        sizes: Sizes to try, by axis name; an axis that is not named gets 1, the example's and an odd larger one.
+        random: Whether inputs may be drawn at random; False where only the example and `samples` make sense.
+        seed: Of the random inputs.
+    """
+
+    rtol: float | None = None
+    atol: float | None = None
+    values: int = 1
+    sizes: Mapping[str, Collection[int]] = field(default_factory=dict)
+    random: bool = True
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Case:
+    """Inputs, and what the original model computes from them."""
+
+    label: str
+    inputs: Inputs
+    reference: Reference
+
+
+class Cases:
+    """The cases of one export, made one after the other so that the first failure ends the work.
+
+    Args:
+        observation: Runs the original.
+        verify: What to try.
+        samples: Further inputs for forward: tuples of arguments, or dicts of keyword arguments.
+    """
+
+    def __init__(self, observation: Observation, verify: Verify, samples: Sequence[Any] = ()) -> None:
+        self.observation = observation
+        self._verify = verify
+        self._samples = samples
+        self._inputs = observation.prepared.inputs
+        self.notes: list[str] = []
+
+    def __iter__(self) -> Iterator[Case]:
+        example = self._case("example", self._inputs)
+        yield example
+        for index, sample in enumerate(self._samples):
+            yield self._case(f"sample {index}", self._sample(index, sample))
+        sizes = list(self._sizes(example.reference.seconds > HEAVY_SECONDS))
+        yield from sizes
+        redraws = self._verify.values if self._verify.random else 0
+        for number in range(redraws - (1 if sizes else 0)):
+            # Cases at other sizes have other values already.
+            yield from self._optional(f"other values {number + 1}", self._inputs, number)
+
+    def _case(self, label: str, inputs: Inputs) -> Case:
+        try:
+            return Case(label, inputs, self.observation.reference(label, inputs))
+        except ModelRefused as refusal:
+            raise CompatError(f"the model itself fails on the {label} input: {refusal}") from refusal
+
+    def _optional(self, label: str, inputs: Inputs, seed: int) -> Iterator[Case]:
+        """A case on random values; where the model refuses those, on the given ones; where those too, none."""
+        drawn = inputs.redrawn(self._verify.seed + seed) if self._verify.random else inputs
+        for attempt in (drawn, inputs):
+            try:
+                yield Case(label, attempt, self.observation.reference(label, attempt))
+            except ModelRefused as refusal:
+                reason = refusal
+            else:
+                return
+        self.notes.append(f"not tried at {label}: the model itself refuses: {reason}")
+
+    # Sizes
+
+    def _sizes(self, heavy: bool) -> Iterator[Case]:
+        example = self._inputs.sizes()
+        larger: dict[str, int] = {}
+        for seed, name in enumerate(example, start=1):
+            tried = self._verify.sizes.get(name)
+            if tried is not None:
+                for size in tried:
+                    yield from self._wanted({name: size}, seed)
+                continue
+            if example[name] != 1 and self._allowed(name, 1):
+                yield from self._optional(f"{name}=1", self._inputs.resized({name: 1}), seed)
+            found = list(self._larger(name, heavy, seed, larger))
+            yield from found
+            if not found:
+                yield from self._refused(name)
+        if len(larger) > 1 and not heavy:
+            label = ", ".join(f"{n}={s}" for n, s in larger.items())
+            yield from self._optional(label, self._inputs.resized(larger), 0)
+
+    def _larger(self, name: str, heavy: bool, seed: int, larger: dict[str, int]) -> Iterator[Case]:
+        """The first size above the example's, of a few candidates, that the model takes."""
+        size = self._inputs.sizes()[name]
+        odd = max(size, 3) + (2 if max(size, 3) % 2 else 1)
+        candidates = [size + 1, odd] if heavy and size < 3 else [odd, size + 32, 2 * size, size // 2]
+        before = len(self.notes)
+        for candidate in candidates:
+            if candidate in (0, size) or not self._allowed(name, candidate):
+                continue
+            cases = list(self._optional(f"{name}={candidate}", self._inputs.resized({name: candidate}), seed))
+            if cases:
+                larger[name] = candidate
+                del self.notes[before:]
+                yield from cases
+                return
+
+    def _wanted(self, sizes: dict[str, int], seed: int) -> Iterator[Case]:
+        label = ", ".join(f"{n}={s}" for n, s in sizes.items())
+        resized = self._inputs.resized(sizes)
+        drawn = resized.redrawn(self._verify.seed + seed) if self._verify.random else resized
+        yield self._case(label, drawn)
+
+    def _allowed(self, name: str, size: int) -> bool:
+        least, most = self._inputs.bounds().get(name, (1, None))
+        return size >= least and (most is None or size <= most)
+
+    def _refused(self, name: str) -> Iterator[Case]:
+        """An axis that the original takes at one size only is not dynamic, whatever was asked for."""
+        least, most = self._inputs.bounds().get(name, (1, None))
+        if least == most or not any(a.required for axes in self._inputs.axes for a in axes.values() if a.symbol == name):
+            return
+        if any(note.startswith(f"not tried at {name}=") for note in self.notes):
+            reason = self.notes[-1].partition("refuses: ")[2]
+            raise CompatError(
+                f"axis {name!r} is declared dynamic, but the model itself takes no size but {self._inputs.sizes()[name]}: "
+                f"{reason}; leave the axis out."
+            )
+        yield from ()
+
+    # Samples
+
+    def _sample(self, index: int, sample: Any) -> Inputs:
+        model = self.observation.prepared.model
+        args, kwargs = ((), sample) if isinstance(sample, Mapping) else (sample, None)
+        bound = bind(model, args, kwargs, None)
+        if [tree.dotted(p) for p in bound.paths] != [tree.dotted(p) for p in self._inputs.paths]:
+            raise CompatError(
+                f"samples[{index}] holds the tensors {[tree.dotted(p) for p in bound.paths]} but the example "
+                f"{[tree.dotted(p) for p in self._inputs.paths]}; give every sample the example's structure."
+            )
+        return replace(self._inputs, tensors=bound.tensors)

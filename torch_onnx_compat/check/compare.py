@@ -1,0 +1,148 @@
+"""Judges an output of the file against the original's: one row of the verification table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+Array = npt.NDArray[Any]
+
+RTOL = {torch.float64: 1e-6, torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 1e-1}
+"""Largest difference relative to the value, by dtype: some hundred roundings in each."""
+
+ATOL = {torch.float64: 1e-8, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
+"""Largest difference relative to the output's typical magnitude, for values near zero."""
+
+NOISE_FACTOR = 8.0
+NOISE_LIMIT = 1e-2
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One output of one case."""
+
+    case: str
+    output: str
+    max_abs: float
+    max_rel: float
+    """Largest difference over the output's largest value."""
+    tolerance: str
+    ok: bool
+    detail: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as plain data."""
+        return dict(vars(self))
+
+
+def compare(
+    case: str, output: str, found: Array, wanted: Tensor, rtol: float | None = None, atol: float | None = None
+) -> Comparison:
+    """Compares one output.
+
+    Integers and booleans must be equal; NaN and infinities must stand at the same places with the same signs; finite
+    values may differ by ``rtol * |wanted| + atol * m``, m being the median magnitude of the non-zero wanted values.
+
+    Args:
+        case: Label of the case.
+        output: Name of the output.
+        found: What the file computed.
+        wanted: What the original computed.
+        rtol: Relative tolerance; by dtype if None.
+        atol: Tolerance relative to the typical magnitude; by dtype if None.
+    """
+    if wanted.is_complex():
+        wanted = torch.view_as_real(wanted)
+    dtype = wanted.dtype
+    reference = _array(wanted)
+    failure = _mismatch(found, reference, dtype)
+    if failure is not None:
+        return Comparison(case, output, float("nan"), float("nan"), "", False, failure)
+    if not dtype.is_floating_point:
+        return _exact(case, output, found, reference)
+    relative = RTOL[dtype] if rtol is None else rtol
+    absolute = ATOL[dtype] if atol is None else atol
+    finite = np.isfinite(reference)
+    if not np.array_equal(np.nan_to_num(found[~finite]), np.nan_to_num(reference[~finite])) or not np.array_equal(
+        np.isfinite(found), finite
+    ):
+        odd = int((np.isfinite(found) != finite).sum())
+        return Comparison(case, output, float("inf"), float("inf"), "", False, f"{odd} NaN or inf differ")
+    a, b = found[finite].astype(np.float64), reference[finite].astype(np.float64)
+    difference = np.abs(a - b)
+    allowed = relative * np.abs(b) + absolute * _typical(b)
+    max_abs, max_rel = _extremes(difference, b)
+    tolerance = f"{relative:g} rel + {absolute:g} of median"
+    ok = bool((difference <= allowed).all())
+    return Comparison(case, output, max_abs, max_rel, tolerance, ok, "" if ok else _worst(a, b, difference, allowed))
+
+
+def within_noise(row: Comparison, found: Array, wanted: Tensor, exact: Tensor) -> Comparison:
+    """Judges a failed row again in units of the original's own rounding error.
+
+    Where eager torch itself is off a float64 run by nearly as much as the file, the model amplifies rounding and the
+    file is not to blame.
+
+    Args:
+        row: The failed comparison.
+        found: What the file computed.
+        wanted: What the original computed in its own dtype.
+        exact: What the original computed in float64.
+    """
+    reference, precise = _array(wanted).astype(np.float64), _array(exact).astype(np.float64)
+    if reference.shape != precise.shape or not np.isfinite(precise).all() or not np.isfinite(found).all():
+        return row
+    noise = float(np.abs(reference - precise).max(initial=0.0))
+    error = float(np.abs(found.astype(np.float64) - precise).max(initial=0.0))
+    scale = float(np.abs(precise).max(initial=0.0)) or 1.0
+    if error <= NOISE_FACTOR * noise and NOISE_FACTOR * noise <= NOISE_LIMIT * scale:
+        detail = f"{error / noise:.1f} x eager's own rounding error against float64"
+        return Comparison(row.case, row.output, row.max_abs, row.max_rel, f"{NOISE_FACTOR:g} x noise", True, detail)
+    return row
+
+
+def _mismatch(found: Array, reference: Array, dtype: torch.dtype) -> str | None:
+    if found.shape != reference.shape:
+        return f"shape {tuple(found.shape)}, wanted {tuple(reference.shape)}"
+    if found.dtype != reference.dtype and dtype is not torch.bfloat16:
+        return f"element type {found.dtype}, wanted {reference.dtype}"
+    return None
+
+
+def _exact(case: str, output: str, found: Array, reference: Array) -> Comparison:
+    wrong = int((found != reference).sum())
+    difference = np.abs(found.astype(np.float64) - reference.astype(np.float64))
+    max_abs, max_rel = _extremes(difference, reference.astype(np.float64))
+    detail = f"{wrong} of {reference.size} values differ" if wrong else ""
+    return Comparison(case, output, max_abs, max_rel, "equal", wrong == 0, detail)
+
+
+def _extremes(difference: Array, reference: Array) -> tuple[float, float]:
+    max_abs = float(difference.max(initial=0.0))
+    scale = float(np.abs(reference).max(initial=0.0))
+    return max_abs, max_abs / scale if scale else max_abs
+
+
+def _typical(reference: Array) -> float:
+    magnitudes = np.abs(reference)
+    magnitudes = magnitudes[magnitudes > 0]
+    return float(np.median(magnitudes)) if magnitudes.size else 1.0
+
+
+def _worst(a: Array, b: Array, difference: Array, allowed: Array) -> str:
+    where = int(np.argmax(difference - allowed))
+    wrong = int((difference > allowed).sum())
+    return f"{wrong} of {a.size} values differ, e.g. {a.flat[where]:.6g} for {b.flat[where]:.6g}"
+
+
+def _array(tensor: Tensor) -> Array:
+    tensor = tensor.detach().cpu()
+    if tensor.dtype is torch.bfloat16:
+        tensor = tensor.float()
+    array: Array = tensor.resolve_conj().resolve_neg().contiguous().numpy()
+    return array

@@ -1,0 +1,38 @@
+"""Holds a graph against the target's profile: what the engine refuses, or runs wrong, is found before it sees the file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx_ir as ir
+
+from torch_onnx_compat.errors import UnsupportedError
+from torch_onnx_compat.targets import Target
+
+
+def lint(model: ir.Model, target: Target) -> None:
+    """Checks every node.
+
+    Raises:
+        UnsupportedError: The target does not run some operator right; names each, with one place in the model.
+    """
+    opset = model.opset_imports[""]
+    problems: dict[str, str] = {}
+    for node in model.graph.all_nodes():
+        if node.domain:
+            continue
+        attributes: dict[str, Any] = {
+            name: attribute.value for name, attribute in node.attributes.items() if not attribute.is_ref()
+        }
+        objection = target.objection(node.op_type, opset, attributes)
+        if objection:
+            problems.setdefault(f"{node.op_type} {objection}", place_of(node))
+    if problems:
+        listed = "; ".join(f"{problem} (at {place})" for problem, place in problems.items())
+        raise UnsupportedError(f"target {target.name!r} at opset {opset}: {listed}.")
+
+
+def place_of(node: ir.Node) -> str:
+    """Where in the model a node comes from: its module path if the exporter kept it, else its name."""
+    scopes = node.metadata_props.get("pkg.torch.onnx.namespace", "")
+    return scopes.rpartition("/")[2].partition(":")[0] or node.name or node.op_type

@@ -1,0 +1,152 @@
+"""What a catalogue entry is: a frozen declaration of what it replaces, when it is needed, and its body."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NoReturn
+
+Exporter = Literal["torchscript", "dynamo"]
+EXPORTERS: tuple[Exporter, ...] = ("torchscript", "dynamo")
+
+MIN_OPSET = 11
+"""Lowest opset that export_compat writes; below it Clip, Pad and Resize lack the inputs that torch's lowerings need."""
+
+
+class Exactness(enum.Enum):
+    """How close an entry's result is to eager torch."""
+
+    BITWISE = "bitwise"
+    """Equal bit for bit."""
+    ROUNDING = "rounding"
+    """The same real-number formula, evaluated in another order: a few units in the last place."""
+    APPROXIMATE = "approximate"
+    """Another formula, with the error that the entry states; applied only when the caller allows it."""
+
+
+class Declined(Exception):
+    """Raised by `decline`; turned into a note by whoever called the entry's body."""
+
+
+def decline(reason: str) -> NoReturn:
+    """Refuses to apply the entry that is running, e.g. ``decline("output_size must be 1, got 3")``.
+
+    Args:
+        reason: What was wanted and what was found. It appears in the plan after the entry's name.
+
+    Raises:
+        Declined: Always.
+    """
+    raise Declined(reason)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An ONNX operator, perhaps only with certain attribute values: ``Operator("Resize", mode="cubic")``.
+
+    Args:
+        op_type: Name in the default ONNX domain.
+        attributes: Values that the attributes must have for the operator to be meant.
+    """
+
+    op_type: str
+    attributes: Mapping[str, Any]
+
+    def __init__(self, op_type: str, **attributes: Any) -> None:
+        object.__setattr__(self, "op_type", op_type)
+        object.__setattr__(self, "attributes", attributes)
+
+    def __hash__(self) -> int:
+        return hash((self.op_type, tuple(sorted(self.attributes.items()))))
+
+    def __str__(self) -> str:
+        inner = ", ".join(f"{k}={v!r}" for k, v in self.attributes.items())
+        return f"{self.op_type}({inner})" if inner else self.op_type
+
+
+@dataclass(frozen=True)
+class Need:
+    """When an entry is wanted. Any one of the three suffices; none of them means only by `include`."""
+
+    exporters: frozenset[Exporter] = frozenset()
+    """The exporters that fail, or err, without the entry."""
+    avoids: tuple[Operator, ...] = ()
+    """The ONNX operators that stock torch emits here and the entry does not."""
+    always: bool = False
+    """The entry is right and no slower everywhere."""
+
+    def __str__(self) -> str:
+        parts = []
+        if self.always:
+            parts.append("always")
+        if self.exporters:
+            parts.append("for " + " and ".join(sorted(self.exporters)))
+        if self.avoids:
+            parts.append("to avoid " + ", ".join(map(str, self.avoids)))
+        return ", ".join(parts) or "when included by name"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What symbolics and rewrites have in common."""
+
+    name: str
+    body: Callable[..., Any]
+    need: Need
+    opset: tuple[int, int]
+    """First and last ONNX opset for which the body is right, both included."""
+    targets: frozenset[str]
+    """Targets the entry is meant for; empty means any."""
+    exactness: Exactness
+    error: float
+    """For APPROXIMATE entries the largest relative error, as their source states it; otherwise 0."""
+    source: str
+    """Where the mathematics or the operator's definition can be read."""
+    issue: str
+    """The upstream issue that makes the entry necessary, if there is one."""
+    owner: str = field(kw_only=True)
+    """Module that registered the entry."""
+
+    @property
+    def summary(self) -> str:
+        """First line of the body's docstring."""
+        return (self.body.__doc__ or "").strip().partition("\n")[0]
+
+    def covers(self, opset: int, target: str) -> bool:
+        """Whether the entry is meant for this opset and target at all."""
+        return self.opset[0] <= opset <= self.opset[1] and (
+            not self.targets or target in self.targets
+        )
+
+
+@dataclass(frozen=True)
+class Symbolic(Entry):
+    """How one torch operator is written in ONNX operators; one body for both exporters."""
+
+    op: str
+    """Qualified torch operator, e.g. ``aten::fmod``; all its overloads are meant."""
+
+
+RewriteKind = Literal["module", "function", "attribute"]
+
+
+@dataclass(frozen=True)
+class Rewrite(Entry):
+    """How one module class, torch function or Python function is replaced by an equivalent that exports."""
+
+    kind: RewriteKind
+    match: tuple[Any, ...]
+    """Classes, torch functions, or dotted names that are looked up only when their module is loaded."""
+
+    @property
+    def replaces(self) -> str:
+        """The replaced things' dotted names."""
+        return ", ".join(map(_dotted, self.match))
+
+
+def _dotted(match: Any) -> str:
+    if isinstance(match, str):
+        return match
+    module = getattr(match, "__module__", None) or "torch"
+    return f"{module}.{getattr(match, '__qualname__', match.__name__)}"

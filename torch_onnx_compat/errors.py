@@ -1,0 +1,42 @@
+"""The errors a caller can meet. A message says where, what was found, what was wanted and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch_onnx_compat.check.verify import Comparison
+
+
+class CompatError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class ClashError(CompatError):
+    """Two catalogue entries claim the same operator or module equally specifically."""
+
+
+class UnsupportedError(CompatError):
+    """The model cannot be written for this exporter, opset or target; the message names the obstacle."""
+
+
+class VerificationError(CompatError):
+    """The exported file does not compute what the original model computes.
+
+    Attributes:
+        table: One row per case and output, in the order in which they were compared.
+    """
+
+    def __init__(self, message: str, table: tuple[Comparison, ...] = ()) -> None:
+        super().__init__(message)
+        self.table = table
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> CompatError:
+    """Builds the error for a misspelt name: what was given, what was perhaps meant, what exists."""
+    names = sorted(known)
+    close = get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names) or 'none'}."
+    return CompatError(f"unknown {kind} {name!r}; {hint}")

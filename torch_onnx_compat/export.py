@@ -1,0 +1,426 @@
+"""export_compat(): a drop-in for torch.onnx.export that patches the model on the way and proves the file.
+
+prepare -> observe -> plan -> rewrite -> export -> finish -> check -> publish, each step a module of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Literal
+
+import onnx_ir as ir
+import torch
+
+from torch_onnx_compat import backends
+from torch_onnx_compat.backends import ExportFailed, Job
+from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.check.cases import Cases, Verify
+from torch_onnx_compat.check.compare import Comparison
+from torch_onnx_compat.check.lint import lint
+from torch_onnx_compat.check.verify import verify as verify_file
+from torch_onnx_compat.entry import EXPORTERS, MIN_OPSET, Exporter
+from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError, unknown_name
+from torch_onnx_compat.finish import FileOptions, finish, node_counts
+from torch_onnx_compat.observe import Observation
+from torch_onnx_compat.plan import Plan, make_plan
+from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
+from torch_onnx_compat.publish import draft, is_large, publish
+from torch_onnx_compat.result import ExportResult
+from torch_onnx_compat.rewrite import rewrite, watched_functions
+from torch_onnx_compat.targets import Target, load_target
+
+_lock = threading.RLock()
+"""Both exporters keep state in module globals; exports in several threads take turns."""
+
+
+def export_compat(
+    model: Any,
+    args: Any = (),
+    f: str | os.PathLike[str] | BinaryIO | None = None,
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    opset_version: int | None = None,
+    target: str | os.PathLike[str] | Target = "onnxruntime",
+    dynamic: str | Mapping[str, Any] | None = None,
+    dynamic_axes: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
+    exporter: Literal["auto", "torchscript", "dynamo"] | None = None,
+    dynamo: bool | None = None,
+    verify: bool | Verify = True,
+    samples: Sequence[Any] = (),
+    include: Collection[str] = (),
+    exclude: Collection[str] = (),
+    symbolics: Sequence[Any] = (),
+    rewrites: Sequence[Any] = (),
+    allow_approximate: bool = False,
+    allow_custom_domains: bool | Collection[str] = False,
+    allow_baked: Collection[str] = (),
+    progress: Callable[[str], None] | None = None,
+    verbose: bool | None = None,
+    external_data: bool | None = None,
+    export_params: bool = True,
+    keep_initializers_as_inputs: bool = False,
+    optimize: bool = True,
+    training: torch.onnx.TrainingMode = torch.onnx.TrainingMode.EVAL,
+    custom_translation_table: Mapping[Any, Callable[..., Any]] | None = None,
+    custom_opsets: Mapping[str, int] | None = None,
+    do_constant_folding: bool = True,
+    autograd_inlining: bool = True,
+    **unsupported: Any,
+) -> ExportResult:
+    """Exports a patched twin of `model` to ONNX and proves the file; `model` itself is unchanged.
+
+    Takes every argument of torch.onnx.export with its meaning, on either exporter, and those below.
+
+    Args:
+        model: Module, ExportedProgram, scripted module or function.
+        args: Example positional inputs, e.g. an image (N, 3, H, W). One tensor alone will do.
+        f: Path or binary file object to write to; None keeps the model in memory. What was there before is replaced
+            in one step when the new file has passed every check, else not at all.
+        kwargs: Example keyword inputs.
+        input_names: ONNX names of the input tensors, in order; the rest are called after their argument.
+        output_names: ONNX names of the output tensors, in order; the rest are called after their place in the result.
+        opset_version: Opset of the file, 11 or later; the target's preferred one by default.
+        target: Engine that will run the file: a name, a Target, or the path of a profile.
+        dynamic: Axes that may vary: ``"batch"`` for axis 0 of every input, or by input or argument name
+            ``{"image": {0: "batch", 2: "height"}}``. Axes of one name have one size.
+        dynamic_axes: The same as torch.onnx.export spells it.
+        dynamic_shapes: The same as torch.export spells it.
+        exporter: ``"auto"`` (default) tries the cheaper back end first and takes the other where its file does not
+            pass the checks; ``"torchscript"`` and ``"dynamo"`` try only that one.
+        dynamo: torch's spelling of `exporter`.
+        verify: Whether, or how, the file is compared with the original in onnxruntime.
+        samples: Further inputs to compare on: tuples of arguments, or dicts of keyword arguments.
+        include: Entries to apply whether needed or not.
+        exclude: Entries not to apply.
+        symbolics: Further symbolics for this call only.
+        rewrites: Further rewrites for this call only.
+        allow_approximate: Whether entries with another formula than eager torch's may be applied.
+        allow_custom_domains: Whether, or in which domains, nodes that are no standard ONNX operators may stand.
+        allow_baked: Places ``file.py:line`` of Python decisions that may be frozen at their value for the example.
+        progress: Called with the name of each step as it begins.
+        verbose: Prints each step.
+        external_data: Whether weights lie in a file beside the model; by default only above 1.5 GB.
+        export_params: False leaves the weights out; they become inputs.
+        keep_initializers_as_inputs: Whether weights are inputs with default values.
+        optimize: Whether the graph is folded and cleaned.
+        training: EVAL (default), TRAINING, or PRESERVE to keep the model's own mode.
+        custom_translation_table: As torch.onnx.export's; dynamo only.
+        custom_opsets: Versions of custom domains, which are thereby allowed.
+        do_constant_folding: As torch.onnx.export's; TorchScript only.
+        autograd_inlining: As torch.onnx.export's; TorchScript only.
+        **unsupported: Other keywords of torch.onnx.export: report, profile, dump_exported_program, artifacts_dir,
+            operator_export_type, export_modules_as_functions and fallback are accepted at their defaults.
+
+    Returns:
+        The result: where the file is, what was done, and the verification table.
+
+    Raises:
+        UnsupportedError: No back end exports the model for this opset and target; says what stands in the way.
+        VerificationError: The files computed something else than the model; holds the table.
+        CompatError: An argument is wrong; says which, and what was wanted.
+    """
+    _check_keywords(unsupported)
+    resolved = load_target(target)
+    opset = _opset(opset_version, resolved)
+    order = _order(exporter, dynamo, custom_translation_table)
+    how = verify if isinstance(verify, Verify) else Verify()
+    clock = _Clock(progress or (print if verbose else None))
+    domains = _domains(allow_custom_domains, custom_opsets)
+
+    with _lock, export_conditions():
+        with clock("prepare"):
+            registry = catalogue().extended([*symbolics, *rewrites])
+            prepared = prepare(
+                model,
+                args,
+                kwargs=kwargs,
+                input_names=input_names,
+                output_names=output_names,
+                dynamic=dynamic,
+                dynamic_axes=dynamic_axes,
+                dynamic_shapes=dynamic_shapes,
+                training=_mode(training),
+            )
+        with clock("observe"):
+            observation = Observation(prepared)
+            trace_inputs = observation.trace_inputs()
+        attempt = _Attempt(
+            prepared=prepared,
+            observation=observation,
+            cases=Cases(observation, how, samples) if verify else None,
+            how=how,
+            clock=clock,
+            file=FileOptions(
+                opset=opset,
+                output_names=tuple(output_names or ()),
+                allow_custom_domains=domains,
+                optimize=optimize,
+                export_params=export_params,
+                keep_initializers_as_inputs=keep_initializers_as_inputs,
+            ),
+            destination=f,
+            external=external_data,
+        )
+        rejected: dict[str, CompatError] = {}
+        for name in order:
+            with clock("plan"):
+                plan = make_plan(
+                    registry,
+                    exporter=name,
+                    opset=opset,
+                    target=resolved,
+                    include=include,
+                    exclude=exclude,
+                    allow_approximate=allow_approximate,
+                )
+            with clock("rewrite"):
+                facts = observation.size_facts(watched_functions(plan.rewrites()), trace_inputs)
+                subject = rewrite(prepared.twin(), prepared.inputs, plan, facts)
+            job = Job(
+                subject=subject,
+                inputs=trace_inputs,
+                plan=plan,
+                opset=opset,
+                custom_opsets=custom_opsets or {},
+                allow_baked=tuple(allow_baked),
+                options={
+                    "custom_translation_table": custom_translation_table,
+                    "do_constant_folding": do_constant_folding,
+                    "autograd_inlining": autograd_inlining,
+                },
+            )
+            try:
+                return attempt.run(job, rejected)
+            except (UnsupportedError, VerificationError) as error:
+                rejected[name] = error
+        raise _all_failed(rejected)
+
+
+def plan(
+    model: Any,
+    args: Any = (),
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    target: str | os.PathLike[str] | Target = "onnxruntime",
+    exporter: Exporter = "torchscript",
+    opset_version: int | None = None,
+    dynamic: str | Mapping[str, Any] | None = None,
+    include: Collection[str] = (),
+    exclude: Collection[str] = (),
+    symbolics: Sequence[Any] = (),
+    rewrites: Sequence[Any] = (),
+    allow_approximate: bool = False,
+) -> Plan:
+    """Says what export_compat would apply to a model, where and why; exports nothing and changes nothing.
+
+    The rewrites are carried out on a twin that runs once in eager torch; of the symbolics, those are listed whose
+    operator that run called.
+
+    Args:
+        model: As for export_compat.
+        args: As for export_compat.
+        kwargs: As for export_compat.
+        target: As for export_compat.
+        exporter: Back end to plan for.
+        opset_version: As for export_compat.
+        dynamic: As for export_compat.
+        include: As for export_compat.
+        exclude: As for export_compat.
+        symbolics: As for export_compat.
+        rewrites: As for export_compat.
+        allow_approximate: As for export_compat.
+
+    Returns:
+        The plan.
+
+    Raises:
+        CompatError: An argument is wrong, or the model fails on the example.
+    """
+    resolved = load_target(target)
+    if exporter not in EXPORTERS:
+        raise unknown_name("exporter", exporter, EXPORTERS)
+    with _lock, export_conditions():
+        registry = catalogue().extended([*symbolics, *rewrites])
+        prepared = prepare(model, args, kwargs=kwargs, dynamic=dynamic)
+        observation = Observation(prepared)
+        made = make_plan(
+            registry,
+            exporter=exporter,
+            opset=_opset(opset_version, resolved),
+            target=resolved,
+            include=include,
+            exclude=exclude,
+            allow_approximate=allow_approximate,
+        )
+        inputs = observation.trace_inputs()
+        facts = observation.size_facts(watched_functions(made.rewrites()), inputs)
+        observation.dry_run(rewrite(prepared.twin(), prepared.inputs, made, facts), made, inputs)
+        return made
+
+
+@dataclass
+class _Attempt:
+    """What every back end's attempt has in common: finish, check and publish."""
+
+    prepared: Prepared
+    observation: Observation
+    cases: Cases | None
+    how: Verify
+    clock: _Clock
+    file: FileOptions
+    destination: Any
+    external: bool | None
+
+    def run(self, job: Job, rejected: Mapping[str, CompatError]) -> ExportResult:
+        with self.clock("export"):
+            raw = backends.export(job.plan.exporter, job)
+        with self.clock("finish"):
+            model = finish(raw, job, self.file, self._metadata(job.plan))
+        with self.clock("check"):
+            lint(model, job.plan.target)
+            custom = tuple(sorted(name for name in node_counts(model) if "::" in name))
+        with draft(model, self.destination, self._is_external(model)) as written:
+            with self.clock("check"):
+                table = self._verify(written.path, model, custom)
+            with self.clock("publish"):
+                published = publish(written, self.destination)
+        notes = [*self.prepared.notes, *raw.notes, *job.subject.outputs.dropped, *(self.cases.notes if self.cases else ())]
+        if custom and self.cases and not table:
+            notes.append(f"not verified: onnxruntime has no {', '.join(custom)}.")
+        notes_of = job.plan.notes
+        return ExportResult(
+            path=published if not isinstance(published, bytes) else None,
+            model_bytes=published if isinstance(published, bytes) else None,
+            exporter=job.plan.exporter,
+            opset=model.opset_imports[""],
+            target=job.plan.target.name,
+            applied=tuple(n for n in notes_of if n.verdict == "applied"),
+            declined=tuple(n for n in notes_of if n.verdict == "declined"),
+            unused=job.plan.unused,
+            table=table,
+            notes=tuple(dict.fromkeys(notes)),
+            rejected={name: str(error) for name, error in rejected.items()},
+            seconds=dict(self.clock.seconds),
+            nodes=node_counts(model),
+            custom_nodes=custom,
+        )
+
+    def _verify(self, path: Any, model: ir.Model, custom: tuple[str, ...]) -> tuple[Comparison, ...]:
+        if self.cases is None or not self.file.export_params:
+            return ()
+        names = [str(v.name) for v in model.graph.outputs]
+        try:
+            return verify_file(path, names, self.cases, self.how)
+        except VerificationError as error:
+            if custom and not error.table:  # the caller allowed nodes that only the engine has
+                return ()
+            raise
+
+    def _is_external(self, model: ir.Model) -> bool:
+        if self.destination is None or hasattr(self.destination, "write"):
+            return False
+        return is_large(model) or bool(self.external)
+
+    def _metadata(self, plan: Plan) -> dict[str, Any]:
+        from torch_onnx_compat import __version__
+
+        return {
+            "version": __version__,
+            "torch": torch.__version__,
+            "exporter": plan.exporter,
+            "target": plan.target.name,
+            "entries": ", ".join(dict.fromkeys(n.entry for n in plan.notes if n.verdict == "applied")),
+            "verified": "no" if self.cases is None else "yes",
+            "tolerance": f"rtol={self.how.rtol or 'by dtype'}, atol={self.how.atol or 'by dtype'}",
+        }
+
+
+@dataclass
+class _Clock:
+    """Times the steps, and tells the caller which one begins."""
+
+    progress: Callable[[str], None] | None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def __call__(self, step: str) -> Iterator[None]:
+        if self.progress is not None:
+            self.progress(step)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[step] = self.seconds.get(step, 0.0) + time.perf_counter() - start
+
+
+_DEFAULTS: dict[str, tuple[Any, ...]] = {
+    "report": (False,),
+    "profile": (False,),
+    "dump_exported_program": (False,),
+    "artifacts_dir": (".",),
+    "operator_export_type": (None, torch.onnx.OperatorExportTypes.ONNX),
+    "export_modules_as_functions": (False,),
+    "fallback": (False,),
+}
+
+
+def _check_keywords(given: Mapping[str, Any]) -> None:
+    """Refuses what torch.onnx.export takes but this cannot honour, rather than ignoring it."""
+    for name, value in given.items():
+        if name not in _DEFAULTS:
+            known = [*export_compat.__kwdefaults__, *_DEFAULTS]
+            raise unknown_name("keyword", name, known)
+        if value not in _DEFAULTS[name] and name != "artifacts_dir":
+            raise CompatError(f"{name}={value!r} is not supported; leave it out. ExportResult holds what was done.")
+
+
+def _opset(asked: int | None, target: Target) -> int:
+    opset = target.opset if asked is None else asked
+    low, high = max(MIN_OPSET, target.opsets[0]), target.opsets[1]
+    if not low <= opset <= high:
+        raise CompatError(f"opset_version={opset}: target {target.name!r} takes {low}..{high}; choose one of these.")
+    return opset
+
+
+def _order(exporter: str | None, dynamo: bool | None, table: Any) -> tuple[Exporter, ...]:
+    if exporter is not None and dynamo is not None and exporter != ("dynamo" if dynamo else "torchscript"):
+        raise CompatError(f"exporter={exporter!r} and dynamo={dynamo} contradict each other; pass one of them.")
+    if exporter is None and dynamo is not None:
+        exporter = "dynamo" if dynamo else "torchscript"
+    if exporter in (None, "auto"):
+        # A translation table speaks to one exporter only.
+        return ("dynamo",) if table else EXPORTERS
+    for name in EXPORTERS:
+        if exporter == name:
+            return (name,)
+    raise unknown_name("exporter", str(exporter), ("auto", *EXPORTERS))
+
+
+def _domains(allowed: bool | Collection[str], custom_opsets: Mapping[str, int] | None) -> bool | Collection[str]:
+    if isinstance(allowed, bool):
+        return True if allowed else tuple(custom_opsets or ())
+    return (*allowed, *(custom_opsets or ()))
+
+
+def _mode(training: torch.onnx.TrainingMode) -> bool | None:
+    if training == torch.onnx.TrainingMode.PRESERVE:
+        return None
+    return bool(training == torch.onnx.TrainingMode.TRAINING)
+
+
+def _all_failed(rejected: Mapping[str, CompatError]) -> CompatError:
+    if len(rejected) == 1:
+        return next(iter(rejected.values()))
+    text = "; ".join(f"{name}: {error}" for name, error in rejected.items())
+    tables = [e.table for e in rejected.values() if isinstance(e, VerificationError)]
+    if tables:
+        return VerificationError(f"no back end made a right file. {text}", tables[-1])
+    return ExportFailed(f"no back end exports the model. {text}")

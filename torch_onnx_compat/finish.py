@@ -1,0 +1,213 @@
+"""Makes a graph the file that was asked for: opset, names, dynamic axes, standard operators, provenance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import onnx_ir as ir
+
+from torch_onnx_compat.backends import ExportFailed, Job, Raw
+from torch_onnx_compat.errors import UnsupportedError
+from torch_onnx_compat.graph.opset import convert
+from torch_onnx_compat.graph.tidy import tidy
+from torch_onnx_compat.inputs import output_names
+
+METADATA_PREFIX = "torch_onnx_compat."
+_TRACE_METADATA = ("pkg.torch.onnx.stack_trace", "pkg.torch.onnx.fx_node", "pkg.torch.onnx.class_hierarchy")
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """What the caller wants of the file itself."""
+
+    opset: int
+    output_names: Sequence[str] = ()
+    allow_custom_domains: bool | Collection[str] = False
+    optimize: bool = True
+    export_params: bool = True
+    keep_initializers_as_inputs: bool = False
+
+
+def finish(raw: Raw, job: Job, options: FileOptions, metadata: dict[str, Any]) -> ir.Model:
+    """Turns an exporter's graph into the file that was asked for; changes the graph in place.
+
+    Args:
+        raw: What the exporter made.
+        job: What it was made from.
+        options: What the file should be.
+        metadata: Provenance, written into metadata_props.
+
+    Raises:
+        UnsupportedError: The opset cannot be written, or a node is of a domain that was not allowed.
+        ExportFailed: A dynamic axis came out fixed.
+    """
+    model = raw.model
+    _strip_adapter(model)
+    if options.optimize:
+        tidy(model, fold=job.plan.exporter == "dynamo")
+    convert(model, options.opset)
+    _set_inputs(model, job)
+    _set_outputs(model, job, options.output_names)
+    _name_axes(model, job, raw.renamed_axes)
+    _check_domains(model, options.allow_custom_domains)
+    _set_initializers(model, options)
+    for node in model.graph.all_nodes():
+        for key in _TRACE_METADATA:
+            node.metadata_props.pop(key, None)
+    for key, value in metadata.items():
+        model.metadata_props[METADATA_PREFIX + key] = str(value)
+    model.graph.name = model.graph.name or "main_graph"
+    return model
+
+
+def node_counts(model: ir.Model) -> Counter[str]:
+    """How many nodes of each operator the model holds, subgraphs and functions included."""
+    counts: Counter[str] = Counter()
+    for graph in (model.graph, *(f.graph for f in model.functions.values())):
+        counts.update(f"{n.domain}::{n.op_type}" if n.domain else n.op_type for n in graph.all_nodes())
+    return counts
+
+
+def _strip_adapter(model: ir.Model) -> None:
+    """Takes the name of the adapter around the twin out of node and parameter names."""
+    for name in list(model.graph.initializers):
+        if name.startswith("twin."):
+            value = model.graph.initializers.pop(name)
+            value.name = name.removeprefix("twin.")
+            model.graph.initializers[value.name] = value
+    for node in model.graph.all_nodes():
+        if node.name:
+            node.name = node.name.replace("/twin/", "/", 1)
+        for key in ("pkg.torch.onnx.namespace", "pkg.torch.onnx.name_scopes"):
+            if key in node.metadata_props:
+                node.metadata_props[key] = node.metadata_props[key].replace("twin.", "").replace("twin: ", ": ")
+        for output in node.outputs:
+            if output.name and "/twin/" in output.name:
+                output.name = output.name.replace("/twin/", "/", 1)
+
+
+def _set_inputs(model: ir.Model, job: Job) -> None:
+    """Inputs by the names asked for, in the model's order, unused ones included."""
+    present = {value.name: value for value in model.graph.inputs}
+    ordered = []
+    for name, tensor in zip(job.inputs.names, job.inputs.tensors, strict=True):
+        value = present.pop(name, None)
+        if value is None:
+            value = ir.Value(name=name)
+        if value.dtype is None:
+            from torch_onnx_compat.ops import ONNX_TYPES
+
+            value.dtype = ir.DataType(ONNX_TYPES[tensor.dtype])
+        if value.shape is None or len(value.shape) != tensor.dim():
+            value.shape = ir.Shape(list(tensor.shape))
+        ordered.append(value)
+    if present:
+        raise ExportFailed(f"the exporter added inputs of its own: {', '.join(map(str, present))}.")
+    model.graph.inputs.clear()
+    model.graph.inputs.extend(ordered)
+
+
+def _set_outputs(model: ir.Model, job: Job, given: Sequence[str]) -> None:
+    outputs = model.graph.outputs
+    if len(outputs) != len(job.subject.outputs.paths):
+        raise ExportFailed(
+            f"the exporter wrote {len(outputs)} outputs but the model returned {len(job.subject.outputs.paths)} tensors."
+        )
+    names = output_names(job.subject.outputs.paths, given)
+    taken = {v.name for v in (*model.graph.inputs, *model.graph.initializers.values())}
+    for index, (name, value) in enumerate(zip(names, outputs, strict=True)):
+        shared = value in outputs[:index] or value.is_graph_input() or value.name in model.graph.initializers
+        if shared:  # ONNX wants every output to be its own value
+            node = ir.node("Identity", [value])
+            node.outputs[0].shape, node.outputs[0].type = value.shape, value.type
+            model.graph.append(node)
+            outputs[index] = value = node.outputs[0]
+        if name in taken:
+            name = _free(name, taken)
+        for other in model.graph.all_nodes():
+            for produced in other.outputs:
+                if produced.name == name and produced is not value:
+                    produced.name = _free(f"{name}_inner", taken)
+        value.name = name
+        taken.add(name)
+
+
+def _free(name: str, taken: set[Any]) -> str:
+    number = 1
+    while f"{name}_{number}" in taken:
+        number += 1
+    taken.add(f"{name}_{number}")
+    return f"{name}_{number}"
+
+
+def _name_axes(model: ir.Model, job: Job, renamed: dict[str, str]) -> None:
+    """Writes the axis names that were asked for, and refuses a file in which such an axis is fixed."""
+    if renamed:
+        _rename_symbols(model, renamed)
+    for value, axes in zip(model.graph.inputs, job.inputs.axes, strict=True):
+        assert value.shape is not None
+        dims: list[Any] = list(value.shape)
+        for dim, axis in axes.items():
+            if isinstance(dims[dim], int) and dims[dim] is not None and _is_used(value):
+                if axis.required:
+                    raise ExportFailed(
+                        f"axis {dim} ({axis.name!r}) of input {value.name!r} came out fixed at {dims[dim]} in the file."
+                    )
+                continue
+            dims[dim] = axis.name
+        value.shape = ir.Shape(dims)
+
+
+def _is_used(value: ir.Value) -> bool:
+    return bool(value.uses())
+
+
+def _rename_symbols(model: ir.Model, renamed: dict[str, str]) -> None:
+    import re
+
+    pattern = re.compile("|".join(rf"\b{re.escape(s)}\b" for s in sorted(renamed, key=len, reverse=True)))
+
+    def rename(value: ir.Value) -> None:
+        if value.shape is None:
+            return
+        dims: list[Any] = []
+        for dim in value.shape:
+            text = getattr(dim, "value", dim)
+            dims.append(pattern.sub(lambda m: renamed[m.group()], text) if isinstance(text, str) else text)
+        value.shape = ir.Shape(dims)
+
+    for value in (*model.graph.inputs, *model.graph.initializers.values()):
+        rename(value)
+    for node in model.graph.all_nodes():
+        for output in node.outputs:
+            rename(output)
+
+
+def _check_domains(model: ir.Model, allowed: bool | Collection[str]) -> None:
+    if allowed is True:
+        return
+    permitted = {"", "ai.onnx", *([] if allowed is False else allowed)}
+    found = {f"{n.domain}::{n.op_type}": n.domain for n in model.graph.all_nodes() if n.domain not in permitted}
+    found = {name: domain for name, domain in found.items() if not any(f.domain == domain for f in model.functions.values())}
+    if found:
+        domains = sorted(set(found.values()))
+        raise UnsupportedError(
+            f"the file would hold nodes that are no standard ONNX operators: {', '.join(sorted(found))}; "
+            f"pass allow_custom_domains={domains!r} if the engine has them."
+        )
+
+
+def _set_initializers(model: ir.Model, options: FileOptions) -> None:
+    graph = model.graph
+    if not options.export_params:
+        for value in graph.initializers.values():
+            graph.inputs.append(ir.Value(name=value.name, type=value.type, shape=value.shape))
+        for name in list(graph.initializers):
+            new = next(v for v in graph.inputs if v.name == name)
+            ir.convenience.replace_all_uses_with(graph.initializers[name], new)
+            del graph.initializers[name]
+    elif options.keep_initializers_as_inputs:
+        graph.inputs.extend(v for v in graph.initializers.values() if v not in graph.inputs)

@@ -1,0 +1,1 @@
+"""Torch functions that catalogue entries share: mathematics that several entries need, and custom operators."""

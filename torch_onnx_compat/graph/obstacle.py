@@ -1,0 +1,60 @@
+"""What stands in the way of an opset: one record per node, one error for all of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from torch_onnx_compat.errors import UnsupportedError
+
+_SCOPES = "pkg.torch.onnx.name_scopes"
+_NAMESPACE = "namespace"
+
+
+class Refused(Exception):  # noqa: N818 - an answer, not an error; `Declined` is its sibling
+    """Raised by a rule that cannot write its node for the lower opset.
+
+    Attributes:
+        reason: What of the node cannot be written.
+        hint: What avoids it other than a higher opset; may be empty.
+    """
+
+    def __init__(self, reason: str, hint: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.hint = hint
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """A node that the wanted opset cannot hold."""
+
+    op_type: str
+    place: str
+    reason: str
+    remedy: str
+    """What the caller can do, as a command."""
+
+
+def place(node: ir.Node) -> str:
+    """Where a node comes from, as exactly as the file says: the module's path, else the node's name."""
+    scopes = re.findall(r"'([^']*)'", node.metadata_props.get(_SCOPES, ""))
+    if scopes:
+        return str(next((scope for scope in reversed(scopes[:-1]) if scope), scopes[-1]))
+    return str(node.metadata_props.get(_NAMESPACE) or node.name or node.outputs[0].name)
+
+
+def error(obstacles: Iterable[Obstacle], source: int, target: int) -> UnsupportedError:
+    """Builds the one error that lists every obstacle: operator, count, one place, why, and what to do."""
+    groups: dict[tuple[str, str], list[Obstacle]] = {}
+    for obstacle in obstacles:
+        groups.setdefault((obstacle.op_type, obstacle.reason), []).append(obstacle)
+    lines = [f"opset_version={target}: the model, written for opset {source}, has operators that cannot be converted:"]
+    for (op_type, reason), members in groups.items():
+        first = members[0]
+        nodes = "1 node" if len(members) == 1 else f"{len(members)} nodes"
+        lines.append(f"  {op_type}, {nodes}, e.g. at {first.place!r}: {reason}; {first.remedy}.")
+    return UnsupportedError("\n".join(lines))

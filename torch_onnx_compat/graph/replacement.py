@@ -1,0 +1,43 @@
+"""Puts new nodes in the place of one node of a graph."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from torch_onnx_compat.graph.builder import Builder
+from torch_onnx_compat.graph.lowering import Outputs
+
+
+def replace(node: ir.Node, op: Builder, outputs: Outputs) -> None:
+    """Inserts the builder's nodes before the node, gives their results its outputs' names and users, and removes it.
+
+    Args:
+        node: A node of a graph.
+        op: The builder, whose nodes are inserted.
+        outputs: The new value of each output that is used; None keeps the node and inserts nothing.
+    """
+    if outputs is None:
+        return
+    news = [outputs] if isinstance(outputs, ir.Value) else list(outputs)
+    graph = node.graph
+    assert graph is not None
+    news = [new if new.producer() in op.nodes else op.Identity(new) for new in news]
+    for old, new in zip(node.outputs, news, strict=False):
+        _take_over(graph, old, new)
+    graph.insert_before(node, op.nodes)
+    graph.remove(node, safe=True)
+
+
+def _take_over(graph: ir.Graph, old: ir.Value, new: ir.Value) -> None:
+    if old.type is not None:
+        new.type = old.type
+    if old.shape is not None:
+        new.shape = old.shape
+    new.metadata_props.update(old.metadata_props)
+    name, old.name = old.name, f"{old.name}_replaced"
+    new.name = name
+    for user, index in old.uses():
+        user.replace_input_with(index, new)
+    for index, output in enumerate(graph.outputs):
+        if output is old:
+            graph.outputs[index] = new

@@ -1,0 +1,72 @@
+"""Folds and cleans an exported graph: what stock dynamo's optimiser does, without its quadratic rule."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import onnx_ir as ir
+import onnx_ir.passes.common as passes
+from onnxscript import rewriter
+from onnxscript.optimizer._constant_folding import FoldConstantsPass
+
+_FOLD_INPUT_LIMIT = 8192
+"""Largest constant, in elements, that is folded with others; folding larger ones would duplicate weights."""
+_FOLD_OUTPUT_LIMIT = 512 * 512
+
+
+def tidy(model: ir.Model, *, fold: bool) -> None:
+    """Cleans a model in place; its results stay the same.
+
+    Args:
+        model: The model.
+        fold: Whether to fold constants and apply onnxscript's rewrite rules, as torch's dynamo exporter does; its
+            TorchScript exporter has folded already.
+    """
+    log = logging.getLogger("onnx_ir")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        for step in _folding() if fold else ():
+            step(model)
+        for step in _cleaning():
+            step(model)
+    finally:
+        log.setLevel(level)
+
+
+def _folding() -> list[ir.passes.InPlacePass]:
+    fold: list[ir.passes.InPlacePass] = [
+        FoldConstantsPass(
+            shape_inference=True, input_size_limit=_FOLD_INPUT_LIMIT, output_size_limit=_FOLD_OUTPUT_LIMIT
+        ),
+        # torch's own order rewrites nodes that nobody reads; dropping them first is most of what makes this fast.
+        passes.RemoveUnusedNodesPass(),
+        rewriter.RewritePass(_rules()),
+        passes.RemoveUnusedNodesPass(),
+    ]
+    return [
+        passes.InlinePass(),
+        passes.RemoveUnusedNodesPass(),
+        *fold,
+        *fold,
+        passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
+        passes.LiftSubgraphInitializersToMainGraphPass(),
+    ]
+
+
+def _cleaning() -> list[ir.passes.InPlacePass]:
+    return [
+        passes.DeduplicateInitializersPass(),
+        passes.CommonSubexpressionEliminationPass(),
+        passes.RemoveUnusedNodesPass(),
+        passes.RemoveUnusedFunctionsPass(),
+        passes.RemoveUnusedOpsetsPass(),
+        passes.OutputFixPass(),
+        passes.NameFixPass(),
+    ]
+
+
+def _rules() -> list[Any]:
+    """onnxscript's default rewrite rules but SlicesSplit, whose matcher goes through the whole graph at every node."""
+    return [r for r in rewriter._DEFAULT_REWRITE_RULES if getattr(r, "name", "") != "SlicesSplit"]

@@ -1,0 +1,258 @@
+"""The example inputs: bound to forward, flattened, named, grown, and drawn anew for verification."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from torch_onnx_compat import tree
+from torch_onnx_compat.errors import CompatError
+
+MIN_TRACE_SIZE = 3
+"""Every dynamic axis is at least this long while tracing: torch.export specialises sizes 0 and 1, and 2 is the length
+of many pairs (key and value, x and y, cos and sin) that an axis of 2 could be unified with."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A dynamic axis. Axes of one name have one size; a derived one (torch's ``2 * batch``) a function of another's."""
+
+    name: str
+    min: int = 1
+    max: int | None = None
+    required: bool = True
+    """False for torch's Dim.AUTO, which may come out fixed."""
+    root: str = ""
+    scale: tuple[int, int] = (1, 0)
+    """Size = scale[0] * size of the root + scale[1]."""
+
+    @property
+    def symbol(self) -> str:
+        """The name whose size decides this axis's size."""
+        return self.root or self.name
+
+    def size(self, sizes: Mapping[str, int]) -> int:
+        """Its size where the roots have these sizes."""
+        return sizes[self.symbol] * self.scale[0] + self.scale[1]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Example inputs of a model: one entry per tensor, in the order of the file's inputs."""
+
+    structure: tree.Structure
+    tensors: tuple[Tensor, ...]
+    names: tuple[str, ...]
+    arguments: tuple[str, ...]
+    """The forward parameter each tensor belongs to."""
+    paths: tuple[tree.Path, ...]
+    """Where in the nested argument it lies; the first part is the forward parameter."""
+    axes: tuple[dict[int, Axis], ...] = ()
+    parameters: tuple[str, ...] = ()
+    """Forward parameters in the order of positional arguments."""
+
+    def call(self, tensors: Sequence[Tensor] | None = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Positional and keyword arguments for forward, around other tensors if given."""
+        args, kwargs = self.structure.unflatten(self.tensors if tensors is None else tensors)
+        return args, kwargs
+
+    def sizes(self) -> dict[str, int]:
+        """Size of every named axis in the example."""
+        sizes: dict[str, int] = {}
+        for tensor, axes in zip(self.tensors, self.axes, strict=True):
+            for dim, axis in axes.items():
+                if not axis.root:
+                    sizes.setdefault(axis.name, tensor.shape[dim])
+                else:
+                    sizes.setdefault(axis.root, (tensor.shape[dim] - axis.scale[1]) // axis.scale[0])
+        return sizes
+
+    def bounds(self) -> dict[str, tuple[int, int | None]]:
+        """Smallest and largest size that the caller allows for every named axis."""
+        return {a.name: (a.min, a.max) for axes in self.axes for a in axes.values() if not a.root}
+
+    def resized(self, sizes: Mapping[str, int]) -> Inputs:
+        """The example with its dynamic axes shortened, or lengthened by repeating what is there."""
+        current = self.sizes()
+        wanted = {name: sizes.get(name, size) for name, size in current.items()}
+        tensors = []
+        for tensor, axes in zip(self.tensors, self.axes, strict=True):
+            for dim, axis in axes.items():
+                tensor = _resize(tensor, dim, axis.size(wanted))
+            tensors.append(tensor)
+        return replace(self, tensors=tuple(tensors))
+
+    def grown(self) -> Inputs:
+        """The example with every dynamic axis at least MIN_TRACE_SIZE long, by whole repetitions."""
+        sizes = {}
+        for name, size in self.sizes().items():
+            least = MIN_TRACE_SIZE
+            limit = self.bounds().get(name, (1, None))[1]
+            factor = -(-least // max(size, 1))
+            grown = size * factor if size < least else size
+            sizes[name] = min(grown, limit) if limit is not None else grown
+        return self.resized(sizes)
+
+    def redrawn(self, seed: int) -> Inputs:
+        """The example with other values of the same distribution: each tensor resampled from its own values.
+
+        Resampling keeps the range of token ids, masks and pixels. A constant floating-point tensor, which says
+        nothing about a distribution, gets standard normal noise on top.
+        """
+        generator = torch.Generator().manual_seed(seed)
+        return replace(self, tensors=tuple(_redraw(t, generator) for t in self.tensors))
+
+
+def bind(model: nn.Module, args: Any, kwargs: Mapping[str, Any] | None, input_names: Sequence[str] | None) -> Inputs:
+    """Binds the example to the model's forward.
+
+    Args:
+        model: The model.
+        args: Positional arguments; a single tensor, or a last dict of keyword arguments, as torch.onnx.export takes
+            them.
+        kwargs: Keyword arguments.
+        input_names: ONNX names for the tensors, in order; the rest are named after their argument.
+
+    Raises:
+        CompatError: The arguments do not fit forward, or hold no tensor, or there are more names than tensors.
+    """
+    positional, keywords = _as_call(args, kwargs)
+    parameters = forward_parameters(model)
+    ordered = _bind(model, parameters, positional, keywords)
+    keys = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
+    keywords = {k: keywords[k] for k in sorted(keywords, key=lambda k: keys.index(k) if k in keys else len(keys))}
+    leaves, structure = tree.flatten((positional, keywords))
+    if not leaves:
+        raise CompatError("the example inputs hold no tensor; pass at least one, e.g. args=(torch.randn(1, 3, 224, 224),).")
+    paths = tuple(_name_path(path, ordered) for path, _ in leaves)
+    tensors = _unaliased([tensor.detach() for _, tensor in leaves])
+    return Inputs(
+        structure=structure,
+        tensors=tensors,
+        names=_names([tree.dotted(p) for p in paths], input_names or (), "input"),
+        arguments=tuple(str(p[0]) for p in paths),
+        paths=paths,
+        axes=tuple({} for _ in tensors),
+        parameters=tuple(ordered),
+    )
+
+
+def forward_parameters(model: nn.Module) -> list[inspect.Parameter]:
+    """Parameters of the model's forward; of a script module too, whose Python signature says nothing."""
+    if isinstance(model, torch.jit.ScriptModule):
+        arguments = model.forward.schema.arguments[1:]
+        return [
+            inspect.Parameter(
+                a.name,
+                inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                default=a.default_value if a.has_default_value() else inspect.Parameter.empty,
+            )
+            for a in arguments
+        ]
+    return list(inspect.signature(model.forward).parameters.values())
+
+
+def output_names(paths: Sequence[tree.Path], given: Sequence[str]) -> tuple[str, ...]:
+    """ONNX names of outputs: those given, then names after their place in the result."""
+    return _names([tree.dotted(p) if _is_word(p) else tree.dotted(("output", *p)) for p in paths], given, "output")
+
+
+def _as_call(args: Any, kwargs: Mapping[str, Any] | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if isinstance(args, Mapping):
+        args = (args,)
+    positional = tuple(args) if isinstance(args, (tuple, list)) else (args,)
+    keywords = dict(kwargs or {})
+    if not keywords and positional and type(positional[-1]) is dict:  # torch.onnx.export's older way to pass keywords
+        if all(isinstance(key, str) for key in positional[-1]):
+            keywords = dict(positional[-1])
+            positional = positional[:-1]
+    return positional, keywords
+
+
+def _bind(
+    model: nn.Module, parameters: list[inspect.Parameter], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[str]:
+    """Names of the positional arguments, in order."""
+    signature = inspect.Signature([p.replace(annotation=inspect.Parameter.empty) for p in parameters])
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise CompatError(
+            f"the example inputs do not fit {type(model).__name__}.forward{signature}: {error}; "
+            f"got {len(args)} positional argument(s) and keywords {sorted(kwargs)}."
+        ) from None
+    names: list[str] = []
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            names += [f"{parameter.name}_{i}" for i in range(len(args) - len(names))]
+        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            names.append(parameter.name)
+    return names
+
+
+def _name_path(path: tree.Path, positional: list[str]) -> tree.Path:
+    """(0, i, …) is the i-th positional argument, (1, name, …) a keyword."""
+    first = positional[int(path[1])] if path[0] == 0 else str(path[1])
+    return (first, *path[2:])
+
+
+def _names(defaults: Sequence[str], given: Sequence[str], kind: str) -> tuple[str, ...]:
+    if len(given) > len(defaults):
+        raise CompatError(
+            f"{kind}_names has {len(given)} names but the model has {len(defaults)} {kind} tensor(s): "
+            f"{', '.join(defaults)}."
+        )
+    for name in given:
+        if list(given).count(name) > 1:
+            raise CompatError(f"{kind}_names holds {name!r} twice; ONNX names must differ.")
+    names = list(given)
+    for default in defaults[len(given) :]:
+        clean = re.sub(r"\W", "_", default) or kind
+        unique, n = clean, 1
+        while unique in names:
+            unique, n = f"{clean}_{n}", n + 1
+        names.append(unique)
+    return tuple(names)
+
+
+def _is_word(path: tree.Path) -> bool:
+    return bool(path) and isinstance(path[0], str)
+
+
+def _unaliased(tensors: list[Tensor]) -> tuple[Tensor, ...]:
+    """A tensor passed twice would be merged into one input; the second becomes a copy."""
+    seen: set[int] = set()
+    result = []
+    for tensor in tensors:
+        key = tensor.data_ptr() if tensor.layout is torch.strided and tensor.numel() else id(tensor)
+        result.append(tensor.clone() if key in seen else tensor)
+        seen.add(key)
+    return tuple(result)
+
+
+def _resize(tensor: Tensor, dim: int, size: int) -> Tensor:
+    current = tensor.shape[dim]
+    if current == size:
+        return tensor
+    if current == 0:
+        shape = [*tensor.shape[:dim], size, *tensor.shape[dim + 1 :]]
+        return tensor.new_zeros(shape)
+    index = torch.arange(size, device=tensor.device) % current
+    return tensor.index_select(dim, index)
+
+
+def _redraw(tensor: Tensor, generator: torch.Generator) -> Tensor:
+    if tensor.numel() == 0:
+        return tensor
+    index = torch.randint(tensor.numel(), (tensor.numel(),), generator=generator).to(tensor.device)
+    drawn = tensor.reshape(-1)[index].reshape(tensor.shape)
+    if tensor.is_floating_point() and bool((tensor == tensor.reshape(-1)[0]).all()):
+        noise = torch.randn(tensor.shape, generator=generator, dtype=torch.float32)
+        drawn = drawn + noise.to(device=tensor.device, dtype=tensor.dtype)
+    return drawn

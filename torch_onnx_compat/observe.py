@@ -1,0 +1,263 @@
+"""Eager runs of the original model: the reference that files are judged by, and facts about sizes.
+
+Every run is made on a fresh, unpatched twin, at most once for each case, and only when somebody asks; what verification
+needs and what planning needs is one and the same run.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from torch_onnx_compat import tree
+from torch_onnx_compat.entry import Symbolic
+from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.plan import Plan
+from torch_onnx_compat.prepare import Prepared
+from torch_onnx_compat.tracing import StaticSizes, untraced
+from torch_onnx_compat.watch import ShapeLog, shapes_of
+
+
+class ModelRefused(CompatError):
+    """The original model raised an error on an input; the message names the statement."""
+
+
+class Outputs:
+    """What the last forward of a Subject returned: the tensors' paths, and what was no tensor."""
+
+    def __init__(self) -> None:
+        self.paths: list[tree.Path] = []
+        self.dropped: list[str] = []
+
+
+class Subject(nn.Module):
+    """A twin behind a forward of flat tensors.
+
+    Both exporters and the reference runs go through it, so nested arguments, constants among them, None outputs and
+    Python numbers mean the same everywhere.
+
+    Args:
+        twin: The model to call.
+        inputs: Structure of its arguments.
+        scope: Context in which it runs, e.g. the plan's function rewrites.
+    """
+
+    def __init__(self, twin: nn.Module, inputs: Inputs, scope: Any = None) -> None:
+        super().__init__()
+        self.twin = twin
+        self._inputs = inputs
+        self._scope = scope
+        self.around: Any = None
+        """A further context, which an exporter sets while it runs."""
+        # An object of its own: torch.export puts the module's attributes back as they were before the capture.
+        self.outputs = Outputs()
+
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """Runs the twin on the example's structure filled with these tensors; the result's tensors, in order."""
+        args, kwargs = self._inputs.call(tensors)
+        with self.around or nullcontext(), self._scope() if self._scope else nullcontext():
+            result = self.twin(*args, **kwargs)
+            return self._flat(result)
+
+    def _flat(self, result: Any) -> tuple[Tensor, ...]:
+        result = tree.map_leaves(result, _tensor_of_number)
+        leaves, _ = tree.flatten(result)
+        self.outputs.paths = [path for path, _ in leaves]
+        self.outputs.dropped = [
+            f"output {tree.dotted(path) or 'output'} is a {type(value).__name__}, not a tensor; left out of the file."
+            for path, value in tree.constants(result)
+        ]
+        return tuple(tensor for _, tensor in leaves)
+
+
+def _tensor_of_number(leaf: Any) -> Any:
+    """A size or another number among the results becomes a tensor, recorded where the size is."""
+    if isinstance(leaf, (bool, torch.SymBool)):
+        return torch.tensor(bool(leaf))
+    if isinstance(leaf, (int, torch.SymInt)):
+        return torch.full((), leaf, dtype=torch.int64)
+    if isinstance(leaf, (float, torch.SymFloat)):
+        return torch.full((), leaf)
+    return leaf
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What the original model computes in eager torch."""
+
+    outputs: tuple[Tensor, ...]
+    paths: tuple[tree.Path, ...]
+    dropped: tuple[str, ...]
+    seconds: float
+
+
+class Observation:
+    """Eager runs of one prepared model."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        self.prepared = prepared
+        self._references: dict[str, Reference] = {}
+
+    def reference(self, label: str, inputs: Inputs, dtype: torch.dtype | None = None) -> Reference:
+        """Runs the original on some inputs, once for each label.
+
+        Args:
+            label: Names the run.
+            inputs: What to run it on.
+            dtype: Floating-point type to run in; the model's own by default.
+
+        Raises:
+            ModelRefused: The model raised.
+        """
+        if label not in self._references:
+            self._references[label] = self._run(inputs, dtype)
+        return self._references[label]
+
+    def _run(self, inputs: Inputs, dtype: torch.dtype | None) -> Reference:
+        twin = self.prepared.twin()
+        tensors = [t.clone() for t in inputs.tensors]  # forward may write to its inputs
+        if dtype is not None:
+            twin = twin.to(dtype)
+            tensors = [t.to(dtype) if t.is_floating_point() else t for t in tensors]
+        subject = Subject(twin, inputs)
+        start = time.perf_counter()
+        try:
+            outputs = subject(*tensors)
+        except Exception as error:
+            raise ModelRefused(f"{type(error).__name__}: {_first_line(error)} ({statement_of(error)})") from error
+        seconds = time.perf_counter() - start
+        kept = tuple(o.detach().clone() if _is_one_of(o, tensors) else o.detach() for o in outputs)
+        return Reference(kept, tuple(subject.outputs.paths), tuple(subject.outputs.dropped), seconds)
+
+    def trace_inputs(self) -> Inputs:
+        """The example with every dynamic axis long enough to trace."""
+        return self.prepared.inputs.grown()
+
+    def dry_run(self, subject: Subject, plan: Plan, inputs: Inputs) -> None:
+        """Runs a rewritten twin in eager torch so that its plan is filled in, operators of symbolics included.
+
+        Raises:
+            CompatError: The model fails.
+        """
+        log = _OperatorLog({e.op: e for e in plan.symbolics()}, plan)
+        try:
+            with log:
+                subject(*[t.clone() for t in inputs.tensors])
+        except CompatError:
+            raise
+        except Exception as error:
+            reason = f"{type(error).__name__}: {_first_line(error)} ({statement_of(error)})"
+            raise CompatError(f"the model itself fails on the example: {reason}") from error
+
+    def size_facts(self, functions: Sequence[Any], trace_inputs: Inputs) -> SizeFacts:
+        """Answers, when asked, which sizes of these functions' arguments never vary."""
+        return SizeFacts(self, functions, trace_inputs)
+
+    def log_shapes(self, functions: Sequence[Any], inputs: Inputs) -> list[list[tuple[int, ...]]] | None:
+        """Shapes of the arguments at each call of these functions; None when the model refuses the inputs."""
+        subject = Subject(self.prepared.twin(), inputs)
+        log = ShapeLog(functions)
+        try:
+            with log:
+                subject(*[t.clone() for t in inputs.tensors])
+        except Exception:  # the model's own refusal of a size that was only a probe
+            return None
+        return log.calls
+
+
+class _OperatorLog(TorchDispatchMode):
+    """Notes the symbolics whose operators are called."""
+
+    def __init__(self, symbolics: dict[str, Symbolic], plan: Plan) -> None:
+        super().__init__()
+        self._symbolics, self._plan = symbolics, plan
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        entry = self._symbolics.get(func._schema.name)
+        if entry is not None:
+            self._plan.applied(entry, "")
+        return func(*args, **(kwargs or {}))
+
+
+class SizeFacts:
+    """Which sizes are fixed, found by comparing two eager runs whose dynamic axes differ.
+
+    TorchScript knows no symbolic sizes, so a rewrite that runs inside its trace cannot tell a fixed size from a dynamic
+    one by itself. The runs are made only when a rewrite asks.
+    """
+
+    def __init__(self, observation: Observation, functions: Sequence[Any], trace_inputs: Inputs) -> None:
+        self._observation = observation
+        self._functions = functions
+        self._inputs = trace_inputs
+        self._logs: tuple[list[list[tuple[int, ...]]], list[list[tuple[int, ...]]]] | None = None
+        self._asked = False
+
+    def of_call(self, number: int | None, args: Any, kwargs: Any) -> StaticSizes:
+        """What `tracing.static_size` answers during the `number`-th call of the functions."""
+
+        def sizes_of(x: Tensor) -> tuple[int | None, ...] | None:
+            leaves, _ = tree.flatten((args, kwargs))
+            position = next((i for i, (_, tensor) in enumerate(leaves) if tensor is x), None)
+            if position is None:
+                return None
+            now = shapes_of(args, kwargs)
+            return self._sizes(number, position, now)
+
+        return sizes_of
+
+    def _sizes(self, number: int | None, position: int, now: list[tuple[int, ...]]) -> tuple[int | None, ...] | None:
+        if not self._inputs.sizes():
+            return now[position]
+        if number is None:
+            return None
+        if not self._asked:
+            self._asked = True
+            with untraced():
+                self._logs = self._compare()
+        if self._logs is None or number >= min(len(log) for log in self._logs):
+            return None
+        one, other = self._logs[0][number], self._logs[1][number]
+        if one != now or len(other) != len(one) or len(other[position]) != len(one[position]):
+            return None
+        return tuple(a if a == b else None for a, b in zip(one[position], other[position], strict=True))
+
+    def _compare(self) -> tuple[list[list[tuple[int, ...]]], list[list[tuple[int, ...]]]] | None:
+        one = self._observation.log_shapes(self._functions, self._inputs)
+        if one is None:
+            return None
+        for step in (1, 2, 32):
+            sizes = {name: size + step for name, size in self._inputs.sizes().items()}
+            other = self._observation.log_shapes(self._functions, self._inputs.resized(sizes))
+            if other is not None:
+                return one, other
+        return None
+
+
+def statement_of(error: BaseException) -> str:
+    """file:line of the innermost statement outside torch that an exception passed through."""
+    frames = traceback.extract_tb(error.__traceback__)
+    outside = [f for f in frames if "/torch/" not in f.filename.replace("\\", "/")]
+    frame = (outside or frames or [None])[-1]
+    return f"{_short(frame.filename)}:{frame.lineno}" if frame is not None else "unknown place"
+
+
+def _short(filename: str) -> str:
+    return "/".join(filename.replace("\\", "/").split("/")[-2:])
+
+
+def _first_line(error: BaseException) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), "no message")
+
+
+def _is_one_of(tensor: Tensor, tensors: Sequence[Tensor]) -> bool:
+    return any(tensor is t or (tensor.numel() and tensor.data_ptr() == t.data_ptr()) for t in tensors)

@@ -1,0 +1,199 @@
+"""Decides which catalogue entries are wanted for this exporter, opset and target, and keeps account of what they did."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch_onnx_compat.entry import Entry, Exactness, Exporter, Rewrite, Symbolic
+from torch_onnx_compat.errors import unknown_name
+from torch_onnx_compat.registry import Registry
+from torch_onnx_compat.targets import Target
+
+
+@dataclass(frozen=True)
+class Note:
+    """What one entry did, or refused to do, at one or more places of the model."""
+
+    entry: str
+    verdict: str
+    """applied or declined"""
+    places: tuple[str, ...]
+    """Module paths; empty string for the model itself."""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        shown = ", ".join(p or "the model" for p in self.places[:3])
+        more = f" and {len(self.places) - 3} more" if len(self.places) > 3 else ""
+        reason = f": {self.reason}" if self.reason else ""
+        return f"{shown}{more}: {self.entry} {self.verdict}{reason}"
+
+
+@dataclass
+class Plan:
+    """The entries that are wanted, why, and what became of them.
+
+    Attributes:
+        armed: The wanted entries, each with the reason.
+        skipped: The entries that are not wanted here, each with the reason.
+    """
+
+    exporter: Exporter
+    opset: int
+    target: Target
+    armed: dict[str, str] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    included: tuple[str, ...] = ()
+    _entries: dict[str, Entry] = field(default_factory=dict)
+    _events: list[tuple[str, str, str, str]] = field(default_factory=list)
+
+    def rewrites(self) -> list[Rewrite]:
+        """The wanted rewrites."""
+        return [e for e in self._entries.values() if isinstance(e, Rewrite)]
+
+    def symbolics(self) -> list[Symbolic]:
+        """The wanted symbolics, at most one an operator."""
+        return [e for e in self._entries.values() if isinstance(e, Symbolic)]
+
+    def entry(self, name: str) -> Entry:
+        """A wanted entry."""
+        return self._entries[name]
+
+    def applied(self, entry: Entry, place: str) -> None:
+        """Notes that an entry did its work at a place."""
+        self._events.append((entry.name, "applied", place, ""))
+
+    def declined(self, entry: Entry, place: str, reason: str) -> None:
+        """Notes that an entry refused a place."""
+        self._events.append((entry.name, "declined", place, reason))
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What the entries did, one note for each entry, verdict and reason."""
+        places: dict[tuple[str, str, str], dict[str, None]] = {}
+        for name, verdict, place, reason in self._events:
+            places.setdefault((name, verdict, reason), {})[place] = None
+        return tuple(Note(n, v, tuple(where), reason) for (n, v, reason), where in places.items())
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """Entries that were asked for by name and found nothing to do."""
+        done = {note.entry for note in self.notes if note.verdict == "applied"}
+        return tuple(name for name in self.included if name not in done)
+
+    def __str__(self) -> str:
+        lines = [f"plan for {self.exporter}, opset {self.opset}, target {self.target.name}"]
+        lines += [f"  {note}" for note in self.notes] or ["  no entry has anything to do"]
+        lines += [f"  {name}: asked for and unused" for name in self.unused]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain data."""
+        return {
+            "exporter": self.exporter,
+            "opset": self.opset,
+            "target": self.target.name,
+            "applied": [_plain(n) for n in self.notes if n.verdict == "applied"],
+            "declined": [_plain(n) for n in self.notes if n.verdict == "declined"],
+            "unused": list(self.unused),
+            "armed": dict(self.armed),
+            "skipped": dict(self.skipped),
+        }
+
+
+def _plain(note: Note) -> dict[str, Any]:
+    return {"entry": note.entry, "places": list(note.places), "reason": note.reason}
+
+
+def make_plan(
+    registry: Registry,
+    *,
+    exporter: Exporter,
+    opset: int,
+    target: Target,
+    include: Collection[str] = (),
+    exclude: Collection[str] = (),
+    allow_approximate: bool = False,
+) -> Plan:
+    """Arms the entries that this exporter, opset and target need.
+
+    Args:
+        registry: The entries to choose from.
+        exporter: The back end.
+        opset: Opset of the file.
+        target: The engine.
+        include: Entries to arm whether needed or not.
+        exclude: Entries not to arm.
+        allow_approximate: Whether APPROXIMATE entries may be armed.
+
+    Raises:
+        CompatError: `include` or `exclude` names an entry that does not exist.
+    """
+    for name in (*include, *exclude):
+        if name not in registry:
+            raise unknown_name("entry", name, (e.name for e in registry))
+    plan = Plan(exporter, opset, target, included=tuple(include))
+    chosen: dict[str, Entry] = {}
+    for entry in registry:
+        wanted, reason = _verdict(entry, exporter, opset, target, include, exclude, allow_approximate)
+        if wanted:
+            plan.armed[entry.name] = reason
+            chosen[entry.name] = entry
+        else:
+            plan.skipped[entry.name] = reason
+    plan._entries.update({e.name: e for e in _most_specific(chosen.values(), plan)})
+    return plan
+
+
+def _verdict(
+    entry: Entry,
+    exporter: Exporter,
+    opset: int,
+    target: Target,
+    include: Collection[str],
+    exclude: Collection[str],
+    allow_approximate: bool,
+) -> tuple[bool, str]:
+    if entry.name in exclude:
+        return False, "excluded"
+    if not entry.covers(opset, target.name):
+        low, high = entry.opset
+        return False, f"meant for opset {low}..{high} and targets {', '.join(sorted(entry.targets)) or 'any'}"
+    if entry.exactness is Exactness.APPROXIMATE and not allow_approximate:
+        return False, f"approximate (relative error up to {entry.error:g}); allow_approximate=True admits it"
+    if entry.name in include:
+        return True, "included"
+    if entry.need.always:
+        return True, "always right"
+    if exporter in entry.need.exporters:
+        return True, f"{exporter} needs it"
+    for operator in entry.need.avoids:
+        objection = target.avoids(operator, opset)
+        if objection:
+            return True, f"{operator} {objection}"
+    return False, f"needed {entry.need}"
+
+
+def _most_specific(entries: Iterable[Entry], plan: Plan) -> list[Entry]:
+    """Of the symbolics for one operator, the one with targets or the narrowest opset range; all rewrites."""
+    result: list[Entry] = []
+    best: dict[str, Symbolic] = {}
+    for entry in entries:
+        if not isinstance(entry, Symbolic):
+            result.append(entry)
+            continue
+        other = best.get(entry.op)
+        winner = entry if other is None or _specificity(entry) > _specificity(other) else other
+        if other is not None:
+            loser = other if winner is entry else entry
+            plan.armed.pop(loser.name)
+            plan.skipped[loser.name] = f"{winner.name} is more specific"
+        best[entry.op] = winner
+    # Rewrites for certain targets are tried before general ones.
+    result.sort(key=lambda e: not e.targets)
+    return [*result, *best.values()]
+
+
+def _specificity(entry: Symbolic) -> tuple[bool, int]:
+    return bool(entry.targets), entry.opset[0] - entry.opset[1]

@@ -1,0 +1,214 @@
+"""Makes a model exportable without touching it: wrappers off, eval mode, one device, and twins to patch.
+
+A twin is a structural copy: parameters share their storage with the caller's, buffers and other tensors are copied, so
+that nothing done to the twin, a forward pass included, is seen by the caller.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import UninitializedTensorMixin
+from torch.overrides import TorchFunctionMode
+
+from torch_onnx_compat.dynamic import with_axes
+from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.inputs import Inputs, bind
+
+_WRAPPERS = {"DataParallel": "module", "DistributedDataParallel": "module", "OptimizedModule": "_orig_mod"}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A model ready to be observed and exported, and its example inputs."""
+
+    model: nn.Module
+    """The caller's, wrappers taken off the root; never changed."""
+    inputs: Inputs
+    """As the caller gave them."""
+    training: bool | None = False
+    """Mode of every twin; None keeps the modes that the caller's modules are in."""
+    notes: tuple[str, ...] = ()
+
+    def twin(self) -> nn.Module:
+        """A fresh twin.
+
+        Raises:
+            CompatError: Something in the model cannot be copied; the message says where it is.
+        """
+        return twin_of(self.model, self.training)
+
+
+def prepare(
+    model: Any,
+    args: Any,
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    dynamic: str | Mapping[str, Any] | None = None,
+    dynamic_axes: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
+    training: bool | None = False,
+) -> Prepared:
+    """Checks the model and its example inputs and binds the one to the other.
+
+    Raises:
+        CompatError: The model is none, its tensors lie on several devices, the inputs do not fit, or `dynamic` names
+            something that does not exist.
+    """
+    notes: list[str] = []
+    module, args, dynamic_shapes = _as_module(model, args, dynamic_shapes, bool(dynamic or dynamic_axes), notes)
+    inputs = bind(module, args, kwargs, input_names)
+    inputs = with_axes(inputs, dynamic, dynamic_axes, dynamic_shapes, output_names or ())
+    _check_devices(module, inputs)
+    if training is False and any(m.training for m in module.modules()):
+        notes.append("the model is in train mode; exported in eval mode. Call model.eval() to say so yourself.")
+    return Prepared(module, inputs, training, tuple(notes))
+
+
+@contextmanager
+def export_conditions() -> Iterator[None]:
+    """No gradients, and the attention fast path off: it has no ONNX form and other values on padded rows."""
+    fast_path = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast_path)
+
+
+def twin_of(model: nn.Module, training: bool | None = False) -> nn.Module:
+    """A structural copy of a module that shares parameter storage and nothing else."""
+    memo: dict[int, Any] = {}
+    for module in model.modules():
+        for name, parameter in module._parameters.items():
+            if isinstance(parameter, UninitializedTensorMixin):
+                raise CompatError(f"parameter {name!r} of a lazy {type(module).__name__} has no shape; run the model once.")
+            if parameter is not None and id(parameter) not in memo:
+                memo[id(parameter)] = nn.Parameter(parameter.detach(), requires_grad=False)
+    wrapped = [m for m in model.modules() if type(m).__name__ in _WRAPPERS]
+    try:
+        with _CopyTensors():
+            for wrapper in reversed(wrapped):  # inner ones first, so that the outer copy finds them in the memo
+                memo[id(wrapper)] = copy.deepcopy(_inner(wrapper), memo)
+            twin: nn.Module = memo.get(id(model)) or copy.deepcopy(model, memo)
+    except CompatError:
+        raise
+    except Exception as error:
+        raise _uncopyable(model, memo, error) from error
+    for module in twin.modules():
+        if getattr(module, "_compiled_call_impl", None) is not None:
+            module._compiled_call_impl = None
+    return twin if training is None else twin.train(training)
+
+
+class _CopyTensors(TorchFunctionMode):
+    """While active, deepcopy of a tensor is a detached clone; plain deepcopy refuses tensors that have a history."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is Tensor.__deepcopy__:
+            return args[0].detach().clone()
+        return func(*args, **(kwargs or {}))
+
+
+def _uncopyable(model: nn.Module, memo: dict[int, Any], error: Exception) -> CompatError:
+    """Finds the module and the attribute that deepcopy tripped over."""
+    for path, module in model.named_modules():
+        for name, value in vars(module).items():
+            if name in ("_modules", "_parameters", "_buffers"):
+                continue
+            try:
+                with _CopyTensors():
+                    copy.deepcopy(value, dict(memo))
+            except Exception as cause:
+                place = f"{path}.{name}" if path else name
+                return CompatError(
+                    f"{place}: the model cannot be copied because this {type(value).__name__} cannot ({cause}); "
+                    f"remove it for the export or give its class a __deepcopy__."
+                )
+    return CompatError(f"the model cannot be copied: {type(error).__name__}: {error}.")
+
+
+def _inner(module: nn.Module) -> nn.Module:
+    """The module under DataParallel, DistributedDataParallel and torch.compile."""
+    while type(module).__name__ in _WRAPPERS:
+        inner = getattr(module, _WRAPPERS[type(module).__name__])
+        if not isinstance(inner, nn.Module):
+            break
+        module = inner
+    return module
+
+
+class _Callable(nn.Module):
+    """A plain or scripted function as a module."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+        self.forward = function
+
+
+def _as_module(
+    model: Any, args: Any, dynamic_shapes: Any, has_dynamic: bool, notes: list[str]
+) -> tuple[nn.Module, Any, Any]:
+    if isinstance(model, torch.export.ExportedProgram):
+        if args in ((), None) and model.example_inputs is not None:
+            example_args, example_kwargs = model.example_inputs
+            args = (*example_args, dict(example_kwargs)) if example_kwargs else example_args
+        if not dynamic_shapes and not has_dynamic:
+            dynamic_shapes = _dynamic_of(model)
+        return model.module(), args, dynamic_shapes
+    if isinstance(model, nn.Module):
+        return _inner(model), args, dynamic_shapes
+    if isinstance(model, torch.jit.ScriptFunction) or inspect.isroutine(model):
+        return _Callable(model), args, dynamic_shapes
+    raise CompatError(
+        f"model is a {type(model).__name__}; wanted an nn.Module, an ExportedProgram, a scripted module or a function."
+    )
+
+
+def _dynamic_of(program: torch.export.ExportedProgram) -> Any:
+    """The dynamic axes that an ExportedProgram was captured with, argument by argument."""
+    user = set(program.graph_signature.user_inputs)
+    specs: list[dict[int, str]] = []
+    for node in program.graph.nodes:
+        if node.op == "placeholder" and node.name in user and isinstance(node.meta.get("val"), Tensor):
+            specs.append({d: str(s) for d, s in enumerate(node.meta["val"].shape) if not isinstance(s, int)})
+    return _Positional(specs) if any(specs) else None
+
+
+class _Positional(list[Any]):
+    """Specs of flattened inputs, in order."""
+
+
+def _check_devices(model: nn.Module, inputs: Inputs) -> None:
+    places: dict[str, tuple[str, str]] = {}
+    for kind, tensors in (("parameter", model.named_parameters()), ("buffer", model.named_buffers())):
+        for name, tensor in tensors:
+            places.setdefault(tensor.device.type, (kind, name))
+    for name, tensor in zip(inputs.names, inputs.tensors, strict=True):
+        places.setdefault(tensor.device.type, ("input", name))
+    if "meta" in places:
+        kind, name = places["meta"]
+        raise CompatError(f"{kind} {name!r} is on the meta device and has no values; load the weights first.")
+    if len(places) > 1:
+        found = ", ".join(f"{kind} {name!r} on {device}" for device, (kind, name) in places.items())
+        raise CompatError(f"tensors lie on several devices: {found}; move the model and the inputs to one, e.g. model.cpu().")
+
+
+@contextmanager
+def scoped(*contexts: Any) -> Iterator[None]:
+    """Enters contexts in order and leaves them in reverse, also when one of them cannot be entered."""
+    with ExitStack() as stack:
+        for context in contexts:
+            stack.enter_context(context)
+        yield

@@ -1,0 +1,127 @@
+"""Puts a file in its place: written beside it under another name, then renamed over it, or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import onnx
+import onnx_ir as ir
+
+from torch_onnx_compat.errors import CompatError
+
+INLINE_LIMIT = 1_500_000_000
+"""Weights, in bytes, up to which they lie in the file itself; protobuf ends at 2 GiB."""
+
+Destination = "str | os.PathLike[str] | BinaryIO | None"
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A written file that is not in its place yet."""
+
+    path: Path
+    """In a temporary folder beside its place, or in the system's where it has none."""
+
+
+def external_data_path(path: Path) -> Path:
+    """The file beside a model that holds its weights where they are too large for the model's own."""
+    return path.with_name(f"{path.name}.data")
+
+
+def is_large(model: ir.Model) -> bool:
+    """Whether the weights must lie outside the file."""
+    return sum(v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None) > INLINE_LIMIT
+
+
+@contextmanager
+def draft(model: ir.Model, destination: Any, external: bool) -> Iterator[Draft]:
+    """Writes a model where it can be checked, and removes what is left of it in the end.
+
+    Args:
+        model: The model.
+        destination: Path or binary file that it is meant for; None for memory.
+        external: Whether the weights lie in a file of their own.
+
+    Raises:
+        CompatError: The folder cannot be written to, or the disk is full.
+    """
+    target = _as_path(destination)
+    parent = target.parent if target is not None else None
+    name = target.name if target is not None else "model.onnx"
+    try:
+        folder = tempfile.mkdtemp(prefix=".torch_onnx_compat_", dir=parent)
+    except OSError as error:
+        raise _cannot_write(destination, error) from error
+    try:
+        path = Path(folder) / name
+        try:
+            _write(model, path, external)
+        except OSError as error:
+            raise _cannot_write(destination, error) from error
+        yield Draft(path)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def publish(draft: Draft, destination: Any) -> Path | bytes | None:
+    """Moves a draft to its place.
+
+    Args:
+        draft: The checked file.
+        destination: A path, a binary file object, or None.
+
+    Returns:
+        The path, the model's bytes for None, and None for a file object.
+
+    Raises:
+        CompatError: The place cannot be written to; what was there is as it was.
+    """
+    target = _as_path(destination)
+    if target is None:
+        data = draft.path.read_bytes()
+        if destination is None:
+            return data
+        try:
+            destination.write(data)
+        except OSError as error:
+            raise _cannot_write(destination, error) from error
+        return None
+    try:
+        weights = external_data_path(draft.path)
+        if weights.exists():
+            os.replace(weights, external_data_path(target))
+        os.replace(draft.path, target)
+    except OSError as error:
+        raise _cannot_write(destination, error) from error
+    return target
+
+
+def _as_path(destination: Any) -> Path | None:
+    if destination is None or hasattr(destination, "write"):
+        return None
+    try:
+        return Path(destination).absolute()
+    except TypeError:
+        raise CompatError(
+            f"f is a {type(destination).__name__}; wanted a path, a file opened for writing bytes, or None."
+        ) from None
+
+
+def _write(model: ir.Model, path: Path, external: bool) -> None:
+    if external:
+        ir.save(model, path, external_data=external_data_path(path).name)
+        return
+    proto = ir.serde.serialize_model(model)
+    onnx.save(proto, path)
+
+
+def _cannot_write(destination: Any, error: OSError) -> CompatError:
+    reason = error.strerror or type(error).__name__
+    return CompatError(f"cannot write {str(destination)!r}: {reason}; the old file, if any, is as it was.")

@@ -1,0 +1,132 @@
+"""What an export yields: the file, who made it, what was done to the model, and the proof."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import onnx
+import onnxruntime
+
+from torch_onnx_compat.check.compare import Comparison
+from torch_onnx_compat.check.verify import open_session
+from torch_onnx_compat.entry import Exporter
+from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.plan import Note
+
+
+@dataclass(frozen=True)
+class ExportResult:
+    """An exported and checked file.
+
+    Attributes:
+        path: The file; None when it was written to a file object or kept in memory.
+        model_bytes: The serialised model when it was kept in memory (``f=None``).
+        exporter: The back end that made it.
+        opset: Opset of the default domain in the file.
+        target: The engine it was made for.
+        applied: Entries that changed something, with their places.
+        declined: Entries that refused a place, with their reasons.
+        unused: Entries that were asked for by name and found nothing to do.
+        table: The verification table; empty when verification was off.
+        notes: What else the caller should know.
+        rejected: Back ends that were tried first, each with the reason it lost.
+        seconds: Time spent in each step.
+        nodes: How many nodes of each operator the file holds.
+        custom_nodes: Operators of other domains than ONNX's own.
+    """
+
+    path: Path | None
+    model_bytes: bytes | None
+    exporter: Exporter
+    opset: int
+    target: str
+    applied: tuple[Note, ...]
+    declined: tuple[Note, ...]
+    unused: tuple[str, ...]
+    table: tuple[Comparison, ...]
+    notes: tuple[str, ...]
+    rejected: dict[str, str]
+    seconds: dict[str, float]
+    nodes: Counter[str] = field(default_factory=Counter)
+    custom_nodes: tuple[str, ...] = ()
+
+    def session(self, **options: Any) -> onnxruntime.InferenceSession:
+        """Opens the file in onnxruntime.
+
+        Args:
+            **options: Passed on to InferenceSession, e.g. ``providers``.
+
+        Raises:
+            CompatError: The file was written to a file object, which cannot be read back.
+        """
+        return open_session(self._source(), **options)
+
+    @property
+    def model_proto(self) -> onnx.ModelProto:
+        """The file as an onnx.ModelProto."""
+        source = self._source()
+        return onnx.load_model_from_string(source) if isinstance(source, bytes) else onnx.load(source)
+
+    def _source(self) -> Path | bytes:
+        if self.path is not None:
+            return self.path
+        if self.model_bytes is not None:
+            return self.model_bytes
+        raise CompatError("the model was written to a file object and is not kept; export to a path or with f=None.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data, for JSON."""
+        return {
+            "path": None if self.path is None else str(self.path),
+            "exporter": self.exporter,
+            "opset": self.opset,
+            "target": self.target,
+            "applied": [_note(n) for n in self.applied],
+            "declined": [_note(n) for n in self.declined],
+            "unused": list(self.unused),
+            "table": [row.to_dict() for row in self.table],
+            "notes": list(self.notes),
+            "rejected": dict(self.rejected),
+            "seconds": {k: round(v, 3) for k, v in self.seconds.items()},
+            "nodes": dict(sorted(self.nodes.items())),
+            "custom_nodes": list(self.custom_nodes),
+        }
+
+    def __str__(self) -> str:
+        where = str(self.path) if self.path is not None else "a model in memory"
+        verdict = f"verified on {len({r.case for r in self.table})} cases" if self.table else "NOT verified"
+        lines = [f"{where}: {verdict}"]
+        lines.append(
+            f"  exporter {self.exporter}, opset {self.opset}, target {self.target}, {sum(self.nodes.values())} nodes, "
+            f"{sum(self.seconds.values()):.1f} s"
+        )
+        lines += [f"  {name} was tried first and lost: {reason}" for name, reason in self.rejected.items()]
+        lines += [f"  {note}" for note in self.applied]
+        lines += [f"  {note}" for note in self.declined]
+        lines += [f"  {name}: asked for and unused" for name in self.unused]
+        lines += [f"  custom node {name}" for name in self.custom_nodes]
+        lines += [f"  note: {note}" for note in self.notes]
+        lines += _table(self.table)
+        return "\n".join(lines)
+
+
+def _note(note: Note) -> dict[str, Any]:
+    return {"entry": note.entry, "places": list(note.places), "reason": note.reason}
+
+
+def _table(rows: tuple[Comparison, ...]) -> list[str]:
+    if not rows:
+        return []
+    header = ("case", "output", "max abs", "max rel", "tolerance", "verdict")
+    cells = [header]
+    for row in rows:
+        verdict = "ok" if row.ok else "WRONG"
+        text = f"{verdict}: {row.detail}" if row.detail else verdict
+        cells.append((row.case, row.output, f"{row.max_abs:.2g}", f"{row.max_rel:.2g}", row.tolerance, text))
+    widths = [max(len(line[i]) for line in cells) for i in range(len(header) - 1)]
+    return [
+        "  " + "  ".join([*(cell.ljust(w) for cell, w in zip(line, widths, strict=False)), line[-1]]) for line in cells
+    ]

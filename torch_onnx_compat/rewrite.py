@@ -1,0 +1,238 @@
+"""Carries a plan out on a twin: modules are swapped, functions are replaced while the wrapped forward runs.
+
+Torch functions are caught by a TorchFunctionMode inside forward, so no global name is touched. Python functions that
+torch cannot see called are exchanged as attributes, in a scope that puts the raw descriptors back, last in first out.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from fnmatch import fnmatchcase
+from typing import Any
+
+import torch
+from torch import nn
+
+from torch_onnx_compat.entry import Declined, Rewrite
+from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.observe import SizeFacts, Subject
+from torch_onnx_compat.plan import Plan
+from torch_onnx_compat.tracing import answering
+from torch_onnx_compat.watch import CallCounter, spellings
+
+
+def rewrite(twin: nn.Module, inputs: Inputs, plan: Plan, facts: SizeFacts | None = None) -> Subject:
+    """Applies the plan's module rewrites to the twin and wraps it so that its function rewrites are in force.
+
+    Args:
+        twin: The copy to change.
+        inputs: Structure of the arguments.
+        plan: Says which entries are armed; what each of them did, and where, is noted in it.
+        facts: Answers `tracing.static_size` where the exporter's own sizes cannot.
+
+    Raises:
+        CompatError: An entry's body failed; the message names the entry and the place.
+    """
+    twin = _swap_modules(twin, plan)
+    functions = [e for e in plan.rewrites() if e.kind == "function"]
+    attributes = [e for e in plan.rewrites() if e.kind == "attribute"]
+
+    @contextmanager
+    def scope() -> Iterator[None]:
+        with ExitStack() as stack:
+            stack.enter_context(_exchanged(attributes, twin, plan))
+            if functions:
+                stack.enter_context(_FunctionRewrites(functions, twin, plan, facts))
+            yield
+
+    return Subject(twin, inputs, scope if functions or attributes else None)
+
+
+# Modules
+
+
+def _swap_modules(twin: nn.Module, plan: Plan) -> nn.Module:
+    entries = [e for e in plan.rewrites() if e.kind == "module"]
+    if not entries:
+        return twin
+    root = nn.Module()
+    root.add_module("root", twin)
+    done: dict[nn.Module, nn.Module] = {}
+    _swap_children(root, "", entries, plan, done)
+    return root.get_submodule("root")
+
+
+def _swap_children(
+    parent: nn.Module, path: str, entries: Sequence[Rewrite], plan: Plan, done: dict[nn.Module, nn.Module]
+) -> None:
+    for name, child in list(parent._modules.items()):
+        if child is None:
+            continue
+        place = "" if parent is not child and name == "root" and not path else f"{path}.{name}".lstrip(".")
+        if child not in done:
+            done[child] = replaced = _replacement(child, place, entries, plan)
+            done.setdefault(replaced, replaced)
+            _swap_children(replaced, place, entries, plan, done)
+        if done[child] is not child:
+            if isinstance(parent, torch.jit.ScriptModule):
+                raise CompatError(f"{place}: a submodule of a scripted module cannot be replaced; exclude the entry.")
+            parent._modules[name] = done[child]
+
+
+def _replacement(module: nn.Module, place: str, entries: Sequence[Rewrite], plan: Plan) -> nn.Module:
+    for entry in entries:
+        if not any(_is_class(module, match) for match in entry.match):
+            continue
+        if _has_hooks(module):
+            plan.declined(entry, place, "the module has hooks, which a replacement would not run")
+            continue
+        try:
+            new = _run_body(entry, place, module)
+        except Declined as reason:
+            plan.declined(entry, place, str(reason))
+            continue
+        if not isinstance(new, nn.Module):
+            raise CompatError(f"{place}: entry {entry.name!r} returned a {type(new).__name__}; wanted an nn.Module.")
+        plan.applied(entry, place)
+        return new.train(module.training)
+    return module
+
+
+def _is_class(module: nn.Module, match: Any) -> bool:
+    if isinstance(match, type):
+        return type(module) is match  # exactly: a subclass may override forward
+    kind = type(module)
+    return fnmatchcase(f"{kind.__module__}.{kind.__qualname__}", match)
+
+
+def _has_hooks(module: nn.Module) -> bool:
+    return bool(module._forward_hooks or module._forward_pre_hooks)
+
+
+# Torch functions
+
+
+class _FunctionRewrites(CallCounter):
+    def __init__(self, entries: Sequence[Rewrite], twin: nn.Module, plan: Plan, facts: SizeFacts | None) -> None:
+        super().__init__(watched_functions(entries))
+        self._table: dict[Any, list[Rewrite]] = {}
+        for entry in entries:
+            for match in entry.match:
+                for spelling in spellings(match):
+                    self._table.setdefault(spelling, []).append(entry)
+        self._twin, self._plan, self._facts = twin, plan, facts
+
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        entries = self._table.get(func)
+        if entries is None:
+            return self.pass_on(func, args, kwargs)
+        number = self.number(func)
+        place = calling_module(self._twin)
+        sizes = self._facts.of_call(number, args, kwargs) if self._facts is not None else None
+        for entry in entries:
+            try:
+                with answering(sizes):
+                    result = _run_body(entry, place, *args, **kwargs)
+            except Declined as reason:
+                self._plan.declined(entry, place, str(reason))
+                continue
+            self._plan.applied(entry, place)
+            return result
+        return self.pass_on(func, args, kwargs)
+
+
+def watched_functions(entries: Sequence[Rewrite]) -> list[Any]:
+    """The torch functions that these entries replace."""
+    return [match for entry in entries if entry.kind == "function" for match in entry.match]
+
+
+# Python functions
+
+
+@contextmanager
+def _exchanged(entries: Sequence[Rewrite], twin: nn.Module, plan: Plan) -> Iterator[None]:
+    """Exchanges attributes of loaded modules and classes for the entries' bodies, all or none."""
+    with ExitStack() as stack:
+        for entry in entries:
+            for match in entry.match:
+                for owner, name in _owners(match, twin):
+                    stack.enter_context(_exchange(owner, name, entry, twin, plan))
+        yield
+
+
+def _owners(match: str, twin: nn.Module) -> list[tuple[Any, str]]:
+    """Where a dotted name is an attribute: in its module or class if loaded; for ``*.name`` in the model's modules."""
+    prefix, _, name = match.rpartition(".")
+    if prefix == "*":
+        modules = {inspect.getmodule(type(m)) for m in twin.modules()}
+        found = [m for m in modules if m is not None and inspect.isfunction(vars(m).get(name))]
+        return [(m, name) for m in sorted(found, key=lambda m: m.__name__)]
+    parts = prefix.split(".")
+    for cut in range(len(parts), 0, -1):
+        owner: Any = sys.modules.get(".".join(parts[:cut]))
+        if owner is not None:
+            for part in parts[cut:]:
+                owner = getattr(owner, part, None)
+            return [(owner, name)] if hasattr(owner, name) else []
+    return []
+
+
+@contextmanager
+def _exchange(owner: Any, name: str, entry: Rewrite, twin: nn.Module, plan: Plan) -> Iterator[None]:
+    own = name in vars(owner)
+    raw = vars(owner).get(name)
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def replacement(*args: Any, **kwargs: Any) -> Any:
+        place = calling_module(twin)
+        try:
+            result = _run_body(entry, place, *args, **kwargs)
+        except Declined as reason:
+            plan.declined(entry, place, str(reason))
+            return original(*args, **kwargs)
+        plan.applied(entry, place)
+        return result
+
+    setattr(owner, name, staticmethod(replacement) if isinstance(raw, staticmethod) else replacement)
+    try:
+        yield
+    finally:
+        if own:
+            setattr(owner, name, raw)
+        else:
+            delattr(owner, name)
+
+
+# Shared
+
+
+def _run_body(entry: Rewrite, place: str, *args: Any, **kwargs: Any) -> Any:
+    try:
+        return entry.body(*args, **kwargs)
+    except (Declined, CompatError):
+        raise
+    except Exception as error:
+        raise CompatError(
+            f"{place or 'the model'}: entry {entry.name!r} ({entry.owner}) failed with {type(error).__name__}: {error}; "
+            f"exclude it with exclude=[{entry.name!r}]."
+        ) from error
+
+
+def calling_module(twin: nn.Module) -> str:
+    """Path of the module whose forward is running, found on the call stack."""
+    frame = sys._getframe(1)
+    code = nn.Module._call_impl.__code__
+    while frame is not None:
+        if frame.f_code is code:
+            running = frame.f_locals.get("self")
+            for path, module in twin.named_modules():
+                if module is running:
+                    return path
+        frame = frame.f_back  # type: ignore[assignment]
+    return ""

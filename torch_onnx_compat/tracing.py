@@ -1,0 +1,75 @@
+"""What a rewrite's body may ask of the export that it runs in.
+
+Under TorchScript every size is a traced tensor, under torch.export a dynamic one is symbolic; a body that needs to know
+whether a size is fixed, or that wants a table of numbers in the file, asks here and stays the same for both exporters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+StaticSizes = Callable[[Tensor], "tuple[int | None, ...] | None"]
+"""Tells the sizes of a tensor argument, None where an axis may vary."""
+
+_static_sizes: ContextVar[StaticSizes | None] = ContextVar("static_sizes", default=None)
+
+
+def static_size(x: Tensor, dim: int) -> int | None:
+    """Size of an axis if it is the same for every input the file will see, else None.
+
+    Args:
+        x: One of the arguments that the rewrite's body was given (not something computed from them).
+        dim: Axis, negative from the end.
+    """
+    if not torch.jit.is_tracing():
+        size = x.shape[dim]
+        return size if type(size) is int else None
+    known = _static_sizes.get()
+    sizes = known(x) if known is not None else None
+    return None if sizes is None else sizes[dim]
+
+
+def constant(array: npt.ArrayLike, like: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    """A table of numbers as one constant of the file, not as the operations that computed it.
+
+    Args:
+        array: The numbers, computed with numpy.
+        like: The tensor whose device, and dtype unless one is given, the constant takes.
+        dtype: Element type.
+    """
+    with untraced():
+        table = torch.tensor(array, dtype=dtype or like.dtype)
+        return table.to(like.device) if like.device.type != "cpu" else table
+
+
+@contextmanager
+def untraced() -> Iterator[None]:
+    """Runs torch operations without recording them in a TorchScript trace; what they yield becomes a constant."""
+    state = torch._C._get_tracing_state()
+    torch._C._set_tracing_state(None)
+    try:
+        yield
+    finally:
+        torch._C._set_tracing_state(state)
+
+
+@contextmanager
+def answering(static_sizes: StaticSizes | None) -> Iterator[None]:
+    """Makes `static_size` answer from here while a rewrite's body runs."""
+    token = _static_sizes.set(static_sizes)
+    try:
+        yield
+    finally:
+        _static_sizes.reset(token)
+
+
+def size_tensor(x: Tensor, dim: int) -> Tensor:
+    """Size of an axis as an int64 tensor of shape (), recorded in the file where the axis may vary."""
+    return torch.full((), x.shape[dim], dtype=torch.int64, device=x.device)

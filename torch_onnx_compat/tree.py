@@ -1,0 +1,130 @@
+"""Nested arguments and results as flat lists of tensors: tuples, lists, mappings, dataclasses and registered pytrees."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from torch import Tensor
+from torch.utils import _pytree
+
+Path: TypeAlias = "tuple[str | int, ...]"
+
+
+@dataclasses.dataclass(frozen=True)
+class Structure:
+    """How to put tensors back where they were.
+
+    A leaf has no `build`; its `constant` is the object itself unless it stood for a tensor.
+    """
+
+    build: Callable[[list[Any]], Any] | None = None
+    children: tuple[Structure, ...] = ()
+    constant: Any = None
+    is_tensor: bool = False
+
+    def unflatten(self, tensors: Sequence[Tensor]) -> Any:
+        """Rebuilds the value around other tensors, in the order of `flatten`."""
+        return self._fill(iter(tensors))
+
+    def _fill(self, tensors: Iterator[Tensor]) -> Any:
+        if self.is_tensor:
+            return next(tensors)
+        if self.build is None:
+            return self.constant
+        return self.build([child._fill(tensors) for child in self.children])
+
+
+def flatten(value: Any) -> tuple[list[tuple[Path, Tensor]], Structure]:
+    """Splits a nested value into its tensors, each with its path, and the structure around them.
+
+    Everything that is neither a tensor nor a known container stays in the structure as a constant.
+    """
+    leaves: list[tuple[Path, Tensor]] = []
+    return leaves, _flatten(value, (), leaves)
+
+
+def constants(value: Any) -> list[tuple[Path, Any]]:
+    """The leaves of a nested value that are no tensors, each with its path; None is left out."""
+    found: list[tuple[Path, Any]] = []
+
+    def walk(item: Any, path: Path) -> None:
+        if isinstance(item, Tensor) or item is None:
+            return
+        parts = _parts(item)
+        if parts is None:
+            found.append((path, item))
+            return
+        for key, child in parts[0]:
+            walk(child, (*path, key))
+
+    walk(value, ())
+    return found
+
+
+def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A copy of a nested value with every leaf, tensor or not, replaced by ``change(leaf)``."""
+    parts = None if isinstance(value, Tensor) or value is None else _parts(value)
+    if parts is None:
+        return change(value)
+    pairs, build = parts
+    return build([map_leaves(child, change) for _, child in pairs])
+
+
+def _flatten(value: Any, path: Path, leaves: list[tuple[Path, Tensor]]) -> Structure:
+    if isinstance(value, Tensor):
+        leaves.append((path, value))
+        return Structure(is_tensor=True)
+    parts = _parts(value)
+    if parts is None:
+        return Structure(constant=value)
+    pairs, build = parts
+    return Structure(build, tuple(_flatten(child, (*path, key), leaves) for key, child in pairs))
+
+
+def _parts(value: Any) -> tuple[list[tuple[str | int, Any]], Callable[[list[Any]], Any]] | None:
+    """Children by key, and how to build the container again; None for what is no container."""
+    kind = type(value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return list(zip(value._fields, value, strict=True)), lambda items: kind(*items)
+    if kind in (tuple, list):
+        return list(enumerate(value)), kind
+    if kind in _pytree.SUPPORTED_NODES and not isinstance(value, Mapping):
+        children, context = _pytree.SUPPORTED_NODES[kind].flatten_fn(value)
+        rebuild = _pytree.SUPPORTED_NODES[kind].unflatten_fn
+        return list(enumerate(children)), lambda items: rebuild(items, context)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _dataclass_parts(value)
+    if isinstance(value, Mapping):
+        keys = list(value)
+        return [(k if isinstance(k, int) else str(k), value[k]) for k in keys], lambda items: _mapping(
+            kind, dict(zip(keys, items, strict=True))
+        )
+    return None
+
+
+def _dataclass_parts(value: Any) -> tuple[list[tuple[str | int, Any]], Callable[[list[Any]], Any]]:
+    names = [f.name for f in dataclasses.fields(value) if hasattr(value, f.name)]
+
+    def build(items: list[Any]) -> Any:
+        # Field by field, past __init__ and __post_init__, which may check or convert what they are given.
+        copy = object.__new__(type(value))
+        for name, item in zip(names, items, strict=True):
+            object.__setattr__(copy, name, item)
+        return copy
+
+    if isinstance(value, Mapping):  # e.g. transformers' ModelOutput: fields double as items, None ones left out
+        kind = type(value)
+        keys = list(value)
+        return [(k, value[k]) for k in keys], lambda items: kind(**dict(zip(keys, items, strict=True)))
+    return [(name, getattr(value, name)) for name in names], build
+
+
+def _mapping(kind: type, items: dict[Any, Any]) -> Any:
+    return items if kind is dict else kind(items)
+
+
+def dotted(path: Path) -> str:
+    """A path as text for names: ``("boxes", 0)`` is ``boxes_0``."""
+    return "_".join(str(part) for part in path)

@@ -1,0 +1,114 @@
+"""TorchFunctionModes that see every torch call of a model, also those made inside torch's own Python functions."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+import torch
+from torch_onnx_compat import tree
+from torch_onnx_compat.tracing import untraced
+
+
+class Watcher(TorchFunctionMode):
+    """Passes calls on and stays in force inside torch's Python functions; subclasses override `watch`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._copies: dict[Any, Callable[..., Any] | None] = {}
+
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Handles one call; `pass_on` makes it."""
+        return self.pass_on(func, args, kwargs)
+
+    def pass_on(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Makes the call; what a Python function of torch calls in turn is watched too."""
+        if func not in self._copies:
+            self._copies[func] = _unchecked(func)
+        copy = self._copies[func]
+        if copy is None:
+            return func(*args, **kwargs)
+        with self:
+            return copy(*args, **kwargs)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return self.watch(func, args, kwargs or {})
+
+
+class CallCounter(Watcher):
+    """Numbers the calls of certain functions, in an order that does not depend on who handles them."""
+
+    def __init__(self, functions: Sequence[Any]) -> None:
+        super().__init__()
+        self.counted = {spelling for f in functions for spelling in spellings(f)}
+        self._calls = 0
+        self._inside = 0
+
+    def number(self, func: Any) -> int | None:
+        """The running number of this call; None when it happens inside another counted call."""
+        if func not in self.counted or self._inside:
+            return None
+        self._calls += 1
+        return self._calls - 1
+
+    def pass_on(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Makes the call, not counting what it calls in turn if it is counted itself."""
+        counted = func in self.counted
+        self._inside += counted
+        try:
+            return super().pass_on(func, args, kwargs)
+        finally:
+            self._inside -= counted
+
+
+class ShapeLog(CallCounter):
+    """Records the shapes of the tensor arguments of certain functions, call by call."""
+
+    def __init__(self, functions: Sequence[Any]) -> None:
+        super().__init__(functions)
+        self.calls: list[list[tuple[int, ...]]] = []
+
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.number(func) is not None:
+            self.calls.append(shapes_of(args, kwargs))
+        return self.pass_on(func, args, kwargs)
+
+
+def shapes_of(args: Any, kwargs: Any) -> list[tuple[int, ...]]:
+    """Shapes of the tensors among a call's arguments, as plain numbers also while tracing."""
+    leaves, _ = tree.flatten((args, kwargs))
+    with untraced():
+        return [tuple(int(s) for s in tensor.shape) for _, tensor in leaves]
+
+
+def spellings(function: Any) -> tuple[Any, ...]:
+    """A torch function and the Tensor method of its name, which are one thing to a rewrite."""
+    name = getattr(function, "__name__", "")
+    method = getattr(Tensor, name, None)
+    is_method_too = getattr(torch, name, None) is function and callable(method)
+    return (function, method) if is_method_too else (function,)
+
+
+def _unchecked(function: Any) -> Callable[..., Any] | None:
+    """A copy of one of torch's Python functions that does not hand itself to the modes in force once more.
+
+    Such a function first asks has_torch_function and, under a mode, always gets a yes; calling it from the mode's
+    handler, where the mode is off, would hide everything it calls. Only that question is answered differently.
+    """
+    if not isinstance(function, types.FunctionType) or not (function.__module__ or "").startswith("torch."):
+        return None
+    questions = [name for name in function.__code__.co_names if name.startswith("has_torch_function")]
+    if not questions:
+        return None
+    scope = {**function.__globals__, **dict.fromkeys(questions, _no)}
+    copy = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, function.__closure__)
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
+
+
+def _no(*_: Any, **__: Any) -> bool:
+    return False

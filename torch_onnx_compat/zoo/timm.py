@@ -1,0 +1,30 @@
+"""Models of timm, by the names that timm.list_models() gives, with or without a tag such as ``.a1_in1k``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import timm
+import torch
+
+from torch_onnx_compat.errors import unknown_name
+from torch_onnx_compat.zoo.sample import SEED, Sample, Size, image_sample
+from torch_onnx_compat.zoo.weights import seeded
+
+
+def names() -> list[str]:
+    """Architectures, without the tags of their weights."""
+    return list(timm.list_models())
+
+
+def build(name: str, size: Size | None = None) -> Sample:
+    """Builds one model; an architecture made for one picture size is made for `size` instead."""
+    if not timm.is_model(name):
+        raise unknown_name("timm model", name, names())
+    config = timm.get_pretrained_cfg(name)
+    fixed = config is not None and config.fixed_input_size
+    options: dict[str, Any] = {"img_size": size} if size and fixed else {}
+    model = seeded(lambda: timm.create_model(name, pretrained=False, **options))
+    channels, *default = config.input_size if config is not None else (3, 224, 224)
+    image = torch.randn(1, channels, *(size or default), generator=torch.Generator().manual_seed(SEED))
+    return image_sample(model, image, {0: "batch"})

@@ -1,0 +1,110 @@
+"""Models of torchvision, by the names that torchvision.models.list_models() gives."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from inspect import signature
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torchvision import models
+from torchvision.models.quantization.utils import quantize_model
+
+from torch_onnx_compat.errors import unknown_name
+from torch_onnx_compat.zoo.detectors import spread_scores
+from torch_onnx_compat.zoo.sample import SEED, Sample, Size, image_sample
+from torch_onnx_compat.zoo.weights import seeded
+
+FRAMES = 16
+"""Frames of a clip; MViT takes no other number, S3D needs at least 14."""
+
+
+def names() -> list[str]:
+    """Every registered model, of all tasks."""
+    return list(models.list_models())
+
+
+def build(name: str, size: Size | None = None) -> Sample:
+    """Builds one model; the inputs are those of its task."""
+    if name not in models.list_models():
+        raise unknown_name("torchvision model", name, models.list_models())
+    task = models.get_model_builder(name).__module__.removeprefix("torchvision.models.").rpartition(".")[0]
+    return _TASKS.get(task, _classification)(name, size)
+
+
+def _classification(name: str, size: Size | None) -> Sample:
+    model = seeded(_builder(name))
+    return image_sample(model, _random(1, 3, *(size or _trained_size(name, model))), {0: "batch"})
+
+
+def _segmentation(name: str, size: Size | None) -> Sample:
+    image = _random(1, 3, *(size or _trained_size(name)))
+    return image_sample(seeded(_builder(name)), image, {0: "batch", 2: "height", 3: "width"})
+
+
+def _video(name: str, size: Size | None) -> Sample:
+    clip = _random(1, 3, FRAMES, *(size or _trained_size(name)))
+    return image_sample(seeded(_builder(name)), clip, {0: "batch"})
+
+
+def _optical_flow(name: str, size: Size | None) -> Sample:
+    frames = _random(2, 1, 3, *(size or (128, 128))).tanh()  # in [-1, 1]
+    dynamic = {"image1": {0: "batch"}, "image2": {0: "batch"}}
+    return Sample(seeded(_builder(name)), (frames[0], frames[1]), dynamic=dynamic)
+
+
+def _detection(name: str, size: Size | None) -> Sample:
+    image = _random(3, *(size or (320, 320))).sigmoid()  # in [0, 1]
+    model = seeded(_builder(name))
+    spread_scores(model, [image])
+    return Sample(model, ([image],), note="The class scores are shifted so that a few detections remain.")
+
+
+def _quantization(name: str, size: Size | None) -> Sample:
+    model = seeded(_builder(name))
+    previous = torch.backends.quantized.engine
+    engines = torch.backends.quantized.supported_engines
+    try:
+        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+            torch.manual_seed(SEED)
+            warnings.simplefilter("ignore")  # torch announces the end of this API, and of its dtypes, in several ways
+            quantize_model(model, "fbgemm" if "fbgemm" in engines else "qnnpack")
+    finally:
+        torch.backends.quantized.engine = previous
+    image = _random(1, 3, *(size or _trained_size(name)))
+    return image_sample(model, image, {0: "batch"}, note="Quantized to int8 from one random picture.")
+
+
+_TASKS: dict[str, Callable[[str, Size | None], Sample]] = {
+    "detection": _detection,
+    "optical_flow": _optical_flow,
+    "quantization": _quantization,
+    "segmentation": _segmentation,
+    "video": _video,
+}
+"""By the sub-package of torchvision.models that holds the builder; classification has none."""
+
+
+def _builder(name: str) -> Callable[[], nn.Module]:
+    options: dict[str, Any] = {"weights": None}
+    if "weights_backbone" in signature(models.get_model_builder(name)).parameters:
+        options["weights_backbone"] = None
+    if "googlenet" in name or "inception" in name:
+        options["init_weights"] = False  # their own initialisation takes minutes and warns unless it is declined
+    return lambda: models.get_model(name, **options)
+
+
+def _trained_size(name: str, model: nn.Module | None = None) -> Size:
+    """Height and width of the pictures that the default weights were trained on; nothing is downloaded."""
+    fixed = getattr(model, "image_size", None)
+    if isinstance(fixed, int):  # a vision transformer, whose default weights may be for another size
+        return fixed, fixed
+    preset = models.get_model_weights(name)["DEFAULT"].transforms()
+    sizes = getattr(preset, "crop_size", None) or preset.resize_size
+    return sizes[0], sizes[-1]
+
+
+def _random(*shape: int) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(SEED))

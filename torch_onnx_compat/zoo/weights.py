@@ -1,0 +1,120 @@
+"""Where a model's numbers come from: a fixed seed, or a checkpoint that nobody has to trust."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.zoo.sample import SEED
+
+_SHOWN = 5
+
+
+def seeded(build: Callable[[], nn.Module]) -> nn.Module:
+    """Builds a model in eval mode with numbers from a fixed seed; torch's own generator stays as it was.
+
+    Fresh initialisation hides errors: a norm that multiplies by 1 and adds 0, a residual branch scaled by 0 and a head
+    of zeros make outputs that do not depend on most of the model.
+    """
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(SEED)
+        model = build().eval()
+        for parameter in model.parameters():
+            _wake(parameter)
+        for module in model.modules():
+            _draw_statistics(module)
+    return model
+
+
+def _wake(parameter: Tensor) -> None:
+    """Draws a parameter that initialisation left constant: ones from U(0.5, 1.5), any other constant from N(0, 0.1)."""
+    if (
+        not parameter.is_floating_point()
+        or not parameter.numel()
+        or not bool((parameter == parameter.flatten()[0]).all())
+    ):
+        return
+    if float(parameter.flatten()[0]) == 1.0:
+        parameter.uniform_(0.5, 1.5)
+    else:
+        parameter.normal_(0.0, 0.1)
+
+
+def _draw_statistics(module: nn.Module) -> None:
+    """Gives a batch norm, frozen ones included, statistics and a scale away from 0 and 1."""
+    if not all(isinstance(getattr(module, name, None), Tensor) for name in ("running_mean", "running_var")):
+        return
+    for name in ("running_mean", "bias"):
+        if isinstance(getattr(module, name, None), Tensor):
+            getattr(module, name).normal_(0.0, 0.1)
+    for name in ("running_var", "weight"):
+        if isinstance(getattr(module, name, None), Tensor):
+            getattr(module, name).uniform_(0.5, 1.5)
+
+
+def load_checkpoint(model: nn.Module, path: Path) -> None:
+    """Loads a checkpoint into a model, in place and strictly.
+
+    Args:
+        model: The model that the checkpoint was made for.
+        path: What torch.save wrote: a state_dict, or a dict with one under ``state_dict`` or ``model``. It is read with
+            ``weights_only=True``, so nothing in it can run. The ``module.`` that DataParallel puts before every name is
+            taken off.
+
+    Raises:
+        CompatError: The file cannot be read, holds no state_dict, or does not fit the model.
+    """
+    state = _state_dict(path, _read(path))
+    if state and all(name.startswith("module.") for name in state):
+        state = {name.removeprefix("module."): value for name, value in state.items()}
+    own = model.state_dict()
+    problems = _named("missing", own.keys() - state.keys()) + _named("unexpected", state.keys() - own.keys())
+    problems += [
+        f"{name} has shape {tuple(value.shape)}, wanted {tuple(own[name].shape)}"
+        for name, value in state.items()
+        if isinstance(own.get(name), Tensor) and value.shape != own[name].shape
+    ][:_SHOWN]
+    if problems:
+        raise CompatError(f"{path}: the checkpoint does not fit {type(model).__name__}: {'; '.join(problems)}.")
+    model.load_state_dict(state, strict=True)
+
+
+def _read(path: Path) -> Any:
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except OSError as error:
+        raise CompatError(f"{path}: cannot be read: {error.strerror or error}.") from error
+    except pickle.UnpicklingError as error:
+        raise CompatError(
+            f"{path}: holds Python objects beside tensors, which weights_only=True refuses, or is no checkpoint; "
+            f"save model.state_dict() instead."
+        ) from error
+    except (RuntimeError, EOFError, ValueError, KeyError) as error:
+        raise CompatError(f"{path}: is no checkpoint that torch.load can read: {error}") from error
+
+
+def _state_dict(path: Path, loaded: Any) -> Mapping[str, Tensor]:
+    for key in ("state_dict", "model"):
+        if isinstance(loaded, Mapping) and isinstance(loaded.get(key), Mapping):
+            loaded = loaded[key]
+            break
+    if not isinstance(loaded, Mapping) or not all(isinstance(value, Tensor) for value in loaded.values()):
+        keys = f" with the keys {sorted(map(str, loaded))[:_SHOWN]}" if isinstance(loaded, Mapping) else ""
+        raise CompatError(
+            f"{path}: holds a {type(loaded).__name__}{keys}; wanted a state_dict, or a dict with one under "
+            f"'state_dict' or 'model'."
+        )
+    return loaded
+
+
+def _named(kind: str, names: set[str]) -> list[str]:
+    if not names:
+        return []
+    shown = ", ".join(sorted(names)[:_SHOWN])
+    return [f"{kind} {shown}" + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")]
