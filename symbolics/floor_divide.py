@@ -1,8 +1,8 @@
 """aten::floor_divide, the // of tensors -> Div, and a step down where that rounded up.
 
 Math:   integers: q = a / b is truncated, so one too much where a - q * b and b differ in sign.
-        Floats, as torch does: q = (a - fmod(a, b)) / b, one less where fmod and b differ in sign, to the nearest integer,
-        halves down. floor(a / b) is one too much where the quotient rounds up to an integer: 7 // 0.1 is 69.
+        Floats, as torch does: q = (a - fmod(a, b)) / b, one less where fmod and b differ in sign, to the nearest
+        integer, halves down. floor(a / b) is one too much where a / b rounds up to an integer: 7 // 0.1 is 69.
 Schema: floor_divide(Tensor self, Tensor other) -> Tensor
 Source: https://docs.pytorch.org/docs/stable/generated/torch.floor_divide.html; c10/util/generic_math.h
 """

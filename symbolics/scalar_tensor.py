@@ -1,8 +1,9 @@
 """aten::scalar_tensor -> Constant of the dtype asked for.
 
-Math:   torch.export turns a Python number beside a float64 tensor into scalar_tensor(number, dtype=float64). Torch writes it as
-        a float32 constant and a Cast, so x * 0.1 multiplies by 0.10000000149.
-Schema: scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None)
+Math:   torch.export makes a Python number beside a float64 tensor scalar_tensor(number, dtype=float64). Torch writes
+        that as a float32 constant and a Cast, so that x * 0.1 multiplies by 0.10000000149.
+Schema: scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None,
+        bool? pin_memory=None) -> Tensor
 Source: https://docs.pytorch.org/docs/stable/generated/torch.scalar_tensor.html
 """
 

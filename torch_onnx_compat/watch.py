@@ -93,13 +93,18 @@ def spellings(function: Any) -> tuple[Any, ...]:
     return (function, method) if is_method_too else (function,)
 
 
+_MODULES = ("torch.nn.functional", "torch.functional")
+"""Where torch keeps functions that are written in Python. Methods of Tensor are not among them: those that are written
+in Python call super(), which would hand itself to the mode without end."""
+
+
 def _unchecked(function: Any) -> Callable[..., Any] | None:
     """A copy of one of torch's Python functions that does not hand itself to the modes in force once more.
 
     Such a function first asks has_torch_function and, under a mode, always gets a yes; calling it from the mode's
     handler, where the mode is off, would hide everything it calls. Only that question is answered differently.
     """
-    if not isinstance(function, types.FunctionType) or not (function.__module__ or "").startswith("torch."):
+    if not isinstance(function, types.FunctionType) or function.__module__ not in _MODULES:
         return None
     questions = [name for name in function.__code__.co_names if name.startswith("has_torch_function")]
     if not questions:

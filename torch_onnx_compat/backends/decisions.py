@@ -63,7 +63,7 @@ class DecisionLog(Watcher):
         super().__init__()
         self.decisions: list[Decision] = []
         self._inputs = inputs
-        self._read: dict[str, int] = {}
+        self._read: dict[int, int] = {}
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         conversion = _CONVERSIONS.get(func)
@@ -82,9 +82,9 @@ class DecisionLog(Watcher):
             result = (result,)
         for size in result:
             if isinstance(size, Tensor):
-                name = _name(size)
+                key = _identity(size)
                 with untraced():
-                    self._read[name] = int(size)
+                    self._read[key] = int(size)
 
     def _record(self, tensor: Tensor, conversion: str) -> None:
         if conversion == "len()":
@@ -100,29 +100,30 @@ class DecisionLog(Watcher):
         self.decisions.append(Decision(place, conversion, from_data, sizes, guard))
 
 
-def _name(tensor: Tensor) -> str:
-    return str(torch._C._get_value_trace(tensor).debugName())
+def _identity(tensor: Tensor) -> int:
+    """The trace renames values after Python variables, so only their numbers identify them."""
+    return int(torch._C._get_value_trace(tensor).unique())
 
 
-def _origins(value: Any, inputs: int) -> tuple[bool, list[str]]:
-    """Whether a traced value depends on input data, and the names of the sizes that it depends on."""
+def _origins(value: Any, inputs: int) -> tuple[bool, list[int]]:
+    """Whether a traced value depends on input data, and the sizes that it depends on."""
     from_data = False
-    sizes: list[str] = []
-    seen: set[str] = set()
+    sizes: list[int] = []
+    seen: set[int] = set()
     todo = [value]
     while todo:
         value = todo.pop()
-        if value.debugName() in seen:
+        if value.unique() in seen:
             continue
-        seen.add(value.debugName())
+        seen.add(value.unique())
         node = value.node()
         kind = node.kind()
         if kind == "prim::Param":
-            from_data |= any(v.debugName() == value.debugName() for v in list(node.outputs())[:inputs])
+            from_data |= any(v.unique() == value.unique() for v in list(node.outputs())[:inputs])
         elif kind == "prim::NumToTensor" and next(node.inputs()).node().kind() in ("aten::size", "aten::numel"):
-            sizes.append(value.debugName())
+            sizes.append(value.unique())
         elif kind in ("aten::size", "aten::numel", "prim::shape", "aten::dim"):
-            sizes.append(value.debugName())
+            sizes.append(value.unique())
         else:
             todo.extend(node.inputs())
     return from_data, sorted(sizes)

@@ -69,7 +69,8 @@ def _run(job: Job, opset: int) -> ir.Model:
         "opset_version": opset,
         "custom_opsets": dict(job.custom_opsets) or None,
         "dynamo": False,
-        "training": torch.onnx.TrainingMode.PRESERVE,
+        # EVAL lets torch fold BatchNorm into convolutions; PRESERVE keeps whatever mode the twin is in.
+        "training": torch.onnx.TrainingMode.PRESERVE if _is_training(job) else torch.onnx.TrainingMode.EVAL,
         **{k: v for k, v in job.options.items() if k in ("do_constant_folding", "autograd_inlining")},
     }
     if weights < INLINE_LIMIT:
@@ -82,6 +83,10 @@ def _run(job: Job, opset: int) -> ir.Model:
     model = ir.load(path)
     model.meta["folder"] = folder  # the weights stay in their files for as long as the model lives
     return model
+
+
+def _is_training(job: Job) -> bool:
+    return any(module.training for module in job.subject.twin.modules())
 
 
 class _Sink:
@@ -246,7 +251,9 @@ def _traced_again(job: Job) -> list[Decision] | None:
         log = DecisionLog(len(job.inputs.tensors))
         job.subject.around = log
         try:
-            torch.jit._get_trace_graph(job.subject, job.inputs.resized(sizes).tensors)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                torch.jit._get_trace_graph(job.subject, job.inputs.resized(sizes).tensors)
         except Exception:  # the model's own refusal of a size that was only a probe
             continue
         finally:

@@ -2,16 +2,18 @@
 
 Math:   a coordinate in [-1, 1] becomes a position in cells along each axis, and a position becomes taps: one (nearest),
         two (linear) or four (cubic), each a cell's index and a weight. A sample is the sum of cell times weights over
-        all combinations of the axes' taps. A tap outside a zero-padded image reads the nearest cell with weight 0.
+        all combinations of the axes' taps. A tap outside a zero-padded image reads the closest cell with weight 0.
 Source: https://pytorch.org/docs/stable/generated/torch.nn.functional.grid_sample.html; for rounding, reflection and
-        NaN, ATen/native/cpu/GridSamplerKernel.cpp (4-D) and ATen/native/GridSampler.h (5-D)
+        NaN, ATen/native/cpu/GridSamplerKernel.cpp (images) and ATen/native/GridSampler.h (volumes)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 from itertools import product
+from operator import add, mul
 from typing import Literal, NamedTuple, TypeAlias
 
 import torch
@@ -24,91 +26,190 @@ Mode = Literal["bilinear", "nearest", "bicubic"]
 Padding = Literal["zeros", "border", "reflection"]
 MODES: tuple[Mode, ...] = ("bilinear", "nearest", "bicubic")
 PADDINGS: tuple[Padding, ...] = ("zeros", "border", "reflection")
-"""Both in the order of torch's enumerations, as torch.grid_sampler takes them."""
-
-Number: TypeAlias = int | Tensor
-"""A size: an int where it is fixed, a tensor of shape () where it may vary."""
+"""Both in the order of torch's enumerations, which torch.grid_sampler takes."""
 
 ROWS_FROM = 32
-"""Channels from which reading whole rows of channels beats GatherElements in onnxruntime (benchmarks/rewrites.py)."""
+"""Channels from which reading rows of channels beats GatherElements in onnxruntime (benchmarks/rewrites.py)."""
 
-_FAR_OUTSIDE = -9.0
-"""A position none of whose taps lies in the image."""
-
-_CUBIC = -0.75
+CUBIC = -0.75
 """Free parameter of torch's cubic convolution kernel."""
 
+FAR_OUTSIDE = -9
+"""A position none of whose taps lies in the image."""
 
-class _Tap(NamedTuple):
+Size: TypeAlias = "int | Tensor"
+"""Of an axis, in cells: an int where it is fixed, else an int64 tensor of shape ()."""
+
+
+class Tap(NamedTuple):
+    """For each sample, one of the cells along an axis that it is made of."""
+
     index: Tensor
     weight: Tensor | None
+    """None means 1."""
+
+
+def grid_sample(image: Tensor, grid: Tensor, mode: Mode, padding: Padding, align_corners: bool) -> Tensor:
+    """Samples an image (N, C, H, W) or volume (N, C, D, H, W) at the coordinates of a grid.
+
+    Args:
+        image: What is sampled. Cells may be NaN or infinite; of an infinite cell at the border may come NaN where eager
+            torch has infinity.
+        grid: Coordinates in [-1, 1], x first: (N, P, Q, 2), for a volume (N, O, P, Q, 3).
+        mode: Interpolation; "bilinear" means trilinear for a volume, "bicubic" is for images only.
+        padding: What lies outside.
+        align_corners: Whether -1 and 1 are the centres of the outermost cells, rather than their outer edges.
+
+    Returns:
+        (N, C, P, Q), for a volume (N, C, O, P, Q).
+    """
+    spatial = image.dim() - 2
+    channels = static_size(image, 1)
+    by_rows = channels is not None and channels >= ROWS_FROM
+    # float16 cannot tell the cells of an image wider than 2048 apart.
+    coordinates = grid.float() if grid.dtype in (torch.float16, torch.bfloat16) else grid
+    if not by_rows:
+        coordinates = coordinates.flatten(1, -2).unsqueeze(1)
+    sizes = [_size(image, axis) for axis in range(-1, -1 - spatial, -1)]
+    axes = [_Axis(size, mode, padding, align_corners, volume=spatial == 3) for size in sizes]
+    taps = [axis.taps(coordinates[..., k]) for k, axis in enumerate(axes)]
+
+    samples = _read_rows(image, taps, sizes) if by_rows else _read_elements(image, taps, sizes)
+    if padding == "zeros":
+        # A sample outside has weights of 0, but 0 times a cell that is infinite or NaN is not 0.
+        total = reduce(mul, (reduce(add, (tap.weight for tap in axis)) for axis in taps))
+        outside = total == 0
+        samples = torch.where(outside.unsqueeze(-1) if by_rows else outside, constant(0, samples), samples)
+    if by_rows:
+        samples = samples.permute(0, spatial + 1, *range(1, spatial + 1))
+    else:
+        samples = samples.reshape(image.shape[0], image.shape[1], *grid.shape[1:-1])
+    return samples.to(image.dtype) if samples.dtype != image.dtype else samples
+
+
+def _read_elements(image: Tensor, taps: list[list[Tap]], sizes: list[Size]) -> Tensor:
+    """Samples (N, C, P) by GatherElements; the taps' tensors are (N, 1, P)."""
+    table = image.flatten(2)
+    slowest = [tap._replace(index=tap.index.expand(-1, image.shape[1], -1)) for tap in taps[-1]]
+    parts = []
+    for index, weight in _combinations([*taps[:-1], slowest], sizes):
+        cells = table.gather(2, index)
+        parts.append(cells if weight is None else cells * weight)
+    return reduce(add, parts)
+
+
+def _read_rows(image: Tensor, taps: list[list[Tap]], sizes: list[Size]) -> Tensor:
+    """Samples (N, P, Q, C) by Gather of whole rows of channels; the taps' tensors are (N, P, Q)."""
+    spatial = len(sizes)
+    table = image.permute(0, *range(2, spatial + 2), 1).reshape(-1, image.shape[1])
+    slowest = taps[-1]
+    if static_size(image, 0) != 1:
+        # The images of the batch lie one below the other, as if the slowest axis went on through all of them.
+        image_number = torch.arange(image.shape[0], device=image.device).reshape(-1, *[1] * spatial)
+        slowest = [tap._replace(index=tap.index + image_number * sizes[-1]) for tap in slowest]
+    parts = []
+    for index, weight in _combinations([*taps[:-1], slowest], sizes):
+        cells = F.embedding(index, table)
+        parts.append(cells if weight is None else cells * weight.unsqueeze(-1))
+    return reduce(add, parts)
+
+
+def _combinations(taps: list[list[Tap]], sizes: list[Size]) -> Iterator[Tap]:
+    """All combinations of the axes' taps, as cells of the flattened image."""
+    strided = [taps[0]]
+    stride: Size = 1
+    for axis, size in zip(taps[1:], sizes, strict=False):
+        stride = stride * size
+        strided.append([tap._replace(index=tap.index * stride) for tap in axis])
+    for combination in product(*strided):
+        weights = [tap.weight for tap in combination if tap.weight is not None]
+        yield Tap(reduce(add, (tap.index for tap in combination)), reduce(mul, weights) if weights else None)
 
 
 @dataclass(frozen=True)
 class _Axis:
-    """How positions along one axis of the image become taps."""
+    """How coordinates along one axis become taps."""
 
-    size: Number
+    size: Size
     mode: Mode
     padding: Padding
     align_corners: bool
-    volumetric: bool
+    volume: bool
 
-    def taps(self, coordinate: Tensor) -> list[_Tap]:
-        position = self._position(coordinate)
-        if self.mode == "nearest":
-            return [self._tap(torch.round(position), None)]
-        cell = torch.floor(position)
-        fraction = position - cell
-        if self.mode == "bilinear":
-            return [self._tap(cell, 1 - fraction), self._tap(cell + 1, fraction)]
-        return [self._tap(cell + k, _cubic_weight(fraction, k)) for k in (-1, 0, 1, 2)]
-
-    def _position(self, coordinate: Tensor) -> Tensor:
+    def taps(self, coordinate: Tensor) -> list[Tap]:
         # In torch's order of operations, so that halves round to the same cell.
         if self.align_corners:
             position = (coordinate + 1) * ((self.size - 1) / 2)
         else:
             position = (coordinate + 1) * (self.size / 2) - 0.5
-        return position if self.padding == "zeros" or self.mode == "bicubic" else self._inside(position)
+        if self.padding != "zeros" and self.mode != "bicubic":
+            position = self._folded(position)
+        if self.mode == "nearest":
+            return [self._tap(torch.round(position), None)]
+        first = torch.floor(position)
+        fraction = position - first
+        if self.mode == "bilinear":
+            return [self._tap(first, 1 - fraction), self._tap(first + 1, fraction)]
+        return [self._tap(first + k, _cubic_weight(fraction, k)) for k in (-1, 0, 1, 2)]
 
-    def _tap(self, cell: Tensor, weight: Tensor | None) -> _Tap:
+    def _tap(self, cell: Tensor, weight: Tensor | None) -> Tap:
         if self.padding != "zeros":
-            # Positions are inside already, except that a cubic kernel reaches out, and a linear one past the last cell.
-            if self.mode == "bicubic":
-                cell = self._inside(cell)
-            elif self.mode == "bilinear":
-                cell = self._clamp(cell)
-            return _Tap(cell.to(torch.int64), weight)
-        cell = _replace_nan(cell, _FAR_OUTSIDE)
-        index = self._clamp(cell)
+            # Only a cubic kernel reaches out of the image; a linear one does with weight 0.
+            cell = self._folded(cell) if self.mode == "bicubic" else self._clamped(cell)
+            return Tap(cell.to(torch.int64), weight)
+        cell = _above(cell, FAR_OUTSIDE)
+        index = self._clamped(cell)
         inside = index == cell
-        if weight is None or not self.volumetric:
-            kept = inside.to(cell.dtype)
-            weight = kept if weight is None else weight * kept
-        else:
+        if weight is None:
+            weight = inside.to(cell.dtype)
+        elif self.volume:
             weight = torch.where(inside, weight, constant(0, weight))
-        return _Tap(index.to(torch.int64), weight)
-
-    def _inside(self, position: Tensor) -> Tensor:
-        if self.padding == "reflection":
-            position = self._reflect(position)
-        # Torch takes NaN for the first cell of an image and for the last one of a volume.
-        position = _replace_nan(position, self.size - 1 if self.volumetric else 0)
-        return self._clamp(position)
-
-    def _reflect(self, position: Tensor) -> Tensor:
-        if self.align_corners:
-            distance, period = position.abs(), 2 * (self.size - 1)
         else:
-            distance, period = (position + 0.5).abs(), 2 * self.size
+            weight = weight * inside.to(weight.dtype)  # keeps the NaN that torch answers a NaN with in an image
+        return Tap(index.to(torch.int64), weight)
+
+    def _folded(self, position: Tensor) -> Tensor:
+        """Brings positions into the image as border and reflection padding do."""
+        if self.padding == "reflection":
+            position = self._reflected(position)
+        if not self.volume:
+            return self._clamped(_above(position, 0))
+        last = _tensor(self.size - 1, position)
+        return torch.where(position < last, position, last).clamp(min=0)  # NaN becomes the last cell
+
+    def _reflected(self, position: Tensor) -> Tensor:
+        edge = 0.0 if self.align_corners else 0.5
+        period = 2 * (self.size - 1 if self.align_corners else self.size)
         if isinstance(period, int) and period == 0:
             return torch.zeros_like(position)
+        distance = (position + edge).abs() if edge else position.abs()
         distance = distance - torch.floor(distance / period) * period
         folded = torch.minimum(distance, period - distance)
-        return folded if self.align_corners else folded - 0.5
+        return folded - edge if edge else folded
 
-    def _clamp(self, position: Tensor) -> Tensor:
+    def _clamped(self, position: Tensor) -> Tensor:
         if isinstance(self.size, int):
             return position.clamp(0, self.size - 1)
-        return torch.minimum(position.clamp(min=0), self.size - 1)
+        return torch.minimum(position.clamp(min=0), _tensor(self.size - 1, position))
+
+
+def _cubic_weight(fraction: Tensor, k: int) -> Tensor:
+    """Weight of the cell k to the right of the one that holds the position."""
+    distance = fraction - k if k <= 0 else k - fraction
+    if k in (0, 1):
+        return ((CUBIC + 2) * distance - (CUBIC + 3)) * distance * distance + 1
+    return ((CUBIC * distance - 5 * CUBIC) * distance + 8 * CUBIC) * distance - 4 * CUBIC
+
+
+def _above(position: Tensor, least: int) -> Tensor:
+    """At least so much, also where the position is NaN: a comparison with NaN is false."""
+    return torch.where(position > least, position, constant(least, position))
+
+
+def _size(image: Tensor, axis: int) -> Size:
+    known = static_size(image, axis)
+    return size_tensor(image, axis) if known is None else known
+
+
+def _tensor(size: Size, like: Tensor) -> Tensor:
+    return constant(size, like) if isinstance(size, int) else size.to(like.dtype)

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from torch_onnx_compat.errors import UnsupportedError
 
 _SCOPES = "pkg.torch.onnx.name_scopes"
-_NAMESPACE = "namespace"
+_NAMESPACES = ("namespace", "pkg.torch.onnx.namespace")
 
 
 class Refused(Exception):  # noqa: N818 - an answer, not an error; `Declined` is its sibling
@@ -44,7 +44,8 @@ def place(node: ir.Node) -> str:
     scopes = re.findall(r"'([^']*)'", node.metadata_props.get(_SCOPES, ""))
     if scopes:
         return str(next((scope for scope in reversed(scopes[:-1]) if scope), scopes[-1]))
-    return str(node.metadata_props.get(_NAMESPACE) or node.name or node.outputs[0].name)
+    namespaces = [node.metadata_props[key] for key in _NAMESPACES if key in node.metadata_props]
+    return str(next(iter(namespaces), None) or node.name or node.outputs[0].name)
 
 
 def error(obstacles: Iterable[Obstacle], source: int, target: int) -> UnsupportedError:

@@ -65,7 +65,6 @@ def convert(model: ir.Model, opset: int) -> None:
     refused = _lower(model, source, opset) if opset < source else _upgrade(model, source, opset)
     for node in _nodes(model):
         node.version = opset
-        schema.drop_new_defaults(node, source, opset)
     rejected = (schema.obstacle(node, source, opset) for node in _nodes(model) if node not in refused)
     obstacles = [*refused.values(), *(obstacle for obstacle in rejected if obstacle is not None)]
     if obstacles:
@@ -98,6 +97,7 @@ def _lower(model: ir.Model, source: int, target: int) -> dict[ir.Node, Obstacle]
         if expand(model, opset, target):
             scope.learn_names(model)
         for node in _nodes(model):
+            schema.drop_new_defaults(node, opset)
             rule = RULES.get(node.op_type, {}).get(opset)
             if rule is None or node in refused:
                 continue

@@ -63,11 +63,13 @@ def roi_align_unshifted(op: Builder, node: ir.Node) -> None:
 
 @lowering("Trilu", below=14)
 def trilu(op: Builder, node: ir.Node) -> ir.Value:
-    """Where(column - row >= k, x, 0) for the upper triangle, <= k for the lower."""
+    """Keeps x where column - row >= k (upper triangle) or <= k (lower); bool by And, as engines lack a Where of it."""
     x, k = node.inputs[0], input_at(node, 1)
     assert x is not None
     rows, columns = (op.Range(0, op.Gather(op.Shape(x), op.constant(axis, ir.DataType.INT64)), 1) for axis in (-2, -1))
     beyond = op.Sub(columns, op.Reshape(rows, [-1, 1]))
     k = op.constant(0, ir.DataType.INT64) if k is None else k
     outside = op.Less(beyond, k) if attribute(node, "upper", 1) else op.Greater(beyond, k)
+    if op.dtype(x) == ir.DataType.BOOL:
+        return op.And(op.Not(outside), x)
     return op.Where(outside, op.constant(0, op.dtype(x)), x)

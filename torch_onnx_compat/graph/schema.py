@@ -30,13 +30,13 @@ def introduced(op_type: str) -> int | None:
     return next((v for v in range(1, onnx.defs.onnx_opset_version() + 1) if find(op_type, v) is not None), None)
 
 
-def drop_new_defaults(node: ir.Node, source: int, target: int) -> None:
-    """Removes attributes that the target does not know and that say what the source assumes without them."""
-    before, after = find(node.op_type, source), find(node.op_type, target)
-    if before is None or after is None:
+def drop_new_defaults(node: ir.Node, opset: int) -> None:
+    """Removes attributes that the opset has brought, where they say what it assumes without them."""
+    new, old = find(node.op_type, opset), find(node.op_type, opset - 1)
+    if new is None or old is None or new.since_version < opset:
         return
-    for name in [name for name in node.attributes if name not in after.attributes and name in before.attributes]:
-        default = before.attributes[name].default_value
+    for name in [name for name in node.attributes if name not in old.attributes and name in new.attributes]:
+        default = new.attributes[name].default_value
         if default.name and ir.serde.deserialize_attribute(default).value == node.attributes[name].value:
             del node.attributes[name]
 

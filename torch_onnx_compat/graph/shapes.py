@@ -17,10 +17,6 @@ _DATA_LIMIT = 1024
 def infer_model(model: ir.Model) -> None:
     """Fills in types and shapes, once, if an input of any node lacks them; weights are not copied."""
     values = [value for graph in model.graphs() for node in graph for value in node.inputs if value is not None]
-    for value in values:
-        tensor = value.const_value
-        if tensor is not None and value.type is None:
-            value.type, value.shape = ir.TensorType(tensor.dtype), ir.Shape(list(tensor.shape))
     if all(value.type is not None and value.shape is not None for value in values):
         return
     log = logging.getLogger("onnx_ir")
@@ -46,8 +42,8 @@ def infer_node(node: ir.Node, opset: int) -> None:
         found = onnx.shape_inference.infer_node_outputs(
             known, ir.serde.serialize_node(node), types, data, opset_imports=imports
         )
-    except onnx.shape_inference.InferenceError:
-        return  # Shapes that contradict each other or the schema: the check of the finished model tells.
+    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError):
+        return  # The node contradicts its schema; the check of the finished model says how.
     for value in node.outputs:
         if str(value.name) in found:
             value.type = ir.serde.deserialize_type_proto_for_type(found[str(value.name)])

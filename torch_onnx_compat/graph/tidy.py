@@ -10,6 +10,8 @@ import onnx_ir.passes.common as passes
 from onnxscript import rewriter
 from onnxscript.optimizer._constant_folding import FoldConstantsPass
 
+from torch_onnx_compat.graph.sequences import slice_split_sequences
+
 _FOLD_INPUT_LIMIT = 8192
 """Largest constant, in elements, that is folded with others; folding larger ones would duplicate weights."""
 _FOLD_OUTPUT_LIMIT = 512 * 512
@@ -27,8 +29,11 @@ def tidy(model: ir.Model, *, fold: bool) -> None:
     level = log.level
     log.setLevel(logging.ERROR)
     try:
-        for step in _folding() if fold else ():
-            step(model)
+        if fold:
+            passes.InlinePass()(model)
+            slice_split_sequences(model)
+            for step in _folding():
+                step(model)
         for step in _cleaning():
             step(model)
     finally:
@@ -46,7 +51,6 @@ def _folding() -> list[ir.passes.InPlacePass]:
         passes.RemoveUnusedNodesPass(),
     ]
     return [
-        passes.InlinePass(),
         passes.RemoveUnusedNodesPass(),
         *fold,
         *fold,

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 FEW = 20
 """Candidates above the score threshold, before non-maximum suppression, on the picture that was given."""
@@ -21,42 +22,41 @@ _HEADS = ("roi_heads.box_predictor", "head.classification_head")
 _LAST_LAYERS = re.compile(r"cls_score|cls_logits|module_list\.\d+(\.1)?")
 
 
-def spread_scores(model: nn.Module, images: Sequence[Tensor]) -> None:
-    """Scales and shifts the class head, in place, so that about `FEW` candidates pass the model's own score threshold.
+def spread_scores(model: nn.Module) -> RemovableHandle:
+    """Makes the next run scale and shift the class head so that about `FEW` candidates pass the score threshold.
 
     Args:
-        model: Detector of torchvision, in eval mode.
-        images: Pictures (3, H, W), float32, 0..1.
+        model: Detector of torchvision, in eval mode; its head is changed in place.
     """
     modules = dict(model.named_modules())
     head = next(modules[name] for name in _HEADS if name in modules)
-    logits = _logits(model, head, images)
-    scale = SPREAD / float(logits.std())
-    offset = -float(logits.mean()) * scale
-    logits = logits * scale + offset
-    softmax = not hasattr(head, "cls_logits")  # RetinaNet and FCOS score each class by a sigmoid of its own
     threshold = float(getattr(model, "score_thresh", None) or modules["roi_heads"].score_thresh)
     if "head.regression_head.bbox_ctrness" in modules:  # FCOS: score = sqrt(class x centre-ness), and that is about 0.5
         threshold = threshold**2 / 0.5
-    shift = _background_shift(logits, threshold) if softmax else _class_shift(logits, threshold)
-    with torch.no_grad():
-        for name, layer in head.named_modules():
-            if _LAST_LAYERS.fullmatch(name) and isinstance(layer, (nn.Linear, nn.Conv2d)) and layer.bias is not None:
-                layer.weight.mul_(scale)
-                layer.bias.mul_(scale).add_(offset)
-                layer.bias.view(-1, logits.shape[-1])[:, : 1 if softmax else None].add_(shift)
+    softmax = not hasattr(head, "cls_logits")  # RetinaNet and FCOS score each class by a sigmoid of its own
+
+    def spread(_: nn.Module, __: Any, output: Any) -> Any:
+        logits = output[0] if isinstance(output, tuple) else output
+        scale = SPREAD / float(logits.std())
+        offset = torch.full(logits.shape[-1:], -float(logits.mean()) * scale)
+        candidates = (logits * scale + offset).flatten(0, -2)
+        if softmax:
+            offset[0] += _background_shift(candidates, threshold)
+        else:
+            offset += _class_shift(candidates, threshold)
+        _rescale(head, scale, offset)
+        logits = logits * scale + offset
+        return (logits, *output[1:]) if isinstance(output, tuple) else logits
+
+    return head.register_forward_hook(spread)
 
 
-def _logits(model: nn.Module, head: nn.Module, images: Sequence[Tensor]) -> Tensor:
-    """Class logits (candidates, classes) that the head computes on the way."""
-    seen: list[Tensor] = []
-    hook = head.register_forward_hook(lambda _, __, out: seen.append(out[0] if isinstance(out, tuple) else out))
-    try:
-        with torch.no_grad():
-            model(list(images))
-    finally:
-        hook.remove()
-    return seen[0].flatten(0, -2)
+def _rescale(head: nn.Module, scale: float, offset: Tensor) -> None:
+    """Changes the layers that compute the class logits, for however many anchors, as the logits were changed."""
+    for name, layer in head.named_modules():
+        if _LAST_LAYERS.fullmatch(name) and isinstance(layer, (nn.Linear, nn.Conv2d)) and layer.bias is not None:
+            layer.weight.mul_(scale)
+            layer.bias.mul_(scale).view(-1, len(offset)).add_(offset)
 
 
 def _class_shift(logits: Tensor, threshold: float) -> float:

@@ -24,7 +24,7 @@ def build(name: str, size: Size | None = None) -> Sample:
     config = timm.get_pretrained_cfg(name)
     fixed = config is not None and config.fixed_input_size
     options: dict[str, Any] = {"img_size": size} if size and fixed else {}
-    model = seeded(lambda: timm.create_model(name, pretrained=False, **options))
     channels, *default = config.input_size if config is not None else (3, 224, 224)
     image = torch.randn(1, channels, *(size or default), generator=torch.Generator().manual_seed(SEED))
+    model = seeded(lambda: timm.create_model(name, pretrained=False, **options), (image,))
     return image_sample(model, image, {0: "batch"})

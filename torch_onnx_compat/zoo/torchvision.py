@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from inspect import signature
 from typing import Any
 
@@ -35,46 +36,46 @@ def build(name: str, size: Size | None = None) -> Sample:
 
 
 def _classification(name: str, size: Size | None) -> Sample:
-    model = seeded(_builder(name))
-    return image_sample(model, _random(1, 3, *(size or _trained_size(name, model))), {0: "batch"})
+    return _of_picture(name, _random(1, 3, *(size or _trained_size(name))), {0: "batch"})
 
 
 def _segmentation(name: str, size: Size | None) -> Sample:
     image = _random(1, 3, *(size or _trained_size(name)))
-    return image_sample(seeded(_builder(name)), image, {0: "batch", 2: "height", 3: "width"})
+    return _of_picture(name, image, {0: "batch", 2: "height", 3: "width"})
 
 
 def _video(name: str, size: Size | None) -> Sample:
-    clip = _random(1, 3, FRAMES, *(size or _trained_size(name)))
-    return image_sample(seeded(_builder(name)), clip, {0: "batch"})
+    return _of_picture(name, _random(1, 3, FRAMES, *(size or _trained_size(name))), {0: "batch"})
 
 
 def _optical_flow(name: str, size: Size | None) -> Sample:
-    frames = _random(2, 1, 3, *(size or (128, 128))).tanh()  # in [-1, 1]
+    first, second = _random(2, 1, 3, *(size or (128, 128))).tanh()  # in [-1, 1]
     dynamic = {"image1": {0: "batch"}, "image2": {0: "batch"}}
-    return Sample(seeded(_builder(name)), (frames[0], frames[1]), dynamic=dynamic)
+    return Sample(seeded(_builder(name), (first, second)), (first, second), dynamic=dynamic)
 
 
 def _detection(name: str, size: Size | None) -> Sample:
-    image = _random(3, *(size or (320, 320))).sigmoid()  # in [0, 1]
-    model = seeded(_builder(name))
-    spread_scores(model, [image])
-    return Sample(model, ([image],), note="The class scores are shifted so that a few detections remain.")
+    images = [_random(3, *(size or (320, 320))).sigmoid()]  # in [0, 1]
+    model = seeded(_builder(name), (images,), spread_scores)
+    return Sample(model, (images,), note="The class scores are shifted so that a few detections remain.")
 
 
 def _quantization(name: str, size: Size | None) -> Sample:
-    model = seeded(_builder(name))
+    sample = _classification(name, size)
     previous = torch.backends.quantized.engine
     engines = torch.backends.quantized.supported_engines
     try:
         with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
             torch.manual_seed(SEED)
             warnings.simplefilter("ignore")  # torch announces the end of this API, and of its dtypes, in several ways
-            quantize_model(model, "fbgemm" if "fbgemm" in engines else "qnnpack")
+            quantize_model(sample.model, "fbgemm" if "fbgemm" in engines else "qnnpack")
     finally:
         torch.backends.quantized.engine = previous
-    image = _random(1, 3, *(size or _trained_size(name)))
-    return image_sample(model, image, {0: "batch"}, note="Quantized to int8 from one random picture.")
+    return replace(sample, note="Quantized to int8 from one random picture.")
+
+
+def _of_picture(name: str, image: Tensor, axes: dict[int, str]) -> Sample:
+    return image_sample(seeded(_builder(name), (image,)), image, axes)
 
 
 _TASKS: dict[str, Callable[[str, Size | None], Sample]] = {
@@ -96,14 +97,10 @@ def _builder(name: str) -> Callable[[], nn.Module]:
     return lambda: models.get_model(name, **options)
 
 
-def _trained_size(name: str, model: nn.Module | None = None) -> Size:
-    """Height and width of the pictures that the default weights were trained on; nothing is downloaded."""
-    fixed = getattr(model, "image_size", None)
-    if isinstance(fixed, int):  # a vision transformer, whose default weights may be for another size
-        return fixed, fixed
-    preset = models.get_model_weights(name)["DEFAULT"].transforms()
-    sizes = getattr(preset, "crop_size", None) or preset.resize_size
-    return sizes[0], sizes[-1]
+def _trained_size(name: str) -> Size:
+    """Height and width of the smallest pictures that any of its weights takes, which is what the model is built for."""
+    presets = [weights.transforms() for weights in models.get_model_weights(name)]
+    return min(((sizes := getattr(p, "crop_size", None) or p.resize_size)[0], sizes[-1]) for p in presets)
 
 
 def _random(*shape: int) -> Tensor:

@@ -1,0 +1,58 @@
+"""SequenceAt(SplitToSequence(x, size), k) with a dynamic chunk size -> Slice(x, k * size, (k + 1) * size).
+
+torch.split of a dynamic size comes out of dynamo as a sequence, which few engines have and which onnxscript 0.7's
+constant folder trips over. The last chunk may be shorter; Slice clamps its end in the same way.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+
+def slice_split_sequences(model: ir.Model) -> None:
+    """Rewrites, in place, every such sequence whose parts are all taken by constant, non-negative positions."""
+    for node in list(model.graph):
+        if node.op_type == "SplitToSequence" and node.domain == "" and len(node.inputs) > 1:
+            _rewrite(model.graph, node)
+
+
+def _rewrite(graph: ir.Graph, split: ir.Node) -> None:
+    data, size = split.inputs[0], split.inputs[1]
+    if data is None or size is None or _number(size) is not None or not _is_scalar(size):
+        return
+    users = [use.node for use in split.outputs[0].uses()]
+    positions = [_number(u.inputs[1]) if u.op_type == "SequenceAt" else None for u in users]
+    if any(p is None or p < 0 for p in positions):
+        return
+    axis = split.attributes.get_int("axis", 0)
+    flat = ir.node("Reshape", [size, _constant(graph, split, [-1])])
+    axes = _constant(graph, split, [axis])
+    graph.insert_before(split, flat)
+    for user, position in zip(users, positions, strict=True):
+        assert position is not None
+        start = ir.node("Mul", [flat.outputs[0], _constant(graph, split, [position])])
+        end = ir.node("Mul", [flat.outputs[0], _constant(graph, split, [position + 1])])
+        part = ir.node("Slice", [data, start.outputs[0], end.outputs[0], axes])
+        part.metadata_props.update(user.metadata_props)
+        part.outputs[0].shape, part.outputs[0].type = user.outputs[0].shape, user.outputs[0].type
+        graph.insert_before(user, [start, end, part])
+        ir.convenience.replace_all_uses_with(user.outputs[0], part.outputs[0], replace_graph_outputs=True)
+        graph.remove(user, safe=True)
+
+
+def _constant(graph: ir.Graph, before: ir.Node, values: list[int]) -> ir.Value:
+    node = ir.node("Constant", [], {"value": ir.tensor(np.asarray(values, np.int64))})
+    graph.insert_before(before, node)
+    return node.outputs[0]
+
+
+def _number(value: ir.Value | None) -> int | None:
+    if value is None:
+        return None
+    tensor = ir.convenience.get_const_tensor(value)
+    return int(tensor.numpy()) if tensor is not None and tensor.size == 1 else None
+
+
+def _is_scalar(value: ir.Value) -> bool:
+    return value.shape is not None and len(value.shape) == 0
