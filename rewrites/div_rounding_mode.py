@@ -29,5 +29,6 @@ def div_rounding_mode(
     if dtype.is_floating_point:
         quotient = torch.div(input, other)
         return torch.where(quotient < 0, torch.ceil(quotient), torch.floor(quotient))
-    dividend = input if isinstance(input, Tensor) else torch.full((), input, dtype=dtype)
-    return torch.floor_divide(dividend - torch.fmod(dividend, other), other)
+    wide = torch.promote_types(dtype, torch.int32)  # Sub takes narrower integers from opset 14 only
+    dividend, divisor = (torch.as_tensor(value).to(wide) for value in (input, other))
+    return torch.floor_divide(dividend - torch.fmod(dividend, divisor), divisor).to(dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+import math
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ import typer.core
 from rich.console import Console
 from rich.status import Status
 from rich.table import Table
+from rich.text import Text
 
 from torch_onnx_compat import export, zoo
 from torch_onnx_compat.catalogue import catalogue as load_catalogue
@@ -84,6 +86,11 @@ Weights = Annotated[
     Path | None, typer.Option(help="Checkpoint (a state_dict) to load, strictly and with weights_only=True.")
 ]
 Approximate = Annotated[bool, typer.Option("--allow-approximate", help="Let entries apply that state an error.")]
+CustomDomains = Annotated[bool, typer.Option("--allow-custom-domains", help="Let nodes stand that are not ONNX's own.")]
+Baked = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FILE:LINE", help="Freeze this Python decision at its value for the example. Repeatable."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
@@ -102,13 +109,15 @@ def export_command(
     shape: Shape = None,
     weights: Weights = None,
     allow_approximate: Approximate = False,
+    allow_custom_domains: CustomDomains = False,
+    allow_baked: Baked = None,
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Do not compare the file with the model.")] = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Exports a model, and compares the file with it in onnxruntime."""
     with _reporting(json, debug) as step:
-        options = _options(target, opset, exporter, include, exclude, allow_approximate)
+        options = _options(target, opset, exporter, ("auto", *EXPORTERS), include, exclude, allow_approximate)
         axes = _dynamic(dynamic)
         sample = _load(spec, size, shape, weights, step)
         result = export.export_compat(
@@ -118,6 +127,8 @@ def export_command(
             kwargs=sample.kwargs,
             dynamic=axes,
             verify=not no_verify,
+            allow_custom_domains=allow_custom_domains,
+            allow_baked=tuple(allow_baked or ()),
             progress=step,
             **options,
         )
@@ -129,7 +140,7 @@ def plan_command(
     spec: Spec,
     target: Target = "onnxruntime",
     opset: Opset = None,
-    exporter: Exporter = "auto",
+    exporter: Annotated[str, typer.Option(help="torchscript or dynamo.")] = "torchscript",
     dynamic: Dynamic = None,
     include: Include = None,
     exclude: Exclude = None,
@@ -142,10 +153,11 @@ def plan_command(
 ) -> None:
     """Tells which entries an export would apply or decline, and why; writes nothing."""
     with _reporting(json, debug) as step:
-        options = _options(target, opset, exporter, include, exclude, allow_approximate)
+        options = _options(target, opset, exporter, EXPORTERS, include, exclude, allow_approximate)
         axes = _dynamic(dynamic)
         sample = _load(spec, size, shape, weights, step)
-        result = export.plan(sample.model, sample.args, kwargs=sample.kwargs, dynamic=axes, progress=step, **options)
+        step("plan")
+        result = export.plan(sample.model, sample.args, kwargs=sample.kwargs, dynamic=axes, **options)
     _print(result, json)
 
 
@@ -161,7 +173,7 @@ def catalogue_command(
         chosen = [entries[name]] if name else sorted(entries, key=lambda e: (_kind(e), e.name))
     rows = [entry_row(entry) for entry in chosen]
     if json:
-        typer.echo(jsonlib.dumps(rows[0] if name else rows, indent=2))
+        _print_json(rows[0] if name else rows)
     elif name:
         width = max(map(len, rows[0]))
         typer.echo("\n".join(f"{key:{width}}  {value}" for key, value in rows[0].items()))
@@ -181,7 +193,7 @@ def zoo_command(
     with _reporting(json, debug), _usage():
         names = zoo.find(name).names() if name else sorted(zoo.zoos())
     chosen = [n for n in names if fnmatchcase(n, filter)]
-    typer.echo(jsonlib.dumps(chosen, indent=2) if json else "\n".join(chosen))
+    _print_json(chosen) if json else typer.echo("\n".join(chosen))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -214,8 +226,12 @@ class _Steps:
     def __init__(self) -> None:
         self._console = Console(stderr=True)
         self._status: Status | None = None
+        self._last = ""
 
     def __call__(self, step: str) -> None:
+        self._last, previous = step, self._last
+        if step == previous:
+            return
         if not self._console.is_terminal:
             self._console.print(f"{step} ...", markup=False, highlight=False, soft_wrap=True)
         elif self._status is None:
@@ -252,7 +268,8 @@ def _fail(error: Exception, json: bool) -> None:
     typer.secho("error: ", fg=typer.colors.RED, err=True, nl=False)
     typer.echo(message, err=True)
     if json:
-        typer.echo(jsonlib.dumps({"error": message, "kind": type(error).__name__, "exit_code": code}, indent=2))
+        table = [row.to_dict() for row in error.table] if isinstance(error, VerificationError) else []
+        _print_json({"error": message, "kind": type(error).__name__, "exit_code": code, "table": table})
     raise typer.Exit(code)
 
 
@@ -271,6 +288,7 @@ def _options(
     target: str,
     opset: int | None,
     exporter: str,
+    exporters: Sequence[str],
     include: list[str] | None,
     exclude: list[str] | None,
     allow_approximate: bool,
@@ -278,8 +296,8 @@ def _options(
     """Keywords that export_compat and plan share, their names checked before anything slow begins."""
     with _usage():
         load_target(target)
-        if exporter not in ("auto", *EXPORTERS):
-            raise unknown_name("exporter", exporter, ("auto", *EXPORTERS))
+        if exporter not in exporters:
+            raise unknown_name("exporter", exporter, exporters)
         entries = load_catalogue()
         for name in (*(include or ()), *(exclude or ())):
             entries[name]
@@ -344,18 +362,33 @@ def _dynamic(texts: list[str] | None) -> str | Mapping[str, Any] | None:
 
 
 def _print(result: _Printable, json: bool) -> None:
-    typer.echo(jsonlib.dumps(result.to_dict(), indent=2) if json else str(result))
+    _print_json(result.to_dict()) if json else typer.echo(str(result))
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(jsonlib.dumps(_finite(value), indent=2))
+
+
+def _finite(value: Any) -> Any:
+    """The value with null for the numbers that JSON cannot write."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _print_table(rows: list[dict[str, str]]) -> None:
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=240)  # a file or pipe: one line per entry
     table = Table(box=None, pad_edge=False, header_style="bold")
     columns = [key for key in (rows[0] if rows else ()) if key != "source"]
     for column in columns:
         table.add_column(column, no_wrap=column == "name", overflow="fold")
     for row in rows:
-        table.add_row(*(row[column] for column in columns))
-    console.print(table, markup=False) if console.is_terminal else console.print(table, width=200)
+        table.add_row(*(Text(row[column]) for column in columns))
+    console.print(table)
 
 
 if __name__ == "__main__":

@@ -201,6 +201,7 @@ def export_compat(
                 return attempt.run(job, rejected)
             except (UnsupportedError, VerificationError) as error:
                 rejected[name] = error
+        observation.check_example(trace_inputs)  # if the model itself fails, that is what the caller has to know
         raise _all_failed(rejected)
 
 

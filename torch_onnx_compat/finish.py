@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -10,10 +11,12 @@ from typing import Any
 import onnx_ir as ir
 
 from torch_onnx_compat.backends import ExportFailed, Job, Raw
-from torch_onnx_compat.errors import UnsupportedError
+from torch_onnx_compat.errors import CompatError, UnsupportedError
+from torch_onnx_compat.graph.names import claim_name, rename
 from torch_onnx_compat.graph.opset import convert
 from torch_onnx_compat.graph.tidy import tidy
 from torch_onnx_compat.inputs import output_names
+from torch_onnx_compat.ops import ONNX_TYPES
 
 METADATA_PREFIX = "torch_onnx_compat."
 _TRACE_METADATA = ("pkg.torch.onnx.stack_trace", "pkg.torch.onnx.fx_node", "pkg.torch.onnx.class_hierarchy")
@@ -75,9 +78,7 @@ def _strip_adapter(model: ir.Model) -> None:
     """Takes the name of the adapter around the twin out of node and parameter names."""
     for name in list(model.graph.initializers):
         if name.startswith("twin."):
-            value = model.graph.initializers.pop(name)
-            value.name = name.removeprefix("twin.")
-            model.graph.initializers[value.name] = value
+            rename(model, model.graph.initializers[name], name.removeprefix("twin."))
     for node in model.graph.all_nodes():
         if node.name:
             node.name = node.name.replace("/twin/", "/", 1)
@@ -98,8 +99,6 @@ def _set_inputs(model: ir.Model, job: Job) -> None:
         if value is None:
             value = ir.Value(name=name)
         if value.dtype is None:
-            from torch_onnx_compat.ops import ONNX_TYPES
-
             value.dtype = ir.DataType(ONNX_TYPES[tensor.dtype])
         if value.shape is None or len(value.shape) != tensor.dim():
             value.shape = ir.Shape(list(tensor.shape))
@@ -117,30 +116,18 @@ def _set_outputs(model: ir.Model, job: Job, given: Sequence[str]) -> None:
             f"the exporter wrote {len(outputs)} outputs but the model returned {len(job.subject.outputs.paths)} tensors."
         )
     names = output_names(job.subject.outputs.paths, given)
-    taken = {v.name for v in (*model.graph.inputs, *model.graph.initializers.values())}
-    for index, (name, value) in enumerate(zip(names, outputs, strict=True)):
+    for index, (name, value) in enumerate(zip(names, list(outputs), strict=True)):
         shared = value in outputs[:index] or value.is_graph_input() or value.name in model.graph.initializers
         if shared:  # ONNX wants every output to be its own value
             node = ir.node("Identity", [value])
             node.outputs[0].shape, node.outputs[0].type = value.shape, value.type
             model.graph.append(node)
             outputs[index] = value = node.outputs[0]
-        if name in taken:
-            name = _free(name, taken)
-        for other in model.graph.all_nodes():
-            for produced in other.outputs:
-                if produced.name == name and produced is not value:
-                    produced.name = _free(f"{name}_inner", taken)
-        value.name = name
-        taken.add(name)
-
-
-def _free(name: str, taken: set[Any]) -> str:
-    number = 1
-    while f"{name}_{number}" in taken:
-        number += 1
-    taken.add(f"{name}_{number}")
-    return f"{name}_{number}"
+        if name in job.inputs.names:
+            if name in given:
+                raise CompatError(f"{name!r} is the name of both an input and an output; ONNX names must differ.")
+            name = f"{name}_output"
+        claim_name(model, value, name)
 
 
 def _name_axes(model: ir.Model, job: Job, renamed: dict[str, str]) -> None:
@@ -166,8 +153,6 @@ def _is_used(value: ir.Value) -> bool:
 
 
 def _rename_symbols(model: ir.Model, renamed: dict[str, str]) -> None:
-    import re
-
     pattern = re.compile("|".join(rf"\b{re.escape(s)}\b" for s in sorted(renamed, key=len, reverse=True)))
 
     def rename(value: ir.Value) -> None:

@@ -7,7 +7,6 @@ needs and what planning needs is one and the same run.
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from torch_onnx_compat import tree
 from torch_onnx_compat.entry import Symbolic
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.places import first_line, user_statement
 from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.tracing import StaticSizes, untraced
@@ -133,7 +133,7 @@ class Observation:
         try:
             outputs = subject(*tensors)
         except Exception as error:
-            raise ModelRefused(f"{type(error).__name__}: {_first_line(error)} ({statement_of(error)})") from error
+            raise ModelRefused(_described(error)) from error
         seconds = time.perf_counter() - start
         kept = tuple(o.detach().clone() if _is_one_of(o, tensors) else o.detach() for o in outputs)
         return Reference(kept, tuple(subject.outputs.paths), tuple(subject.outputs.dropped), seconds)
@@ -141,6 +141,21 @@ class Observation:
     def trace_inputs(self) -> Inputs:
         """The example with every dynamic axis long enough to trace."""
         return self.prepared.inputs.grown()
+
+    def check_example(self, trace_inputs: Inputs) -> None:
+        """Runs the model on the example as it is and as it is traced.
+
+        Raises:
+            CompatError: The model fails on one of them; says on which sizes.
+        """
+        example = self.prepared.inputs
+        for label, inputs in (("example", example), ("grown example", trace_inputs)):
+            try:
+                self.reference(label, inputs)
+            except ModelRefused as refusal:
+                sizes = ", ".join(f"{n}={s}" for n, s in inputs.sizes().items() if s != example.sizes()[n])
+                what = f"input with {sizes}, sizes that are declared dynamic" if sizes else "example input"
+                raise CompatError(f"the model itself fails on the {what}: {refusal}") from refusal
 
     def dry_run(self, subject: Subject, plan: Plan, inputs: Inputs) -> None:
         """Runs a rewritten twin in eager torch so that its plan is filled in, operators of symbolics included.
@@ -155,8 +170,7 @@ class Observation:
         except CompatError:
             raise
         except Exception as error:
-            reason = f"{type(error).__name__}: {_first_line(error)} ({statement_of(error)})"
-            raise CompatError(f"the model itself fails on the example: {reason}") from error
+            raise CompatError(f"the model itself fails on the example: {_described(error)}") from error
 
     def size_facts(self, functions: Sequence[Any], trace_inputs: Inputs) -> SizeFacts:
         """Answers, when asked, which sizes of these functions' arguments never vary."""
@@ -243,20 +257,9 @@ class SizeFacts:
         return None
 
 
-def statement_of(error: BaseException) -> str:
-    """file:line of the innermost statement outside torch that an exception passed through."""
-    frames = traceback.extract_tb(error.__traceback__)
-    outside = [f for f in frames if "/torch/" not in f.filename.replace("\\", "/")]
-    frame = (outside or frames or [None])[-1]
-    return f"{_short(frame.filename)}:{frame.lineno}" if frame is not None else "unknown place"
-
-
-def _short(filename: str) -> str:
-    return "/".join(filename.replace("\\", "/").split("/")[-2:])
-
-
-def _first_line(error: BaseException) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), "no message")
+def _described(error: BaseException) -> str:
+    place = user_statement(error)
+    return f"{type(error).__name__}: {first_line(error)}{f' (at {place})' if place else ''}"
 
 
 def _is_one_of(tensor: Tensor, tensors: Sequence[Tensor]) -> bool:

@@ -4,7 +4,7 @@ A test with the arguments `case` and `opset` runs for every entry of its module'
 it. An entry is a dict:
     id, opset   its name, and the opset it is written for
     graph       as onnx.parser reads it: ``(float[2, N] x) => (float[2, N] y) {y = Gelu(x)}``; N is 4 in the run
-    eps         allowed difference, in machine epsilons of the largest value; without it the results are equal bit for bit
+    eps         allowed difference, in machine epsilons of the largest value; without it, none
     feeds       inputs that must not be random
     lowest      the lowest opset that can hold it, if not 11
 """

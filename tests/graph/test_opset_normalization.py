@@ -100,5 +100,6 @@ def test_group_normalization_per_group_is_written_out(oracle):
 )
 def test_onnxruntime_fuses_the_expansion(oracle, op_type, inputs, fused, opset, tmp_path):
     graph = f"""(float[2,3,4] x) => (float[2,3,4] y)
-        <float[4] s = {{1.0, 2.0, 3.0, 4.0}}, float[4] b = {{4.0, 3.0, 2.0, 1.0}}> {{y = {op_type}<epsilon = 1e-3>({inputs})}}"""
+        <float[4] s = {{1.0, 2.0, 3.0, 4.0}}, float[4] b = {{4.0, 3.0, 2.0, 1.0}}> {{
+        y = {op_type}<epsilon = 1e-3>({inputs})}}"""
     assert fused in oracle.optimized(oracle.converted(oracle.parse(24, graph), opset), tmp_path)

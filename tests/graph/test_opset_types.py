@@ -20,7 +20,12 @@ CASES = [
         "graph": "(float16[6] x) => (bool[6] y) {y = IsInf<detect_negative = 0>(x)}",
         "feeds": {"x": SPECIAL["x"].astype(np.float16)},
     },
-    {"id": "IsInf, float", "opset": 20, "graph": "(float[6] x) => (bool[6] y) {y = IsInf(x)}", "feeds": {"x": SPECIAL["x"]}},
+    {
+        "id": "IsInf, float",
+        "opset": 20,
+        "graph": "(float[6] x) => (bool[6] y) {y = IsInf(x)}",
+        "feeds": {"x": SPECIAL["x"]},
+    },
     {"id": "BitwiseNot, int32", "opset": 18, "graph": "(int32[9] x) => (int32[9] y) {y = BitwiseNot(x)}"},
     {"id": "BitwiseNot, int64", "opset": 18, "graph": "(int64[9] x) => (int64[9] y) {y = BitwiseNot(x)}"},
     {"id": "BitwiseNot, uint32", "opset": 18, "graph": "(uint32[9] x) => (uint32[9] y) {y = BitwiseNot(x)}"},

@@ -35,6 +35,9 @@ def keywords(): return nn.ReLU(), (), {"input": torch.zeros(1, 2)}
 def picture(): return Net(), torch.zeros(1, 3, 8, 8)
 def broken(): raise ValueError("no weights")
 def text(): return "model"
+def empty(): return ()
+def four(): return nn.ReLU(), (), {}, 4
+def swapped(): return nn.ReLU(), {}, ()
 def lazy():
     import neighbour
     return nn.ReLU()
@@ -73,7 +76,7 @@ def _imports_as_before() -> object:
 def test_factories_of_a_file(factories: Path, name: str, args: tuple, kwargs: dict) -> None:
     sample = load(f"{factories}:{name}")
     assert isinstance(sample.model, nn.Module)
-    torch.testing.assert_close((sample.args, dict(sample.kwargs)), (args, kwargs))
+    torch.testing.assert_close((sample.args, sample.kwargs), (args, kwargs))
 
 
 def test_a_list_is_one_argument(factories: Path) -> None:
@@ -120,6 +123,9 @@ def test_an_exported_program(tmp_path: Path) -> None:
         ("{file}:number", "{file}:number: is a int; wanted a callable without arguments, or a model."),
         ("{file}:broken", "{file}:broken: calling it failed with ValueError: no weights"),
         ("{file}:text", "{file}:text: returned a str; wanted a model, (model, args) or (model, args, kwargs)."),
+        ("{file}:empty", "{file}:empty: returned a tuple; wanted a model"),
+        ("{file}:four", "{file}:four: returned a tuple; wanted a model"),
+        ("{file}:swapped", "{file}:swapped: returned a tuple; wanted a model"),
         ("torch.nn.absent:make", "torch.nn.absent: importing it failed with ModuleNotFoundError"),
     ],
 )

@@ -24,33 +24,52 @@ class Net(nn.Module):
         nn.init.zeros_(self.norm.weight)
         nn.init.zeros_(self.head.weight)
 
+    def forward(self, image: Tensor) -> Tensor:
+        return self.head(self.layer_norm(self.frozen(self.norm(image)).mean((2, 3)))) * self.gain
+
+
+IMAGES = torch.randn(4, 64, 5, 5, generator=torch.Generator().manual_seed(0)) * 7 + 3
+
 
 def test_seeded_repeats_itself_and_leaves_torchs_generator_alone() -> None:
     torch.manual_seed(7)
     expected = torch.rand(3)
     torch.manual_seed(7)
-    first, second = seeded(Net).state_dict(), seeded(Net).state_dict()
+    first, second = seeded(Net, (IMAGES,)).state_dict(), seeded(Net, (IMAGES,)).state_dict()
     assert torch.equal(torch.rand(3), expected)
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
 def test_seeded_leaves_nothing_constant() -> None:
-    model = seeded(Net)
+    model = seeded(Net, (IMAGES,))
     assert not model.training
     for name, value in model.state_dict().items():
         if value.numel() > 1:
             assert float(value.float().std()) > 1e-3, name
-    assert float(model.gain) != 0
-    assert float(model.gamma.abs().mean()) > 0.01
+    state = model.state_dict()
+    assert float(state["gain"]) != 0
+    assert float(state["gamma"].abs().mean()) > 0.01
 
 
 @pytest.mark.parametrize("name", ["norm", "frozen"])
-def test_seeded_draws_statistics(name: str) -> None:
-    norm = getattr(seeded(Net), name).state_dict()
-    for key in ("running_var", "weight"):
-        assert 0.5 <= float(norm[key].min()) < float(norm[key].max()) <= 1.5
-    for key in ("running_mean", "bias"):
-        assert 0.05 < float(norm[key].std()) < 0.2
+def test_scales_and_offsets_are_drawn(name: str) -> None:
+    norm = getattr(seeded(Net, (IMAGES,)), name).state_dict()
+    assert 0.5 <= float(norm["weight"].min()) < float(norm["weight"].max()) <= 1.5
+    assert 0.05 < float(norm["bias"].std()) < 0.2
+
+
+def test_batch_norms_measure_the_example() -> None:
+    norm = seeded(Net, (IMAGES,)).norm
+    torch.testing.assert_close(norm.running_mean.mean(), IMAGES.mean(), rtol=0.1, atol=0)
+    moment = IMAGES.square().mean()
+    assert 0.3 * moment < norm.running_var.min() < norm.running_var.max() < 2 * moment
+    assert norm._forward_pre_hooks == {}
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (1, 4, 1, 1), (0, 4, 2, 2)])
+def test_batch_norms_of_a_single_value_or_none(shape: tuple[int, ...]) -> None:
+    norm = nn.BatchNorm1d(4) if len(shape) == 2 else nn.BatchNorm2d(4)
+    assert seeded(lambda: norm, (torch.ones(shape),)).running_var.min() > 0
 
 
 @pytest.fixture

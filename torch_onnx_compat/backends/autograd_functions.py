@@ -6,6 +6,7 @@ the catalogue's symbolic for the class, or the class's own `symbolic(g, …)`.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -35,17 +36,18 @@ def as_custom_operators(job: Job, opset: int) -> Iterator[dict[Any, Callable[...
     """
     entries = {e.op.removeprefix("autograd::"): e for e in job.plan.symbolics() if e.op.startswith("autograd::")}
     owner = torch.autograd.Function
-    raw = vars(owner)["apply"]
+    own = vars(owner).get("apply")
     table: dict[Any, Callable[..., Any]] = {}
+    original = own or inspect.getattr_static(owner, "apply")
     library = torch.library.Library(NAMESPACE, "FRAGMENT")
 
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
         def run(*values: Any) -> Any:
-            return raw.__func__(cls, *values)
+            return original.__get__(None, cls)(*values)
 
         entry = entries.get(f"{cls.__module__}.{cls.__qualname__}")
         if kwargs or (entry is None and not _has_symbolic(cls)):
-            return raw.__func__(cls, *args, **kwargs)
+            return original.__get__(None, cls)(*args, **kwargs)
         lower = _lowering(cls, entry, job, opset)
         return _call_operator(library, f"{cls.__name__}_{len(table)}", run, args, lower, table)
 
@@ -53,7 +55,10 @@ def as_custom_operators(job: Job, opset: int) -> Iterator[dict[Any, Callable[...
     try:
         yield table
     finally:
-        owner.apply = raw  # type: ignore[method-assign]
+        if own is None:
+            del owner.apply
+        else:
+            owner.apply = own
         library._destroy()
 
 

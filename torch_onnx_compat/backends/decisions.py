@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.backends.backend import is_user_file
+from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.tracing import untraced
 from torch_onnx_compat.watch import Watcher
 
@@ -141,7 +141,7 @@ def _statement() -> tuple[str, bool]:
             guard = _is_guard(filename, line)
         if is_user_file(filename):
             # An assert in a helper guards as well as one in torch does.
-            return f"{'/'.join(filename.split('/')[-2:])}:{line}", bool(guard) or _is_guard(filename, line)
+            return short(filename, line), bool(guard) or _is_guard(filename, line)
         frame = frame.f_back
     return "unknown place", bool(guard)
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import logging
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import re
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,8 +15,10 @@ from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.autograd_functions import as_custom_operators
 from torch_onnx_compat.backends.backend import ExportFailed, Job, Raw, readable
 from torch_onnx_compat.backends.dynamo_ops import DynamoOps
+from torch_onnx_compat.backends.quiet import quiet_logs
 from torch_onnx_compat.entry import Declined, Symbolic
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.graph.names import claim_name
 
 MIN_OPSET = 18
 """Lowest opset that torch's dynamo exporter writes."""
@@ -34,7 +34,7 @@ def export(job: Job) -> Raw:
         ExportFailed: torch refused, or the capture fixed a dynamic axis or bounded it.
     """
     opset = min(max(job.opset, MIN_OPSET), MAX_OPSET)
-    with _quiet(), as_custom_operators(job, opset) as function_table:
+    with quiet_logs(), as_custom_operators(job, opset) as function_table:
         program = _capture(job)
         axes = _reject_specialised(job, program)
         table = {**_table(job, opset), **function_table, **(job.options.get("custom_translation_table") or {})}
@@ -47,13 +47,14 @@ def export(job: Job) -> Raw:
                     dynamo=True,
                     opset_version=opset,
                     custom_translation_table=table or None,
-                    input_names=list(job.inputs.names),
                     optimize=False,
                     verbose=False,
                 )
         except Exception as error:
             raise _refusal("translation to ONNX", error) from error
     assert converted is not None
+    for value, name in zip(converted.model.graph.inputs, job.inputs.names, strict=True):
+        claim_name(converted.model, value, name)
     return Raw(converted.model, renamed_axes=axes)
 
 
@@ -67,7 +68,22 @@ def _capture(job: Job) -> torch.export.ExportedProgram:
     except CompatError:
         raise
     except Exception as error:
-        raise _refusal("torch.export", error) from error
+        raise _fixed_axis(job, error) or _refusal("torch.export", error) from error
+
+
+def _fixed_axis(job: Job, error: Exception) -> ExportFailed | None:
+    """torch.export's "Constraints violated" in the caller's words."""
+    found = re.search(r"Constraints violated.*L\['tensors'\]\[(\d+)\]\.size\(\)\[(\d+)\]", str(error))
+    if found is None:
+        return None
+    index, dim = int(found[1]), int(found[2])
+    reason = next((line.strip(" -") for line in str(error).splitlines() if "inferred" in line or "valid" in line), "")
+    reason = reason.replace(f"L['tensors'][{index}].size()[{dim}]", "it")
+    axis = job.inputs.axes[index].get(dim)
+    return ExportFailed(
+        f"axis {dim} ({axis.name if axis else ''!r}) of input {job.inputs.names[index]!r} came out fixed at "
+        f"{job.inputs.tensors[index].shape[dim]}: {reason}"
+    )
 
 
 def _refusal(step: str, error: Exception) -> CompatError:
@@ -151,18 +167,3 @@ def lowering(entry: Symbolic, job: Job, opset: int, overload: Any = None) -> Cal
     lower.__name__ = entry.name
     return lower
 
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keeps the exporter's log lines and warnings away; what matters in them is checked here or raised."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "torch._dynamo", "onnxscript", "torch.fx")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)

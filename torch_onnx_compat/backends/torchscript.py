@@ -18,12 +18,15 @@ import torch
 from torch.onnx import symbolic_helper
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.backends.backend import ExportFailed, Job, Raw, is_user_file, readable
+from torch_onnx_compat.backends.backend import ExportFailed, Job, Raw, readable
 from torch_onnx_compat.backends.decisions import Decision, DecisionLog
+from torch_onnx_compat.backends.islands import inline_scripted
+from torch_onnx_compat.backends.quiet import without_graph_dump
 from torch_onnx_compat.backends.torchscript_ops import TorchScriptOps
 from torch_onnx_compat.entry import Declined, Symbolic
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.ops import Number
+from torch_onnx_compat.places import is_user_file, short
 
 INLINE_LIMIT = 1_500_000_000
 """Weights, in bytes, up to which the exporter may hold the whole file in memory; protobuf ends at 2 GiB."""
@@ -44,6 +47,8 @@ def export(job: Job) -> Raw:
         with ExitStack() as stack:
             stack.enter_context(internals.registered_symbolics(functions, opset))
             stack.enter_context(_function_symbolics(job, opset, failures))
+            stack.enter_context(without_graph_dump())
+            inline_scripted(job.subject)
             job.subject.around = log
             try:
                 model = _run(job, opset)
@@ -280,5 +285,5 @@ def _refusal(error: Exception, failures: list[BaseException], log: DecisionLog) 
 def _notes(caught: list[warnings.WarningMessage]) -> list[str]:
     """Warnings of the model's own code; the exporter's repeat what is checked here anyway."""
     own = [w for w in caught if w.category is UserWarning and is_user_file(w.filename)]
-    texts = (f"{str(w.message).splitlines()[0]} ({'/'.join(w.filename.split('/')[-2:])}:{w.lineno})" for w in own)
+    texts = (f"{str(w.message).splitlines()[0]} ({short(w.filename, w.lineno)})" for w in own)
     return list(dict.fromkeys(texts))

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.tracing import constant, size_tensor, static_size
+from torch_onnx_compat.tracing import constant, static_size
 
 Output: TypeAlias = Any
 """A number of output cells: an int where it is fixed, a SymInt or Tensor where not; None keeps the axis as it is."""
@@ -103,12 +103,12 @@ def _pool_axis(x: Tensor, axis: int, argument: Tensor, size: int | None, output:
 
 def _matrix_in_graph(x: Tensor, axis: int, output: Output) -> Tensor:
     """`pooling_matrix`, computed in the file from the size of an axis."""
-    size = size_tensor(x, axis)
-    cells = output if _is_fixed(output) else torch.full((), output, dtype=torch.int64, device=x.device)
+    size = x.shape[axis]
     first = torch.arange(output, device=x.device).unsqueeze(1) * size
-    cell = torch.arange(x.shape[axis], device=x.device) * cells
-    member = ((first < cell + cells) & (cell < first + size)).to(x.dtype)
-    return member / member.sum(1, keepdim=True)
+    cell = torch.arange(size, device=x.device) * output
+    member = ((first < cell + output) & (cell < first + size)).to(x.dtype)
+    matrix: Tensor = member / member.sum(1, keepdim=True)
+    return matrix
 
 
 def _is_fixed(output: Output) -> TypeGuard[int]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
-from itertools import product
+from itertools import accumulate, product
 from operator import add, mul
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -28,7 +28,7 @@ MODES: tuple[Mode, ...] = ("bilinear", "nearest", "bicubic")
 PADDINGS: tuple[Padding, ...] = ("zeros", "border", "reflection")
 """Both in the order of torch's enumerations, which torch.grid_sampler takes."""
 
-ROWS_FROM = 32
+ROWS_FROM = 40
 """Channels from which reading rows of channels beats GatherElements in onnxruntime (benchmarks/rewrites.py)."""
 
 CUBIC = -0.75
@@ -90,9 +90,15 @@ def grid_sample(image: Tensor, grid: Tensor, mode: Mode, padding: Padding, align
 def _read_elements(image: Tensor, taps: list[list[Tap]], sizes: list[Size]) -> Tensor:
     """Samples (N, C, P) by GatherElements; the taps' tensors are (N, 1, P)."""
     table = image.flatten(2)
-    slowest = [tap._replace(index=tap.index.expand(-1, image.shape[1], -1)) for tap in taps[-1]]
+    *strides, slowest = _strides(sizes)
+    # The slowest axis' stride is written once a channel: its product spreads the indices over the channels.
+    channels = static_size(image, 1)
+    if channels is None or not isinstance(slowest, int):
+        slowest = slowest * torch.ones((1, image.shape[1], 1), dtype=torch.int64, device=image.device)
+    else:
+        slowest = constant([[[slowest]] * channels], image, torch.int64)
     parts = []
-    for index, weight in _combinations([*taps[:-1], slowest], sizes):
+    for index, weight in _combinations(taps, [*strides, slowest]):
         cells = table.gather(2, index)
         parts.append(cells if weight is None else cells * weight)
     return reduce(add, parts)
@@ -102,26 +108,29 @@ def _read_rows(image: Tensor, taps: list[list[Tap]], sizes: list[Size]) -> Tenso
     """Samples (N, P, Q, C) by Gather of whole rows of channels; the taps' tensors are (N, P, Q)."""
     spatial = len(sizes)
     table = image.permute(0, *range(2, spatial + 2), 1).reshape(-1, image.shape[1])
-    slowest = taps[-1]
+    *fast, slowest = taps
     if static_size(image, 0) != 1:
         # The images of the batch lie one below the other, as if the slowest axis went on through all of them.
         image_number = torch.arange(image.shape[0], device=image.device).reshape(-1, *[1] * spatial)
         slowest = [tap._replace(index=tap.index + image_number * sizes[-1]) for tap in slowest]
     parts = []
-    for index, weight in _combinations([*taps[:-1], slowest], sizes):
+    for index, weight in _combinations([*fast, slowest], _strides(sizes)):
         cells = F.embedding(index, table)
         parts.append(cells if weight is None else cells * weight.unsqueeze(-1))
     return reduce(add, parts)
 
 
-def _combinations(taps: list[list[Tap]], sizes: list[Size]) -> Iterator[Tap]:
+def _strides(sizes: list[Size]) -> list[Size]:
+    """Cells of the flattened image from one index of an axis to the next, for all axes but the first, fastest first."""
+    return list(accumulate(sizes[:-1], mul))
+
+
+def _combinations(taps: list[list[Tap]], strides: list[Size]) -> Iterator[Tap]:
     """All combinations of the axes' taps, as cells of the flattened image."""
-    strided = [taps[0]]
-    stride: Size = 1
-    for axis, size in zip(taps[1:], sizes, strict=False):
-        stride = stride * size
-        strided.append([tap._replace(index=tap.index * stride) for tap in axis])
-    for combination in product(*strided):
+    slower = [
+        [tap._replace(index=tap.index * stride) for tap in axis] for axis, stride in zip(taps[1:], strides, strict=True)
+    ]
+    for combination in product(taps[0], *slower):
         weights = [tap.weight for tap in combination if tap.weight is not None]
         yield Tap(reduce(add, (tap.index for tap in combination)), reduce(mul, weights) if weights else None)
 
@@ -145,19 +154,19 @@ class _Axis:
         if self.padding != "zeros" and self.mode != "bicubic":
             position = self._folded(position)
         if self.mode == "nearest":
-            return [self._tap(torch.round(position), None)]
+            return [self._tap(self._number(torch.round(position)), None)]
         first = torch.floor(position)
         fraction = position - first
+        first = self._number(first)
         if self.mode == "bilinear":
             return [self._tap(first, 1 - fraction), self._tap(first + 1, fraction)]
         return [self._tap(first + k, _cubic_weight(fraction, k)) for k in (-1, 0, 1, 2)]
 
     def _tap(self, cell: Tensor, weight: Tensor | None) -> Tap:
         if self.padding != "zeros":
-            # Only a cubic kernel reaches out of the image; a linear one does with weight 0.
+            # Folded positions have taps inside, but for a cubic kernel's and a linear one's second, whose weight is 0.
             cell = self._folded(cell) if self.mode == "bicubic" else self._clamped(cell)
             return Tap(cell.to(torch.int64), weight)
-        cell = _above(cell, FAR_OUTSIDE)
         index = self._clamped(cell)
         inside = index == cell
         if weight is None:
@@ -167,6 +176,10 @@ class _Axis:
         else:
             weight = weight * inside.to(weight.dtype)  # keeps the NaN that torch answers a NaN with in an image
         return Tap(index.to(torch.int64), weight)
+
+    def _number(self, cell: Tensor) -> Tensor:
+        """The cell's number, which is never NaN: that must not become an index."""
+        return _above(cell, FAR_OUTSIDE) if self.padding == "zeros" else cell
 
     def _folded(self, position: Tensor) -> Tensor:
         """Brings positions into the image as border and reflection padding do."""

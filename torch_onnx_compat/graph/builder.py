@@ -79,7 +79,7 @@ class Builder:
         return call
 
     def node(
-        self, op_type: str, inputs: Sequence[Any], attributes: dict[str, Any], outputs: int = 1
+        self, op_type: str, inputs: Sequence[Any], attributes: dict[str, Any], outputs: int = 1, name: str | None = None
     ) -> tuple[ir.Value, ...]:
         """Adds one node.
 
@@ -88,8 +88,10 @@ class Builder:
             inputs: Values, Python numbers, lists of int, arrays, None.
             attributes: By name, as Python values or ir.Attr; those that are None are left out.
             outputs: How many outputs the node has.
+            name: The node's name; by default made from those of the replaced node and the operator.
         """
         stem = f"{self._replaced.outputs[0].name}_{op_type}"
+        named = f"{self._replaced.name}_{op_type}" if self._replaced.name else stem
         node = ir.Node(
             "",
             op_type,
@@ -97,7 +99,7 @@ class Builder:
             ir.convenience.convert_attributes({k: v for k, v in attributes.items() if v is not None}),
             num_outputs=outputs,
             version=self.opset,
-            name=self._scope.fresh(f"{self._replaced.name or self._replaced.op_type}_{op_type}"),
+            name=self._scope.fresh(named) if name is None else name,
             metadata_props=dict(self._replaced.metadata_props),
         )
         for value in node.outputs:
@@ -108,7 +110,7 @@ class Builder:
 
     def again(self, node: ir.Node, inputs: Sequence[Any], **changed: Any) -> tuple[ir.Value, ...]:
         """Adds the same operator with other inputs; an attribute given as None is dropped."""
-        return self.node(node.op_type, inputs, {**node.attributes, **changed}, len(node.outputs))
+        return self.node(node.op_type, inputs, {**node.attributes, **changed}, len(node.outputs), node.name)
 
     def constant(self, value: npt.ArrayLike, dtype: ir.DataType) -> ir.Value:
         """A constant tensor."""
@@ -150,7 +152,7 @@ class Builder:
         """The numbers of a constant that must become an attribute."""
         numbers = self.numbers(value)
         if numbers is None:
-            self.refuse(f"its {what} are computed at run time, and the opset wants them constant")
+            self.refuse(f"its {what}, computed at run time, must be constant for the opset")
         return [int(number) for number in numbers.reshape(-1)]
 
     def _inputs(self, inputs: Iterable[Any]) -> list[ir.Value | None]:

@@ -14,13 +14,19 @@ def replace(node: ir.Node, op: Builder, outputs: Outputs) -> None:
     Args:
         node: A node of a graph.
         op: The builder, whose nodes are inserted.
-        outputs: The new value of each output that is used; None keeps the node and inserts nothing.
+        outputs: The new values of its first outputs; None keeps the node and inserts nothing.
+
+    Raises:
+        Refused: An output without a new value is used.
     """
     if outputs is None:
         return
     news = [outputs] if isinstance(outputs, ir.Value) else list(outputs)
     graph = node.graph
     assert graph is not None
+    for old in node.outputs[len(news) :]:
+        if old.uses() or any(output is old for output in graph.outputs):
+            op.refuse(f"its output {old.name!r}")
     news = [new if new.producer() in op.nodes else op.Identity(new) for new in news]
     for old, new in zip(node.outputs, news, strict=False):
         _take_over(graph, old, new)

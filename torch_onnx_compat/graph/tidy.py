@@ -66,7 +66,6 @@ def _cleaning() -> list[ir.passes.InPlacePass]:
         passes.RemoveUnusedNodesPass(),
         passes.RemoveUnusedFunctionsPass(),
         passes.RemoveUnusedOpsetsPass(),
-        passes.OutputFixPass(),
         passes.NameFixPass(),
     ]
 

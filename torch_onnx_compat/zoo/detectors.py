@@ -48,7 +48,8 @@ def spread_scores(model: nn.Module) -> RemovableHandle:
         logits = logits * scale + offset
         return (logits, *output[1:]) if isinstance(output, tuple) else logits
 
-    return head.register_forward_hook(spread)
+    handle: RemovableHandle = head.register_forward_hook(spread)
+    return handle
 
 
 def _rescale(head: nn.Module, scale: float, offset: Tensor) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -187,9 +187,11 @@ def _call(spec: str, factory: Any) -> Any:
 def _sample(spec: str, made: Any) -> Sample:
     if isinstance(made, Sample):
         return made
-    model, args, kwargs = (*made, (), {})[:3] if isinstance(made, tuple) else (made, (), {})
-    if not isinstance(model, nn.Module):
+    parts = made if isinstance(made, tuple) else (made,)
+    fits = 1 <= len(parts) <= 3 and isinstance(parts[0], nn.Module)
+    if not fits or (len(parts) == 3 and not isinstance(parts[2], Mapping)):
         raise CompatError(
             f"{spec}: returned a {type(made).__name__}; wanted a model, (model, args) or (model, args, kwargs)."
         )
-    return Sample(model, args if isinstance(args, tuple) else (args,), kwargs)
+    args = parts[1] if len(parts) > 1 else ()
+    return Sample(parts[0], args if isinstance(args, tuple) else (args,), parts[2] if len(parts) > 2 else {})

@@ -9,7 +9,7 @@ import torch
 
 from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.zoo.sample import SEED, Sample, Size, image_sample
-from torch_onnx_compat.zoo.weights import seeded
+from torch_onnx_compat.zoo.weights import PICTURES, seeded
 
 
 def names() -> list[str]:
@@ -25,6 +25,6 @@ def build(name: str, size: Size | None = None) -> Sample:
     fixed = config is not None and config.fixed_input_size
     options: dict[str, Any] = {"img_size": size} if size and fixed else {}
     channels, *default = config.input_size if config is not None else (3, 224, 224)
-    image = torch.randn(1, channels, *(size or default), generator=torch.Generator().manual_seed(SEED))
-    model = seeded(lambda: timm.create_model(name, pretrained=False, **options), (image,))
-    return image_sample(model, image, {0: "batch"})
+    images = torch.randn(PICTURES, channels, *(size or default), generator=torch.Generator().manual_seed(SEED))
+    model = seeded(lambda: timm.create_model(name, pretrained=False, **options), (images,))
+    return image_sample(model, images[:1], {0: "batch"})

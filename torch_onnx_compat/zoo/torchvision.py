@@ -16,7 +16,7 @@ from torchvision.models.quantization.utils import quantize_model
 from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.zoo.detectors import spread_scores
 from torch_onnx_compat.zoo.sample import SEED, Sample, Size, image_sample
-from torch_onnx_compat.zoo.weights import seeded
+from torch_onnx_compat.zoo.weights import PICTURES, seeded
 
 FRAMES = 16
 """Frames of a clip; MViT takes no other number, S3D needs at least 14."""
@@ -36,16 +36,16 @@ def build(name: str, size: Size | None = None) -> Sample:
 
 
 def _classification(name: str, size: Size | None) -> Sample:
-    return _of_picture(name, _random(1, 3, *(size or _trained_size(name))), {0: "batch"})
+    return _of_pictures(name, _random(PICTURES, 3, *(size or _trained_size(name))), {0: "batch"})
 
 
 def _segmentation(name: str, size: Size | None) -> Sample:
-    image = _random(1, 3, *(size or _trained_size(name)))
-    return _of_picture(name, image, {0: "batch", 2: "height", 3: "width"})
+    images = _random(PICTURES, 3, *(size or _trained_size(name)))
+    return _of_pictures(name, images, {0: "batch", 2: "height", 3: "width"})
 
 
 def _video(name: str, size: Size | None) -> Sample:
-    return _of_picture(name, _random(1, 3, FRAMES, *(size or _trained_size(name))), {0: "batch"})
+    return _of_pictures(name, _random(1, 3, FRAMES, *(size or _trained_size(name))), {0: "batch"})
 
 
 def _optical_flow(name: str, size: Size | None) -> Sample:
@@ -74,8 +74,8 @@ def _quantization(name: str, size: Size | None) -> Sample:
     return replace(sample, note="Quantized to int8 from one random picture.")
 
 
-def _of_picture(name: str, image: Tensor, axes: dict[int, str]) -> Sample:
-    return image_sample(seeded(_builder(name), (image,)), image, axes)
+def _of_pictures(name: str, images: Tensor, axes: dict[int, str]) -> Sample:
+    return image_sample(seeded(_builder(name), (images,)), images[:1], axes)
 
 
 _TASKS: dict[str, Callable[[str, Size | None], Sample]] = {

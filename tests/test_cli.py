@@ -1,0 +1,252 @@
+"""The command line: what it passes on, what it prints, how it fails."""
+
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import onnx
+import pytest
+import torch
+from torch import nn
+
+from torch_onnx_compat import cli
+from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.check.compare import Comparison
+from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError
+
+MODEL = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Conv2d(3, 2, 1)
+
+    def forward(self, image, scale):
+        return self.layer(image) * scale
+
+def make():
+    print("building")
+    return Net(), (torch.rand(1, 3, 8, 8), torch.ones(1, 1, 1, 1))
+
+def bare():
+    return Net()
+"""
+
+
+class Result:
+    def __str__(self) -> str:
+        return "all is well"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"exporter": "dynamo", "max": float("inf"), "nested": [{"nan": float("nan")}]}
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> str:
+    (tmp_path / "net.py").write_text(MODEL)
+    return f"{tmp_path}/net.py:make"
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[SimpleNamespace]:
+    """What export_compat and plan were called with; they do nothing else."""
+    made: list[SimpleNamespace] = []
+
+    def record(model: nn.Module, args: Any, f: Any = None, **options: Any) -> Result:
+        options.get("progress", print)("export")
+        made.append(SimpleNamespace(model=model, args=args, f=f, **options))
+        return Result()
+
+    monkeypatch.setattr(cli.export, "export_compat", record)
+    monkeypatch.setattr(cli.export, "plan", record)
+    return made
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Runs a command line; returns its exit code, standard output and standard error with spaces squeezed."""
+
+    def run(*argv: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as exit_:
+            cli.main(list(argv))
+        out, err = capsys.readouterr()
+        code = exit_.value.code
+        assert isinstance(code, int) or code is None
+        return code or 0, out, re.sub(r"[\s│╭╮╰╯─]+", " ", err)
+
+    return run
+
+
+def test_export_passes_everything_on(run: Any, spec: str, calls: list[SimpleNamespace], tmp_path: Path) -> None:
+    entry = next(iter(catalogue())).name
+    code, out, err = run(
+        *("export", spec, "-o", f"{tmp_path}/m.onnx", "--opset", "17", "--exporter", "dynamo", "--include", entry),
+        *("--exclude", "remainder", "--dynamic", "image:0=batch,2=height", "--dynamic", "image:-1=width"),
+        *("--size", "4x6", "--no-verify", "--allow-approximate", "--allow-custom-domains", "--allow-baked", "n.py:3"),
+    )
+    assert (code, out) == (0, "all is well\n")
+    assert "load" in err
+    assert "export ..." in err
+    assert "building" in err
+    (call,) = calls
+    assert call.f == tmp_path / "m.onnx"
+    assert [tuple(a.shape) for a in call.args] == [(1, 3, 4, 6), (1, 1, 4, 6)]
+    assert call.dynamic == {"image": {0: "batch", 2: "height", -1: "width"}}
+    assert call.target == "onnxruntime"
+    assert (call.opset_version, call.exporter, call.verify, call.allow_approximate) == (17, "dynamo", False, True)
+    assert (call.include, call.exclude, call.allow_custom_domains) == ((entry,), ("remainder",), True)
+    assert call.allow_baked == ("n.py:3",)
+
+
+def test_export_defaults(run: Any, spec: str, calls: list[SimpleNamespace]) -> None:
+    assert run("export", spec, "-o", "m.onnx")[0] == 0
+    (call,) = calls
+    assert (call.dynamic, call.opset_version, call.exporter, call.verify) == (None, None, "auto", True)
+    assert (call.include, call.exclude, call.allow_baked, call.allow_approximate) == ((), (), (), False)
+
+
+def test_dynamic_batch_is_passed_as_it_is(run: Any, spec: str, calls: list[SimpleNamespace]) -> None:
+    assert run("export", spec, "-o", "m.onnx", "--dynamic", "batch")[0] == 0
+    assert calls[0].dynamic == "batch"
+
+
+def test_plan(run: Any, spec: str, calls: list[SimpleNamespace]) -> None:
+    assert run("plan", spec, "--exporter", "dynamo", "--dynamic", "batch")[:2] == (0, "all is well\n")
+    assert (calls[0].exporter, calls[0].dynamic, calls[0].f) == ("dynamo", "batch", None)
+
+
+def test_shapes(run: Any, spec: str, calls: list[SimpleNamespace]) -> None:
+    bare = spec.replace(":make", ":bare")
+    assert run("export", bare, "-o", "m.onnx", "--shape", "image=2x3x4x5", "--shape", "scale=1")[0] == 0
+    assert [tuple(a.shape) for a in calls[0].args] == [(2, 3, 4, 5), (1,)]
+
+
+def test_weights(run: Any, spec: str, calls: list[SimpleNamespace], tmp_path: Path) -> None:
+    state = {"layer.weight": torch.full((2, 3, 1, 1), 5.0), "layer.bias": torch.zeros(2)}
+    torch.save({"state_dict": state}, tmp_path / "c.pt")
+    assert run("export", spec, "-o", "m.onnx", "--weights", f"{tmp_path}/c.pt")[0] == 0
+    assert torch.equal(calls[0].model.layer.weight.detach(), state["layer.weight"])
+
+
+@pytest.mark.parametrize("command", ["export", "plan"])
+def test_json_is_all_there_is_on_standard_output(
+    run: Any, spec: str, calls: list[SimpleNamespace], command: str
+) -> None:
+    output = ("-o", "m.onnx") if command == "export" else ()
+    code, out, _ = run(command, spec, *output, "--json")
+    assert code == 0
+    assert json.loads(out) == {"exporter": "dynamo", "max": None, "nested": [{"nan": None}]}
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("exprot",), "unknown command 'exprot'; did you mean 'export'?"),
+        (("export", "x:y", "-o", "f", "--traget", "t"), "--target"),
+        (("export", "x:y"), "Missing option '--output'"),
+        (
+            ("export", "torchvison:alexnet", "-o", "f"),
+            "unknown zoo or module 'torchvison'; did you mean 'torchvision'?",
+        ),
+        (("export", "torchvision:alexnett", "-o", "f"), "did you mean 'alexnet'?"),
+        (("export", "nothing", "-o", "f"), "spec 'nothing': wanted 'zoo:model'"),
+        (("export", "{spec}", "-o", "f", "--target", "onnxruntim"), "did you mean 'onnxruntime'?"),
+        (("export", "{spec}", "-o", "f", "--exporter", "dynmo"), "unknown exporter 'dynmo'; did you mean 'dynamo'?"),
+        (("export", "{spec}", "-o", "f", "--include", "remaindr"), "unknown entry 'remaindr'; did you mean 'remainder"),
+        (("export", "{spec}", "-o", "f", "--exclude", "remaindr"), "unknown entry 'remaindr'; did you mean 'remainder"),
+        (("export", "{spec}", "-o", "f", "--size", "640"), "--size '640': wanted height x width in pixels"),
+        (("export", "{spec}", "-o", "f", "--size", "0x4"), "--size '0x4': wanted height x width in pixels"),
+        (("export", "{spec}", "-o", "f", "--shape", "1x3"), "--shape '1x3': wanted the input's name and its sizes"),
+        (("export", "{spec}", "-o", "f", "--shape", "imge=1x3"), "unknown input 'imge'; did you mean 'image'?"),
+        (("export", "{spec}", "-o", "f", "--dynamic", "image:batch"), "--dynamic 'image:batch': wanted 'batch' alone"),
+        (("export", "{spec}", "-o", "f", "--weights", "absent.pt"), "absent.pt: cannot be read"),
+        (("export", "{bare}", "-o", "f"), "missing a required argument: 'image'; return (model, args)"),
+        (("plan", "{spec}", "--exporter", "auto"), "unknown exporter 'auto'"),
+        (("catalogue", "remaindr"), "unknown entry 'remaindr'; did you mean 'remainder"),
+        (("zoo", "tim"), "unknown zoo 'tim'; did you mean 'timm'?"),
+    ],
+)
+def test_usage_errors(run: Any, spec: str, calls: list[SimpleNamespace], argv: tuple[str, ...], message: str) -> None:
+    names = {"{spec}": spec, "{bare}": spec.replace(":make", ":bare")}
+    code, out, err = run(*(names.get(word, word) for word in argv))
+    assert (code, out) == (2, "")
+    assert message in err
+    assert "Traceback" not in err
+    assert calls == []
+
+
+ROW = Comparison("example", "output", 0.5, 0.25, "0.001 rel", ok=False, detail="")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (UnsupportedError("no Foo"), 1, "error: no Foo"),
+        (CompatError("wrong"), 1, "error: wrong"),
+        (VerificationError("differs", (ROW,)), 3, "error: differs"),
+        (RuntimeError("boom"), 1, "error: RuntimeError: boom; --debug shows the traceback."),
+    ],
+)
+def test_failures(
+    run: Any, spec: str, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int, message: str
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(cli.export, "export_compat", fail)
+    found, out, err = run("export", spec, "-o", "m.onnx")
+    assert (found, out) == (code, "")
+    assert message in err
+    found, out, err = run("export", spec, "-o", "m.onnx", "--json")
+    assert found == code
+    report = json.loads(out)
+    assert (report["exit_code"], report["kind"]) == (code, type(error).__name__)
+    assert len(report["table"]) == (1 if code == 3 else 0)
+    with pytest.raises(type(error)):
+        cli.main(["export", spec, "-o", "m.onnx", "--debug"])
+
+
+def test_help_tells_the_exit_codes(run: Any) -> None:
+    for argv in (("--help",), ("export", "--help")):
+        code, out, _ = run(*argv)
+        assert code == 0
+        assert "3 the exported file does not compute what the model computes" in re.sub(r"\s+", " ", out)
+
+
+def test_catalogue_lists_and_tells(run: Any) -> None:
+    names = [entry.name for entry in catalogue()]
+    code, out, _ = run("catalogue")
+    assert code == 0
+    assert len(out.splitlines()) == len(names) + 1
+    assert [row["name"] for row in json.loads(run("catalogue", "--json")[1])].sort() == names.sort()
+    code, out, _ = run("catalogue", names[0])
+    assert code == 0
+    assert out.startswith("name ")
+    assert "Source:" in out
+
+
+def test_zoo_lists_and_filters(run: Any) -> None:
+    assert {"timm", "torchvision"} <= set(run("zoo")[1].split())
+    assert run("zoo", "torchvision", "--filter", "raft_*")[:2] == (0, "raft_large\nraft_small\n")
+    assert json.loads(run("zoo", "torchvision", "--filter", "raft_*", "--json")[1]) == ["raft_large", "raft_small"]
+
+
+def test_a_real_export(run: Any, spec: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    code, out, err = run("export", spec, "-o", str(path), "--dynamic", "image:0=batch", "--exporter", "torchscript")
+    assert code == 0, err
+    assert "verified" in out
+    axis = onnx.load(path).graph.input[0].type.tensor_type.shape.dim[0]
+    assert axis.dim_param == "batch"
+    code, out, _ = run("export", spec, "-o", str(path), "--exporter", "torchscript", "--json")
+    assert json.loads(out)["path"] == str(path)
+
+
+def test_a_real_plan(run: Any, spec: str) -> None:
+    code, out, _ = run("plan", spec)
+    assert code == 0
+    assert "onnxruntime" in out

@@ -1,0 +1,453 @@
+"""export_compat end to end: what it takes, what it returns, and that it is a drop-in for torch.onnx.export."""
+
+import dataclasses
+import inspect
+import io
+import json
+from collections import namedtuple
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from torch import nn
+from torch.export import Dim
+
+from torch_onnx_compat import CompatError, Verify, export_compat, plan, rewrite, symbolic
+from torch_onnx_compat.errors import UnsupportedError, VerificationError
+from torch_onnx_compat.targets import Row, Target
+
+Point = namedtuple("Point", "x y")
+
+
+@dataclasses.dataclass
+class Pair:
+    left: torch.Tensor
+    right: torch.Tensor | None = None
+
+
+class Nested(nn.Module):
+    def forward(self, image, boxes, *, scale=None, extra=None, mode="sum"):
+        total = image.mean() + boxes[0].sum() + boxes[1]["b"].sum()
+        if scale is not None:
+            total = total * scale
+        if extra is not None:
+            total = total + extra.left.sum()
+        assert mode == "sum"
+        return {"total": total, "pair": Pair(image * 2, None), "point": Point(boxes[0], [boxes[1]["b"] + 1]), "n": 3}
+
+
+def nested_arguments():
+    args = (torch.rand(2, 3), [torch.rand(2, 4), {"b": torch.rand(2)}])
+    kwargs = {"scale": torch.rand(()), "extra": Pair(torch.rand(2)), "mode": "sum"}
+    return args, kwargs
+
+
+def test_nested_inputs_and_outputs(exporter):
+    args, kwargs = nested_arguments()
+    dynamic = {"image": "batch", "boxes": [{0: "batch"}, {"b": {0: "batch"}}]}
+    result = export_compat(Nested(), args, kwargs=kwargs, exporter=exporter, dynamic=dynamic)
+    graph = result.model_proto.graph
+    assert [i.name for i in graph.input] == ["image", "boxes_0", "boxes_1_b", "scale", "extra_left"]
+    assert [o.name for o in graph.output] == ["total", "pair_left", "point_x", "point_y_0", "n"]
+    assert [d.dim_param or d.dim_value for d in graph.input[2].type.tensor_type.shape.dim] == ["batch"]
+
+
+def test_names_asked_for_are_the_names(exporter):
+    model = nn.Linear(3, 2).eval()
+    result = export_compat(
+        model, (torch.rand(4, 3),), exporter=exporter, input_names=["data"], output_names=["score"], dynamic={"data": "n"}
+    )
+    graph = result.model_proto.graph
+    assert (graph.input[0].name, graph.output[0].name) == ("data", "score")
+    assert graph.input[0].type.tensor_type.shape.dim[0].dim_param == "n"
+    assert graph.output[0].type.tensor_type.shape.dim[0].dim_param == "n"
+
+
+class Odd(nn.Module):
+    def forward(self, x, unused, y):
+        return x, x, y + 1, torch.ones(2), None
+
+
+def test_unused_inputs_and_passed_through_outputs(exporter):
+    result = export_compat(Odd(), (torch.rand(2), torch.rand(3), torch.rand(2)), exporter=exporter)
+    graph = result.model_proto.graph
+    assert [i.name for i in graph.input] == ["x", "unused", "y"]
+    assert len(graph.output) == len({o.name for o in graph.output}) == 4
+
+
+def test_the_same_tensor_twice_stays_two_inputs(exporter):
+    x = torch.rand(2, 2)
+    result = export_compat(Odd(), (x, x, x), exporter=exporter)
+    assert len(result.model_proto.graph.input) == 3
+
+
+def test_f_is_a_path_a_file_or_none(exporter, tmp_path):
+    model = nn.Linear(3, 2).eval()
+    on_disk = export_compat(model, torch.rand(4, 3), tmp_path / "a.onnx", exporter=exporter)
+    assert on_disk.path == tmp_path / "a.onnx"
+    buffer = io.BytesIO()
+    written = export_compat(model, torch.rand(4, 3), buffer, exporter=exporter)
+    assert written.path is None
+    onnx.checker.check_model(onnx.load_model_from_string(buffer.getvalue()))
+    with pytest.raises(CompatError, match="written to a file object"):
+        written.session()
+    kept = export_compat(model, torch.rand(4, 3), exporter=exporter)
+    assert kept.session().get_inputs()[0].name == "input"
+
+
+def test_external_data_when_asked(exporter, tmp_path):
+    model = nn.Linear(64, 64).eval()
+    result = export_compat(model, torch.rand(4, 64), tmp_path / "a.onnx", exporter=exporter, external_data=True)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.onnx", "a.onnx.data"]
+    assert result.session().run(None, {"input": np.ones((4, 64), np.float32)})
+
+
+def test_metadata_and_result(exporter, tmp_path):
+    class Model(nn.Module):
+        def forward(self, x):
+            return torch.fmod(x, 2.5) if exporter == "dynamo" else x // 2
+
+    x = torch.randint(-9, 9, (2, 3)) if exporter == "torchscript" else torch.randn(2, 3)
+    result = export_compat(Model(), x, tmp_path / "m.onnx", exporter=exporter, dynamic="batch")
+    metadata = {p.key: p.value for p in onnx.load(tmp_path / "m.onnx").metadata_props}
+    assert metadata["torch_onnx_compat.exporter"] == exporter
+    assert metadata["torch_onnx_compat.verified"] == "yes"
+    assert metadata["torch_onnx_compat.target"] == "onnxruntime"
+    assert "tolerance" in " ".join(metadata)
+    plain = json.loads(json.dumps(result.to_dict()))
+    assert plain["exporter"] == exporter
+    assert {row["case"] for row in plain["table"]} == {"example", "batch=1", "batch=5"}
+    assert "verified on 3 cases" in str(result)
+    assert set(result.seconds) == {"prepare", "observe", "plan", "rewrite", "export", "finish", "check", "publish"}
+
+
+# The keywords of torch.onnx.export
+
+
+def test_every_keyword_of_torch_is_accepted():
+    theirs = set(inspect.signature(torch.onnx.export).parameters)
+    from torch_onnx_compat.export import _DEFAULTS
+
+    assert theirs <= {*inspect.signature(export_compat).parameters, *_DEFAULTS}
+
+
+def test_dynamic_axes_and_dynamic_shapes_on_either_exporter(exporter):
+    model = nn.Linear(3, 2).eval()
+    for spec in (
+        {"dynamic_axes": {"input": {0: "n"}, "output": {0: "n"}}, "input_names": ["input"], "output_names": ["output"]},
+        {"dynamic_axes": {"input": [0]}},
+        {"dynamic_shapes": {"input": {0: "n"}}},
+        {"dynamic_shapes": ({0: Dim("n", min=1, max=64)},)},
+        {"dynamic_shapes": ({0: Dim.DYNAMIC},)},
+        {"dynamic_shapes": ((Dim.AUTO, None),)},
+    ):
+        result = export_compat(model, torch.rand(1, 3), exporter=exporter, **spec)
+        assert result.model_proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param
+
+
+def test_older_spellings():
+    model = nn.Linear(3, 2).eval()
+    assert export_compat(model, torch.rand(4, 3), dynamo=False).exporter == "torchscript"
+    assert export_compat(model, (torch.rand(4, 3), {}), dynamo=True).exporter == "dynamo"
+    result = export_compat(Nested(), (*nested_arguments()[0], {"mode": "sum"}), dynamo=False)
+    assert result.table
+
+
+def test_weights_as_inputs(exporter):
+    model = nn.Linear(3, 2).eval()
+    both = export_compat(model, torch.rand(4, 3), exporter=exporter, keep_initializers_as_inputs=True)
+    graph = both.model_proto.graph
+    assert {i.name for i in graph.initializer} <= {i.name for i in graph.input}
+    without = export_compat(model, torch.rand(4, 3), exporter=exporter, export_params=False)
+    assert not without.model_proto.graph.initializer
+    assert len(without.model_proto.graph.input) == 3
+
+
+def test_training_mode_is_kept_when_asked(exporter):
+    model = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.9)).train()
+    mode = torch.onnx.TrainingMode.TRAINING
+    result = export_compat(model, torch.ones(4, 3), exporter=exporter, training=mode, verify=False)
+    assert result.nodes["Dropout"] == 1 or result.nodes.keys() & {"RandomUniformLike", "Bernoulli", "Dropout"}
+
+
+def test_custom_translation_table():
+    def my_relu(x):
+        import onnxscript
+
+        return onnxscript.opset18.Max(x, onnxscript.opset18.CastLike(onnxscript.opset18.Constant(value_float=0.0), x))
+
+    table = {torch.ops.aten.relu.default: my_relu}
+    result = export_compat(nn.ReLU(), torch.randn(3), custom_translation_table=table)
+    assert result.exporter == "dynamo"
+    assert result.nodes["Relu"] == 0
+
+
+# Other kinds of model
+
+
+def test_functions_scripted_modules_and_exported_programs(exporter):
+    x = torch.rand(3, 4)
+    assert export_compat(lambda x: x * 2, x, exporter=exporter).table
+    program = torch.export.export(nn.Linear(4, 2).eval(), (x,), dynamic_shapes=({0: Dim("batch")},))
+    result = export_compat(program, exporter=exporter)
+    assert {row.case for row in result.table} >= {"example"}
+    assert result.model_proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script")
+def test_scripted_modules_with_control_flow():
+    class Branch(nn.Module):
+        def forward(self, x):
+            if x.sum() > 0:
+                return x * 2
+            return x - 1
+
+    result = export_compat(torch.jit.script(Branch()), torch.rand(3), samples=[(-torch.rand(3),)])
+    assert result.exporter == "torchscript"
+    assert len({row.case for row in result.table}) == 3
+
+
+def test_wrapped_models(exporter):
+    inner = nn.Linear(4, 2).eval()
+    for model in (nn.DataParallel(inner), torch.compile(inner), nn.Sequential(nn.DataParallel(inner), torch.compile(nn.ReLU()))):
+        assert export_compat(model, torch.rand(3, 4), exporter=exporter).table
+
+
+# Choosing the back end
+
+
+def test_auto_takes_the_cheaper_one_when_it_is_right():
+    result = export_compat(nn.Linear(3, 2).eval(), torch.rand(4, 3))
+    assert result.exporter == "torchscript"
+    assert not result.rejected
+
+
+def test_auto_says_why_the_first_lost():
+    class Item(nn.Module):
+        def forward(self, x):
+            return x * x[0].item()
+
+    result = export_compat(Item(), torch.rand(4))
+    assert result.exporter == "dynamo"
+    assert "item() of the values" in result.rejected["torchscript"]
+    assert "was tried first and lost" in str(result)
+
+
+def test_an_axis_that_the_model_fixes_is_an_error(exporter):
+    class Fixed(nn.Module):
+        def forward(self, x):
+            return x.view(4, 3) + torch.ones(4, 3)
+
+    with pytest.raises(CompatError, match="'batch'.*takes no size but 4|came out fixed at 4"):
+        export_compat(Fixed(), torch.rand(4, 3), dynamic="batch", exporter=exporter)
+
+
+# Custom operators and autograd Functions
+
+
+@torch.library.custom_op("torch_onnx_compat_test::double", mutates_args=())
+def double(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@double.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+def test_custom_operators(exporter):
+    @symbolic("torch_onnx_compat_test::double", always=True, registry=None)
+    def lower_double(op, x):
+        return op.Mul(x, 2)
+
+    class Model(nn.Module):
+        def forward(self, x):
+            return double(x) + 1
+
+    result = export_compat(Model(), torch.rand(3), exporter=exporter, symbolics=[lower_double])
+    assert result.applied[0].entry == "lower_double"
+
+
+class Clip6(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, limit):
+        return x.clamp(max=limit)
+
+    @staticmethod
+    def symbolic(g, x, limit):
+        return g.op("acme::Clip6", x, limit_f=limit)
+
+
+class UsesFunction(nn.Module):
+    def forward(self, x):
+        return Clip6.apply(x * 2, 6.0) + 1
+
+
+def test_symbolics_for_autograd_functions(exporter):
+    @symbolic(Clip6, always=True, registry=None)
+    def clip6(op, x, limit):
+        return op.Min(x, float(op.number(limit)))
+
+    result = export_compat(UsesFunction(), torch.randn(5) * 9, exporter=exporter, symbolics=[clip6])
+    assert result.nodes["Min"] == 1
+
+
+def test_a_function_s_own_symbolic_is_kept_when_its_domain_is_allowed(exporter):
+    with pytest.raises(UnsupportedError, match=r"acme::Clip6; pass allow_custom_domains=\['acme'\]"):
+        export_compat(UsesFunction(), torch.randn(5), exporter=exporter)
+    for allowed in ({"allow_custom_domains": ["acme"]}, {"custom_opsets": {"acme": 1}}, {"allow_custom_domains": True}):
+        result = export_compat(UsesFunction(), torch.randn(5), exporter=exporter, **allowed)
+        assert result.custom_nodes == ("acme::Clip6",)
+        assert any("not verified" in note for note in result.notes)
+
+
+# Plan
+
+
+def test_plan_says_what_would_happen_and_changes_nothing(exporter):
+    @rewrite(nn.ReLU, name="relu_to_clamp", always=True, registry=None)
+    def relu_to_clamp(module):
+        return nn.Hardtanh(0, float("inf"))
+
+    @rewrite(nn.Tanh, name="no_tanh", registry=None)
+    def no_tanh(module):
+        return module
+
+    model = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Sequential(nn.ReLU())).eval()
+    made = plan(model, torch.rand(2, 3), exporter=exporter, rewrites=[relu_to_clamp, no_tanh], include=["no_tanh"])
+    assert [(n.entry, n.places) for n in made.notes] == [("relu_to_clamp", ("1", "2.0"))]
+    assert made.unused == ("no_tanh",)
+    assert isinstance(model[1], nn.ReLU)
+    assert "asked for and unused" in str(made)
+
+
+# Targets
+
+
+def test_a_target_decides_what_is_avoided(exporter):
+    picky = Target("picky", opset=18, opsets=(13, 18), rows=(Row("Relu", "wrong"),))
+    with pytest.raises(UnsupportedError, match="target 'picky' at opset 18: Relu wrong on picky \\(at"):
+        export_compat(nn.Sequential(nn.ReLU()), torch.randn(3), exporter=exporter, target=picky)
+
+    @rewrite(nn.ReLU, name="relu_to_max", avoids=("Relu",), registry=None)
+    def relu_to_max(module):
+        class Max(nn.Module):
+            def forward(self, x):
+                return torch.maximum(x, torch.zeros_like(x))
+
+        return Max()
+
+    result = export_compat(nn.ReLU(), torch.randn(3), exporter=exporter, target=picky, rewrites=[relu_to_max])
+    assert result.nodes["Relu"] == 0
+    assert not export_compat(nn.ReLU(), torch.randn(3), exporter=exporter, rewrites=[relu_to_max]).applied
+
+
+# Verification
+
+
+def test_tolerances_and_samples(exporter):
+    model = nn.Linear(3, 2).eval()
+    with pytest.raises(VerificationError):
+        export_compat(model, torch.rand(64, 3), exporter=exporter, verify=Verify(rtol=0, atol=-1.0))
+    result = export_compat(model, torch.rand(2, 3), exporter=exporter, samples=[(torch.rand(2, 3),), {"input": torch.rand(2, 3)}])
+    assert {"sample 0", "sample 1"} <= {row.case for row in result.table}
+
+
+class Values(nn.Module):
+    def forward(self, x):
+        nothing = x[:, :0]
+        return x / 0, torch.log(-x.abs()), x > 0.5, (x * 10).long(), nothing, x.double() * 2, x.half()
+
+
+def test_special_values_are_judged(exporter):
+    result = export_compat(Values(), torch.rand(2, 3), exporter=exporter)
+    assert {row.tolerance for row in result.table} >= {"equal"}
+    assert all(row.ok for row in result.table)
+
+
+# Bad input
+
+MODEL = nn.Linear(3, 2).eval()
+X = torch.rand(4, 3)
+
+
+class Lock:
+    def __deepcopy__(self, memo):
+        raise TypeError("cannot pickle '_thread.lock' object")
+
+
+def uncopyable():
+    model = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
+    model[1].guard = Lock()
+    return model
+
+
+def mixed_devices():
+    return nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2, device="meta"))
+
+
+BAD = [
+    pytest.param({"dynamic": {"imge": {0: "batch"}}}, r"dynamic: unknown input 'imge'; known: input", id="dynamic name"),
+    pytest.param({"dynamic": {"inputs": "b"}}, r"did you mean 'input'\?", id="dynamic did you mean"),
+    pytest.param({"dynamic": {"input": {5: "b"}}}, r"dynamic axis 5 of input 'input': it has 2 axes.*use 0..1", id="axis"),
+    pytest.param({"dynamic": "b", "dynamic_axes": {"input": [0]}}, "pass one of them", id="two specs"),
+    pytest.param({"target": "onnxruntme"}, r"unknown target 'onnxruntme'; did you mean 'onnxruntime'\?", id="target"),
+    pytest.param({"include": ["grid_sampl"]}, r"unknown entry 'grid_sampl'; did you mean", id="include"),
+    pytest.param({"exclude": ["no such"]}, "unknown entry 'no such'", id="exclude"),
+    pytest.param({"opset_version": 5}, "opset_version=5: target 'onnxruntime' takes 11..", id="low opset"),
+    pytest.param({"opset_version": 99}, "opset_version=99: target 'onnxruntime' takes 11..", id="high opset"),
+    pytest.param({"exporter": "torchscrip"}, r"unknown exporter 'torchscrip'; did you mean 'torchscript'\?", id="exporter"),
+    pytest.param({"exporter": "dynamo", "dynamo": False}, "contradict each other", id="exporter and dynamo"),
+    pytest.param({"input_nmes": ["a"]}, r"unknown keyword 'input_nmes'; did you mean 'input_names'\?", id="keyword"),
+    pytest.param({"report": True}, "report=True is not supported", id="unsupported keyword"),
+    pytest.param({"args": (X, X)}, r"do not fit Linear.forward\(input\): too many positional arguments", id="args"),
+    pytest.param({"args": ()}, "missing a required argument: 'input'", id="no args"),
+    pytest.param({"args": (3,)}, "hold no tensor", id="no tensor"),
+    pytest.param({"input_names": ["a", "b"]}, r"input_names has 2 names but the model has 1 input tensor", id="names"),
+    pytest.param({"args": (torch.rand(4, 5),)}, r"the model itself fails on the example input: RuntimeError: .*mat1", id="shape"),
+    pytest.param({"model": uncopyable()}, r"1.guard: the model cannot be copied because this Lock cannot", id="uncopyable"),
+    pytest.param({"model": mixed_devices()}, r"parameter '1.weight' is on the meta device", id="meta device"),
+    pytest.param({"model": 3}, "model is a int; wanted an nn.Module", id="no model"),
+    pytest.param({"model": nn.LazyLinear(3)}, "parameter 'weight' of a lazy LazyLinear has no shape", id="lazy"),
+    pytest.param({"f": 3}, "f is a int; wanted a path", id="f"),
+    pytest.param({"symbolics": [print]}, "is no catalogue entry; decorate it", id="no entry"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BAD)
+@pytest.mark.filterwarnings("ignore:Lazy modules")
+def test_bad_input_gets_one_clear_error(change, message):
+    arguments = {"model": MODEL, "args": (X,), **change}
+    with pytest.raises(CompatError, match=message) as error:
+        export_compat(arguments.pop("model"), arguments.pop("args"), arguments.pop("f", None), **arguments)
+    assert "\n" not in str(error.value)
+
+
+def test_unwritable_places(tmp_path, monkeypatch):
+    with pytest.raises(CompatError, match=r"cannot write '.*no/such/m.onnx': No such file or directory"):
+        export_compat(MODEL, (X,), tmp_path / "no" / "such" / "m.onnx")
+
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "m.onnx"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(onnx, "save", full)
+    with pytest.raises(CompatError, match=r"cannot write '.*m.onnx': No space left on device; the old file"):
+        export_compat(MODEL, (X,), path)
+    assert path.read_bytes() == b"old"
+
+
+def test_errors_are_one_readable_line(capfd):
+    class Refused(nn.Module):
+        def forward(self, x):
+            return torch.linalg.svd(x).S
+
+    with pytest.raises(CompatError) as error:
+        export_compat(Refused(), torch.rand(3, 3))
+    assert len(str(error.value)) < 1500
+    assert "graph(" not in str(error.value)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err == ""

@@ -1,0 +1,211 @@
+"""Nothing leaks: after an export, and after one that failed at any step, everything is as it was."""
+
+import copy
+import hashlib
+import os
+import sys
+import threading
+import warnings
+
+import pytest
+import torch
+from torch import nn
+
+import torch_onnx_compat.export as export_module
+from torch_onnx_compat import CompatError, export_compat, rewrite, symbolic
+from torch_onnx_compat.backends import internals
+from torch_onnx_compat.errors import VerificationError
+
+
+class Model(nn.Module):
+    """Writes to a buffer and to an attribute in forward, has hooks, tied weights and an alias."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+        self.norm = nn.BatchNorm2d(4)
+        self.alias = self.conv
+        self.first = nn.Linear(6, 6)
+        self.second = nn.Linear(6, 6)
+        self.second.weight = self.first.weight
+        self.register_buffer("calls", torch.zeros(()))
+        self.last = None
+
+    def forward(self, x):
+        self.calls += 1
+        self.last = self.conv.weight.mean() * x.mean()
+        return self.second(self.first(torch.remainder(self.norm(self.conv(x)), 0.7)).relu())
+
+
+def fingerprint(model):
+    """Everything of a model that an export could disturb."""
+    state = {k: hashlib.sha256(v.detach().numpy().tobytes()).hexdigest() for k, v in model.state_dict().items()}
+    identities = {k: (id(v), v.data_ptr(), v._version, v.requires_grad) for k, v in model.state_dict(keep_vars=True).items()}
+    flags = {name: m.training for name, m in model.named_modules()}
+    hooks = {name: (list(m._forward_hooks), list(m._forward_pre_hooks)) for name, m in model.named_modules()}
+    attributes = {name: (sorted(vars(m)), type(m), id(m)) for name, m in model.named_modules()}
+    return state, identities, flags, hooks, attributes, model.last
+
+
+def surroundings():
+    """Everything of torch and the process that an export could disturb."""
+    registry = internals.symbolic_registry()
+    overrides = {n: dict(g._functions._overrides) for n, g in registry._registry.items() if g._functions._overrides}
+    return (
+        overrides,
+        vars(torch.autograd.Function).get("apply"),
+        torch.backends.mha.get_fastpath_enabled(),
+        torch.is_grad_enabled(),
+        torch.nn.functional.grid_sample,
+        torch.onnx.is_in_onnx_export(),
+        list(warnings.filters),
+        sys.stdout,
+        len(torch.overrides._get_current_function_mode_stack()),
+    )
+
+
+@pytest.fixture
+def model():
+    model = Model().train()
+    model.norm.eval()
+    model.conv.register_forward_hook(lambda module, args, output: None)
+    return model
+
+
+@pytest.fixture
+def user_symbolic():
+    """A symbolic that the user registered before, at the very opset of the export."""
+
+    def mine(g, x, y):
+        raise AssertionError("the entry's symbolic has to win during the export")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.register_custom_op_symbolic("aten::remainder", mine, 20)
+    yield mine
+    torch.onnx.unregister_custom_op_symbolic("aten::remainder", 20)
+
+
+def test_after_an_export(model, user_symbolic, exporter, tmp_path):
+    before, around = fingerprint(model), surroundings()
+    result = export_compat(model, torch.randn(2, 3, 8, 8), tmp_path / "m.onnx", exporter=exporter, dynamic="batch")
+    assert fingerprint(model) == before
+    assert surroundings() == around
+    assert sorted(os.listdir(tmp_path)) == ["m.onnx"]
+    assert result.path == tmp_path / "m.onnx"
+
+
+STEPS = {
+    "prepare": "prepare",
+    "observe": "Observation",
+    "plan": "make_plan",
+    "rewrite": "rewrite",
+    "finish": "finish",
+    "lint": "lint",
+    "check": "verify_file",
+    "publish": "publish",
+}
+
+
+@pytest.mark.parametrize("step", [*STEPS, "export"])
+def test_after_a_failure_at(step, model, user_symbolic, exporter, tmp_path, monkeypatch):
+    def fail(*args, **kwargs):
+        raise RuntimeError(f"injected into {step}")
+
+    path = tmp_path / "m.onnx"
+    path.write_bytes(b"the old file")
+    before, around = fingerprint(model), surroundings()
+    with monkeypatch.context() as patch:
+        if step == "export":
+            patch.setattr(torch.onnx, "export", fail)
+        else:
+            patch.setattr(export_module, STEPS[step], fail)
+        with pytest.raises((RuntimeError, CompatError), match=f"injected into {step}"):
+            export_compat(model, torch.randn(2, 3, 8, 8), path, exporter=exporter)
+    assert fingerprint(model) == before
+    assert surroundings() == around
+    assert sorted(os.listdir(tmp_path)) == ["m.onnx"]
+    assert path.read_bytes() == b"the old file"
+
+
+def test_after_an_entry_that_raises(model, user_symbolic, exporter, tmp_path):
+    @symbolic("aten::remainder", name="broken", always=True, registry=None)
+    def broken(op, self, other):
+        raise ZeroDivisionError("of all things")
+
+    before, around = fingerprint(model), surroundings()
+    with pytest.raises(CompatError, match="'broken'.*ZeroDivisionError: of all things.*exclude=\\['broken'\\]"):
+        export_compat(model, torch.randn(2, 3, 8, 8), exporter=exporter, symbolics=[broken])
+    assert fingerprint(model) == before
+    assert surroundings() == around
+
+
+@pytest.mark.parametrize("match", [nn.ReLU, torch.remainder, "torch.nn.functional.batch_norm"])
+def test_after_a_rewrite_that_raises(match, model, exporter):
+    @rewrite(match, name="broken", always=True, registry=None)
+    def broken(*args, **kwargs):
+        raise ZeroDivisionError("of all things")
+
+    model.act = nn.ReLU()
+    before, around = fingerprint(model), surroundings()
+    with pytest.raises(CompatError, match="'broken'.*ZeroDivisionError: of all things.*exclude=\\['broken'\\]"):
+        export_compat(model, torch.randn(2, 3, 8, 8), exporter=exporter, rewrites=[broken])
+    assert fingerprint(model) == before
+    assert surroundings() == around
+
+
+def test_a_wrong_file_never_arrives(model, exporter, tmp_path):
+    @rewrite(torch.remainder, name="wrong", always=True, registry=None)
+    def wrong(self, other):
+        return self * 0.5
+
+    path = tmp_path / "m.onnx"
+    path.write_bytes(b"the old file")
+    with pytest.raises(VerificationError) as error:
+        export_compat(model, torch.randn(2, 3, 8, 8), path, exporter=exporter, rewrites=[wrong])
+    assert error.value.table
+    assert not error.value.table[-1].ok
+    assert path.read_bytes() == b"the old file"
+    assert sorted(os.listdir(tmp_path)) == ["m.onnx"]
+
+
+def test_eight_threads(tmp_path):
+    def build(width):
+        torch.manual_seed(width)
+        return nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 3)).eval()
+
+    failures = []
+
+    def work(width):
+        try:
+            exporter = "dynamo" if width % 4 == 0 else "torchscript"
+            result = export_compat(build(width), torch.randn(2, width), tmp_path / f"{width}.onnx", exporter=exporter)
+            (found,) = result.session().run(None, {"input": torch.ones(2, width).numpy()})
+            torch.testing.assert_close(torch.from_numpy(found), build(width)(torch.ones(2, width)))
+        except BaseException as error:
+            failures.append(error)
+
+    builds = threading.Lock()
+    original = build
+
+    def build(width):  # manual_seed is the process's
+        with builds:
+            return original(width)
+
+    threads = [threading.Thread(target=work, args=(width,)) for width in range(1, 9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+
+
+def test_deepcopy_of_the_model_is_not_needed_for_history(exporter):
+    """A tensor with a history, kept by an earlier run with gradients, is no obstacle; plain deepcopy refuses it."""
+    model = Model()
+    model(torch.randn(2, 3, 8, 8))
+    assert model.last.grad_fn is not None
+    with pytest.raises(RuntimeError):
+        copy.deepcopy(model)
+    export_compat(model, torch.randn(2, 3, 8, 8), exporter=exporter)
+    assert model.last.grad_fn is not None

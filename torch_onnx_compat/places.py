@@ -1,0 +1,41 @@
+"""Where in the user's code something happened: the innermost statement that is neither torch's nor ours."""
+
+from __future__ import annotations
+
+import re
+import traceback
+
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_MACHINERY = ("torch", "torch_onnx_compat", "onnxscript", "onnx_ir", "onnxruntime")
+
+
+def is_user_file(filename: str) -> bool:
+    """Whether a file is neither torch, nor an exporter, nor this package's machinery."""
+    parts = filename.replace("\\", "/").split("/")
+    return not filename.startswith("<") and not any(name in parts for name in _MACHINERY)
+
+
+def short(filename: str, line: int | None) -> str:
+    """``models/resnet.py:41``: the file with its folder, and the line."""
+    return f"{'/'.join(filename.replace(chr(92), '/').split('/')[-2:])}:{line}"
+
+
+def user_statement(error: BaseException) -> str | None:
+    """The innermost statement of the user's code in an error's traceback, or in the one that its text quotes."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if is_user_file(frame.filename):
+            return short(frame.filename, frame.lineno)
+    for filename, line in reversed(re.findall(r'File "([^"]+)", line (\d+)', plain(str(error)))):
+        if is_user_file(filename):
+            return short(filename, int(line))
+    return None
+
+
+def plain(text: str) -> str:
+    """Text without terminal colours."""
+    return _ANSI.sub("", text)
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text that says something."""
+    return next((line.strip() for line in plain(str(error)).splitlines() if line.strip()), type(error).__name__)
