@@ -33,6 +33,7 @@ def adaptive_avg_pool1d_to_matmul(input: Tensor, output_size: Any) -> Tensor:
     batched = input.dim() == 3
     if batched and is_single_cell(outputs):
         decline("a single cell is a mean, which torch exports for every size")
-    if batched and input.dtype != torch.float64 and windows_of(input, outputs) is not None:
+    windows = windows_of(input, outputs)
+    if batched and windows is not None and input.dtype != torch.float64:  # onnxruntime pools no float64
         decline("the output divides the input, which torch exports as AveragePool")
     return adaptive_avg_pool(input, outputs)

@@ -1,4 +1,4 @@
-"""F.adaptive_avg_pool2d, nn.AdaptiveAvgPool2d -> products with pooling matrices.
+"""F.adaptive_avg_pool2d, nn.AdaptiveAvgPool2d -> an ordinary pool, or products with pooling matrices.
 
 Math:   torch_onnx_compat.functional.adaptive_avg_pool: averaging the windows of an axis is a product with a matrix.
 Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.AdaptiveAvgPool2d.html
@@ -33,6 +33,9 @@ def adaptive_avg_pool2d_to_matmul(input: Tensor, output_size: Any) -> Tensor:
     batched = input.dim() == 4
     if batched and is_single_cell(outputs):
         decline("a single cell is a mean, which torch exports for every size")
-    if batched and input.dtype != torch.float64 and windows_of(input, outputs) is not None:
-        decline("the output divides the input, which torch exports as AveragePool")
+    windows = windows_of(input, outputs)
+    if batched and windows is not None and input.dtype != torch.float64:  # onnxruntime pools no float64
+        if None not in outputs:
+            decline("the output divides the input, which torch exports as AveragePool")
+        return nn.functional.avg_pool2d(input, windows)
     return adaptive_avg_pool(input, outputs)

@@ -34,6 +34,6 @@ def adaptive_avg_pool3d_to_matmul(input: Tensor, output_size: Any) -> Tensor:
     if batched and is_single_cell(outputs):
         decline("a single cell is a mean, which torch exports for every size")
     windows = windows_of(input, outputs)
-    if batched and input.dtype != torch.float64 and windows is not None:
+    if batched and windows is not None and input.dtype != torch.float64:  # onnxruntime pools no float64
         return nn.functional.avg_pool3d(input, windows)
     return adaptive_avg_pool(input, outputs)

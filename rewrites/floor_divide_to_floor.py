@@ -11,9 +11,9 @@ from torch import Tensor
 from torch_onnx_compat import Exactness, decline, rewrite
 
 
-@rewrite(torch.floor_divide, avoids=("Mod",), exactness=Exactness.ROUNDING)
+@rewrite((torch.floor_divide, Tensor.__floordiv__), avoids=("Mod",), exactness=Exactness.ROUNDING)
 def floor_divide_to_floor(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = None) -> Tensor:
-    """Quotient rounded down, by Div and Floor.
+    """Quotient rounded down, by Div and Floor; not for a number before the // of a tensor.
 
     Declines: integers, which the symbolic floor_divide divides without Mod, and out=.
     """

@@ -13,7 +13,7 @@ from torch_onnx_compat import Exactness, decline, rewrite
 
 @rewrite(torch.remainder, avoids=("Mod",), exactness=Exactness.ROUNDING)
 def remainder_to_floor(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = None) -> Tensor:
-    """Remainder with the divisor's sign, by Div and Floor.
+    """Remainder with the divisor's sign, by Div and Floor; not for a number before the % of a tensor.
 
     Declines: out=.
     """

@@ -2,43 +2,23 @@
 
 from __future__ import annotations
 
-import json as jsonlib
-import math
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import typer
 import typer.core
-from rich.console import Console
-from rich.status import Status
-from rich.table import Table
-from rich.text import Text
 
 from torch_onnx_compat import export, zoo
 from torch_onnx_compat.catalogue import catalogue as load_catalogue
+from torch_onnx_compat.console import EXIT_CODES, Steps, UsageError, print_json, print_table, reporting, usage
 from torch_onnx_compat.entry import EXPORTERS, Entry, Symbolic
-from torch_onnx_compat.errors import CompatError, VerificationError, unknown_name
+from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.targets import load_target
 from torch_onnx_compat.zoo.weights import load_checkpoint
-
-FAILED, USAGE, WRONG = 1, 2, 3
-EPILOG = (
-    "Exit codes: 0 done; 1 the model cannot be exported like this; 2 the command line is wrong, or what it names "
-    "cannot be loaded; 3 the exported file does not compute what the model computes, and was not kept."
-)
-
-
-class UsageError(CompatError):
-    """The command line is wrong, or what it names cannot be loaded."""
-
-
-class _Printable(Protocol):
-    def to_dict(self) -> dict[str, Any]: ...
 
 
 class _Commands(typer.core.TyperGroup):
@@ -52,7 +32,7 @@ class _Commands(typer.core.TyperGroup):
 
 app = typer.Typer(
     cls=_Commands,
-    epilog=EPILOG,
+    epilog=EXIT_CODES,
     help="Exports PyTorch models to ONNX, patched where torch's exporters fail or err, and verified.",
     no_args_is_help=True,
     add_completion=False,
@@ -95,7 +75,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
-@app.command("export", epilog=EPILOG)
+@app.command("export", epilog=EXIT_CODES)
 def export_command(
     spec: Spec,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the ONNX file goes.")],
@@ -116,7 +96,7 @@ def export_command(
     debug: Debug = False,
 ) -> None:
     """Exports a model, and compares the file with it in onnxruntime."""
-    with _reporting(json, debug) as step:
+    with reporting(json, debug) as step:
         options = _options(target, opset, exporter, ("auto", *EXPORTERS), include, exclude, allow_approximate)
         axes = _dynamic(dynamic)
         sample = _load(spec, size, shape, weights, step)
@@ -132,10 +112,10 @@ def export_command(
             progress=step,
             **options,
         )
-    _print(result, json)
+    print_json(result.to_dict()) if json else typer.echo(str(result))
 
 
-@app.command("plan", epilog=EPILOG)
+@app.command("plan", epilog=EXIT_CODES)
 def plan_command(
     spec: Spec,
     target: Target = "onnxruntime",
@@ -152,37 +132,37 @@ def plan_command(
     debug: Debug = False,
 ) -> None:
     """Tells which entries an export would apply or decline, and why; writes nothing."""
-    with _reporting(json, debug) as step:
+    with reporting(json, debug) as step:
         options = _options(target, opset, exporter, EXPORTERS, include, exclude, allow_approximate)
         axes = _dynamic(dynamic)
         sample = _load(spec, size, shape, weights, step)
         step("plan")
         result = export.plan(sample.model, sample.args, kwargs=sample.kwargs, dynamic=axes, **options)
-    _print(result, json)
+    print_json(result.to_dict()) if json else typer.echo(str(result))
 
 
-@app.command("catalogue", epilog=EPILOG)
+@app.command("catalogue", epilog=EXIT_CODES)
 def catalogue_command(
     name: Annotated[str | None, typer.Argument(help="One entry, to be told in full.")] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Lists the catalogue, or tells one entry in full."""
-    with _reporting(json, debug), _usage():
+    with reporting(json, debug), usage():
         entries = load_catalogue()
         chosen = [entries[name]] if name else sorted(entries, key=lambda e: (_kind(e), e.name))
     rows = [entry_row(entry) for entry in chosen]
     if json:
-        _print_json(rows[0] if name else rows)
+        print_json(rows[0] if name else rows)
     elif name:
         width = max(map(len, rows[0]))
         typer.echo("\n".join(f"{key:{width}}  {value}" for key, value in rows[0].items()))
         typer.echo("\n" + (sys.modules[chosen[0].owner].__doc__ or "").strip())
     else:
-        _print_table(rows)
+        print_table(rows)
 
 
-@app.command("zoo", epilog=EPILOG)
+@app.command("zoo", epilog=EXIT_CODES)
 def zoo_command(
     name: Annotated[str | None, typer.Argument(help="A zoo; none lists the zoos.")] = None,
     filter: Annotated[str, typer.Option("--filter", metavar="GLOB", help="Only names that match.")] = "*",
@@ -190,14 +170,14 @@ def zoo_command(
     debug: Debug = False,
 ) -> None:
     """Lists the zoos, or the models of one."""
-    with _reporting(json, debug), _usage():
+    with reporting(json, debug), usage():
         names = zoo.find(name).names() if name else sorted(zoo.zoos())
     chosen = [n for n in names if fnmatchcase(n, filter)]
-    _print_json(chosen) if json else typer.echo("\n".join(chosen))
+    print_json(chosen) if json else typer.echo("\n".join(chosen))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the command line and exits; see `EPILOG` for the exit codes."""
+    """Runs the command line and exits; see `EXIT_CODES` for the exit codes."""
     typer.main.get_command(app)(args=argv, prog_name="torch-onnx-compat")
 
 
@@ -209,7 +189,7 @@ def entry_row(entry: Entry) -> dict[str, str]:
         "kind": _kind(entry),
         "replaces": entry.op if isinstance(entry, Symbolic) else getattr(entry, "replaces", ""),
         "needed": str(entry.need),
-        "opset": f"{entry.opset[0]}..{last}",
+        "opset": f"{entry.opset[0]}..{last}" if last else f"{entry.opset[0]}+",
         "targets": ", ".join(sorted(entry.targets)) or "any",
         "exactness": entry.exactness.value + (f", {entry.error:g}" if entry.error else ""),
         "source": entry.source,
@@ -218,70 +198,6 @@ def entry_row(entry: Entry) -> dict[str, str]:
 
 def _kind(entry: Entry) -> str:
     return type(entry).__name__.lower()
-
-
-class _Steps:
-    """Shows on standard error which step is running: a spinner on a terminal, a line per step elsewhere."""
-
-    def __init__(self) -> None:
-        self._console = Console(stderr=True)
-        self._status: Status | None = None
-        self._last = ""
-
-    def __call__(self, step: str) -> None:
-        self._last, previous = step, self._last
-        if step == previous:
-            return
-        if not self._console.is_terminal:
-            self._console.print(f"{step} ...", markup=False, highlight=False, soft_wrap=True)
-        elif self._status is None:
-            self._status = self._console.status(step)
-            self._status.start()
-        else:
-            self._status.update(step)
-
-    def stop(self) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-
-@contextmanager
-def _reporting(json: bool, debug: bool) -> Iterator[_Steps]:
-    """Turns errors into one message and an exit code; what the model's own code prints goes to standard error."""
-    step = _Steps()
-    try:
-        with redirect_stdout(sys.stderr):
-            yield step
-    except Exception as error:
-        step.stop()
-        if debug:
-            raise
-        _fail(error, json)
-    finally:
-        step.stop()
-
-
-def _fail(error: Exception, json: bool) -> None:
-    code = USAGE if isinstance(error, UsageError) else WRONG if isinstance(error, VerificationError) else FAILED
-    known = isinstance(error, CompatError)
-    message = str(error) if known else f"{type(error).__name__}: {error}; --debug shows the traceback."
-    typer.secho("error: ", fg=typer.colors.RED, err=True, nl=False)
-    typer.echo(message, err=True)
-    if json:
-        table = [row.to_dict() for row in error.table] if isinstance(error, VerificationError) else []
-        _print_json({"error": message, "kind": type(error).__name__, "exit_code": code, "table": table})
-    raise typer.Exit(code)
-
-
-@contextmanager
-def _usage() -> Iterator[None]:
-    """Marks what goes wrong here as the command line's fault."""
-    try:
-        yield
-    except UsageError:
-        raise
-    except CompatError as error:
-        raise UsageError(str(error)) from error
 
 
 def _options(
@@ -294,7 +210,7 @@ def _options(
     allow_approximate: bool,
 ) -> dict[str, Any]:
     """Keywords that export_compat and plan share, their names checked before anything slow begins."""
-    with _usage():
+    with usage():
         load_target(target)
         if exporter not in exporters:
             raise unknown_name("exporter", exporter, exporters)
@@ -311,9 +227,9 @@ def _options(
     }
 
 
-def _load(spec: str, size: str | None, shapes: list[str] | None, weights: Path | None, step: _Steps) -> zoo.Sample:
+def _load(spec: str, size: str | None, shapes: list[str] | None, weights: Path | None, step: Steps) -> zoo.Sample:
     step(f"load {spec}")
-    with _usage():
+    with usage():
         sample = zoo.load(spec, _size(size))
         sample = sample.with_shapes(dict(map(_shape, shapes or ()))).checked(spec)
         if weights is not None:
@@ -359,36 +275,6 @@ def _dynamic(texts: list[str] | None) -> str | Mapping[str, Any] | None:
                 )
             axes.setdefault(name, {})[int(found[1])] = found[2]
     return axes
-
-
-def _print(result: _Printable, json: bool) -> None:
-    _print_json(result.to_dict()) if json else typer.echo(str(result))
-
-
-def _print_json(value: Any) -> None:
-    typer.echo(jsonlib.dumps(_finite(value), indent=2))
-
-
-def _finite(value: Any) -> Any:
-    """The value with null for the numbers that JSON cannot write."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def _print_table(rows: list[dict[str, str]]) -> None:
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=240)  # a file or pipe: one line per entry
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    columns = [key for key in (rows[0] if rows else ()) if key != "source"]
-    for column in columns:
-        table.add_column(column, no_wrap=column == "name", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(row[column]) for column in columns))
-    console.print(table)
 
 
 if __name__ == "__main__":

@@ -5,21 +5,21 @@ from torch import nn
 from torch_onnx_compat import rewrite
 from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.entry import Declined
-from torch_onnx_compat.errors import VerificationError
+from torch_onnx_compat.errors import UnsupportedError, VerificationError
 from torch_onnx_compat.targets import Target
 from torch_onnx_compat.targets.target import Row
 from torch_onnx_compat.testing import assert_same_outputs
 
 WITHOUT_MOD = Target("without_mod", rows=(Row("Mod", "refused"),))
 # Quotients are far enough from integers that rounding does not take them there.
-FLOATS = torch.tensor([5.3, -5.3, 7.0, -7.0, 0.1, 6.0, 1e5, -3.5e3, 3.2, -0.9])
+FLOATS = torch.tensor([5.3, -5.3, 7.0, -7.0, 0.4, 6.0, 1e3, -3.5e3, 3.2, -0.9])
 DIVISORS = torch.tensor([3.0, 3.0, 2.3, -2.0, 5.0, -4.0, 3.0, 11.0, 2.0, 0.7])
 
 
 class Floor(nn.Module):
     def forward(self, f, g, i):
-        pairs = [(f, g), (f.double(), g), (f, 3), (f, -2.5), (f[:4, None], g[:3]), (f, i), (i, 2.3), (7, f)]
-        return tuple(a // b for a, b in pairs)
+        pairs = [(f, g), (f.double(), g), (f, 3), (f, -2.5), (f[:4, None], g[:3]), (f, i), (i, 2.3)]
+        return *(a // b for a, b in pairs), torch.floor_divide(7, f), f.floor_divide(2.5)
 
 
 def test_matches(exporter):
@@ -46,7 +46,7 @@ def test_declines_out():
 
 
 def test_sentinel(exporter):
-    @rewrite(torch.floor_divide, name="floor_divide_to_floor", avoids=("Mod",), registry=None)
+    @rewrite(torch.Tensor.__floordiv__, name="floor_divide_to_floor", avoids=("Mod",), registry=None)
     def broken(input, other):
         return torch.ceil(torch.div(input, other))
 
@@ -54,13 +54,11 @@ def test_sentinel(exporter):
         assert_same_outputs(lambda f: f // 3, FLOATS, exporter, rewrites=[broken], include=["floor_divide_to_floor"])
 
 
+def test_number_before_the_operator_is_refused(exporter):
+    with pytest.raises(UnsupportedError, match="Mod refused on without_mod"):
+        assert_same_outputs(lambda f: 7 // f, DIVISORS, exporter, target=WITHOUT_MOD)
+
+
 def test_still_needed(exporter):
-    other = assert_same_outputs(
-        lambda f: f // 3,
-        FLOATS,
-        exporter,
-        target=WITHOUT_MOD,
-        exclude=["floor_divide_to_floor", "floor_divide"],
-        verify=False,
-    )
-    assert not other.applied
+    with pytest.raises(UnsupportedError, match="Mod refused on without_mod"):
+        assert_same_outputs(lambda f: f // 3, FLOATS, exporter, target=WITHOUT_MOD, exclude=["floor_divide_to_floor"])

@@ -33,6 +33,10 @@ _CONVERSIONS = {
 }
 
 
+_WATCHERS = (__name__, "torch_onnx_compat.watch", "torch_onnx_compat.rewrite")
+"""Modules whose frames stand between a conversion and the statement that asked for it."""
+
+
 @dataclass(frozen=True)
 class Decision:
     """A conversion of a traced tensor to a Python value."""
@@ -135,9 +139,7 @@ def _statement() -> tuple[str, bool]:
     guard: bool | None = None
     while frame is not None:
         filename, line = frame.f_code.co_filename, frame.f_lineno
-        if guard is None and not filename.replace("\\", "/").rpartition("torch_onnx_compat/")[2].startswith(
-            ("backends/", "watch.py")
-        ):
+        if guard is None and frame.f_globals.get("__name__") not in _WATCHERS:
             guard = _is_guard(filename, line)
         if is_user_file(filename):
             # An assert in a helper guards as well as one in torch does.

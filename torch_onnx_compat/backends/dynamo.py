@@ -73,12 +73,13 @@ def _capture(job: Job) -> torch.export.ExportedProgram:
 
 def _fixed_axis(job: Job, error: Exception) -> ExportFailed | None:
     """torch.export's "Constraints violated" in the caller's words."""
-    found = re.search(r"Constraints violated.*L\['tensors'\]\[(\d+)\]\.size\(\)\[(\d+)\]", str(error))
+    place = r"L\['\w+'\](?:\[\d+\])*?\[(\d+)\]\.size\(\)\[(\d+)\]"
+    found = re.search(rf"Constraints violated.*?{place}", str(error))
     if found is None:
         return None
     index, dim = int(found[1]), int(found[2])
     reason = next((line.strip(" -") for line in str(error).splitlines() if "inferred" in line or "valid" in line), "")
-    reason = reason.replace(f"L['tensors'][{index}].size()[{dim}]", "it")
+    reason = re.sub(place, "it", reason)
     axis = job.inputs.axes[index].get(dim)
     return ExportFailed(
         f"axis {dim} ({axis.name if axis else ''!r}) of input {job.inputs.names[index]!r} came out fixed at "

@@ -92,7 +92,7 @@ def cached_torchlib() -> Iterator[None]:
         key = (args, tuple(sorted(kwargs.items())))
         if key not in _torchlib:
             _torchlib[key] = raw.__func__(cls, *args, **kwargs)
-        copy = cls.__new__(cls)
+        copy = _overriding(cls)
         copy.__dict__.update(_torchlib[key].__dict__)
         copy.functions = {target: list(metas) for target, metas in _torchlib[key].functions.items()}
         return copy
@@ -105,6 +105,22 @@ def cached_torchlib() -> Iterator[None]:
 
 
 _torchlib: dict[Any, Any] = {}
+
+
+def _overriding(cls: Any) -> Any:
+    """A registry in which a function that is registered for an operator replaces torch's for real values.
+
+    Up to torch 2.9 both would stay, and a guess from the arguments' types would choose between them.
+    """
+
+    class Overriding(cls):  # type: ignore[misc]
+        def register_op(self, target: Any, function: Callable[..., Any], is_complex: bool = False) -> None:
+            super().register_op(target=target, function=function, is_complex=is_complex)
+            for metas in self.functions.values():
+                if any(m.is_custom for m in metas):
+                    metas[:] = [m for m in metas if m.is_custom or m.is_complex]
+
+    return Overriding.__new__(Overriding)
 
 
 def torchlib_function(target: OpOverload) -> Callable[..., Any] | None:

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterator
 
 _LOGGERS = ("torch", "torch.onnx", "torch.export", "torch._dynamo", "torch.fx", "onnxscript", "onnx_ir")
-_DUMP = b"ONNX graph being constructed during exception"
+_DUMPS = (b"ONNX graph being constructed during exception", b"Torch IR graph at exception")
 
 
 @contextlib.contextmanager
@@ -49,7 +49,9 @@ def without_graph_dump() -> Iterator[None]:
             os.dup2(saved, 1)
             os.close(saved)
             held.seek(0)
-            text = held.read().partition(_DUMP)[0]
+            text = held.read()
+            for dump in _DUMPS:
+                text = text.partition(dump)[0]
             if text:
                 os.write(1, text)
 

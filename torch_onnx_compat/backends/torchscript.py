@@ -35,10 +35,22 @@ INLINE_LIMIT = 1_500_000_000
 def export(job: Job) -> Raw:
     """Exports through TorchScript.
 
+    Where torch has a symbolic only at a later opset than the requested one, the later one is written; `finish` lowers it.
+
     Raises:
         ExportFailed: torch refused, or the trace froze a decision that depends on the inputs or on a dynamic size.
     """
-    opset = min(job.opset, internals.max_torchscript_opset())
+    highest = internals.max_torchscript_opset()
+    opset = min(job.opset, highest)
+    try:
+        return _export_at(opset, job)
+    except ExportFailed as error:
+        if "Support for this operator was added in version" not in str(error) or opset == highest:
+            raise
+        return _export_at(highest, job)
+
+
+def _export_at(opset: int, job: Job) -> Raw:
     log = DecisionLog(len(job.inputs.tensors))
     failures: list[BaseException] = []
     functions = {e.op: _function(e, job, opset, failures) for e in job.plan.symbolics() if "autograd::" not in e.op}

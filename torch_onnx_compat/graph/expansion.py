@@ -35,20 +35,25 @@ def _is_meant(node: ir.Node, opset: int, target: int) -> bool:
     if node.domain != "" or schema.find(node.op_type, target) is not None:
         return False
     known = schema.find(node.op_type, opset)
-    return (
-        known is not None
-        and known.since_version == opset
-        and not any(below > target for below in RULES.get(node.op_type, ()))
-    )
+    ruled = any(below > target for below in RULES.get(node.op_type, ()))
+    takes_graphs = any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in node.attributes.values())
+    return known is not None and known.since_version == opset and not ruled and not takes_graphs
 
 
 def _define(model: ir.Model, node: ir.Node, opset: int) -> bool:
     """Adds the function that defines this one node, as an overload of its own; False if there is none."""
-    body = _body(onnx.defs.get_schema(node.op_type, opset, ""), node, opset)
+    known = onnx.defs.get_schema(node.op_type, opset, "")
+    body = _body(known, node, opset)
     if body is None:
         return False
+    for name, parameter in known.attributes.items():
+        if parameter.default_value.name and name not in node.attributes:
+            node.attributes[name] = ir.serde.deserialize_attribute(parameter.default_value)
     node.overload = body.overload = str(node.outputs[0].name)
     del body.output[len(node.outputs) :]
+    produced = {name for inner in body.node for name in inner.output}
+    for name in set(body.output) - produced:  # An output that the node omits; its body must have it all the same.
+        body.node.append(onnx.helper.make_node("Identity", [body.input[0]], [name]))
     function = ir.serde.deserialize_function(body)
     function.opset_imports[""] = opset
     model.functions[function.identifier()] = function

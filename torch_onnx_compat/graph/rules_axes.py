@@ -28,13 +28,13 @@ def reduction_axes_to_attribute(op: Builder, node: ir.Node) -> Outputs:
 
 @lowering("ReduceMax", "ReduceMin", below=20)
 def reduction_of_bool(op: Builder, node: ir.Node) -> Outputs:
-    """Any and all of a bool tensor, taken on 0 and 1."""
+    """Any and all of a bool tensor, taken on 0 and 1; of no elements they are the least and the greatest int32."""
     x, *axes = node.inputs
     assert x is not None
     if op.dtype(x) != ir.DataType.BOOL:
         return None
     (reduced,) = op.again(node, [op.Cast(x, to=int(ir.DataType.INT32)), *axes])
-    return op.Cast(reduced, to=int(ir.DataType.BOOL))
+    return op.Greater(reduced, 0)
 
 
 @lowering("Squeeze", "Unsqueeze", below=13)

@@ -11,8 +11,7 @@ from onnx.defs import OpSchema
 
 from torch_onnx_compat.graph.obstacle import Obstacle, place
 
-_OPTIONAL = OpSchema.FormalParameterOption.Optional
-_VARIADIC = OpSchema.FormalParameterOption.Variadic
+_SINGLE = OpSchema.FormalParameterOption.Single
 
 
 @functools.cache
@@ -43,49 +42,58 @@ def drop_new_defaults(node: ir.Node, opset: int) -> None:
 
 def obstacle(node: ir.Node, source: int, target: int) -> Obstacle | None:
     """Why the target opset does not accept the node, or None; with the opset towards the source that does."""
-    reason = _rejection(node, target)
-    if reason is None:
+    failed, reason = next(((check, r) for check in _CHECKS if (r := check(node, target))), (None, None))
+    if failed is None or reason is None:
         return None
-    step = 1 if target < source else -1
-    nearest = next((opset for opset in range(target, source + step, step) if _rejection(node, opset) is None), None)
-    bound = f"ask for opset_version {'>=' if target < source else '<='} {nearest}"
-    return Obstacle(node.op_type, place(node), reason, "change the model there" if nearest is None else bound)
+    way = range(target, source + 1) if target < source else range(target, source - 1, -1)
+    whole = (opset for opset in way if not any(check(node, opset) for check in _CHECKS))
+    # A rule may have given the node a form that no higher opset has; then what matters is the check that it failed.
+    partial = (opset for opset in way if failed(node, opset) is None)
+    nearest = next(whole, next(partial, source))
+    return Obstacle(
+        node.op_type, place(node), reason, f"ask for opset_version {'>=' if target < source else '<='} {nearest}"
+    )
 
 
-def _rejection(node: ir.Node, opset: int) -> str | None:
-    schema = find(node.op_type, opset)
-    if schema is None:
+def _existence(node: ir.Node, opset: int) -> str | None:
+    known = find(node.op_type, opset)
+    if known is None:
         first = introduced(node.op_type)
         return "no such operator in ONNX" if first is None else f"no such operator before opset {first}"
-    if schema.deprecated:
-        return f"the operator is deprecated at opset {opset}"
-    return next((r for r in (_attributes(node, schema), _inputs(node, schema), _outputs(node, schema)) if r), None)
+    return f"the operator is deprecated at opset {opset}" if known.deprecated else None
 
 
-def _attributes(node: ir.Node, schema: OpSchema) -> str | None:
+def _attributes(node: ir.Node, opset: int) -> str | None:
+    known = find(node.op_type, opset)
+    if known is None:
+        return None
     for name, attribute in node.attributes.items():
-        if name not in schema.attributes:
+        if name not in known.attributes:
             return f"attribute {name}={attribute.value!r} is newer than the opset"
-    for name, known in schema.attributes.items():
-        if known.required and name not in node.attributes:
-            return f"attribute {name} is missing"
-    return None
+    missing = [n for n, parameter in known.attributes.items() if parameter.required and n not in node.attributes]
+    return f"attribute {missing[0]} is missing" if missing else None
 
 
-def _inputs(node: ir.Node, schema: OpSchema) -> str | None:
-    if len(node.inputs) > schema.max_input:
-        return f"{len(node.inputs)} inputs are more than the {schema.max_input} that the opset allows"
-    for index, formal in enumerate(schema.inputs):
-        given = node.inputs[index] if index < len(node.inputs) else None
-        if given is None and formal.option not in (_OPTIONAL, _VARIADIC):
-            return f"input {formal.name} is missing"
-    return _types(node.inputs, schema.inputs)
+def _arity(node: ir.Node, opset: int) -> str | None:
+    known = find(node.op_type, opset)
+    if known is None:
+        return None
+    for what, count, most in (("inputs", node.inputs, known.max_input), ("outputs", node.outputs, known.max_output)):
+        if len(count) > most:
+            return f"{len(count)} {what} are more than the {most} that the opset allows"
+    given = [*node.inputs, *[None] * len(known.inputs)]
+    required = (f.name for f, v in zip(known.inputs, given, strict=False) if v is None and f.option == _SINGLE)
+    return next((f"input {name} is missing" for name in required), None)
 
 
-def _outputs(node: ir.Node, schema: OpSchema) -> str | None:
-    if len(node.outputs) > schema.max_output:
-        return f"{len(node.outputs)} outputs are more than the {schema.max_output} that the opset allows"
-    return _types(node.outputs, schema.outputs)
+def _element_types(node: ir.Node, opset: int) -> str | None:
+    known = find(node.op_type, opset)
+    if known is None:
+        return None
+    return _types(node.inputs, known.inputs) or _types(node.outputs, known.outputs)
+
+
+_CHECKS = (_existence, _attributes, _arity, _element_types)
 
 
 def _types(values: Sequence[ir.Value | None], formals: Sequence[OpSchema.FormalParameter]) -> str | None:

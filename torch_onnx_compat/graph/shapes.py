@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import onnx
 import onnx_ir as ir
-from onnx_ir.passes.common import ShapeInferencePass
 
 from torch_onnx_compat.graph import schema
 
@@ -15,17 +15,22 @@ _DATA_LIMIT = 1024
 
 
 def infer_model(model: ir.Model) -> None:
-    """Fills in types and shapes, once, if an input of any node lacks them; weights are not copied."""
-    values = [value for graph in model.graphs() for node in graph for value in node.inputs if value is not None]
+    """Fills in types and shapes, if an input of any node lacks them; weights are neither read nor copied."""
+    values = (value for graph in model.graphs() for node in graph for value in node.inputs if value is not None)
     if all(value.type is not None and value.shape is not None for value in values):
         return
-    log = logging.getLogger("onnx_ir")
-    level = log.level
-    log.setLevel(logging.ERROR)  # What inference cannot do is reported where a rule misses it.
+    with _weights_as_inputs(model.graph):
+        proto = ir.to_proto(model)
     try:
-        ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(model)
-    finally:
-        log.setLevel(level)
+        proto = onnx.shape_inference.infer_shapes(proto, data_prop=True)
+    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, RuntimeError):
+        return  # A rule that misses a type or a shape says so.
+    found = {info.name: info.type for info in _infos(proto.graph)}
+    for graph in model.graphs():
+        for node in graph:
+            for value in node.outputs:
+                if value.name in found:
+                    _set(value, found[value.name])
 
 
 def infer_node(node: ir.Node, opset: int) -> None:
@@ -46,8 +51,7 @@ def infer_node(node: ir.Node, opset: int) -> None:
         return  # The node contradicts its schema; the check of the finished model says how.
     for value in node.outputs:
         if str(value.name) in found:
-            value.type = ir.serde.deserialize_type_proto_for_type(found[str(value.name)])
-            value.shape = ir.serde.deserialize_type_proto_for_shape(found[str(value.name)])
+            _set(value, found[str(value.name)])
 
 
 def type_proto(value: ir.Value | None) -> onnx.TypeProto:
@@ -55,3 +59,35 @@ def type_proto(value: ir.Value | None) -> onnx.TypeProto:
     if value is None or value.type is None:
         return onnx.TypeProto()
     return ir.serde.serialize_value(value).type
+
+
+def _set(value: ir.Value, found: onnx.TypeProto) -> None:
+    """Takes what inference found; it knows more than the value did, or nothing."""
+    value.type = ir.serde.deserialize_type_proto_for_type(found) or value.type
+    value.shape = ir.serde.deserialize_type_proto_for_shape(found) or value.shape
+
+
+def _infos(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
+    yield from (*graph.value_info, *graph.output)
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
+                yield from _infos(inner)
+
+
+@contextmanager
+def _weights_as_inputs(graph: ir.Graph) -> Iterator[None]:
+    """Makes large initializers plain inputs of the graph while their numbers are not wanted."""
+    initializers, inputs = list(graph.initializers.values()), list(graph.inputs)
+    weights = [v for v in initializers if v.const_value is None or v.const_value.size > _DATA_LIMIT]
+    for value in weights:
+        del graph.initializers[str(value.name)]
+    graph.inputs.extend(value for value in weights if not any(value is given for given in inputs))
+    try:
+        yield
+    finally:
+        graph.inputs.clear()
+        graph.inputs.extend(inputs)
+        graph.initializers.clear()
+        for value in initializers:
+            graph.initializers[str(value.name)] = value

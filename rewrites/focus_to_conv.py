@@ -1,0 +1,73 @@
+"""YOLO's Focus -> one convolution of twice the size and stride.
+
+Math:   a kernel over the slices is a kernel over the image: what it holds for the cell (row, column) of the 2 x 2 patch
+        (i, j) is at (2 i + row, 2 j + column), with stride 2 and twice the padding.
+Source: https://github.com/ultralytics/yolov5/issues/4825: what YOLOv5 itself did to its Focus in version 6
+"""
+
+import copy
+
+import torch
+from torch import nn
+
+from torch_onnx_compat import Exactness, decline, rewrite
+from torch_onnx_compat.functional.focus import Cell, observed_order
+
+
+@rewrite("module:*.Focus", always=True, exactness=Exactness.ROUNDING)
+def focus_to_conv(focus: nn.Module) -> nn.Module:
+    """Replaces Focus by its own conv block, around a convolution that needs no slices.
+
+    Declines: anything but 2 x 2 slices, in any order, before a plain nn.Conv2d of one group and no dilation.
+    """
+    block = getattr(focus, "conv", None)
+    conv = block if type(block) is nn.Conv2d else getattr(block, "conv", None)
+    if type(conv) is not nn.Conv2d:
+        decline(f"its conv must be, or hold as conv, an nn.Conv2d, got {type(conv).__name__}")
+    if conv.groups != 1 or conv.dilation != (1, 1):
+        decline(f"its convolution must have one group and no dilation, got {conv.groups} and {conv.dilation}")
+    if conv.padding_mode != "zeros" or isinstance(conv.padding, str):
+        decline(f"its padding must be a number of zeros, got {conv.padding!r} of mode {conv.padding_mode!r}")
+    if conv._forward_hooks or conv._forward_pre_hooks:
+        decline("its convolution has hooks")
+    if focus.training:
+        decline("it is in training mode")
+    fused = _fused(conv, observed_order(focus, conv.in_channels // 4))
+    replacement = fused if block is conv else _with(block, conv, fused)
+    _same_on_probe(focus, replacement, fused)
+    return replacement
+
+
+@torch.no_grad()
+def _fused(conv: nn.Conv2d, order: list[Cell]) -> nn.Conv2d:
+    height, width = conv.kernel_size
+    fused = nn.utils.skip_init(
+        nn.Conv2d,
+        conv.in_channels // 4,
+        conv.out_channels,
+        (2 * height, 2 * width),
+        stride=(2 * conv.stride[0], 2 * conv.stride[1]),
+        padding=(2 * int(conv.padding[0]), 2 * int(conv.padding[1])),
+        bias=False,
+        device=conv.weight.device,
+        dtype=conv.weight.dtype,
+    )
+    for k, (channel, row, column) in enumerate(order):
+        fused.weight[:, channel, row::2, column::2] = conv.weight[:, k]
+    fused.bias = conv.bias
+    return fused
+
+
+def _with(block: nn.Module, conv: nn.Module, fused: nn.Module) -> nn.Module:
+    """The block around another convolution; its other children are the same objects."""
+    # A deep copy, so that a forward that is a bound method (YOLOv5 after fuse()) is bound to the copy.
+    kept = {id(part): part for part in (*block.children(), *block.parameters(recurse=False))}
+    return copy.deepcopy(block, {**kept, id(conv): fused})
+
+
+@torch.no_grad()
+def _same_on_probe(focus: nn.Module, replacement: nn.Module, conv: nn.Conv2d) -> None:
+    image = torch.linspace(-1, 1, conv.in_channels * 256).sin().reshape(1, -1, 16, 16).to(conv.weight)
+    wanted, got = focus(image), replacement(image)
+    if got.shape != wanted.shape or not torch.allclose(got, wanted, rtol=1e-2, atol=1e-2 * float(wanted.abs().max())):
+        decline("its conv block does more than convolve what it is handed")

@@ -1,0 +1,81 @@
+"""YOLO's Focus: the slicing as an operator of its own, and a look at what a module of that name slices.
+
+Source: https://github.com/ultralytics/yolov5/blob/v7.0/models/common.py#L168
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from torch_onnx_compat.entry import decline
+
+
+@torch.library.custom_op("torch_onnx_compat::focus", mutates_args=())
+def focus(image: Tensor) -> Tensor:
+    """Puts the four cells of every 2 x 2 patch one behind the other: (N, C, H, W) -> (N, 4 C, H / 2, W / 2).
+
+    Args:
+        image: H and W must be even.
+
+    Returns:
+        First the upper left cells of all channels, then the lower left, the upper right and the lower right ones.
+    """
+    return torch.cat([image[..., row::2, column::2] for column in (0, 1) for row in (0, 1)], 1)
+
+
+@focus.register_fake
+def _(image: Tensor) -> Tensor:
+    batch, channels, height, width = image.shape
+    return image.new_empty((batch, 4 * channels, height // 2, width // 2))
+
+
+class Cell(NamedTuple):
+    """What one output channel of a slicing holds: this cell of every 2 x 2 patch of this input channel."""
+
+    channel: int
+    row: int
+    column: int
+
+
+def focus_order(channels: int) -> list[Cell]:
+    """The cells that `focus` yields."""
+    return [Cell(channel, row, column) for column in (0, 1) for row in (0, 1) for channel in range(channels)]
+
+
+def observed_order(module: nn.Module, channels: int) -> list[Cell]:
+    """The cells that a module slices its input into before it hands it to its child `conv`, by running it on a probe.
+
+    Args:
+        module: Has a child `conv`; is not changed.
+        channels: How many its input has.
+
+    Raises:
+        Declined: What it hands to `conv` is no permutation of the 2 x 2 patches.
+    """
+    sliced = copy.copy(module)
+    sliced.__dict__["_modules"] = {**module._modules, "conv": nn.Identity()}
+    probe = torch.arange(1 - 24 * channels, 1, dtype=torch.float32).reshape(1, channels, 4, 6)
+    try:
+        with torch.no_grad():
+            result = sliced(probe)
+    except Exception as error:
+        decline(f"slicing a probe (1, {channels}, 4, 6) failed with {type(error).__name__}: {error}")
+    patches = {
+        probe[0, channel, row, column].item(): Cell(channel, row, column)
+        for channel in range(channels)
+        for row in (0, 1)
+        for column in (0, 1)
+    }
+    firsts = result[0, :, 0, 0].tolist() if isinstance(result, Tensor) and result.shape == (1, 4 * channels, 2, 3) else []
+    order = [patches[first] for first in firsts if first in patches]
+    if len(set(order)) != 4 * channels or not torch.equal(result, _sliced(probe, order)):
+        decline("what it hands to conv is not the four cells of every 2 x 2 patch")
+    return order
+
+
+def _sliced(image: Tensor, order: list[Cell]) -> Tensor:
+    return torch.stack([image[:, c.channel, c.row :: 2, c.column :: 2] for c in order], 1)
