@@ -17,10 +17,10 @@ def div_rounding_mode(
 ) -> Tensor:
     """Rounded quotient; stock dynamo divides integers in float32, stock TorchScript casts floats to int64.
 
-    Declines: plain division, which both exporters write right, and out=.
+    Declines: out=. Plain division, which both exporters write right, is none of its business.
     """
     if rounding_mode is None:
-        decline("rounding_mode must be 'floor' or 'trunc', got None")
+        return NotImplemented
     if out is not None:
         decline("out must be None, got a tensor")
     if rounding_mode == "floor":

@@ -4,7 +4,8 @@ Schema: grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padd
 Source: https://onnx.ai/onnx/operators/text_diff_GridSample_16_20.html
 """
 
-from torch_onnx_compat import Exactness, Ops, Value, decline, symbolic
+from torch_onnx_compat import Exactness, Ops, Value, symbolic
+from torch_onnx_compat.errors import UnsupportedError
 
 _MODES = ("bilinear", "nearest", "bicubic")  # in the order of torch's enumeration, as are the paddings
 _PADDINGS = ("zeros", "border", "reflection")
@@ -16,11 +17,15 @@ def grid_sampler_16(
 ) -> Value:
     """Samples an image (N, C, H, W) at coordinates in [-1, 1].
 
-    Declines: volumes, for which stock dynamo writes a node that the operator's specification does not cover.
+    Raises:
+        UnsupportedError: The input is a volume. To decline it would let dynamo write a node for it that the operator's
+            specification does not cover.
     """
-    rank = op.rank(input)
-    if rank != 4:
-        decline(f"an input of {rank} axes needs opset 20 or later, or the rewrite 'grid_sample_3d_to_gather'")
+    if op.rank(input) == 5:
+        raise UnsupportedError(
+            f"aten::grid_sampler of a volume needs opset 20 or later, got {op.opset}; raise opset_version, or do not "
+            f"exclude 'grid_sample_3d_to_gather'."
+        )
     return op.GridSample(
         input,
         grid,

@@ -113,7 +113,7 @@ def print_table(rows: list[dict[str, str]]) -> None:
     """Prints rows of the catalogue without their sources."""
     console = Console()
     if not console.is_terminal:
-        console = Console(width=240)  # a file or pipe: one line per entry
+        console = Console(width=10_000)  # a file or pipe: one line per entry, as wide as it needs
     table = Table(box=None, pad_edge=False, header_style="bold")
     columns = [key for key in (rows[0] if rows else ()) if key != "source"]
     for column in columns:

@@ -75,6 +75,8 @@ class Need:
     """The ONNX operators that stock torch emits here and the entry does not."""
     always: bool = False
     """The entry is right and no slower everywhere."""
+    fixed_in: str = ""
+    """The torch version from which on stock torch is right, e.g. 2.7; empty while none is."""
 
     def __str__(self) -> str:
         parts = []
@@ -84,6 +86,8 @@ class Need:
             parts.append("for " + " and ".join(sorted(self.exporters)))
         if self.avoids:
             parts.append("to avoid " + ", ".join(map(str, self.avoids)))
+        if self.fixed_in:
+            parts.append(f"before torch {self.fixed_in}")
         return ", ".join(parts) or "when included by name"
 
 

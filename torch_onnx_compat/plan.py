@@ -6,6 +6,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+from torch.torch_version import TorchVersion
+
 from torch_onnx_compat.entry import Entry, Exactness, Exporter, Rewrite, Symbolic
 from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.registry import Registry
@@ -164,6 +167,8 @@ def _verdict(
         return False, f"approximate (relative error up to {entry.error:g}); allow_approximate=True admits it"
     if entry.name in include:
         return True, "included"
+    if entry.need.fixed_in and TorchVersion(torch.__version__) >= entry.need.fixed_in:
+        return False, f"torch does without it from {entry.need.fixed_in} on"
     if entry.need.always:
         return True, "always right"
     if exporter in entry.need.exporters:

@@ -61,7 +61,7 @@ class Registry:
         self._entries[entry.name] = entry
 
     def extended(self, extra: Iterable[Any]) -> Registry:
-        """A copy with entries for one call, which win over entries of the same name or claim.
+        """A copy with entries for one call, which win over entries of the same name or operator.
 
         Args:
             extra: Functions decorated with `symbolic` or `rewrite`, or Entry objects.
@@ -70,7 +70,8 @@ class Registry:
             CompatError: One of them is neither.
         """
         added = Registry(entry_of(item) for item in extra)
-        kept = (e for e in self if e.name not in added._entries and not any(_clash(e, a) for a in added))
+        claimed = {e.op for e in added.symbolics()}
+        kept = (e for e in self if e.name not in added and not (isinstance(e, Symbolic) and e.op in claimed))
         return Registry([*kept, *added])
 
     def __iter__(self) -> Iterator[Entry]:
@@ -122,6 +123,7 @@ def symbolic(
     needed_on: Iterable[Exporter] = (),
     avoids: Iterable[str | Operator] = (),
     always: bool = False,
+    fixed_in: str = "",
     opset: tuple[int, int] = (MIN_OPSET, MAX_OPSET),
     targets: Iterable[str] = (),
     exactness: Exactness = Exactness.ROUNDING,
@@ -138,6 +140,7 @@ def symbolic(
         needed_on: Exporters that fail or err without the entry.
         avoids: ONNX operators that stock torch emits here and this entry does not.
         always: The entry is right and no slower everywhere.
+        fixed_in: First torch version that does without the entry, e.g. "2.7".
         opset: First and last opset for which the body is right.
         targets: Targets it is meant for; none means any.
         exactness: How close the result is to eager torch.
@@ -158,7 +161,7 @@ def symbolic(
         op = f"autograd::{op.__module__}.{op.__qualname__}"
     if "::" not in op:
         raise CompatError(f"symbolic {op!r}: the operator needs its namespace, e.g. 'aten::{op}'.")
-    need = _need(needed_on, avoids, always)
+    need = _need(needed_on, avoids, always, fixed_in)
 
     def decorate(body: Callable[P, R]) -> Callable[P, R]:
         _register(
@@ -189,6 +192,7 @@ def rewrite(
     needed_on: Iterable[Exporter] = (),
     avoids: Iterable[str | Operator] = (),
     always: bool = False,
+    fixed_in: str = "",
     opset: tuple[int, int] = (MIN_OPSET, MAX_OPSET),
     targets: Iterable[str] = (),
     exactness: Exactness = Exactness.ROUNDING,
@@ -211,6 +215,7 @@ def rewrite(
         needed_on: Exporters that fail or err without the entry.
         avoids: ONNX operators that stock torch emits here and this entry does not.
         always: The entry is right and no slower everywhere.
+        fixed_in: First torch version that does without the entry, e.g. "2.7".
         opset: First and last opset for which the body is right.
         targets: Targets it is meant for; none means any.
         exactness: How close the result is to eager torch.
@@ -220,7 +225,9 @@ def rewrite(
         registry: Where to put the entry; None keeps it out of every registry (for ``rewrites=[...]``).
 
     Returns:
-        A decorator that returns its function unchanged. The body may call `decline`.
+        A decorator that returns its function unchanged. The body may call `decline` where it could be expected to
+        apply and does not; for a torch function it may return NotImplemented where nobody would expect it to, which
+        leaves no note.
 
     Raises:
         CompatError: The match is none of the three.
@@ -229,7 +236,7 @@ def rewrite(
     kinds = [_kind(one) for one in (match if isinstance(match, tuple) else (match,))]
     if len({kind for kind, _ in kinds}) != 1:
         raise CompatError(f"rewrite of {match!r}: all of a tuple's members must be of one kind.")
-    need = _need(needed_on, avoids, always)
+    need = _need(needed_on, avoids, always, fixed_in)
 
     def decorate(body: Callable[P, R]) -> Callable[P, R]:
         _register(
@@ -270,12 +277,14 @@ def _kind(match: Any) -> tuple[RewriteKind, Any]:
     )
 
 
-def _need(needed_on: Iterable[Exporter], avoids: Iterable[str | Operator], always: bool) -> Need:
+def _need(
+    needed_on: Iterable[Exporter], avoids: Iterable[str | Operator], always: bool, fixed_in: str
+) -> Need:
     exporters = frozenset(needed_on)
     for name in exporters - set(EXPORTERS):
         raise unknown_name("exporter", name, EXPORTERS)
     operators = tuple(Operator(a) if isinstance(a, str) else a for a in avoids)
-    return Need(exporters, operators, always)
+    return Need(exporters, operators, always, fixed_in)
 
 
 def _register(entry: Entry, registry: Registry | None) -> None:

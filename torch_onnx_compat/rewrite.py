@@ -141,6 +141,8 @@ class _FunctionRewrites(CallCounter):
             except Declined as reason:
                 self._plan.declined(entry, place, str(reason))
                 continue
+            if result is NotImplemented:
+                continue
             self._plan.applied(entry, place)
             return result
         return self.pass_on(func, args, kwargs)

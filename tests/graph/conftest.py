@@ -41,6 +41,8 @@ def oracle():
 class Oracle:
     @staticmethod
     def parse(opset, graph):
+        if opset > onnx.defs.onnx_opset_version():
+            pytest.skip(f"the installed onnx ends at opset {onnx.defs.onnx_opset_version()}")
         return onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : {opset}]> g {graph}')
 
     @staticmethod
@@ -77,6 +79,10 @@ class Oracle:
     def feeds(proto):
         rng = np.random.default_rng(0)
         return {value.name: _random(rng, value.type.tensor_type) for value in proto.graph.input}
+
+    @staticmethod
+    def check(proto):
+        onnx.checker.check_model(proto, full_check=True)
 
     @staticmethod
     def assert_written_for(proto, opset):

@@ -159,5 +159,5 @@ def test_the_net_catches_a_missing_rule(oracle, monkeypatch):
 
 
 def test_a_second_rule_for_an_opset_is_refused():
-    with pytest.raises(ValueError, match="Gelu below 20 has a rule already: gelu"):
+    with pytest.raises(ValueError, match="Gelu has a rule for opset 20 already: gelu"):
         lowering("Gelu", below=20)(lambda op, node: None)

@@ -1,4 +1,4 @@
-"""Lowering rules of indexing, sampling, pooling, Fourier transforms and Einsum, and ONNX's own definitions."""
+"""Lowering rules of indexing, sampling, Fourier transforms and Einsum, and ONNX's own definitions."""
 
 import numpy as np
 
@@ -70,19 +70,6 @@ CASES = [
         "lowest": 16,
     },
     {
-        "id": "AveragePool, dilations of 1",
-        "opset": 20,
-        "graph": """(float[1,2,7,7] x) => (float[1,2,4,4] y) {
-            y = AveragePool<kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1], dilations = [1, 1]>(x)}""",
-        "eps": 2,
-    },
-    {
-        "id": "LpPool, dilations of 1",
-        "opset": 20,
-        "graph": """(float[1,2,7,7] x) => (float[1,2,5,5] y) {
-            y = LpPool<kernel_shape = [3, 3], dilations = [1, 1], ceil_mode = 0>(x)}""",
-    },
-    {
         "id": "RoiAlign, not shifted",
         "opset": 20,
         "graph": """(float[1,2,9,9] x, float[2,4] r, int64[2] b) => (float[2,2,3,3] y) {
@@ -116,20 +103,6 @@ CASES = [
         }
         for equation, *shapes in EQUATIONS
     ),
-    {
-        "id": "ONNX's definition of Attention",
-        "opset": 24,
-        "graph": """(float[2,3,5,4] q, float[2,3,6,4] k, float[2,3,6,4] v, float[5,6] m) => (float[2,3,5,4] y) {
-            y = Attention(q, k, v, m)}""",
-        "eps": 16,
-    },
-    {
-        "id": "ONNX's definition of Attention, causal, grouped",
-        "opset": 23,
-        "graph": """(float[2,5,8] q, float[2,5,4] k, float[2,5,4] v) => (float[2,5,8] y) {
-            y = Attention<q_num_heads = 4, kv_num_heads = 2, is_causal = 1>(q, k, v)}""",
-        "eps": 16,
-    },
     {
         "id": "ONNX's definition of RotaryEmbedding",
         "opset": 23,

@@ -72,7 +72,7 @@ def test_matches_images_of_many_channels(exporter):
 
 @pytest.mark.parametrize("channels", [3, ROWS_FROM])
 def test_matches_volumes(exporter, channels):
-    cases = Samples([case for case in (ALL if exporter == "torchscript" else COVER[1:3]) if case[0] != "bicubic"])
+    cases = Samples([case for case in ALL if case[0] != "bicubic"] if exporter == "torchscript" else COVER[:1])
     args, dynamic = example(3, channels), all_dynamic(3)
     assert_same_outputs(cases, args, exporter, dynamic=dynamic, opset=OPSET, uses=(NAME,))
 

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import SimpleNamespace
@@ -53,10 +54,10 @@ def factories(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _imports_as_before() -> object:
-    modules, path = set(sys.modules), list(sys.path)
+def _imports_as_before(tmp_path: Path) -> Iterator[None]:
+    modules = set(sys.modules)
     yield
-    assert sys.path == path
+    assert str(tmp_path) not in sys.path
     for name in {"neighbour", "factories", "spec_factories"} & (set(sys.modules) - modules):
         del sys.modules[name]
 
@@ -98,6 +99,7 @@ def test_size_resamples_a_factorys_picture(factories: Path) -> None:
     assert load(f"{factories}:picture", size=(4, 6)).args[0].shape == (1, 3, 4, 6)
 
 
+@pytest.mark.filterwarnings("ignore:The given buffer is not writable")
 def test_an_exported_program(tmp_path: Path) -> None:
     path = tmp_path / "model.pt2"
     model, image = nn.Conv2d(3, 2, 1).eval(), torch.rand(1, 3, 4, 4)

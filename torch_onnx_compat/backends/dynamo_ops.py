@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 import torch
-from onnxscript import values
+from onnxscript import evaluator
 
 from torch_onnx_compat.errors import UnsupportedError
 from torch_onnx_compat.ops import ONNX_TYPES, TORCH_TYPES, Number, Ops, Value, number_dtype
 
 
 class DynamoOps(Ops):
-    """Calls onnxscript operators; the exporter's recorder turns the calls into nodes.
+    """Adds nodes to those that the exporter records for one operator.
 
     Args:
         opset: Opset of the export.
@@ -29,30 +29,30 @@ class DynamoOps(Ops):
         self, op_type: str, inputs: Sequence[Value | None], attributes: dict[str, Any], outputs: int, domain: str = ""
     ) -> Value | tuple[Value, ...]:
         """Adds one node; several outputs come as a tuple."""
-        if op_type == "Split" and outputs > 1 and len(inputs) < 2:
+        while inputs and inputs[-1] is None:
+            inputs = inputs[:-1]
+        if op_type == "Split" and outputs > 1 and len(inputs) < 2 and self.opset >= 18:
             attributes = {**attributes, "num_outputs": outputs}
-        if domain:
-            return self._custom(domain, op_type, inputs, attributes, outputs)
-        result = getattr(values.Opset("", self.opset), op_type)(*inputs, **attributes)
-        return tuple(result) if isinstance(result, (list, tuple)) else result
-
-    def _custom(
-        self, domain: str, op_type: str, inputs: Sequence[Value | None], attributes: dict[str, Any], outputs: int
-    ) -> Value | tuple[Value, ...]:
-        recorder = _recorder()
         node = ir.Node(
-            domain, op_type, list(inputs), ir.convenience.convert_attributes(attributes), num_outputs=outputs, version=1
+            domain,
+            op_type,
+            list(inputs),
+            ir.convenience.convert_attributes(attributes),
+            num_outputs=outputs,
+            version=1 if domain else self.opset,
         )
-        recorder.nodes.append(node)
+        # Past the recorder's own way in, which counts outputs and converts numbers differently from version to version.
+        evaluator.default().nodes.append(node)
         return tuple(node.outputs) if outputs > 1 else node.outputs[0]
 
     def constant(self, value: Number | Sequence[Any] | npt.NDArray[Any], dtype: torch.dtype) -> Value:
         """A constant tensor."""
         tensor = torch.tensor(np.asarray(value), dtype=dtype)
-        data = ir.tensor(tensor.numpy()) if dtype is not torch.bfloat16 else ir.tensor(
-            tensor.float().numpy(), dtype=ir.DataType(ONNX_TYPES[dtype])
-        )
-        return getattr(values.Opset("", self.opset), "Constant")(value=data)
+        kind = ir.DataType(ONNX_TYPES[dtype])
+        data = ir.tensor(tensor.float().numpy() if dtype is torch.bfloat16 else tensor.numpy(), dtype=kind)
+        result = self.node("Constant", [], {"value": data}, 1)
+        result.dtype, result.shape, result.const_value = kind, ir.Shape(data.shape), data
+        return result
 
     def dtype(self, value: Value | Number) -> torch.dtype:
         """Element type of an argument."""
@@ -63,6 +63,12 @@ class DynamoOps(Ops):
             raise UnsupportedError(f"the element type of {value.name!r} is not known to the dynamo exporter.")
         return found
 
+    def cast(self, value: Value | Number, dtype: torch.dtype) -> Value:
+        """The argument as a tensor of this element type; what a node computed has no known type before its graph ends."""
+        if not isinstance(value, (bool, int, float)) and value.dtype is None:
+            return self.Cast(value, to=ONNX_TYPES[dtype])
+        return super().cast(value, dtype)
+
     def shape(self, value: Value) -> tuple[int | None, ...] | None:
         """Sizes, None where dynamic."""
         if value.shape is None:
@@ -70,8 +76,14 @@ class DynamoOps(Ops):
         return tuple(size if isinstance(size, int) else None for size in value.shape)
 
     def number(self, value: Value | Number | None) -> Number | None:
-        """The Python number that the argument is."""
-        return value if isinstance(value, (bool, int, float)) else None
+        """The Python number that the argument is; a 0-dimensional constant is one, as TorchScript has it."""
+        if value is None or isinstance(value, (bool, int, float)):
+            return value
+        tensor = ir.convenience.get_const_tensor(value)
+        if tensor is None or tensor.shape.rank() or tensor.dtype is ir.DataType.STRING:
+            return None
+        number: Number = tensor.numpy().item()
+        return number
 
     def result_type(self, *values: Value | Number) -> torch.dtype:
         """torch's promotion of the arguments."""
@@ -89,8 +101,3 @@ class DynamoOps(Ops):
         rank = self.rank(value)
         return torch.empty([0] * (1 if rank is None else rank), dtype=self.dtype(value))
 
-
-def _recorder() -> Any:
-    from onnxscript import evaluator
-
-    return evaluator.default()

@@ -71,8 +71,7 @@ def compare(
     if not np.array_equal(np.nan_to_num(found[~finite]), np.nan_to_num(reference[~finite])) or not np.array_equal(
         np.isfinite(found), finite
     ):
-        odd = int((np.isfinite(found) != finite).sum())
-        return Comparison(case, output, float("inf"), float("inf"), "", False, f"{odd} NaN or inf differ")
+        return Comparison(case, output, float("inf"), float("inf"), "", False, "NaN or infinities stand elsewhere")
     a, b = found[finite].astype(np.float64), reference[finite].astype(np.float64)
     difference = np.abs(a - b)
     allowed = relative * np.abs(b) + absolute * _typical(b)

@@ -70,7 +70,9 @@ def observed_order(module: nn.Module, channels: int) -> list[Cell]:
         for row in (0, 1)
         for column in (0, 1)
     }
-    firsts = result[0, :, 0, 0].tolist() if isinstance(result, Tensor) and result.shape == (1, 4 * channels, 2, 3) else []
+    firsts = (
+        result[0, :, 0, 0].tolist() if isinstance(result, Tensor) and result.shape == (1, 4 * channels, 2, 3) else []
+    )
     order = [patches[first] for first in firsts if first in patches]
     if len(set(order)) != 4 * channels or not torch.equal(result, _sliced(probe, order)):
         decline("what it hands to conv is not the four cells of every 2 x 2 patch")

@@ -1,4 +1,4 @@
-"""The table of lowering rules, and the decorator that fills it.
+"""The tables of rules, and the decorators that fill them.
 
 A rule takes one operator one step down. ``@lowering("Gelu", below=20)`` says: a Gelu as opset 20 and later mean it can
 be written in the operators of opset 19, and this function does it. The rule never asks how far down the model goes:
@@ -18,7 +18,10 @@ Outputs: TypeAlias = "ir.Value | Sequence[ir.Value] | None"
 Rule: TypeAlias = Callable[[Builder, ir.Node], Outputs]
 
 RULES: dict[str, dict[int, Rule]] = {}
-"""Rules by operator, then by the opset below which they apply."""
+"""Lowering rules by operator, then by the opset below which they apply."""
+
+RAISING_RULES: dict[str, dict[int, Rule]] = {}
+"""The same for the way up, by the opset from which on they apply; few operators ever changed their meaning."""
 
 
 def lowering(*op_types: str, below: int) -> Callable[[Rule], Rule]:
@@ -36,12 +39,20 @@ def lowering(*op_types: str, below: int) -> Callable[[Rule], Rule]:
     Raises:
         ValueError: The operator has a rule for this opset already.
     """
+    return _registering(RULES, op_types, below)
 
+
+def raising(*op_types: str, at: int) -> Callable[[Rule], Rule]:
+    """Registers how nodes as opset ``at - 1`` means them are written at opset `at`; otherwise like `lowering`."""
+    return _registering(RAISING_RULES, op_types, at)
+
+
+def _registering(table: dict[str, dict[int, Rule]], op_types: Sequence[str], opset: int) -> Callable[[Rule], Rule]:
     def decorate(rule: Rule) -> Rule:
         for op_type in op_types:
-            if below in RULES.setdefault(op_type, {}):
-                raise ValueError(f"{op_type} below {below} has a rule already: {RULES[op_type][below].__name__}.")
-            RULES[op_type][below] = rule
+            if opset in table.setdefault(op_type, {}):
+                raise ValueError(f"{op_type} has a rule for opset {opset} already: {table[op_type][opset].__name__}.")
+            table[op_type][opset] = rule
         return rule
 
     return decorate

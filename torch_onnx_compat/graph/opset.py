@@ -1,8 +1,9 @@
 """Takes a model to another opset of the default ONNX domain: exactly that one, or an error that says why not.
 
 Downward, the rules of `lowering` take every node from each opset to the one below; operators without a rule are
-written out by ONNX's own definition. Upward, onnxscript's converter is used. Either way the schemas of the wanted opset
-have the last word: a node that they do not accept is an error, so what no rule foresaw is not emitted in silence.
+written out by ONNX's own definition. Upward, the few operators that changed their meaning have rules too. Either way
+the schemas of the wanted opset have the last word: a node that they do not accept is an error, so what no rule foresaw
+is not emitted in silence.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import onnx
 import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass, RemoveUnusedNodesPass
-from onnxscript import version_converter
 
 from torch_onnx_compat.entry import MIN_OPSET
 from torch_onnx_compat.errors import UnsupportedError
@@ -19,21 +19,24 @@ from torch_onnx_compat.graph import (  # noqa: F401 - the rules register themsel
     rules_axes,
     rules_einsum,
     rules_normalization,
+    rules_attention,
     rules_other,
+    rules_pooling,
+    rules_raising,
     rules_types,
     schema,
     shapes,
 )
 from torch_onnx_compat.graph.builder import Builder, Scope
 from torch_onnx_compat.graph.expansion import expand
-from torch_onnx_compat.graph.lowering import RULES
+from torch_onnx_compat.graph.lowering import RAISING_RULES, RULES
 from torch_onnx_compat.graph.obstacle import Obstacle, Refused, error, place
 from torch_onnx_compat.graph.replacement import replace
 
-_CONVERTER_MIN_OPSET = 18
-"""Lowest opset that onnxscript's converter knows; it would leave the nodes of earlier ones as they are."""
-_SCALE_PER_CHANNEL_OPSET = 21
-"""First opset at which GroupNormalization has a scale per channel, not per group."""
+_LOWEST_RAISED = 18
+"""The raising rules start here, where exporters do; from earlier opsets, far more operators have changed."""
+_HIGHEST = max(row[2] for row in onnx.helper.VERSION_TABLE)
+"""The last opset that the installed onnx knows as released."""
 
 
 def convert(model: ir.Model, opset: int) -> None:
@@ -49,10 +52,9 @@ def convert(model: ir.Model, opset: int) -> None:
         UnsupportedError: The opset is out of range, or operators stand in the way; the message lists them all. The
             model is half converted then, and of no further use.
     """
-    highest = onnx.defs.onnx_opset_version()
-    if not MIN_OPSET <= opset <= highest:
+    if not MIN_OPSET <= opset <= _HIGHEST:
         raise UnsupportedError(
-            f"opset_version={opset}: out of range, the opsets that can be written are {MIN_OPSET}..{highest} "
+            f"opset_version={opset}: out of range, the opsets that can be written are {MIN_OPSET}..{_HIGHEST} "
             f"(with the installed onnx {onnx.__version__})."
         )
     if "ai.onnx" in model.opset_imports:
@@ -62,7 +64,13 @@ def convert(model: ir.Model, opset: int) -> None:
         return
     _inline(model)
     shapes.infer_model(model)
-    refused = _lower(model, source, opset) if opset < source else _upgrade(model, source, opset)
+    refused: dict[ir.Node, Obstacle] = {}
+    if opset < source:
+        refused = _lower(model, source, opset)
+        came_with: int = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset)])
+        model.ir_version = min(model.ir_version, came_with)
+    else:
+        _raise(model, source, opset)
     for node in _nodes(model):
         node.version = opset
     rejected = (schema.obstacle(node, source, opset) for node in _nodes(model) if node not in refused)
@@ -70,9 +78,6 @@ def convert(model: ir.Model, opset: int) -> None:
     if obstacles:
         raise error(obstacles, source, opset)
     RemoveUnusedNodesPass()(model)
-    if opset < source:
-        came_with: int = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset)])
-        model.ir_version = min(model.ir_version, came_with)
 
 
 def _nodes(model: ir.Model) -> list[ir.Node]:
@@ -97,45 +102,41 @@ def _lower(model: ir.Model, source: int, target: int) -> dict[ir.Node, Obstacle]
         if expand(model, opset, target):
             scope.learn_names(model)
         for node in _nodes(model):
-            schema.drop_new_defaults(node, opset)
-            rule = RULES.get(node.op_type, {}).get(opset)
-            if rule is None or node in refused:
-                continue
-            op = Builder(scope, node, opset - 1)
-            try:
-                replace(node, op, rule(op, node))
-            except Refused as refusal:
-                remedy = f"ask for opset_version >= {opset}" + (f", or {refusal.hint}" if refusal.hint else "")
-                refused[node] = Obstacle(node.op_type, place(node), refusal.reason, remedy)
+            due = schema.is_changed(node, opset) or opset in RULES.get(node.op_type, {})
+            if due and node not in refused:
+                obstacle = _lower_node(node, Builder(scope, node, opset - 1))
+                if obstacle is not None:
+                    refused[node] = obstacle
         model.opset_imports[""] = opset - 1
     return refused
 
 
-def _upgrade(model: ir.Model, source: int, target: int) -> dict[ir.Node, Obstacle]:
-    """Takes all nodes up; returns those that onnxscript's converter skips with no more than a log line."""
-    where = f"opset_version={target}: the model, written for opset {source}, cannot be raised"
-    if source < _CONVERTER_MIN_OPSET:
-        raise UnsupportedError(f"{where}, only one of opset {_CONVERTER_MIN_OPSET} or later can; export it there.")
-    crossed = source < _SCALE_PER_CHANNEL_OPSET <= target
-    skipped = {node: _unscaled(node) for node in _nodes(model) if crossed and _lacks_channels(node)}
+def _lower_node(node: ir.Node, op: Builder) -> Obstacle | None:
+    """Takes a node from the opset above the builder's to the builder's, or says why that cannot be."""
+    opset = op.opset + 1
+    schema.drop_new_defaults(node, opset)
+    rule = RULES.get(node.op_type, {}).get(opset)
     try:
-        version_converter.convert_version(model, target_version=target, fallback=False)
-    except (ValueError, RuntimeError) as cause:
-        raise UnsupportedError(f"{where}: {cause}") from cause
-    reached = model.opset_imports[""]
-    if reached != target:
-        raise UnsupportedError(f"{where}: the installed onnxscript stops at opset {reached}.")
-    return skipped
+        if rule is not None and replace(node, op, rule(op, node)):
+            return None
+    except Refused as refusal:
+        remedy = f"ask for opset_version >= {opset}" + (f", or {refusal.hint}" if refusal.hint else "")
+        return Obstacle(node.op_type, place(node), refusal.reason, remedy)
+    return schema.obstacle(node, opset, op.opset)
 
 
-def _lacks_channels(node: ir.Node) -> bool:
-    """Whether it is a GroupNormalization without the sizes that turn a scale per group into one per channel."""
-    if node.op_type != "GroupNormalization":
-        return False
-    known = [value.shape for value in node.inputs if value is not None and value.shape is not None]
-    return len(known) < len(node.inputs) or not isinstance(known[0][1], int)
-
-
-def _unscaled(node: ir.Node) -> Obstacle:
-    reason = "its number of channels is unknown, so scales per group cannot become scales per channel"
-    return Obstacle(node.op_type, place(node), reason, f"ask for opset_version < {_SCALE_PER_CHANNEL_OPSET}")
+def _raise(model: ir.Model, source: int, target: int) -> None:
+    """Takes all nodes up opset by opset."""
+    if source < _LOWEST_RAISED:
+        raise UnsupportedError(
+            f"opset_version={target}: the model, written for opset {source}, cannot be raised, only one written for "
+            f"{_LOWEST_RAISED} or later; export it at opset {target}, or at {_LOWEST_RAISED}."
+        )
+    scope = Scope(model)
+    for opset in range(source + 1, target + 1):
+        for node in _nodes(model):
+            rule = RAISING_RULES.get(node.op_type, {}).get(opset)
+            if rule is not None:
+                op = Builder(scope, node, opset)
+                replace(node, op, rule(op, node))
+        model.opset_imports[""] = opset

@@ -8,7 +8,7 @@ from torch_onnx_compat.graph.builder import Builder
 from torch_onnx_compat.graph.lowering import Outputs
 
 
-def replace(node: ir.Node, op: Builder, outputs: Outputs) -> None:
+def replace(node: ir.Node, op: Builder, outputs: Outputs) -> bool:
     """Inserts the builder's nodes before the node, gives their results its outputs' names and users, and removes it.
 
     Args:
@@ -16,11 +16,14 @@ def replace(node: ir.Node, op: Builder, outputs: Outputs) -> None:
         op: The builder, whose nodes are inserted.
         outputs: The new values of its first outputs; None keeps the node and inserts nothing.
 
+    Returns:
+        Whether the node was replaced.
+
     Raises:
         Refused: An output without a new value is used.
     """
     if outputs is None:
-        return
+        return False
     news = [outputs] if isinstance(outputs, ir.Value) else list(outputs)
     graph = node.graph
     assert graph is not None
@@ -32,6 +35,7 @@ def replace(node: ir.Node, op: Builder, outputs: Outputs) -> None:
         _take_over(graph, old, new)
     graph.insert_before(node, op.nodes)
     graph.remove(node, safe=True)
+    return True
 
 
 def _take_over(graph: ir.Graph, old: ir.Value, new: ir.Value) -> None:

@@ -1,4 +1,4 @@
-"""Lowering rules: indexing, sampling, pooling, Fourier transforms, and the operators that have no counterpart.
+"""Lowering rules: indexing, sampling, Fourier transforms, and the operators that have no counterpart.
 
 Source: https://onnx.ai/onnx/operators/ (the version history of each operator).
 """
@@ -43,14 +43,6 @@ def scatter_extremum(op: Builder, node: ir.Node) -> None:
     """The reductions max and min are new in opset 18."""
     if attribute(node, "reduction", "none") in ("max", "min"):
         op.refuse(f"reduction {attribute(node, 'reduction')!r}")
-
-
-@lowering("AveragePool", below=19)
-@lowering("LpPool", below=18)
-def pool_dilations(_: Builder, node: ir.Node) -> None:
-    """Dilations of 1 are what pooling without the attribute has."""
-    if set(attribute(node, "dilations", ())) == {1}:
-        del node.attributes["dilations"]
 
 
 @lowering("RoiAlign", below=16)

@@ -10,10 +10,19 @@ import functools
 import onnx_ir as ir
 
 from torch_onnx_compat.graph.builder import Builder
-from torch_onnx_compat.graph.lowering import Outputs, lowering
+from torch_onnx_compat.graph.lowering import Outputs, attribute, lowering
 
 _LARGEST_PRODUCT = 4
 """Integer powers up to this one become products."""
+
+
+@lowering("Mod", below=28)
+def mod_of_floats(op: Builder, node: ir.Node) -> None:
+    """Until opset 27 the remainder that rounds down is of integers only."""
+    (x, _) = node.inputs
+    assert x is not None
+    if not attribute(node, "fmod", 0) and op.dtype(x).is_floating_point():
+        op.refuse("a remainder of floating-point numbers with fmod=0")
 
 
 @lowering("Cast", "CastLike", below=24)

@@ -29,10 +29,16 @@ def introduced(op_type: str) -> int | None:
     return next((v for v in range(1, onnx.defs.onnx_opset_version() + 1) if find(op_type, v) is not None), None)
 
 
+def is_changed(node: ir.Node, opset: int) -> bool:
+    """Whether the opset has brought the node's operator, or another version of it."""
+    known = find(node.op_type, opset)
+    return known is None or known.since_version == opset
+
+
 def drop_new_defaults(node: ir.Node, opset: int) -> None:
     """Removes attributes that the opset has brought, where they say what it assumes without them."""
     new, old = find(node.op_type, opset), find(node.op_type, opset - 1)
-    if new is None or old is None or new.since_version < opset:
+    if new is None or old is None:
         return
     for name in [name for name in node.attributes if name not in old.attributes and name in new.attributes]:
         default = new.attributes[name].default_value
