@@ -58,7 +58,11 @@ def measure(spec: str, mode: str) -> dict[str, float]:
             export_compat(module, args, path, dynamo=dynamo, opset_version=18, verify=False)
 
     with tempfile.TemporaryDirectory() as folder:
-        run(torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU()).eval(), (torch.rand(1, 3, 8, 8),), f"{folder}/w.onnx")
+        run(
+            torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU()).eval(),
+            (torch.rand(1, 3, 8, 8),),
+            f"{folder}/w.onnx",
+        )
         with torch.no_grad():
             model(*sample.args, **sample.kwargs)
         start, wall = time.process_time(), time.perf_counter()
@@ -90,7 +94,8 @@ def geometric_mean(ratios: list[float]) -> float:
 def table(rows: dict[str, dict[str, dict[str, float] | None]]) -> str:
     """The figures as a Markdown table: ratios of ours over stock."""
     head = (
-        "| model | TorchScript: time | memory | nodes | dynamo: time | memory | nodes | auto with verification / stock default |"
+        "| model | TorchScript: time | memory | nodes | dynamo: time | memory | nodes "
+        "| auto with verification / stock default |"
     )
     lines = [head, "|---|---|---|---|---|---|---|---|"]
     columns: list[list[float]] = [[] for _ in range(7)]

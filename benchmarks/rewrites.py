@@ -17,11 +17,11 @@ from typing import Annotated, Any
 
 import onnxruntime as ort
 import torch
-import torch.nn.functional as F
 import typer
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
+from torch.nn import functional
 
 from torch_onnx_compat import export_compat
 from torch_onnx_compat.functional.grid_sample import ROWS_FROM
@@ -84,7 +84,7 @@ def grid_sample(
     args = (torch.rand(image), torch.rand(grid) * 2.4 - 1.2)
 
     def sample(image: Tensor, grid: Tensor) -> Tensor:
-        return F.grid_sample(image, grid, mode, align_corners=False)
+        return functional.grid_sample(image, grid, mode, align_corners=False)
 
     stock = Form(sample, opset=20)
     naive = Form(bilinear_from_padded) if padded_bilinear else None
@@ -96,7 +96,7 @@ def bilinear_from_padded(image: Tensor, grid: Tensor) -> Tensor:
     batch, channels, height, width = image.shape
     x, y = ((grid[..., k].flatten(1) + 1) * size / 2 - 0.5 for k, size in enumerate((width, height)))
     left, top = x.floor(), y.floor()
-    padded = F.pad(image, (1, 1, 1, 1)).flatten(2)
+    padded = functional.pad(image, (1, 1, 1, 1)).flatten(2)
     total = torch.zeros(())
     for column, row in ((0, 0), (1, 0), (0, 1), (1, 1)):
         i, j = left + column, top + row
@@ -119,7 +119,9 @@ class Focus(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Slices, then convolves."""
-        return self.conv(torch.cat([x[..., ::2, ::2], x[..., 1::2, ::2], x[..., ::2, 1::2], x[..., 1::2, 1::2]], 1))
+        slices = [x[..., ::2, ::2], x[..., 1::2, ::2], x[..., ::2, 1::2], x[..., 1::2, 1::2]]
+        result: Tensor = self.conv(torch.cat(slices, 1))
+        return result
 
 
 class OneHotFocus(Focus):
@@ -135,7 +137,8 @@ class OneHotFocus(Focus):
 
     def forward(self, x: Tensor) -> Tensor:
         """Convolves twice."""
-        return self.conv(F.conv2d(x, self.slices, stride=2))
+        result: Tensor = self.conv(functional.conv2d(x, self.slices, stride=2))
+        return result
 
 
 def focuses() -> Iterator[Case]:
@@ -182,6 +185,7 @@ def session(form: Form, args: tuple[Tensor, ...]) -> ort.InferenceSession:
         include=form.include,
         exclude=form.exclude,
     )
+    assert result.model_bytes is not None
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     return ort.InferenceSession(result.model_bytes, options)

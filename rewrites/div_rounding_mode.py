@@ -20,7 +20,7 @@ def div_rounding_mode(
     Declines: out=. Plain division, which both exporters write right, is none of its business.
     """
     if rounding_mode is None:
-        return NotImplemented
+        return NotImplemented  # type: ignore[no-any-return]
     if out is not None:
         decline("out must be None, got a tensor")
     if rounding_mode == "floor":

@@ -20,9 +20,9 @@ def focus_to_conv(focus: nn.Module) -> nn.Module:
 
     Declines: anything but 2 x 2 slices, in any order, before a plain nn.Conv2d of one group and no dilation.
     """
-    block = getattr(focus, "conv", None)
+    block = focus._modules.get("conv")
     conv = block if type(block) is nn.Conv2d else getattr(block, "conv", None)
-    if type(conv) is not nn.Conv2d:
+    if block is None or type(conv) is not nn.Conv2d:
         decline(f"its conv must be, or hold as conv, an nn.Conv2d, got {type(conv).__name__}")
     if conv.groups != 1 or conv.dilation != (1, 1):
         decline(f"its convolution must have one group and no dilation, got {conv.groups} and {conv.dilation}")
@@ -40,20 +40,15 @@ def focus_to_conv(focus: nn.Module) -> nn.Module:
 
 @torch.no_grad()
 def _fused(conv: nn.Conv2d, order: list[Cell]) -> nn.Conv2d:
-    height, width = conv.kernel_size
-    fused = nn.utils.skip_init(
-        nn.Conv2d,
-        conv.in_channels // 4,
-        conv.out_channels,
-        (2 * height, 2 * width),
-        stride=(2 * conv.stride[0], 2 * conv.stride[1]),
-        padding=(2 * int(conv.padding[0]), 2 * int(conv.padding[1])),
-        bias=False,
-        device=conv.weight.device,
-        dtype=conv.weight.dtype,
-    )
+    channels, kernel = conv.in_channels // 4, (2 * conv.kernel_size[0], 2 * conv.kernel_size[1])
+    weight = conv.weight.new_empty((conv.out_channels, channels, *kernel))
     for k, (channel, row, column) in enumerate(order):
-        fused.weight[:, channel, row::2, column::2] = conv.weight[:, k]
+        weight[:, channel, row::2, column::2] = conv.weight[:, k]
+    stride = (2 * conv.stride[0], 2 * conv.stride[1])
+    padding = (2 * int(conv.padding[0]), 2 * int(conv.padding[1]))
+    # On the meta device, where the weight that is drawn and thrown away costs nothing.
+    fused = nn.Conv2d(channels, conv.out_channels, kernel, stride, padding, bias=False, device="meta")
+    fused.weight = nn.Parameter(weight)
     fused.bias = conv.bias
     return fused
 
@@ -61,8 +56,9 @@ def _fused(conv: nn.Conv2d, order: list[Cell]) -> nn.Conv2d:
 def _with(block: nn.Module, conv: nn.Module, fused: nn.Module) -> nn.Module:
     """The block around another convolution; its other children are the same objects."""
     # A deep copy, so that a forward that is a bound method (YOLOv5 after fuse()) is bound to the copy.
-    kept = {id(part): part for part in (*block.children(), *block.parameters(recurse=False))}
-    return copy.deepcopy(block, {**kept, id(conv): fused})
+    memo = {id(part): part for part in (*block.children(), *block.parameters(recurse=False))}
+    memo[id(conv)] = fused
+    return copy.deepcopy(block, memo)
 
 
 @torch.no_grad()

@@ -14,8 +14,8 @@ from torch_onnx_compat import Exactness, rewrite
 from torch_onnx_compat.tracing import static_size
 
 
-# TorchScript refuses dims=None, errs on shifts beyond the size and freezes those computed from sizes; dynamo refuses the
-# last, and its file fails on an empty axis.
+# TorchScript refuses dims=None, errs on shifts beyond the size and freezes those computed from sizes; dynamo refuses
+# these last, and its file fails on an empty axis.
 @rewrite(torch.roll, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 def roll_to_slices(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
     """Rolls one axis after the other, or the flattened tensor where no axis is named."""

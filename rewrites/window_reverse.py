@@ -16,7 +16,12 @@ from torch_onnx_compat.tracing import untraced
 # int(windows.shape[0] / (H * W / h / w)), as the original has it, freezes the batch in both exporters without a word.
 @rewrite("*.window_reverse", needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 def window_reverse(
-    windows: Tensor, window_size: Any = None, H: Any = None, W: Any = None, *rest: Any, **other: Any
+    windows: Tensor,
+    window_size: Any = None,
+    H: Any = None,  # noqa: N803  (as Swin calls them, for calls by keyword)
+    W: Any = None,  # noqa: N803
+    *rest: Any,
+    **other: Any,
 ) -> Tensor:
     """Puts windows back into images.
 

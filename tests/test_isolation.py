@@ -40,7 +40,9 @@ class Model(nn.Module):
 def fingerprint(model):
     """Everything of a model that an export could disturb."""
     state = {k: hashlib.sha256(v.detach().numpy().tobytes()).hexdigest() for k, v in model.state_dict().items()}
-    identities = {k: (id(v), v.data_ptr(), v._version, v.requires_grad) for k, v in model.state_dict(keep_vars=True).items()}
+    identities = {
+        k: (id(v), v.data_ptr(), v._version, v.requires_grad) for k, v in model.state_dict(keep_vars=True).items()
+    }
     flags = {name: m.training for name, m in model.named_modules()}
     hooks = {name: (list(m._forward_hooks), list(m._forward_pre_hooks)) for name, m in model.named_modules()}
     attributes = {name: (sorted(vars(m)), type(m), id(m)) for name, m in model.named_modules()}
@@ -134,7 +136,7 @@ def test_after_an_entry_that_raises(model, user_symbolic, exporter, tmp_path):
         raise ZeroDivisionError("of all things")
 
     before, around = fingerprint(model), surroundings()
-    with pytest.raises(CompatError, match="'broken'.*ZeroDivisionError: of all things.*exclude=\\['broken'\\]"):
+    with pytest.raises(CompatError, match=r"'broken'.*ZeroDivisionError: of all things.*exclude=\['broken'\]"):
         export_compat(model, torch.randn(2, 3, 8, 8), exporter=exporter, symbolics=[broken])
     assert fingerprint(model) == before
     assert surroundings() == around
@@ -148,7 +150,7 @@ def test_after_a_rewrite_that_raises(match, model, exporter):
 
     model.act = nn.ReLU()
     before, around = fingerprint(model), surroundings()
-    with pytest.raises(CompatError, match="'broken'.*ZeroDivisionError: of all things.*exclude=\\['broken'\\]"):
+    with pytest.raises(CompatError, match=r"'broken'.*ZeroDivisionError: of all things.*exclude=\['broken'\]"):
         export_compat(model, torch.randn(2, 3, 8, 8), exporter=exporter, rewrites=[broken])
     assert fingerprint(model) == before
     assert surroundings() == around

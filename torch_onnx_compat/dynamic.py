@@ -31,7 +31,9 @@ def with_axes(
         CompatError: More than one of the three is given, or one names an input or axis that does not exist, or axes
             of one name differ in size.
     """
-    given = [n for n, v in (("dynamic", dynamic), ("dynamic_axes", dynamic_axes), ("dynamic_shapes", dynamic_shapes)) if v]
+    given = [
+        n for n, v in (("dynamic", dynamic), ("dynamic_axes", dynamic_axes), ("dynamic_shapes", dynamic_shapes)) if v
+    ]
     if len(given) > 1:
         raise CompatError(f"{' and '.join(given)} both say which axes are dynamic; pass one of them.")
     reader = _Reader(inputs)
@@ -97,10 +99,9 @@ class _Reader:
         elif isinstance(spec, Mapping):
             for axis, value in spec.items():
                 self.add(index, axis, value)
-        elif all(isinstance(item, int) and not isinstance(item, bool) for item in spec) and len(spec) != rank:
-            for axis in spec:
-                self.add(index, axis, f"{name}_dynamic_axes_{axis + 1}")
-        elif isinstance(spec, list) and all(type(item) is int and -rank <= item < rank for item in spec):
+        elif (all(isinstance(item, int) and not isinstance(item, bool) for item in spec) and len(spec) != rank) or (
+            isinstance(spec, list) and all(type(item) is int and -rank <= item < rank for item in spec)
+        ):
             for axis in spec:
                 self.add(index, axis, f"{name}_dynamic_axes_{axis + 1}")
         else:
@@ -124,7 +125,11 @@ def _is_leaf_spec(spec: Any) -> bool:
     """A string, or a mapping from axis numbers; anything else may mirror a nested argument."""
     if isinstance(spec, str):
         return True
-    return isinstance(spec, Mapping) and bool(spec) and all(type(k) is int and not isinstance(v, Mapping) for k, v in spec.items())
+    return (
+        isinstance(spec, Mapping)
+        and bool(spec)
+        and all(type(k) is int and not isinstance(v, Mapping) for k, v in spec.items())
+    )
 
 
 def _axis(value: Any, default: str) -> Axis | None:

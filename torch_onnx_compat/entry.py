@@ -119,9 +119,7 @@ class Entry:
 
     def covers(self, opset: int, target: str) -> bool:
         """Whether the entry is meant for this opset and target at all."""
-        return self.opset[0] <= opset <= self.opset[1] and (
-            not self.targets or target in self.targets
-        )
+        return self.opset[0] <= opset <= self.opset[1] and (not self.targets or target in self.targets)
 
 
 @dataclass(frozen=True)

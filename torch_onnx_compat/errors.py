@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from torch_onnx_compat.check.verify import Comparison
+    from torch_onnx_compat.check.compare import Comparison
 
 
 class CompatError(Exception):

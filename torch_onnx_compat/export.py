@@ -293,7 +293,12 @@ class _Attempt:
                 table = self._verify(written.path, model, custom)
             with self.clock("publish"):
                 published = publish(written, self.destination)
-        notes = [*self.prepared.notes, *raw.notes, *job.subject.outputs.dropped, *(self.cases.notes if self.cases else ())]
+        notes = [
+            *self.prepared.notes,
+            *raw.notes,
+            *job.subject.outputs.dropped,
+            *(self.cases.notes if self.cases else ()),
+        ]
         if custom and self.cases and not table:
             notes.append(f"not verified: onnxruntime has no {', '.join(custom)}.")
         notes_of = job.plan.notes
@@ -377,7 +382,7 @@ def _check_keywords(given: Mapping[str, Any]) -> None:
     """Refuses what torch.onnx.export takes but this cannot honour, rather than ignoring it."""
     for name, value in given.items():
         if name not in _DEFAULTS:
-            known = [*export_compat.__kwdefaults__, *_DEFAULTS]
+            known = [*(export_compat.__kwdefaults__ or ()), *_DEFAULTS]
             raise unknown_name("keyword", name, known)
         if value not in _DEFAULTS[name] and name != "artifacts_dir":
             raise CompatError(f"{name}={value!r} is not supported; leave it out. ExportResult holds what was done.")

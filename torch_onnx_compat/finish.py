@@ -80,14 +80,12 @@ def _strip_adapter(model: ir.Model) -> None:
         if name.startswith("twin."):
             rename(model, model.graph.initializers[name], name.removeprefix("twin."))
     for node in model.graph.all_nodes():
-        if node.name:
-            node.name = node.name.replace("/twin/", "/", 1)
+        node.name = node.name and node.name.replace("/twin/", "/", 1)
         for key in ("pkg.torch.onnx.namespace", "pkg.torch.onnx.name_scopes"):
             if key in node.metadata_props:
                 node.metadata_props[key] = node.metadata_props[key].replace("twin.", "").replace("twin: ", ": ")
         for output in node.outputs:
-            if output.name and "/twin/" in output.name:
-                output.name = output.name.replace("/twin/", "/", 1)
+            output.name = output.name and output.name.replace("/twin/", "/", 1)
 
 
 def _set_inputs(model: ir.Model, job: Job) -> None:
@@ -113,7 +111,7 @@ def _set_outputs(model: ir.Model, job: Job, given: Sequence[str]) -> None:
     outputs = model.graph.outputs
     if len(outputs) != len(job.subject.outputs.paths):
         raise ExportFailed(
-            f"the exporter wrote {len(outputs)} outputs but the model returned {len(job.subject.outputs.paths)} tensors."
+            f"the exporter wrote {len(outputs)} outputs, but the model returned {len(job.subject.outputs.paths)}."
         )
     names = output_names(job.subject.outputs.paths, given)
     for index, (name, value) in enumerate(zip(names, list(outputs), strict=True)):
@@ -176,7 +174,9 @@ def _check_domains(model: ir.Model, allowed: bool | Collection[str]) -> None:
         return
     permitted = {"", "ai.onnx", *([] if allowed is False else allowed)}
     found = {f"{n.domain}::{n.op_type}": n.domain for n in model.graph.all_nodes() if n.domain not in permitted}
-    found = {name: domain for name, domain in found.items() if not any(f.domain == domain for f in model.functions.values())}
+    found = {
+        name: domain for name, domain in found.items() if not any(f.domain == domain for f in model.functions.values())
+    }
     if found:
         domains = sorted(set(found.values()))
         raise UnsupportedError(

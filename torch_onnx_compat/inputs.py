@@ -129,7 +129,9 @@ def bind(model: nn.Module, args: Any, kwargs: Mapping[str, Any] | None, input_na
     keywords = {k: keywords[k] for k in sorted(keywords, key=lambda k: keys.index(k) if k in keys else len(keys))}
     leaves, structure = tree.flatten((positional, keywords))
     if not leaves:
-        raise CompatError("the example inputs hold no tensor; pass at least one, e.g. args=(torch.randn(1, 3, 224, 224),).")
+        raise CompatError(
+            "the example inputs hold no tensor; pass at least one, e.g. args=(torch.randn(1, 3, 224, 224),)."
+        )
     paths = tuple(_name_path(path, ordered) for path, _ in leaves)
     tensors = _unaliased([tensor.detach() for _, tensor in leaves])
     return Inputs(
@@ -146,7 +148,7 @@ def bind(model: nn.Module, args: Any, kwargs: Mapping[str, Any] | None, input_na
 def forward_parameters(model: nn.Module) -> list[inspect.Parameter]:
     """Parameters of the model's forward; of a script module too, whose Python signature says nothing."""
     if isinstance(model, torch.jit.ScriptModule):
-        arguments = model.forward.schema.arguments[1:]
+        arguments = model.forward.schema.arguments[1:]  # type: ignore[attr-defined]
         return [
             inspect.Parameter(
                 a.name,
@@ -168,10 +170,9 @@ def _as_call(args: Any, kwargs: Mapping[str, Any] | None) -> tuple[tuple[Any, ..
         args = (args,)
     positional = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     keywords = dict(kwargs or {})
-    if not keywords and positional and type(positional[-1]) is dict:  # torch.onnx.export's older way to pass keywords
-        if all(isinstance(key, str) for key in positional[-1]):
-            keywords = dict(positional[-1])
-            positional = positional[:-1]
+    last = positional[-1] if positional else None
+    if not keywords and type(last) is dict and all(isinstance(key, str) for key in last):
+        return positional[:-1], dict(last)  # torch.onnx.export's older way to pass keywords
     return positional, keywords
 
 

@@ -192,7 +192,7 @@ class _OperatorLog(TorchDispatchMode):
     """Notes the symbolics whose operators are called."""
 
     def __init__(self, symbolics: dict[str, Symbolic], plan: Plan) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
         self._symbolics, self._plan = symbolics, plan
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

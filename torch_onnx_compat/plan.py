@@ -1,4 +1,4 @@
-"""Decides which catalogue entries are wanted for this exporter, opset and target, and keeps account of what they did."""
+"""Decides which entries are wanted for this exporter, opset and target, and keeps account of what they did."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.torch_version import TorchVersion
 
-from torch_onnx_compat.entry import Entry, Exactness, Exporter, Rewrite, Symbolic
+from torch_onnx_compat.entry import Entry, Exactness, Exporter, Operator, Rewrite, Symbolic
 from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.registry import Registry
 from torch_onnx_compat.targets import Target
@@ -173,11 +173,13 @@ def _verdict(
         return True, "always right"
     if exporter in entry.need.exporters:
         return True, f"{exporter} needs it"
-    for operator in entry.need.avoids:
-        objection = target.avoids(operator, opset)
-        if objection:
-            return True, f"{operator} {objection}"
-    return False, f"needed {entry.need}"
+    objections = (f"{operator} {target.avoids(operator, opset)}" for operator in _unusable(entry, target, opset))
+    reason = next(objections, "")
+    return bool(reason), reason or f"needed {entry.need}"
+
+
+def _unusable(entry: Entry, target: Target, opset: int) -> list[Operator]:
+    return [operator for operator in entry.need.avoids if target.avoids(operator, opset)]
 
 
 def _most_specific(entries: Iterable[Entry], plan: Plan) -> list[Entry]:

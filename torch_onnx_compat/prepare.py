@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.parameter import UninitializedTensorMixin
+from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from torch_onnx_compat.dynamic import with_axes
@@ -88,13 +88,7 @@ def export_conditions() -> Iterator[None]:
 
 def twin_of(model: nn.Module, training: bool | None = False) -> nn.Module:
     """A structural copy of a module that shares parameter storage and nothing else."""
-    memo: dict[int, Any] = {}
-    for module in model.modules():
-        for name, parameter in module._parameters.items():
-            if isinstance(parameter, UninitializedTensorMixin):
-                raise CompatError(f"parameter {name!r} of a lazy {type(module).__name__} has no shape; run the model once.")
-            if parameter is not None and id(parameter) not in memo:
-                memo[id(parameter)] = nn.Parameter(parameter.detach(), requires_grad=False)
+    memo = _shared_parameters(model)
     wrapped = [m for m in model.modules() if type(m).__name__ in _WRAPPERS]
     try:
         with _CopyTensors():
@@ -109,6 +103,16 @@ def twin_of(model: nn.Module, training: bool | None = False) -> nn.Module:
         if getattr(module, "_compiled_call_impl", None) is not None:
             module._compiled_call_impl = None
     return twin if training is None else twin.train(training)
+
+
+def _shared_parameters(model: nn.Module) -> dict[int, Any]:
+    """A memo for deepcopy in which every parameter has a new Parameter over the same storage."""
+    memo: dict[int, Any] = {}
+    for name, parameter in model.named_parameters():
+        if is_lazy(parameter):
+            raise CompatError(f"parameter {name!r} is of a lazy module and has no shape yet; run the model once.")
+        memo[id(parameter)] = nn.Parameter(parameter.detach(), requires_grad=False)
+    return memo
 
 
 class _CopyTensors(TorchFunctionMode):
@@ -202,7 +206,9 @@ def _check_devices(model: nn.Module, inputs: Inputs) -> None:
         raise CompatError(f"{kind} {name!r} is on the meta device and has no values; load the weights first.")
     if len(places) > 1:
         found = ", ".join(f"{kind} {name!r} on {device}" for device, (kind, name) in places.items())
-        raise CompatError(f"tensors lie on several devices: {found}; move the model and the inputs to one, e.g. model.cpu().")
+        raise CompatError(
+            f"tensors lie on several devices: {found}; move the model and the inputs to one, e.g. model.cpu()."
+        )
 
 
 @contextmanager

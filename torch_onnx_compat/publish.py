@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import onnx
 import onnx_ir as ir
@@ -37,7 +37,9 @@ def external_data_path(path: Path) -> Path:
 
 def is_large(model: ir.Model) -> bool:
     """Whether the weights must lie outside the file."""
-    return sum(v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None) > INLINE_LIMIT
+    return (
+        sum(v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None) > INLINE_LIMIT
+    )
 
 
 @contextmanager

@@ -110,9 +110,7 @@ def entry_of(item: Any) -> Entry:
     """
     entry = item if isinstance(item, Entry) else getattr(item, _ATTRIBUTE, None)
     if not isinstance(entry, Entry):
-        raise CompatError(
-            f"{item!r} is no catalogue entry; decorate it with @symbolic(...) or @rewrite(...) first."
-        )
+        raise CompatError(f"{item!r} is no catalogue entry; decorate it with @symbolic(...) or @rewrite(...) first.")
     return entry
 
 
@@ -277,9 +275,7 @@ def _kind(match: Any) -> tuple[RewriteKind, Any]:
     )
 
 
-def _need(
-    needed_on: Iterable[Exporter], avoids: Iterable[str | Operator], always: bool, fixed_in: str
-) -> Need:
+def _need(needed_on: Iterable[Exporter], avoids: Iterable[str | Operator], always: bool, fixed_in: str) -> Need:
     exporters = frozenset(needed_on)
     for name in exporters - set(EXPORTERS):
         raise unknown_name("exporter", name, EXPORTERS)
@@ -291,9 +287,7 @@ def _register(entry: Entry, registry: Registry | None) -> None:
     top = entry.owner.partition(".")[0]
     if top in ("symbolics", "rewrites"):
         # The same file under two names would register twice; only the packaged name is the catalogue's.
-        raise CompatError(
-            f"{entry.owner} was imported by its checkout path; import torch_onnx_compat.{entry.owner}."
-        )
+        raise CompatError(f"{entry.owner} was imported by its checkout path; import torch_onnx_compat.{entry.owner}.")
     if entry.exactness is Exactness.APPROXIMATE and not entry.error > 0:
         raise CompatError(f"entry {entry.name!r} is APPROXIMATE and must state its largest relative error.")
     if registry is not None:
@@ -316,7 +310,7 @@ def _claimed(entry: Entry) -> str:
 
 
 def _clash(a: Entry, b: Entry) -> bool:
-    """Whether two symbolics claim one operator equally specifically. Several rewrites of one thing are tried in turn."""
+    """Whether two symbolics claim one operator equally specifically; rewrites of one thing are tried in turn."""
     if not (isinstance(a, Symbolic) and isinstance(b, Symbolic)) or a.op != b.op:
         return False
     overlap = a.opset[0] <= b.opset[1] and b.opset[0] <= a.opset[1]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
 from typing import Any
@@ -221,8 +221,8 @@ def _run_body(entry: Rewrite, place: str, *args: Any, **kwargs: Any) -> Any:
         raise
     except Exception as error:
         raise CompatError(
-            f"{place or 'the model'}: entry {entry.name!r} ({entry.owner}) failed with {type(error).__name__}: {error}; "
-            f"exclude it with exclude=[{entry.name!r}]."
+            f"{place or 'the model'}: entry {entry.name!r} ({entry.owner}) failed with {type(error).__name__}: "
+            f"{error}; exclude it with exclude=[{entry.name!r}]."
         ) from error
 
 
@@ -235,6 +235,6 @@ def calling_module(twin: nn.Module) -> str:
             running = frame.f_locals.get("self")
             for path, module in twin.named_modules():
                 if module is running:
-                    return path
+                    return str(path)
         frame = frame.f_back  # type: ignore[assignment]
     return ""

@@ -18,7 +18,14 @@ from torch import Tensor
 StaticSizes = Callable[[Tensor], "tuple[int | None, ...] | None"]
 """Tells the sizes of a tensor argument, None where an axis may vary."""
 
+_C: Any = torch._C  # its stubs leave the tracer out
+
 _static_sizes: ContextVar[StaticSizes | None] = ContextVar("static_sizes", default=None)
+
+
+def is_tracing() -> bool:
+    """Whether a TorchScript trace is being recorded."""
+    return _C._get_tracing_state() is not None
 
 
 def static_size(x: Tensor, dim: int) -> int | None:
@@ -28,7 +35,7 @@ def static_size(x: Tensor, dim: int) -> int | None:
         x: One of the arguments that the rewrite's body was given (not something computed from them).
         dim: Axis, negative from the end.
     """
-    if not torch.jit.is_tracing():
+    if not is_tracing():
         size = x.shape[dim]
         return size if type(size) is int else None
     known = _static_sizes.get()
@@ -52,12 +59,12 @@ def constant(array: npt.ArrayLike, like: Tensor, dtype: torch.dtype | None = Non
 @contextmanager
 def untraced() -> Iterator[None]:
     """Runs torch operations without recording them in a TorchScript trace; what they yield becomes a constant."""
-    state = torch._C._get_tracing_state()
-    torch._C._set_tracing_state(None)
+    state = _C._get_tracing_state()
+    _C._set_tracing_state(None)
     try:
         yield
     finally:
-        torch._C._set_tracing_state(state)
+        _C._set_tracing_state(state)
 
 
 @contextmanager

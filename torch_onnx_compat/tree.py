@@ -1,4 +1,4 @@
-"""Nested arguments and results as flat lists of tensors: tuples, lists, mappings, dataclasses and registered pytrees."""
+"""Nested arguments and results as flat lists of tensors: tuples, lists, mappings, dataclasses, registered pytrees."""
 
 from __future__ import annotations
 

@@ -6,10 +6,10 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-import torch
 from torch_onnx_compat import tree
 from torch_onnx_compat.tracing import untraced
 
@@ -73,6 +73,7 @@ class ShapeLog(CallCounter):
         self.calls: list[list[tuple[int, ...]]] = []
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Records the shapes, then makes the call."""
         if self.number(func) is not None:
             self.calls.append(shapes_of(args, kwargs))
         return self.pass_on(func, args, kwargs)

@@ -25,6 +25,13 @@ CASES = [
         "eps": 8,
     },
     {
+        "id": "LayerNormalization, first and third output",
+        "opset": 20,
+        "graph": """(float[2,3,4] x, float[4] s) => (float[2,3,4] y, float[2,3,1] d) {
+            y, , d = LayerNormalization(x, s)}""",
+        "eps": 8,
+    },
+    {
         "id": "LayerNormalization, half",
         "opset": 20,
         "graph": """(float16[2,3,4] x, float16[4] s, float16[4] b) => (float16[2,3,4] y) {

@@ -29,12 +29,14 @@ CASES = [
     {
         "id": "MaxPool, ceil_mode, stride over the end",
         "opset": 22,
-        "graph": "(float[1,1,6] x) => (float[1,1,3] y) {y = MaxPool<kernel_shape = [1], strides = [2], ceil_mode = 1>(x)}",
+        "graph": """(float[1,1,6] x) => (float[1,1,3] y) {
+            y = MaxPool<kernel_shape = [1], strides = [2], ceil_mode = 1>(x)}""",
     },
     {
         "id": "MaxPool, ceil_mode, all windows kept",
         "opset": 22,
-        "graph": "(float[1,1,8] x) => (float[1,1,4] y) {y = MaxPool<kernel_shape = [3], strides = [2], ceil_mode = 1>(x)}",
+        "graph": """(float[1,1,8] x) => (float[1,1,4] y) {
+            y = MaxPool<kernel_shape = [3], strides = [2], ceil_mode = 1>(x)}""",
     },
     {
         "id": "AveragePool, ceil_mode, dynamic size",

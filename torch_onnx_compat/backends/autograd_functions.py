@@ -51,7 +51,7 @@ def as_custom_operators(job: Job, opset: int) -> Iterator[dict[Any, Callable[...
         lower = _lowering(cls, entry, job, opset)
         return _call_operator(library, f"{cls.__name__}_{len(table)}", run, args, lower, table)
 
-    owner.apply = classmethod(apply)  # type: ignore[assignment]
+    owner.apply = classmethod(apply)
     try:
         yield table
     finally:

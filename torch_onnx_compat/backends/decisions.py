@@ -16,8 +16,10 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.places import is_user_file, short
-from torch_onnx_compat.tracing import untraced
+from torch_onnx_compat.tracing import is_tracing, untraced
 from torch_onnx_compat.watch import Watcher
+
+_C: Any = torch._C  # its stubs leave the tracer out
 
 _CONVERSIONS = {
     Tensor.__bool__: "bool()",
@@ -70,11 +72,12 @@ class DecisionLog(Watcher):
         self._read: dict[int, int] = {}
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Looks at one call before it is made, and keeps the sizes that it reads."""
         conversion = _CONVERSIONS.get(func)
-        if conversion is not None and torch.jit.is_tracing() and args and isinstance(args[0], Tensor):
+        if conversion is not None and is_tracing() and args and isinstance(args[0], Tensor):
             self._record(args[0], conversion)
         result = self.pass_on(func, args, kwargs)
-        if torch.jit.is_tracing() and isinstance(result, (torch.Size, Tensor)):
+        if is_tracing() and isinstance(result, (torch.Size, Tensor)):
             self._remember(func, result)
         return result
 
@@ -95,7 +98,7 @@ class DecisionLog(Watcher):
             with untraced():
                 self._add(conversion, False, (int(tensor.shape[0]),))
             return
-        from_data, leaves = _origins(torch._C._get_value_trace(tensor), self._inputs)
+        from_data, leaves = _origins(_C._get_value_trace(tensor), self._inputs)
         if from_data or leaves:
             self._add(conversion, from_data, tuple(self._read.get(leaf, -1) for leaf in leaves))
 
@@ -106,7 +109,7 @@ class DecisionLog(Watcher):
 
 def _identity(tensor: Tensor) -> int:
     """The trace renames values after Python variables, so only their numbers identify them."""
-    return int(torch._C._get_value_trace(tensor).unique())
+    return int(_C._get_value_trace(tensor).unique())
 
 
 def _origins(value: Any, inputs: int) -> tuple[bool, list[int]]:
@@ -124,9 +127,9 @@ def _origins(value: Any, inputs: int) -> tuple[bool, list[int]]:
         kind = node.kind()
         if kind == "prim::Param":
             from_data |= any(v.unique() == value.unique() for v in list(node.outputs())[:inputs])
-        elif kind == "prim::NumToTensor" and next(node.inputs()).node().kind() in ("aten::size", "aten::numel"):
-            sizes.append(value.unique())
-        elif kind in ("aten::size", "aten::numel", "prim::shape", "aten::dim"):
+        elif (
+            kind == "prim::NumToTensor" and next(node.inputs()).node().kind() in ("aten::size", "aten::numel")
+        ) or kind in ("aten::size", "aten::numel", "prim::shape", "aten::dim"):
             sizes.append(value.unique())
         else:
             todo.extend(node.inputs())

@@ -99,7 +99,7 @@ def _refusal(step: str, error: Exception) -> CompatError:
 def _reject_specialised(job: Job, program: torch.export.ExportedProgram) -> dict[str, str]:
     """Checks every dynamic axis in the captured program; returns what its symbols are to be called.
 
-    torch.onnx captures with a flag that lets an axis be unified with 1 without an error: its range shrinks to [1, 2] and
+    torch.onnx captures with a flag that lets an axis be unified with 1: no error, its range shrinks to [1, 2], and
     shapes downstream are fixed. Here every axis is longer, and a bound that nobody asked for is an error.
     """
     names: dict[str, str] = {}
@@ -112,8 +112,8 @@ def _reject_specialised(job: Job, program: torch.export.ExportedProgram) -> dict
             if size is None or isinstance(size, int):
                 if axis.required:
                     raise ExportFailed(
-                        f"axis {dim} ({axis.name!r}) of input {name!r} came out fixed at {size}: the model's code allows "
-                        f"no other size there."
+                        f"axis {dim} ({axis.name!r}) of input {name!r} came out fixed at {size}: the model's code "
+                        f"allows no other size there."
                     )
                 continue
             names[str(size)] = axis.name
@@ -167,4 +167,3 @@ def lowering(entry: Symbolic, job: Job, opset: int, overload: Any = None) -> Cal
 
     lower.__name__ = entry.name
     return lower
-

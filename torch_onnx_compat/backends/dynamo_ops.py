@@ -42,7 +42,8 @@ class DynamoOps(Ops):
             version=1 if domain else self.opset,
         )
         # Past the recorder's own way in, which counts outputs and converts numbers differently from version to version.
-        evaluator.default().nodes.append(node)
+        recorder: Any = evaluator.default()
+        recorder.nodes.append(node)
         return tuple(node.outputs) if outputs > 1 else node.outputs[0]
 
     def constant(self, value: Number | Sequence[Any] | npt.NDArray[Any], dtype: torch.dtype) -> Value:
@@ -50,8 +51,8 @@ class DynamoOps(Ops):
         tensor = torch.tensor(np.asarray(value), dtype=dtype)
         kind = ir.DataType(ONNX_TYPES[dtype])
         data = ir.tensor(tensor.float().numpy() if dtype is torch.bfloat16 else tensor.numpy(), dtype=kind)
-        result = self.node("Constant", [], {"value": data}, 1)
-        result.dtype, result.shape, result.const_value = kind, ir.Shape(data.shape), data
+        result: Any = self.node("Constant", [], {"value": data}, 1)
+        result.dtype, result.shape, result.const_value = kind, ir.Shape(tensor.shape), data
         return result
 
     def dtype(self, value: Value | Number) -> torch.dtype:
@@ -64,7 +65,7 @@ class DynamoOps(Ops):
         return found
 
     def cast(self, value: Value | Number, dtype: torch.dtype) -> Value:
-        """The argument as a tensor of this element type; what a node computed has no known type before its graph ends."""
+        """The argument as a tensor of this element type; what a node computed has none that is known yet."""
         if not isinstance(value, (bool, int, float)) and value.dtype is None:
             return self.Cast(value, to=ONNX_TYPES[dtype])
         return super().cast(value, dtype)
@@ -86,7 +87,7 @@ class DynamoOps(Ops):
         return number
 
     def result_type(self, *values: Value | Number) -> torch.dtype:
-        """torch's promotion of the arguments."""
+        """Torch's promotion of the arguments."""
         examples = [v if isinstance(v, (bool, int, float)) else self._example(v) for v in values]
         total: Any = examples[0]
         for example in examples[1:]:
@@ -100,4 +101,3 @@ class DynamoOps(Ops):
     def _example(self, value: Value) -> torch.Tensor:
         rank = self.rank(value)
         return torch.empty([0] * (1 if rank is None else rank), dtype=self.dtype(value))
-

@@ -28,7 +28,7 @@ def _first_module(*names: str) -> Any:
 
 
 def symbolic_registry() -> Any:
-    """torch's registry of TorchScript symbolics; its place moved in torch 2.9."""
+    """Torch's registry of TorchScript symbolics; its place moved in torch 2.9."""
     return _first_module(
         "torch.onnx._internal.torchscript_exporter.registration", "torch.onnx._internal.registration"
     ).registry
@@ -66,7 +66,7 @@ def _overrides_of(registry: Any, name: str) -> tuple[bool, dict[int, Any]]:
 
 
 def built_in_symbolic(name: str, opset: int) -> Callable[..., Any] | None:
-    """torch's own symbolic for an operator at an opset; None where there is none."""
+    """Torch's own symbolic for an operator at an opset; None where there is none."""
     group = symbolic_registry().get_function_group(name)
     versions = [v for v in (group._functions._base if group else ()) if v <= opset]
     return group._functions._base[max(versions)] if versions else None
@@ -124,7 +124,7 @@ def _overriding(cls: Any) -> Any:
 
 
 def torchlib_function(target: OpOverload) -> Callable[..., Any] | None:
-    """torch's own lowering of an operator in the registry built last; None where there is none."""
+    """Torch's own lowering of an operator in the registry built last; None where there is none."""
     for registry in reversed(list(_torchlib.values())):
         metas = [m for m in registry.get_decomps(target) if not m.is_custom and not m.is_complex]
         if metas:
@@ -134,7 +134,7 @@ def torchlib_function(target: OpOverload) -> Callable[..., Any] | None:
 
 
 def rnn_decompositions(dynamic: bool) -> Any:
-    """torch's own context that keeps a dynamic sequence length dynamic in LSTM and GRU; torch 2.15 introduced it."""
+    """Torch's own context that keeps a dynamic sequence length dynamic in LSTM and GRU; torch 2.15 introduced it."""
     strategies = _first_module("torch.onnx._internal.exporter._capture_strategies")
     patch = getattr(strategies, "patch_dynamic_shape_rnn_decompositions", None)
     return patch(dynamic) if patch is not None else nullcontext()

@@ -8,6 +8,7 @@ import tempfile
 import types
 import typing
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -28,6 +29,8 @@ from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.ops import Number
 from torch_onnx_compat.places import is_user_file, short
 
+_jit: Any = torch.jit
+
 INLINE_LIMIT = 1_500_000_000
 """Weights, in bytes, up to which the exporter may hold the whole file in memory; protobuf ends at 2 GiB."""
 
@@ -35,7 +38,7 @@ INLINE_LIMIT = 1_500_000_000
 def export(job: Job) -> Raw:
     """Exports through TorchScript.
 
-    Where torch has a symbolic only at a later opset than the requested one, the later one is written; `finish` lowers it.
+    Where torch has a symbolic only at a later opset than the requested one, that opset is written; `finish` lowers it.
 
     Raises:
         ExportFailed: torch refused, or the trace froze a decision that depends on the inputs or on a dynamic size.
@@ -91,7 +94,7 @@ def _run(job: Job, opset: int) -> ir.Model:
         **{k: v for k, v in job.options.items() if k in ("do_constant_folding", "autograd_inlining")},
     }
     if weights < INLINE_LIMIT:
-        sink = _Sink()
+        sink: Any = _Sink()
         torch.onnx.export(job.subject, job.inputs.tensors, sink, **arguments)
         return ir.serde.deserialize_model(onnx.load_model_from_string(sink.data))
     folder = tempfile.TemporaryDirectory(prefix="torch_onnx_compat_")
@@ -143,7 +146,9 @@ def _function(entry: Symbolic, job: Job, opset: int, failures: list[BaseExceptio
             built_in = internals.built_in_symbolic(entry.op, opset)
             job.plan.declined(entry, place, str(reason))
             if built_in is None:
-                error = ExportFailed(f"{place or 'the model'}: {entry.op} cannot be exported: {entry.name} declined: {reason}.")
+                error = ExportFailed(
+                    f"{place or 'the model'}: {entry.op} cannot be exported: {entry.name} declined: {reason}."
+                )
                 failures.append(error)
                 raise error from None
             return built_in(g, *args, **kwargs)
@@ -184,7 +189,7 @@ def _argument(ops: TorchScriptOps, value: Any, kind: str) -> Any:
         return None
     if kind == "v":
         return value
-    parsed = symbolic_helper._maybe_get_const(value, kind)
+    parsed = symbolic_helper._maybe_get_const(value, kind)  # type: ignore[arg-type]
     return bool(parsed) if kind == "b" else parsed
 
 
@@ -236,8 +241,8 @@ def _reject_frozen(job: Job, decisions: list[Decision]) -> None:
         places = "; ".join(dict.fromkeys(str(d) for d in frozen))
         first = frozen[0].place
         raise ExportFailed(
-            f"TorchScript would freeze a Python decision at its value for the example: {places}. Rewrite it with tensor "
-            f"operations such as torch.where, or accept it with allow_baked=[{first!r}]."
+            f"TorchScript would freeze a Python decision at its value for the example: {places}. Rewrite it with "
+            f"tensor operations such as torch.where, or accept it with allow_baked=[{first!r}]."
         )
 
 
@@ -246,20 +251,20 @@ def _varying(job: Job, decisions: list[Decision]) -> list[Decision]:
     other = _traced_again(job)
     if other is None:
         return []  # the model takes no other size; verification has its own word on that
-    counts: dict[tuple[str, str], int] = {}
-    table: dict[tuple[str, str, int], tuple[int, ...]] = {}
-    for decision in other:
-        key = (decision.place, decision.conversion)
-        counts[key] = counts.get(key, 0) + 1
-        table[(*key, counts[key])] = decision.sizes
-    counts.clear()
-    varying = []
+    sizes = _numbered(other)
+    mine = _numbered(decisions)
+    return [decision for key, decision in mine.items() if key not in sizes or sizes[key].sizes != decision.sizes]
+
+
+def _numbered(decisions: list[Decision]) -> dict[tuple[str, str, int], Decision]:
+    """Decisions by place, conversion, and how many of these there were before."""
+    seen: Counter[tuple[str, str]] = Counter()
+    table = {}
     for decision in decisions:
         key = (decision.place, decision.conversion)
-        counts[key] = counts.get(key, 0) + 1
-        if table.get((*key, counts[key])) != decision.sizes:
-            varying.append(decision)
-    return varying
+        table[key[0], key[1], seen[key]] = decision
+        seen[key] += 1
+    return table
 
 
 def _traced_again(job: Job) -> list[Decision] | None:
@@ -270,7 +275,7 @@ def _traced_again(job: Job) -> list[Decision] | None:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                torch.jit._get_trace_graph(job.subject, job.inputs.resized(sizes).tensors)
+                _jit._get_trace_graph(job.subject, job.inputs.resized(sizes).tensors)
         except Exception:  # the model's own refusal of a size that was only a probe
             continue
         finally:

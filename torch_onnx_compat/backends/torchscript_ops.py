@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch.onnx import JitScalarType, symbolic_helper
+from torch.onnx import JitScalarType, symbolic_helper  # type: ignore[attr-defined]
 
 from torch_onnx_compat.errors import UnsupportedError
 from torch_onnx_compat.ops import Number, Ops, Value, number_dtype
@@ -48,7 +48,9 @@ class TorchScriptOps(Ops):
             return number_dtype(value)
         found = JitScalarType.from_value(value, JitScalarType.UNDEFINED)
         if found == JitScalarType.UNDEFINED:
-            raise UnsupportedError(f"the element type of {value.debugName()!r} is not known to the TorchScript exporter.")
+            raise UnsupportedError(
+                f"the element type of {value.debugName()!r} is not known to the TorchScript exporter."
+            )
         return found.dtype()
 
     def shape(self, value: Value) -> tuple[int | None, ...] | None:

@@ -1,4 +1,4 @@
-"""Which inputs a file is tried on: the example, other values, other sizes of every dynamic axis, the caller's samples."""
+"""Which inputs a file is tried on: the example, other values, other sizes of dynamic axes, the caller's samples."""
 
 from __future__ import annotations
 
@@ -141,12 +141,15 @@ class Cases:
     def _refused(self, name: str) -> Iterator[Case]:
         """An axis that the original takes at one size only is not dynamic, whatever was asked for."""
         least, most = self._inputs.bounds().get(name, (1, None))
-        if least == most or not any(a.required for axes in self._inputs.axes for a in axes.values() if a.symbol == name):
+        if least == most or not any(
+            a.required for axes in self._inputs.axes for a in axes.values() if a.symbol == name
+        ):
             return
         if any(note.startswith(f"not tried at {name}=") for note in self.notes):
             reason = self.notes[-1].partition("refuses: ")[2]
             raise CompatError(
-                f"axis {name!r} is declared dynamic, but the model itself takes no size but {self._inputs.sizes()[name]}: "
+                f"axis {name!r} is declared dynamic, but the model itself takes no size but "
+                f"{self._inputs.sizes()[name]}: "
                 f"{reason}; leave the axis out."
             )
         yield from ()

@@ -1,4 +1,4 @@
-"""Holds a graph against the target's profile: what the engine refuses, or runs wrong, is found before it sees the file."""
+"""Holds a graph against the target's profile: what the engine refuses or runs wrong is found before it sees it."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import numpy as np
 import onnxruntime
 import torch
 from torch import Tensor
+from torch.utils.dlpack import from_dlpack
 
 from torch_onnx_compat.check.cases import Case, Cases, Verify
 from torch_onnx_compat.check.compare import Array, Comparison, compare, within_noise
@@ -87,7 +88,7 @@ def _value(tensor: Tensor) -> Any:
 
 def _numpy(value: Any) -> Array:
     if value.data_type() == "tensor(bfloat16)":
-        widened: Array = torch.from_dlpack(value._ortvalue).float().numpy()
+        widened: Array = from_dlpack(value._ortvalue).float().numpy()
         return widened
     array: Array = value.numpy()
     return array
@@ -118,4 +119,3 @@ def _message(rows: Sequence[Comparison]) -> str:
 def _reason(error: BaseException) -> str:
     text = " ".join(str(error).split())
     return text[:400]
-

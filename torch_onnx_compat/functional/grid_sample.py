@@ -17,8 +17,8 @@ from operator import add, mul
 from typing import Literal, NamedTuple, TypeAlias
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.functional import embedding
 
 from torch_onnx_compat.tracing import constant, size_tensor, static_size
 
@@ -44,7 +44,8 @@ Size: TypeAlias = "int | Tensor"
 class Tap(NamedTuple):
     """For each sample, one of the cells along an axis that it is made of."""
 
-    index: Tensor
+    cell: Tensor
+    """Its number, int64."""
     weight: Tensor | None
     """None means 1."""
 
@@ -77,8 +78,7 @@ def grid_sample(image: Tensor, grid: Tensor, mode: Mode, padding: Padding, align
     samples = _read_rows(image, taps, sizes) if by_rows else _read_elements(image, taps, sizes)
     if padding == "zeros":
         # A sample outside has weights of 0, but 0 times a cell that is infinite or NaN is not 0.
-        total = reduce(mul, (reduce(add, (tap.weight for tap in axis)) for axis in taps))
-        outside = total == 0
+        outside = torch.eq(_total_weight(taps), 0)
         samples = torch.where(outside.unsqueeze(-1) if by_rows else outside, constant(0, samples), samples)
     if by_rows:
         samples = samples.permute(0, spatial + 1, *range(1, spatial + 1))
@@ -98,8 +98,8 @@ def _read_elements(image: Tensor, taps: list[list[Tap]], sizes: list[Size]) -> T
     else:
         slowest = constant([[[slowest]] * channels], image, torch.int64)
     parts = []
-    for index, weight in _combinations(taps, [*strides, slowest]):
-        cells = table.gather(2, index)
+    for cell, weight in _combinations(taps, [*strides, slowest]):
+        cells = table.gather(2, cell)
         parts.append(cells if weight is None else cells * weight)
     return reduce(add, parts)
 
@@ -112,10 +112,10 @@ def _read_rows(image: Tensor, taps: list[list[Tap]], sizes: list[Size]) -> Tenso
     if static_size(image, 0) != 1:
         # The images of the batch lie one below the other, as if the slowest axis went on through all of them.
         image_number = torch.arange(image.shape[0], device=image.device).reshape(-1, *[1] * spatial)
-        slowest = [tap._replace(index=tap.index + image_number * sizes[-1]) for tap in slowest]
+        slowest = [tap._replace(cell=tap.cell + image_number * sizes[-1]) for tap in slowest]
     parts = []
-    for index, weight in _combinations([*fast, slowest], _strides(sizes)):
-        cells = F.embedding(index, table)
+    for cell, weight in _combinations([*fast, slowest], _strides(sizes)):
+        cells = embedding(cell, table)
         parts.append(cells if weight is None else cells * weight.unsqueeze(-1))
     return reduce(add, parts)
 
@@ -128,11 +128,15 @@ def _strides(sizes: list[Size]) -> list[Size]:
 def _combinations(taps: list[list[Tap]], strides: list[Size]) -> Iterator[Tap]:
     """All combinations of the axes' taps, as cells of the flattened image."""
     slower = [
-        [tap._replace(index=tap.index * stride) for tap in axis] for axis, stride in zip(taps[1:], strides, strict=True)
+        [tap._replace(cell=tap.cell * stride) for tap in axis] for axis, stride in zip(taps[1:], strides, strict=True)
     ]
     for combination in product(taps[0], *slower):
         weights = [tap.weight for tap in combination if tap.weight is not None]
-        yield Tap(reduce(add, (tap.index for tap in combination)), reduce(mul, weights) if weights else None)
+        yield Tap(reduce(add, (tap.cell for tap in combination)), reduce(mul, weights) if weights else None)
+
+
+def _total_weight(taps: list[list[Tap]]) -> Tensor:
+    return reduce(mul, [reduce(add, [tap.weight for tap in axis if tap.weight is not None]) for axis in taps])
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ _SCOPES = "pkg.torch.onnx.name_scopes"
 _NAMESPACES = ("namespace", "pkg.torch.onnx.namespace")
 
 
-class Refused(Exception):  # noqa: N818 - an answer, not an error; `Declined` is its sibling
+class Refused(Exception):
     """Raised by a rule that cannot write its node for the lower opset.
 
     Attributes:

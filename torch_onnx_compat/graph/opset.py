@@ -16,10 +16,10 @@ from torch_onnx_compat.entry import MIN_OPSET
 from torch_onnx_compat.errors import UnsupportedError
 from torch_onnx_compat.graph import (  # noqa: F401 - the rules register themselves
     rules_activation,
+    rules_attention,
     rules_axes,
     rules_einsum,
     rules_normalization,
-    rules_attention,
     rules_other,
     rules_pooling,
     rules_raising,

@@ -30,9 +30,12 @@ def replace(node: ir.Node, op: Builder, outputs: Outputs) -> bool:
     for old in node.outputs[len(news) :]:
         if old.uses() or any(output is old for output in graph.outputs):
             op.refuse(f"its output {old.name!r}")
-    news = [new if new.producer() in op.nodes else op.Identity(new) for new in news]
+    taken: list[ir.Value] = []
     for old, new in zip(node.outputs, news, strict=False):
-        _take_over(graph, old, new)
+        if old.name:  # an omitted output has an empty one
+            is_free = new.producer() in op.nodes and not any(new is one for one in taken)
+            taken.append(new if is_free else op.Identity(new))
+            _take_over(graph, old, taken[-1])
     graph.insert_before(node, op.nodes)
     graph.remove(node, safe=True)
     return True

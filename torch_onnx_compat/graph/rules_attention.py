@@ -12,25 +12,25 @@ import math
 import onnx_ir as ir
 
 from torch_onnx_compat.graph.builder import Builder
-from torch_onnx_compat.graph.lowering import attribute, input_at, lowering
+from torch_onnx_compat.graph.lowering import Outputs, attribute, input_at, lowering
 
 
 @lowering("Attention", below=23)
-def attention(op: Builder, node: ir.Node) -> ir.Value:
-    """Takes (N, H, S, D) and (N, S, H * D), grouped heads, masks; no cached keys and values, no softcap."""
+def attention(op: Builder, node: ir.Node) -> Outputs:
+    """Takes (N, H, S, D) and (N, S, H * D), grouped heads, masks, cached keys and values."""
     q, k, v = (_by_head(op, node, index) for index in range(3))
-    if input_at(node, 4) is not None or input_at(node, 5) is not None:
-        op.refuse("cached keys and values")
-    if attribute(node, "softcap", 0.0):
-        op.refuse("softcap")
+    k, v = present = [_with_past(op, value, input_at(node, index)) for value, index in ((k, 4), (v, 5))]
     scale = math.sqrt(attribute(node, "scale") or 1 / math.sqrt(_known(op, q, 3)))
     k, v = (_repeated(op, value, _known(op, q, 1)) for value in (k, v))
     scores = op.MatMul(op.Mul(q, scale), op.Transpose(op.Mul(k, scale), perm=[0, 1, 3, 2]))
+    cap = attribute(node, "softcap", 0.0)
+    scores = op.Mul(op.Tanh(op.Div(scores, cap)), cap) if cap else scores
     weights = _softmax(op, node, _masked(op, node, scores, op.size(k, 2)))
     y = op.MatMul(weights, v)
     given = node.inputs[0]
     assert given is not None
-    return y if op.rank(given) == 4 else op.Reshape(op.Transpose(y, perm=[0, 2, 1, 3]), [0, 0, -1])
+    y = y if op.rank(given) == 4 else op.Reshape(op.Transpose(y, perm=[0, 2, 1, 3]), [0, 0, -1])
+    return [y, *present][: len(node.outputs)]
 
 
 def _by_head(op: Builder, node: ir.Node, index: int) -> ir.Value:
@@ -41,6 +41,10 @@ def _by_head(op: Builder, node: ir.Node, index: int) -> ir.Value:
         return x
     heads = attribute(node, "q_num_heads" if index == 0 else "kv_num_heads")
     return op.Transpose(op.Reshape(x, [0, 0, heads, _known(op, x, 2) // heads]), perm=[0, 2, 1, 3])
+
+
+def _with_past(op: Builder, x: ir.Value, past: ir.Value | None) -> ir.Value:
+    return x if past is None else op.Concat(past, x, axis=2)
 
 
 def _repeated(op: Builder, x: ir.Value, heads: int) -> ir.Value:
@@ -63,6 +67,8 @@ def _masked(op: Builder, node: ir.Node, scores: ir.Value, keys: int | None) -> i
     if attribute(node, "is_causal", 0):
         sizes = [op.Gather(op.Shape(scores), op.constant(axis, ir.DataType.INT64)) for axis in (2, 3)]
         rows, columns = (op.Range(op.constant(0, ir.DataType.INT64), size, 1) for size in sizes)
+        past = input_at(node, 4)
+        rows = rows if past is None else op.Add(rows, op.Slice(op.Shape(past), [2], [3]))
         scores = op.Where(op.Greater(columns, op.Reshape(rows, [-1, 1])), never, scores)
     return scores
 

@@ -68,8 +68,8 @@ def _axes(op: Builder, node: ir.Node) -> list[_Axis] | None:
     kernel = attribute(node, "kernel_shape")
     rank = len(kernel)
     assert x is not None
-    sizes = [op.size(x, axis) for axis in range(2, rank + 2)]
-    if None in sizes or attribute(node, "auto_pad", "NOTSET") != "NOTSET":
+    sizes = [size for axis in range(2, rank + 2) if (size := op.size(x, axis)) is not None]
+    if len(sizes) < rank or attribute(node, "auto_pad", "NOTSET") != "NOTSET":
         return None
     strides, dilations = (attribute(node, name, (1,) * rank) for name in ("strides", "dilations"))
     pads = attribute(node, "pads", (0,) * 2 * rank)

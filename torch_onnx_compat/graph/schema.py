@@ -55,10 +55,9 @@ def obstacle(node: ir.Node, source: int, target: int) -> Obstacle | None:
     whole = (opset for opset in way if not any(check(node, opset) for check in _CHECKS))
     # A rule may have given the node a form that no higher opset has; then what matters is the check that it failed.
     partial = (opset for opset in way if failed(node, opset) is None)
-    nearest = next(whole, next(partial, source))
-    return Obstacle(
-        node.op_type, place(node), reason, f"ask for opset_version {'>=' if target < source else '<='} {nearest}"
-    )
+    nearest = next(whole, next(partial, None))
+    bound = f"ask for opset_version {'>=' if target < source else '<='} {nearest}"
+    return Obstacle(node.op_type, place(node), reason, "change the model there" if nearest is None else bound)
 
 
 def _existence(node: ir.Node, opset: int) -> str | None:

@@ -71,5 +71,5 @@ def _cleaning() -> list[ir.passes.InPlacePass]:
 
 
 def _rules() -> list[Any]:
-    """onnxscript's default rewrite rules but SlicesSplit, whose matcher goes through the whole graph at every node."""
+    """Onnxscript's default rewrite rules but SlicesSplit, whose matcher goes through the whole graph at every node."""
     return [r for r in rewriter._DEFAULT_REWRITE_RULES if getattr(r, "name", "") != "SlicesSplit"]
