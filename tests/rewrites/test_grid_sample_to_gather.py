@@ -60,13 +60,13 @@ def same(one, other, tolerance=1e-5):
 
 
 def test_matches_images(exporter):
-    cases = Samples(ALL if exporter == "torchscript" else COVER)
+    cases = Samples(ALL if exporter == "torchscript" else COVER[::2])
     result = assert_same_outputs(cases, example(), exporter, dynamic=all_dynamic(), opset=OPSET, uses=(NAME,))
     assert "GatherElements" in result.nodes
 
 
 def test_matches_images_of_many_channels(exporter):
-    cases, args = Samples(COVER if exporter == "torchscript" else COVER[:2]), example(channels=ROWS_FROM)
+    cases, args = Samples(COVER if exporter == "torchscript" else COVER[1::2]), example(channels=ROWS_FROM)
     result = assert_same_outputs(cases, args, exporter, dynamic=all_dynamic(), opset=OPSET, uses=(NAME,))
     assert "GatherElements" not in result.nodes
 

@@ -1,0 +1,142 @@
+"""The internals of torch that the back ends stand on are where they were; a failure here names the one that moved."""
+
+import warnings
+from pathlib import Path
+
+import onnx_ir as ir
+import pytest
+import torch
+from onnxscript import evaluator, rewriter
+from torch import Tensor, nn
+
+from torch_onnx_compat.backends import internals
+from torch_onnx_compat.graph import tidy
+
+
+def relu(g, x):
+    return g.op("Relu", x)
+
+
+@pytest.fixture
+def registry():
+    return internals.symbolic_registry()
+
+
+def test_the_registry_of_symbolics(registry):
+    group = registry.get_function_group("aten::relu")
+    assert {"_base", "_overrides"} <= set(vars(group._functions))
+    assert internals.built_in_symbolic("aten::relu", 17) is not None
+    assert internals.built_in_symbolic("aten::no_such_operator", 17) is None
+    assert internals.max_torchscript_opset() == 20
+
+
+def test_registered_symbolics_come_and_go(registry):
+    name = "aten::relu"
+    before = dict(registry.get_function_group(name)._functions._overrides)
+    with internals.registered_symbolics({name: relu, "acme::new": relu}, 17):
+        assert registry.get_function_group(name).get(17) is relu
+        assert registry.get_function_group(name).get(16) is not relu
+    assert registry.get_function_group(name)._functions._overrides == before
+    assert registry.get_function_group("acme::new") is None
+
+
+def test_a_user_s_symbolic_comes_back(registry):
+    def mine(g, x):
+        return x
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.register_custom_op_symbolic("aten::relu", mine, 17)
+    try:
+        with internals.registered_symbolics({"aten::relu": relu}, 17):
+            assert registry.get_function_group("aten::relu").get(17) is relu
+        assert registry.get_function_group("aten::relu").get(17) is mine
+        with pytest.raises(ZeroDivisionError), internals.registered_symbolics({"aten::relu": relu}, 17):
+            raise ZeroDivisionError
+        assert registry.get_function_group("aten::relu").get(17) is mine
+    finally:
+        torch.onnx.unregister_custom_op_symbolic("aten::relu", 17)
+
+
+def test_torchlib_is_built_once():
+    from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+    raw = vars(ONNXRegistry)["from_torchlib"]
+    with internals.cached_torchlib():
+        one, other = ONNXRegistry.from_torchlib(), ONNXRegistry.from_torchlib()
+        one.register_op(torch.ops.aten.relu.default, relu)
+        assert [m.onnx_function for m in one.get_decomps(torch.ops.aten.relu.default)] == [relu]
+        assert relu not in [m.onnx_function for m in other.get_decomps(torch.ops.aten.relu.default)]
+    assert vars(ONNXRegistry)["from_torchlib"] is raw
+    assert internals.torchlib_function(torch.ops.aten.relu.default) is not None
+
+
+def test_overloads():
+    assert torch.ops.aten.fmod.Tensor in internals.overloads("aten::fmod")
+    assert internals.overloads("aten::no_such_operator") == []
+    assert internals.overloads("no_such_namespace::operator") == []
+
+
+def test_the_tracer():
+    """Tracing state can be set aside, and traced values can be told apart and followed back."""
+
+    class Model(nn.Module):
+        def forward(self, x):
+            state = torch._C._get_tracing_state()
+            torch._C._set_tracing_state(None)
+            aside = x + 1
+            torch._C._set_tracing_state(state)
+            size = x.shape[0]
+            value = torch._C._get_value_trace(size)
+            assert value.node().kind() == "prim::NumToTensor"
+            assert next(value.node().inputs()).node().kind() == "aten::size"
+            assert isinstance(value.unique(), int)
+            return x * 2 + aside.sum()
+
+    graph, _ = torch.jit._get_trace_graph(Model(), (torch.rand(3),))
+    assert [n.kind() for n in graph.nodes()].count("aten::add") == 1
+
+
+def test_the_recorder_takes_nodes():
+    """DynamoOps adds its nodes to the list of the evaluator that the exporter makes current."""
+    from torch.onnx._internal.exporter import _building
+
+    assert "self.nodes" in Path(_building.__file__).read_text(encoding="utf-8")
+    assert callable(evaluator.default)
+
+
+def test_the_optimiser_s_rules():
+    names = {str(rule.name) for rule in rewriter._DEFAULT_REWRITE_RULES}
+    assert "SlicesSplit" in names
+    assert {str(rule.name) for rule in tidy._rules()} == names - {"SlicesSplit"}
+
+
+def test_python_functions_ask_for_modes():
+    """Watcher steps into them by answering that question; if they ask otherwise, what they call is hidden."""
+    from torch_onnx_compat.watch import Watcher, _unchecked
+
+    assert _unchecked(torch.nn.functional.multi_head_attention_forward) is not None
+    assert _unchecked(torch.nn.functional.grid_sample) is not None
+    assert _unchecked(torch.relu) is None
+    assert _unchecked(Tensor.unflatten) is None
+    seen = []
+
+    class Log(Watcher):
+        def watch(self, func, args, kwargs):
+            seen.append(getattr(func, "__name__", ""))
+            return self.pass_on(func, args, kwargs)
+
+    image, grid = torch.rand(1, 1, 2, 2), torch.zeros(1, 2, 2, 2)
+    with Log():
+        torch.nn.functional.grid_sample(image, grid, align_corners=False)
+    assert [name for name in seen if name.startswith("grid")] == ["grid_sample", "grid_sampler"]
+
+
+def test_values_that_fold():
+    """The cleaning passes that tidy is made of exist and work in place."""
+    model = ir.from_onnx_text(
+        '<ir_version: 10, opset_import: ["" : 20]> agraph (float[2] x) => (float[2] y) {'
+        "two = Constant<value_float = 2.0>() three = Add(two, two) y = Mul(x, three) unused = Relu(x) }"
+    )
+    tidy.tidy(model, fold=True)
+    assert [n.op_type for n in model.graph] == ["Mul"]

@@ -1,0 +1,52 @@
+"""Splits of a dynamic size become slices, right at every size."""
+
+import numpy as np
+import onnx_ir as ir
+import onnxruntime
+import pytest
+import torch
+from torch import nn
+
+from torch_onnx_compat import export_compat
+from torch_onnx_compat.graph.sequences import slice_split_sequences
+
+SPLIT = """<ir_version: 10, opset_import: ["" : 20]> agraph (float[n, 2] x, int64 size) => (float[a, 2] y, float[b, 2] z) {
+  zero = Constant<value = int64 {0}>() one = Constant<value = int64 {1}>()
+  parts = SplitToSequence<axis = 0>(x, size) y = SequenceAt(parts, zero) z = SequenceAt(parts, one)
+}"""
+
+
+def run(model, size):
+    session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString())
+    x = np.arange(14, dtype=np.float32).reshape(7, 2)
+    return session.run(None, {"x": x, "size": np.asarray(size, np.int64)})
+
+
+@pytest.mark.parametrize("size", [4, 5, 3])
+def test_the_same_values(size):
+    model = ir.from_onnx_text(SPLIT)
+    before = run(model, size)
+    slice_split_sequences(model)
+    assert not any(n.outputs[0].uses() for n in model.graph if n.op_type == "SplitToSequence")
+    assert {"Slice"} <= {n.op_type for n in model.graph}
+    for a, b in zip(before, run(model, size), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_other_sequences_are_left_alone():
+    model = ir.from_onnx_text(SPLIT.replace("int64 {1}", "int64 {-1}"))
+    slice_split_sequences(model)
+    assert "Slice" not in {n.op_type for n in model.graph}
+
+
+class Halves(nn.Module):
+    def forward(self, x, y):
+        one, other = torch.split(torch.cat([x, y]), x.shape[0])
+        return one * 2 + other
+
+
+def test_a_model_that_splits_by_its_batch():
+    """TorchScript freezes the split, which verification finds; dynamo writes the sequence."""
+    result = export_compat(Halves(), (torch.rand(2, 3), torch.rand(2, 3)), dynamic="batch")
+    assert result.exporter == "dynamo"
+    assert not result.nodes.keys() & {"SplitToSequence", "SequenceAt"}
