@@ -34,7 +34,7 @@ def test_ir_version_is_that_of_the_opset(oracle, opset, ir_version):
     assert oracle.converted(proto, opset).ir_version == ir_version
 
 
-@pytest.mark.parametrize("opset", [24, 17])
+@pytest.mark.parametrize("opset", [23, 17])
 def test_ir_version_is_never_raised(oracle, opset):
     proto = oracle.parse(20, "(float[2] x) => (float[2] y) {y = Abs(x)}")
     proto.ir_version = 8
@@ -125,7 +125,7 @@ def test_functions_are_inlined(oracle, opset):
 def test_functions_of_another_opset_are_refused(oracle):
     text = """<ir_version: 10, opset_import: ["" : 20, "my" : 1]> g (float[2] x) => (float[2] y) {y = my.f(x)}
         <domain: "my", opset_import: ["" : 18]> f (x) => (y) {y = Mish(x)}"""
-    with pytest.raises(UnsupportedError, match=r"a function of the model cannot be inlined.*version 20 .*version 18"):
+    with pytest.raises(UnsupportedError, match=r"a function of the model cannot be inlined.*20 .*18"):
         oracle.converted(onnx.parser.parse_model(text), 17)
 
 

@@ -9,6 +9,7 @@ from torch_onnx_compat.graph import schema
 from torch_onnx_compat.graph.lowering import RULES
 
 REVIEWED_UP_TO = 26
+REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
 MEANS_AS_BEFORE = {
     12: {"ArgMax.select_last_index", "ArgMin.select_last_index", "GatherND.batch_dims"},
     13: {"ReduceSum.noop_with_empty_axes"},
@@ -17,10 +18,7 @@ MEANS_AS_BEFORE = {
     16: {"ScatterElements.reduction", "ScatterND.reduction"},
     18: {
         "LpPool.ceil_mode",
-        *(
-            f"Reduce{r}.noop_with_empty_axes"
-            for r in ["L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare"]
-        ),
+        *(f"Reduce{name}.noop_with_empty_axes" for name in REDUCTIONS),
         "Resize.antialias",
         "Resize.keep_aspect_ratio_policy",
     },
@@ -75,7 +73,7 @@ def test_types_are_spelt_as_in_schemas(of, name):
     [
         (
             "(float[2] x) => (float[2] y) {y = Nonsense(x)}",
-            "Nonsense, 1 node, .*: no such operator in ONNX; change the model there",
+            "no such operator in ONNX; change the model there",
         ),
         ("(float[2] x) => (float[2] y) {y = Elu<nonsense = 1>(x)}", "attribute nonsense=1 is newer than the opset"),
         ("(float[2] x) => (int64[2] y) {y = Cast(x)}", "attribute to is missing"),

@@ -2,7 +2,8 @@
 
 A rule takes one operator one step down. ``@lowering("Gelu", below=20)`` says: a Gelu as opset 20 and later mean it can
 be written in the operators of opset 19, and this function does it. The rule never asks how far down the model goes:
-what it writes is taken further by the rules of lower opsets.
+what it writes is taken further by the rules of lower opsets. Rules live in the rules_*.py files, by family; a new file
+is imported by opset.py.
 """
 
 from __future__ import annotations
