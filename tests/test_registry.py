@@ -106,13 +106,17 @@ def test_the_checkout_path_is_refused():
         return x
 
     stray.__module__ = "symbolics.stray"
-    with pytest.raises(CompatError, match=r"symbolics.stray was imported by its checkout path; import torch_onnx_compat"):
+    with pytest.raises(
+        CompatError, match=r"symbolics.stray was imported by its checkout path; import torch_onnx_compat"
+    ):
         symbolic("aten::relu", registry=None)(stray)
 
 
 def test_approximate_entries_need_permission():
     registry = Registry()
-    symbolic("aten::lgamma", name="a", always=True, exactness=Exactness.APPROXIMATE, error=1e-5, registry=registry)(body)
+    symbolic("aten::lgamma", name="a", always=True, exactness=Exactness.APPROXIMATE, error=1e-5, registry=registry)(
+        body
+    )
     common = {"exporter": "dynamo", "opset": 18, "target": ORT}
     assert "allow_approximate=True" in make_plan(registry, **common).skipped["a"]
     assert "a" in make_plan(registry, **common, allow_approximate=True).armed

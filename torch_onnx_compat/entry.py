@@ -151,4 +151,6 @@ def _dotted(match: Any) -> str:
     if isinstance(match, str):
         return match
     module = getattr(match, "__module__", None) or "torch"
-    return f"{module}.{getattr(match, '__qualname__', match.__name__)}"
+    if "_VariableFunctions" in match.__qualname__:  # where torch keeps its builtins
+        return f"torch.{match.__name__}"
+    return f"{module}.{match.__qualname__}"

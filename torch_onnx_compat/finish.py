@@ -14,12 +14,12 @@ from torch_onnx_compat.backends import ExportFailed, Job, Raw
 from torch_onnx_compat.errors import CompatError, UnsupportedError
 from torch_onnx_compat.graph.names import claim_name, rename
 from torch_onnx_compat.graph.opset import convert
+from torch_onnx_compat.graph.provenance import drop_traces, strip_adapter
 from torch_onnx_compat.graph.tidy import tidy
 from torch_onnx_compat.inputs import output_names
 from torch_onnx_compat.ops import ONNX_TYPES
 
 METADATA_PREFIX = "torch_onnx_compat."
-_TRACE_METADATA = ("pkg.torch.onnx.stack_trace", "pkg.torch.onnx.fx_node", "pkg.torch.onnx.class_hierarchy")
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,7 @@ def finish(raw: Raw, job: Job, options: FileOptions, metadata: dict[str, Any]) -
     _name_axes(model, job, raw.renamed_axes)
     _check_domains(model, options.allow_custom_domains)
     _set_initializers(model, options)
-    for node in model.graph.all_nodes():
-        for key in _TRACE_METADATA:
-            node.metadata_props.pop(key, None)
+    drop_traces(model)
     for key, value in metadata.items():
         model.metadata_props[METADATA_PREFIX + key] = str(value)
     model.graph.name = model.graph.name or "main_graph"
@@ -75,17 +73,11 @@ def node_counts(model: ir.Model) -> Counter[str]:
 
 
 def _strip_adapter(model: ir.Model) -> None:
-    """Takes the name of the adapter around the twin out of node and parameter names."""
+    """Takes the adapter around the twin out of the names of nodes and weights."""
+    strip_adapter(model, "twin")
     for name in list(model.graph.initializers):
         if name.startswith("twin."):
             rename(model, model.graph.initializers[name], name.removeprefix("twin."))
-    for node in model.graph.all_nodes():
-        node.name = node.name and node.name.replace("/twin/", "/", 1)
-        for key in ("pkg.torch.onnx.namespace", "pkg.torch.onnx.name_scopes"):
-            if key in node.metadata_props:
-                node.metadata_props[key] = node.metadata_props[key].replace("twin.", "").replace("twin: ", ": ")
-        for output in node.outputs:
-            output.name = output.name and output.name.replace("/twin/", "/", 1)
 
 
 def _set_inputs(model: ir.Model, job: Job) -> None:

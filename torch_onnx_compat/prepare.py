@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,11 +65,13 @@ def prepare(
             something that does not exist.
     """
     notes: list[str] = []
-    module, args, dynamic_shapes = _as_module(model, args, dynamic_shapes, bool(dynamic or dynamic_axes), notes)
+    module, args = _as_module(model, args)
     inputs = bind(module, args, kwargs, input_names)
+    if isinstance(model, torch.export.ExportedProgram) and not (dynamic or dynamic_axes or dynamic_shapes):
+        dynamic = _captured_axes(model, inputs)
     inputs = with_axes(inputs, dynamic, dynamic_axes, dynamic_shapes, output_names or ())
     _check_devices(module, inputs)
-    if training is False and any(m.training for m in module.modules()):
+    if training is False and isinstance(model, nn.Module) and any(m.training for m in module.modules()):
         notes.append("the model is in train mode; exported in eval mode. Call model.eval() to say so yourself.")
     return Prepared(module, inputs, training, tuple(notes))
 
@@ -161,37 +163,28 @@ class _Callable(nn.Module):
         self.forward = function
 
 
-def _as_module(
-    model: Any, args: Any, dynamic_shapes: Any, has_dynamic: bool, notes: list[str]
-) -> tuple[nn.Module, Any, Any]:
+def _as_module(model: Any, args: Any) -> tuple[nn.Module, Any]:
     if isinstance(model, torch.export.ExportedProgram):
         if args in ((), None) and model.example_inputs is not None:
             example_args, example_kwargs = model.example_inputs
             args = (*example_args, dict(example_kwargs)) if example_kwargs else example_args
-        if not dynamic_shapes and not has_dynamic:
-            dynamic_shapes = _dynamic_of(model)
-        return model.module(), args, dynamic_shapes
+        return model.module(), args
     if isinstance(model, nn.Module):
-        return _inner(model), args, dynamic_shapes
+        return _inner(model), args
     if isinstance(model, torch.jit.ScriptFunction) or inspect.isroutine(model):
-        return _Callable(model), args, dynamic_shapes
+        return _Callable(model), args
     raise CompatError(
         f"model is a {type(model).__name__}; wanted an nn.Module, an ExportedProgram, a scripted module or a function."
     )
 
 
-def _dynamic_of(program: torch.export.ExportedProgram) -> Any:
-    """The dynamic axes that an ExportedProgram was captured with, argument by argument."""
+def _captured_axes(program: torch.export.ExportedProgram, inputs: Inputs) -> dict[str, Any] | None:
+    """The dynamic axes that an ExportedProgram was captured with, by input."""
     user = set(program.graph_signature.user_inputs)
-    specs: list[dict[int, str]] = []
-    for node in program.graph.nodes:
-        if node.op == "placeholder" and node.name in user and isinstance(node.meta.get("val"), Tensor):
-            specs.append({d: str(s) for d, s in enumerate(node.meta["val"].shape) if not isinstance(s, int)})
-    return _Positional(specs) if any(specs) else None
-
-
-class _Positional(list[Any]):
-    """Specs of flattened inputs, in order."""
+    placeholders = [n for n in program.graph.nodes if n.op == "placeholder" and n.name in user]
+    shapes = [n.meta["val"].shape for n in placeholders if isinstance(n.meta.get("val"), Tensor)]
+    specs = [{dim: str(size) for dim, size in enumerate(shape) if not isinstance(size, int)} for shape in shapes]
+    return {name: spec for name, spec in zip(inputs.names, specs, strict=True) if spec} or None
 
 
 def _check_devices(model: nn.Module, inputs: Inputs) -> None:
@@ -209,12 +202,3 @@ def _check_devices(model: nn.Module, inputs: Inputs) -> None:
         raise CompatError(
             f"tensors lie on several devices: {found}; move the model and the inputs to one, e.g. model.cpu()."
         )
-
-
-@contextmanager
-def scoped(*contexts: Any) -> Iterator[None]:
-    """Enters contexts in order and leaves them in reverse, also when one of them cannot be entered."""
-    with ExitStack() as stack:
-        for context in contexts:
-            stack.enter_context(context)
-        yield

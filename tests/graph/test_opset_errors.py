@@ -189,7 +189,7 @@ def test_all_obstacles_are_listed_with_count_and_first_place(oracle):
         d = ScatterElements<reduction = "max">(c, i, u) y = ScatterElements<reduction = "mul">(d, i, u)}"""
     model = ir.from_proto(oracle.parse(20, graph))
     model.graph[0].metadata_props["pkg.torch.onnx.name_scopes"] = "['', 'decoder', 'decoder.sampler', 'grid_sampler']"
-    model.graph[3].metadata_props["namespace"] = "aten.scatter"
+    model.graph[3].metadata_props["pkg.torch.onnx.name_scopes"] = "['', 'aten.scatter', 'node']"
     model.graph[4].name = "/head/Scatter"
     with pytest.raises(UnsupportedError) as caught:
         convert(model, 13)

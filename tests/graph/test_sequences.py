@@ -10,7 +10,8 @@ from torch import nn
 from torch_onnx_compat import export_compat
 from torch_onnx_compat.graph.sequences import slice_split_sequences
 
-SPLIT = """<ir_version: 10, opset_import: ["" : 20]> agraph (float[n, 2] x, int64 size) => (float[a, 2] y, float[b, 2] z) {
+SPLIT = """<ir_version: 10, opset_import: ["" : 20]>
+agraph (float[n, 2] x, int64 size) => (float[a, 2] y, float[b, 2] z) {
   zero = Constant<value = int64 {0}>() one = Constant<value = int64 {1}>()
   parts = SplitToSequence<axis = 0>(x, size) y = SequenceAt(parts, zero) z = SequenceAt(parts, one)
 }"""

@@ -71,7 +71,7 @@ def body(module):
 
 def test_matches(exporter):
     result = assert_same_outputs(Stems().eval(), (torch.randn(2, 3, 8, 12),), exporter, dynamic=DYNAMIC, uses=(NAME,))
-    assert [len(note.places) for note in result.applied] == [6]
+    assert [len(note.places) for note in result.applied if note.entry == NAME] == [6]
     assert not {"Slice", "Concat", "SpaceToDepth"} & set(result.nodes)
 
 

@@ -85,7 +85,7 @@ def stock_fails(model, exporter, match, **options):
 
 
 def test_still_needed_for_torchscript():
-    stock_fails(lambda x: x.roll(1), "torchscript", "len.shifts.=1 != len.dims.=0")
+    stock_fails(lambda x: x.roll(1), "torchscript", r"AssertionError|len\(shifts\)=1")
     stock_fails(lambda x: x.roll(17, 2), "torchscript", "does not compute what the model computes")
 
 

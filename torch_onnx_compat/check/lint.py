@@ -7,6 +7,7 @@ from typing import Any
 import onnx_ir as ir
 
 from torch_onnx_compat.errors import UnsupportedError
+from torch_onnx_compat.graph.provenance import place
 from torch_onnx_compat.targets import Target
 
 
@@ -26,13 +27,7 @@ def lint(model: ir.Model, target: Target) -> None:
         }
         objection = target.objection(node.op_type, opset, attributes)
         if objection:
-            problems.setdefault(f"{node.op_type} {objection}", place_of(node))
+            problems.setdefault(f"{node.op_type} {objection}", place(node))
     if problems:
         listed = "; ".join(f"{problem} (at {place})" for problem, place in problems.items())
         raise UnsupportedError(f"target {target.name!r} at opset {opset}: {listed}.")
-
-
-def place_of(node: ir.Node) -> str:
-    """Where in the model a node comes from: its module path if the exporter kept it, else its name."""
-    scopes = node.metadata_props.get("pkg.torch.onnx.namespace", "")
-    return scopes.rpartition("/")[2].partition(":")[0] or node.name or node.op_type

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import onnx_ir as ir
-
 from torch_onnx_compat.errors import UnsupportedError
-
-_SCOPES = "pkg.torch.onnx.name_scopes"
-_NAMESPACES = ("namespace", "pkg.torch.onnx.namespace")
 
 
 class Refused(Exception):
@@ -37,15 +31,6 @@ class Obstacle:
     reason: str
     remedy: str
     """What the caller can do, as a command."""
-
-
-def place(node: ir.Node) -> str:
-    """Where a node comes from, as exactly as the file says: the module's path, else the node's name."""
-    scopes = re.findall(r"'([^']*)'", node.metadata_props.get(_SCOPES, ""))
-    if scopes:
-        return str(next((scope for scope in reversed(scopes[:-1]) if scope), scopes[-1]))
-    namespaces = [node.metadata_props[key] for key in _NAMESPACES if key in node.metadata_props]
-    return str(next(iter(namespaces), None) or node.name or node.outputs[0].name)
 
 
 def error(obstacles: Iterable[Obstacle], source: int, target: int) -> UnsupportedError:

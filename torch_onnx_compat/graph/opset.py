@@ -30,7 +30,8 @@ from torch_onnx_compat.graph import (  # noqa: F401 - the rules register themsel
 from torch_onnx_compat.graph.builder import Builder, Scope
 from torch_onnx_compat.graph.expansion import expand
 from torch_onnx_compat.graph.lowering import RAISING_RULES, RULES
-from torch_onnx_compat.graph.obstacle import Obstacle, Refused, error, place
+from torch_onnx_compat.graph.obstacle import Obstacle, Refused, error
+from torch_onnx_compat.graph.provenance import place
 from torch_onnx_compat.graph.replacement import replace
 
 _LOWEST_RAISED = 18

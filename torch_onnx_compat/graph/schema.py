@@ -9,7 +9,8 @@ import onnx
 import onnx_ir as ir
 from onnx.defs import OpSchema
 
-from torch_onnx_compat.graph.obstacle import Obstacle, place
+from torch_onnx_compat.graph.obstacle import Obstacle
+from torch_onnx_compat.graph.provenance import place
 
 _SINGLE = OpSchema.FormalParameterOption.Single
 

@@ -37,7 +37,11 @@ def _rewrite(graph: ir.Graph, split: ir.Node) -> None:
         part.metadata_props.update(user.metadata_props)
         part.outputs[0].shape, part.outputs[0].type = user.outputs[0].shape, user.outputs[0].type
         graph.insert_before(user, [start, end, part])
-        ir.convenience.replace_all_uses_with(user.outputs[0], part.outputs[0], replace_graph_outputs=True)
+        for index, output in enumerate(graph.outputs):
+            if output is user.outputs[0]:
+                part.outputs[0].name, user.outputs[0].name = output.name, None
+                graph.outputs[index] = part.outputs[0]
+        ir.convenience.replace_all_uses_with(user.outputs[0], part.outputs[0])
         graph.remove(user, safe=True)
 
 
