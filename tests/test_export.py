@@ -108,6 +108,49 @@ def test_external_data_when_asked(exporter, tmp_path):
     assert result.session().run(None, {"input": np.ones((4, 64), np.float32)})
 
 
+def test_large_models_lie_in_two_files(exporter, tmp_path, monkeypatch):
+    """As above 1.5 GB, at a limit that a test can reach."""
+    from torch_onnx_compat import publish
+    from torch_onnx_compat.backends import torchscript
+
+    monkeypatch.setattr(publish, "INLINE_LIMIT", 1000)
+    monkeypatch.setattr(torchscript, "INLINE_LIMIT", 1000)
+    model = nn.Linear(64, 64).eval()
+    result = export_compat(model, torch.rand(4, 64), tmp_path / "a.onnx", exporter=exporter, dynamic="batch")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.onnx", "a.onnx.data"]
+    assert result.table
+
+
+def test_old_weights_come_back_when_the_model_cannot_be_replaced(exporter, tmp_path, monkeypatch):
+    import os
+
+    (tmp_path / "a.onnx").write_bytes(b"old model")
+    (tmp_path / "a.onnx.data").write_bytes(b"old weights")
+    replace = os.replace
+
+    def fail(source, target):
+        if str(target).endswith("a.onnx"):
+            raise OSError(13, "Permission denied")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(CompatError, match="Permission denied; the old file"):
+        export_compat(MODEL, (X,), tmp_path / "a.onnx", exporter=exporter, external_data=True)
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {
+        "a.onnx": b"old model",
+        "a.onnx.data": b"old weights",
+    }
+
+
+def test_the_result_serves_as_torch_s_program(exporter, tmp_path):
+    model = nn.Linear(3, 2).eval()
+    program = export_compat(model, (torch.rand(4, 3),), dynamic_shapes=({0: "n"},), exporter=exporter)
+    program.save(tmp_path / "saved.onnx")
+    onnx.checker.check_model(tmp_path / "saved.onnx")
+    x = torch.rand(7, 3)
+    torch.testing.assert_close(program(x)[0], model(x))
+
+
 def test_metadata_and_result(exporter, tmp_path):
     class Model(nn.Module):
         def forward(self, x):

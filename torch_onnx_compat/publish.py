@@ -95,12 +95,17 @@ def publish(draft: Draft, destination: Any) -> Path | bytes | None:
         except OSError as error:
             raise _cannot_write(destination, error) from error
         return None
+    weights, their_place = external_data_path(draft.path), external_data_path(target)
+    backup = draft.path.with_name("backup")
     try:
-        weights = external_data_path(draft.path)
         if weights.exists():
-            os.replace(weights, external_data_path(target))
+            if their_place.exists():
+                os.replace(their_place, backup)
+            os.replace(weights, their_place)
         os.replace(draft.path, target)
     except OSError as error:
+        if backup.exists():  # the old model goes on with its old weights
+            os.replace(backup, their_place)
         raise _cannot_write(destination, error) from error
     return target
 
@@ -109,7 +114,7 @@ def _as_path(destination: Any) -> Path | None:
     if destination is None or hasattr(destination, "write"):
         return None
     try:
-        return Path(destination).absolute()
+        return Path(destination)
     except TypeError:
         raise CompatError(
             f"f is a {type(destination).__name__}; wanted a path, a file opened for writing bytes, or None."

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import onnx
 import onnxruntime
+import torch
+from torch import Tensor
 
+from torch_onnx_compat import tree
 from torch_onnx_compat.check.compare import Comparison
 from torch_onnx_compat.check.verify import open_session
 from torch_onnx_compat.entry import Exporter
@@ -63,6 +67,21 @@ class ExportResult:
             CompatError: The file was written to a file object, which cannot be read back.
         """
         return open_session(self._source(), **options)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+        """Runs the file in onnxruntime on inputs given as forward takes them, e.g. an image (N, 3, H, W)."""
+        leaves, _ = tree.flatten((args, kwargs))
+        session = self.session()
+        feeds = {i.name: t.detach().cpu().numpy() for i, (_, t) in zip(session.get_inputs(), leaves, strict=True)}
+        return tuple(torch.from_numpy(output) for output in session.run(None, feeds))
+
+    def save(self, destination: str | os.PathLike[str] | BinaryIO) -> None:
+        """Writes the file to another place, its weights inside.
+
+        Args:
+            destination: Path or binary file object.
+        """
+        onnx.save(self.model_proto, destination)
 
     @property
     def model_proto(self) -> onnx.ModelProto:
