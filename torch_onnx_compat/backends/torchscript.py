@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import os
+import shutil
 import tempfile
 import types
 import typing
 import warnings
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -97,8 +99,8 @@ def _run(job: Job, opset: int) -> ir.Model:
         sink: Any = _Sink()
         torch.onnx.export(job.subject, job.inputs.tensors, sink, **arguments)
         return ir.serde.deserialize_model(onnx.load_model_from_string(sink.data))
-    folder = tempfile.TemporaryDirectory(prefix="torch_onnx_compat_")
-    path = os.path.join(folder.name, "model.onnx")
+    folder = _Folder()
+    path = os.path.join(folder.path, "model.onnx")
     torch.onnx.export(job.subject, job.inputs.tensors, path, **arguments)
     model = ir.load(path)
     model.meta["folder"] = folder  # the weights stay in their files for as long as the model lives
@@ -107,6 +109,14 @@ def _run(job: Job, opset: int) -> ir.Model:
 
 def _is_training(job: Job) -> bool:
     return any(module.training for module in job.subject.twin.modules())
+
+
+class _Folder:
+    """A temporary folder that goes when nobody holds this object any more."""
+
+    def __init__(self) -> None:
+        self.path = tempfile.mkdtemp(prefix="torch_onnx_compat_")
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 class _Sink:
