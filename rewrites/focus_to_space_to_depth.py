@@ -29,14 +29,14 @@ class SlicedBySpaceToDepth(nn.Module):
 def focus_to_space_to_depth(focus: nn.Module) -> nn.Module:
     """Replaces the slices only.
 
-    Declines: what focus_to_conv takes, and slices in another order than YOLOv5's and YOLOX's.
+    Declines: slices in another order than YOLOv5's and YOLOX's. What focus_to_conv takes is none of its business.
     """
     block = focus._modules.get("conv")
     conv = next((m for m in focus.modules() if isinstance(m, nn.Conv2d)), None)
     if block is None or conv is None:
         decline("it must hold a block conv that begins with an nn.Conv2d")
     if conv.groups == 1 and conv.dilation == (1, 1) and conv.padding_mode == "zeros":
-        decline("its convolution can take over the slices, which focus_to_conv makes it do")
+        return NotImplemented  # focus_to_conv makes its convolution take the slices over
     channels = conv.in_channels // 4
     if observed_order(focus, channels) != focus_order(channels):
         decline("its slices must come in YOLOv5's order")

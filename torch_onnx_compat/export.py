@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, BinaryIO, Literal
 
 import onnx_ir as ir
@@ -26,7 +27,7 @@ from torch_onnx_compat.check.verify import verify as verify_file
 from torch_onnx_compat.entry import EXPORTERS, MIN_OPSET, Exporter
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError, unknown_name
 from torch_onnx_compat.finish import FileOptions, finish, node_counts
-from torch_onnx_compat.observe import Observation
+from torch_onnx_compat.observe import Observation, SizeFacts, Subject
 from torch_onnx_compat.plan import Plan, make_plan
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
 from torch_onnx_compat.publish import draft, is_large, publish
@@ -183,8 +184,10 @@ def export_compat(
                 )
             with clock("rewrite"):
                 facts = observation.size_facts(watched_functions(plan.rewrites()), trace_inputs)
-                subject = rewrite(prepared.twin(), prepared.inputs, plan, facts)
+                make_subject = partial(_subject, prepared, plan, facts)
+                subject = make_subject()
             job = Job(
+                make_subject=make_subject,
                 subject=subject,
                 inputs=trace_inputs,
                 plan=plan,
@@ -386,6 +389,10 @@ def _check_keywords(given: Mapping[str, Any]) -> None:
             raise unknown_name("keyword", name, known)
         if value not in _DEFAULTS[name] and name != "artifacts_dir":
             raise CompatError(f"{name}={value!r} is not supported; leave it out. ExportResult holds what was done.")
+
+
+def _subject(prepared: Prepared, plan: Plan, facts: SizeFacts) -> Subject:
+    return rewrite(prepared.twin(), prepared.inputs, plan, facts)
 
 
 def _opset(asked: int | None, target: Target) -> int:

@@ -224,8 +224,8 @@ def rewrite(
 
     Returns:
         A decorator that returns its function unchanged. The body may call `decline` where it could be expected to
-        apply and does not; for a torch function it may return NotImplemented where nobody would expect it to, which
-        leaves no note.
+        apply and does not; for a module or torch function it may return NotImplemented where nobody would expect
+        it to, which leaves no note.
 
     Raises:
         CompatError: The match is none of the three.

@@ -96,6 +96,8 @@ def _replacement(module: nn.Module, place: str, entries: Sequence[Rewrite], plan
         except Declined as reason:
             plan.declined(entry, place, str(reason))
             continue
+        if new is NotImplemented:
+            continue
         if not isinstance(new, nn.Module):
             raise CompatError(f"{place}: entry {entry.name!r} returned a {type(new).__name__}; wanted an nn.Module.")
         plan.applied(entry, place)

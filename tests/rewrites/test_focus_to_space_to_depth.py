@@ -55,15 +55,18 @@ def test_leaves_other_targets_their_slices():
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"groups": 1}, "its convolution can take over the slices, which focus_to_conv makes it do"),
         ({"order": ((0, 0), (0, 1), (1, 0), (1, 1))}, "its slices must come in YOLOv5's order"),
         ({"order": ((0, 0), (0, 0), (0, 1), (1, 1))}, "is not the four cells of every 2 x 2 patch"),
     ],
-    ids=["fusable", "row by row", "a cell twice"],
+    ids=["row by row", "a cell twice"],
 )
 def test_declines_near_misses(options, reason):
     with pytest.raises(Declined, match=reason):
         body(Focus(**options).eval())
+
+
+def test_leaves_fusable_ones_to_focus_to_conv():
+    assert body(Focus(groups=1).eval()) is NotImplemented
 
 
 def test_declines_other_blocks():

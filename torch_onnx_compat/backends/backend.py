@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,10 @@ class ExportFailed(UnsupportedError):
 class Job:
     """One export."""
 
+    make_subject: Callable[[], Subject]
+    """Makes a patched twin; each trace gets one of its own, since a forward may leave caches behind."""
     subject: Subject
+    """The one that is exported."""
     inputs: Inputs
     """With every dynamic axis at least 3 long."""
     plan: Plan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ from torch_onnx_compat.backends.quiet import quiet_logs
 from torch_onnx_compat.entry import Declined, Symbolic
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.names import claim_name
+from torch_onnx_compat.observe import Subject
 
 MIN_OPSET = 18
 """Lowest opset that torch's dynamo exporter writes."""
@@ -59,21 +61,36 @@ def export(job: Job) -> Raw:
 
 
 def _capture(job: Job) -> torch.export.ExportedProgram:
-    specs = tuple(dict.fromkeys(axes, Dim.DYNAMIC) or None for axes in job.inputs.axes)
-    dynamic = any(specs)
-    arguments: dict[str, Any] = {"dynamic_shapes": {"tensors": specs} if dynamic else None}
+    names = [f"tensor_{index}" for index in range(len(job.inputs.tensors))]
+    specs = {n: dict.fromkeys(axes, Dim.DYNAMIC) or None for n, axes in zip(names, job.inputs.axes, strict=True)}
+    dynamic = any(specs.values())
+    subject = _with_parameters(job.subject, names)
     try:
         with internals.rnn_decompositions(dynamic):
-            return torch.export.export(job.subject, job.inputs.tensors, strict=False, **arguments)
+            return torch.export.export(
+                subject, job.inputs.tensors, dynamic_shapes=specs if dynamic else None, strict=False
+            )
     except CompatError:
         raise
     except Exception as error:
         raise _fixed_axis(job, error) or _refusal("torch.export", error) from error
 
 
+def _with_parameters(subject: Subject, names: list[str]) -> Subject:
+    """Gives forward a parameter for each tensor: torch 2.9 cannot evaluate its own guards on sizes in ``*tensors``."""
+
+    def forward(self: Subject, *tensors: Tensor) -> tuple[Tensor, ...]:
+        return Subject.forward(self, *tensors)
+
+    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("self", *names)]
+    forward.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    subject.forward = types.MethodType(forward, subject)  # type: ignore[method-assign]
+    return subject
+
+
 def _fixed_axis(job: Job, error: Exception) -> ExportFailed | None:
     """torch.export's "Constraints violated" in the caller's words."""
-    place = r"L\['\w+'\](?:\[\d+\])*?\[(\d+)\]\.size\(\)\[(\d+)\]"
+    place = r"L\['(?:tensor_|args'\]\[0\]\[)(\d+)'?\]\.size\(\)\[(\d+)\]"
     found = re.search(rf"Constraints violated.*?{place}", str(error))
     if found is None:
         return None

@@ -28,7 +28,12 @@ def _first_module(*names: str) -> Any:
 
 
 def symbolic_registry() -> Any:
-    """Torch's registry of TorchScript symbolics; its place moved in torch 2.9."""
+    """Torch's registry of TorchScript symbolics, complete; its place moved in torch 2.9.
+
+    Torch fills it for the later opsets when it first exports; what is put back after an export must not depend on that.
+    """
+    for opset in range(7, max_torchscript_opset() + 1):
+        importlib.import_module(f"torch.onnx.symbolic_opset{opset}")
     return _first_module(
         "torch.onnx._internal.torchscript_exporter.registration", "torch.onnx._internal.registration"
     ).registry

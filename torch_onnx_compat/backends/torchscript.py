@@ -13,6 +13,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import onnx
@@ -52,6 +53,7 @@ def export(job: Job) -> Raw:
     except ExportFailed as error:
         if "Support for this operator was added in version" not in str(error) or opset == highest:
             raise
+        job = replace(job, subject=job.make_subject())
         return _export_at(highest, job)
 
 
@@ -281,15 +283,15 @@ def _traced_again(job: Job) -> list[Decision] | None:
     for step in (1, 2, 32):
         sizes = {name: size + step for name, size in job.inputs.sizes().items()}
         log = DecisionLog(len(job.inputs.tensors))
-        job.subject.around = log
+        subject = job.make_subject()
+        inline_scripted(subject)
+        subject.around = log
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                _jit._get_trace_graph(job.subject, job.inputs.resized(sizes).tensors)
+                _jit._get_trace_graph(subject, job.inputs.resized(sizes).tensors)
         except Exception:  # the model's own refusal of a size that was only a probe
             continue
-        finally:
-            job.subject.around = None
         return [d for d in log.decisions if not d.guard and not d.from_data]
     return None
 
