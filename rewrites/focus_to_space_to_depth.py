@@ -36,7 +36,8 @@ def focus_to_space_to_depth(focus: nn.Module) -> nn.Module:
     if block is None or conv is None:
         decline("it must hold a block conv that begins with an nn.Conv2d")
     if conv.groups == 1 and conv.dilation == (1, 1) and conv.padding_mode == "zeros":
-        return NotImplemented  # focus_to_conv makes its convolution take the slices over
+        # focus_to_conv makes its convolution take the slices over.
+        return NotImplemented  # type: ignore[no-any-return]
     channels = conv.in_channels // 4
     if observed_order(focus, channels) != focus_order(channels):
         decline("its slices must come in YOLOv5's order")

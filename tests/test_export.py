@@ -13,7 +13,8 @@ import torch
 from torch import nn
 from torch.export import Dim
 
-from torch_onnx_compat import CompatError, Verify, export_compat, plan, rewrite, symbolic
+from torch_onnx_compat import CompatError, Verify, export_compat, plan, publish, rewrite, symbolic
+from torch_onnx_compat.backends import torchscript
 from torch_onnx_compat.errors import UnsupportedError, VerificationError
 from torch_onnx_compat.targets import Row, Target
 
@@ -110,9 +111,6 @@ def test_external_data_when_asked(exporter, tmp_path):
 
 def test_large_models_lie_in_two_files(exporter, tmp_path, monkeypatch):
     """As above 1.5 GB, at a limit that a test can reach."""
-    from torch_onnx_compat import publish
-    from torch_onnx_compat.backends import torchscript
-
     monkeypatch.setattr(publish, "INLINE_LIMIT", 1000)
     monkeypatch.setattr(torchscript, "INLINE_LIMIT", 1000)
     model = nn.Linear(64, 64).eval()
@@ -497,7 +495,7 @@ def test_unwritable_places(tmp_path, monkeypatch):
 
     path = tmp_path / "m.onnx"
     path.write_bytes(b"old")
-    monkeypatch.setattr(onnx, "save", full)
+    monkeypatch.setattr(publish, "write_model", full)
     with pytest.raises(CompatError, match=r"cannot write '.*m.onnx': No space left on device; the old file"):
         export_compat(MODEL, (X,), path)
     assert path.read_bytes() == b"old"

@@ -7,7 +7,9 @@ that nothing done to the twin, a forward pass included, is seen by the caller.
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -95,8 +97,8 @@ def twin_of(model: nn.Module, training: bool | None = False) -> nn.Module:
     try:
         with _CopyTensors():
             for wrapper in reversed(wrapped):  # inner ones first, so that the outer copy finds them in the memo
-                memo[id(wrapper)] = copy.deepcopy(_inner(wrapper), memo)
-            twin: nn.Module = memo.get(id(model)) or copy.deepcopy(model, memo)
+                memo[id(wrapper)] = _copy(_inner(wrapper), memo)
+            twin: nn.Module = _copy(model, memo)
     except CompatError:
         raise
     except Exception as error:
@@ -105,6 +107,39 @@ def twin_of(model: nn.Module, training: bool | None = False) -> nn.Module:
         if getattr(module, "_compiled_call_impl", None) is not None:
             module._compiled_call_impl = None
     return twin if training is None else twin.train(training)
+
+
+def _copy(value: Any, memo: dict[int, Any]) -> Any:
+    """copy.deepcopy, several times as fast on plain modules: most of what they hold is immutable or empty."""
+    if id(value) in memo:
+        return memo[id(value)]
+    if not isinstance(value, nn.Module) or not _is_plain(type(value)):
+        return copy.deepcopy(value, memo)
+    twin = type(value).__new__(type(value))
+    memo[id(value)] = twin
+    for name, attribute in vars(value).items():
+        kind = type(attribute)
+        if kind in _IMMUTABLE:
+            twin.__dict__[name] = attribute
+        elif kind in _CONTAINERS and not attribute:
+            twin.__dict__[name] = kind()
+        elif name in ("_modules", "_parameters", "_buffers"):
+            twin.__dict__[name] = kind((key, _copy(item, memo)) for key, item in attribute.items())
+        else:
+            twin.__dict__[name] = copy.deepcopy(attribute, memo)
+    return twin
+
+
+_IMMUTABLE = frozenset({type(None), bool, int, float, str, bytes, torch.dtype, torch.device, torch.Size})
+_CONTAINERS = frozenset({dict, OrderedDict, list, set})
+_COPYING = ("__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs_ex__")
+
+
+@functools.cache
+def _is_plain(kind: Any) -> bool:
+    """Whether a class copies as nn.Module does, without a hook or slots of its own."""
+    own = (base for base in kind.__mro__ if base not in (nn.Module, object))
+    return not any(name in vars(base) for base in own for name in (*_COPYING, "__slots__"))
 
 
 def _shared_parameters(model: nn.Module) -> dict[int, Any]:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import onnx
 import onnx_ir as ir
 
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.graph.stream import write_model
 
 INLINE_LIMIT = 1_500_000_000
 """Weights, in bytes, up to which they lie in the file itself; protobuf ends at 2 GiB."""
@@ -125,8 +125,8 @@ def _write(model: ir.Model, path: Path, external: bool) -> None:
     if external:
         ir.save(model, path, external_data=external_data_path(path).name)
         return
-    proto = ir.serde.serialize_model(model)
-    onnx.save(proto, path)
+    with path.open("wb") as file:
+        write_model(model, file)
 
 
 def _cannot_write(destination: Any, error: OSError) -> CompatError:

@@ -173,7 +173,7 @@ def _owners(match: str, twin: nn.Module) -> list[tuple[Any, str]]:
     """Where a dotted name is an attribute: in its module or class if loaded; for ``*.name`` in the model's modules."""
     prefix, _, name = match.rpartition(".")
     if prefix == "*":
-        modules = {inspect.getmodule(type(m)) for m in twin.modules()}
+        modules = {sys.modules.get(type(m).__module__) for m in twin.modules()}
         found = [m for m in modules if m is not None and inspect.isfunction(vars(m).get(name))]
         return [(m, name) for m in sorted(found, key=lambda m: m.__name__)]
     parts = prefix.split(".")

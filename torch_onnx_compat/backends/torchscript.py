@@ -16,7 +16,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
-import onnx
 import onnx_ir as ir
 import torch
 from torch.onnx import symbolic_helper
@@ -29,6 +28,7 @@ from torch_onnx_compat.backends.quiet import without_graph_dump
 from torch_onnx_compat.backends.torchscript_ops import TorchScriptOps
 from torch_onnx_compat.entry import Declined, Symbolic
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.graph.stream import read_model
 from torch_onnx_compat.ops import Number
 from torch_onnx_compat.places import is_user_file, short
 
@@ -100,7 +100,7 @@ def _run(job: Job, opset: int) -> ir.Model:
     if weights < INLINE_LIMIT:
         sink: Any = _Sink()
         torch.onnx.export(job.subject, job.inputs.tensors, sink, **arguments)
-        return ir.serde.deserialize_model(onnx.load_model_from_string(sink.data))
+        return read_model(sink.data)
     folder = _Folder()
     path = os.path.join(folder.path, "model.onnx")
     torch.onnx.export(job.subject, job.inputs.tensors, path, **arguments)

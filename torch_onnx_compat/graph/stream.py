@@ -1,0 +1,179 @@
+"""Reads and writes models with their weights inside, without copying the weights.
+
+onnx.save builds the whole message in memory and then its bytes, and onnx.load copies every weight out of the bytes.
+A message's fields may stand in any order, so here protobuf handles everything but the data of the weights; that goes
+straight from its tensor to the file, and is looked at in place in the bytes that were read.
+Source: https://protobuf.dev/programming-guides/encoding/ (length-delimited records); onnx.proto for the field numbers.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+_LARGE = 1024
+"""Bytes from which a weight is streamed."""
+
+_LENGTH_DELIMITED = 2
+_GRAPH = onnx.ModelProto.GRAPH_FIELD_NUMBER
+_INITIALIZER = onnx.GraphProto.INITIALIZER_FIELD_NUMBER
+_RAW_DATA = onnx.TensorProto.RAW_DATA_FIELD_NUMBER
+
+
+def write_model(model: ir.Model, file: BinaryIO) -> None:
+    """Writes a model.
+
+    Args:
+        model: The model; unchanged.
+        file: Where to.
+    """
+    weights = {
+        str(value.name): value.const_value
+        for value in model.graph.initializers.values()
+        if value.const_value is not None
+        and value.const_value.nbytes >= _LARGE
+        and value.const_value.dtype is not ir.DataType.STRING
+    }
+    with _without(model, weights):
+        proto = ir.serde.serialize_model(model)
+    small = [t for t in proto.graph.initializer if t.name not in weights]
+    del proto.graph.initializer[:]
+    proto.graph.initializer.extend(small)
+    graph = proto.graph.SerializeToString()
+    proto.ClearField("graph")
+    heads = {name: _head(name, tensor) for name, tensor in weights.items()}
+    records = {name: len(head) + weights[name].nbytes for name, head in heads.items()}
+    length = len(graph) + sum(len(_prefix(_INITIALIZER, size)) + size for size in records.values())
+
+    file.write(proto.SerializeToString())
+    file.write(_prefix(_GRAPH, length))
+    file.write(graph)
+    for name, head in heads.items():
+        file.write(_prefix(_INITIALIZER, records[name]))
+        file.write(head)
+        file.write(_data(weights[name]))
+
+
+def read_model(data: bytes) -> ir.Model:
+    """Reads a model; its weights are views of `data`.
+
+    Args:
+        data: A serialised ModelProto.
+    """
+    view = memoryview(data)
+    weights: dict[str, memoryview] = {}
+    model = bytearray()
+    for record in _records(view):
+        model += _without_data(record, weights) if record.field == _GRAPH else record.whole
+    result = ir.serde.deserialize_model(onnx.load_model_from_string(bytes(model)))
+    for name, raw in weights.items():
+        value = result.graph.initializers[name]
+        empty = value.const_value
+        assert empty is not None
+        array = np.frombuffer(raw, dtype=empty.dtype.numpy()).reshape(empty.shape.numpy())
+        value.const_value = ir.Tensor(array, dtype=empty.dtype, name=name)
+    return result
+
+
+class _Record(NamedTuple):
+    """One field of a message."""
+
+    field: int
+    whole: memoryview
+    """Tag, length and payload."""
+    payload: memoryview
+
+
+def _records(message: memoryview) -> Iterator[_Record]:
+    at = 0
+    while at < len(message):
+        start = at
+        tag, at = _read_varint(message, at)
+        kind = tag & 7
+        if kind == _LENGTH_DELIMITED:
+            size, at = _read_varint(message, at)
+        elif kind == 0:
+            size, begin = 0, at
+            _, at = _read_varint(message, begin)
+        else:
+            size = {1: 8, 5: 4}[kind]
+        yield _Record(tag >> 3, message[start : at + size], message[at : at + size])
+        at += size
+
+
+def _without_data(graph: _Record, weights: dict[str, memoryview]) -> bytes:
+    """The graph's record without the data of its large weights, which are added to `weights`."""
+    kept = bytearray()
+    for record in _records(graph.payload):
+        if record.field != _INITIALIZER or len(record.payload) < _LARGE:
+            kept += record.whole
+            continue
+        head, raw = bytearray(), None
+        for part in _records(record.payload):
+            if part.field == _RAW_DATA:
+                raw = part.payload
+            else:
+                head += part.whole
+        if raw is None:
+            kept += record.whole
+            continue
+        weights[onnx.TensorProto.FromString(bytes(head)).name] = raw
+        kept += _prefix(_INITIALIZER, len(head)) + head
+    return _prefix(_GRAPH, len(kept)) + bytes(kept)
+
+
+def _read_varint(message: memoryview, at: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        byte = message[at]
+        number |= (byte & 0x7F) << shift
+        at += 1
+        if byte < 0x80:
+            return number, at
+        shift += 7
+
+
+def _data(tensor: ir.TensorProtocol) -> bytes | memoryview:
+    """A tensor's bytes as ONNX wants them: little-endian, row by row, two 4-bit values to a byte."""
+    if sys.byteorder != "little" or tensor.dtype.itemsize < 1:
+        return tensor.tobytes()
+    return np.ascontiguousarray(tensor.numpy()).reshape(-1).view(np.uint8).data
+
+
+@contextmanager
+def _without(model: ir.Model, weights: dict[str, ir.TensorProtocol]) -> Iterator[None]:
+    """Puts an empty tensor in the place of each weight for a while."""
+    initializers = model.graph.initializers
+    try:
+        for name in weights:
+            initializers[name].const_value = ir.tensor(np.zeros(0, np.float32), name=name)
+        yield
+    finally:
+        for name, tensor in weights.items():
+            initializers[name].const_value = tensor
+
+
+def _head(name: str, tensor: ir.TensorProtocol) -> bytes:
+    """A TensorProto up to its data."""
+    head = onnx.TensorProto(name=name, data_type=int(tensor.dtype), dims=tensor.shape.numpy())
+    return bytes(head.SerializeToString()) + _prefix(_RAW_DATA, tensor.nbytes)
+
+
+def _prefix(field: int, length: int) -> bytes:
+    """Tag and length of a length-delimited field."""
+    return _varint(field << 3 | _LENGTH_DELIMITED) + _varint(length)
+
+
+def _varint(number: int) -> bytes:
+    data = bytearray()
+    while number > 0x7F:
+        data.append(number & 0x7F | 0x80)
+        number >>= 7
+    data.append(number)
+    return bytes(data)
