@@ -290,7 +290,8 @@ class _Attempt:
             model = finish(raw, job, self.file, self._metadata(job.plan))
         with self.clock("check"):
             lint(model, job.plan.target)
-            custom = tuple(sorted(name for name in node_counts(model) if "::" in name))
+            nodes = node_counts(model)
+            custom = tuple(sorted(name for name in nodes if "::" in name))
         with draft(model, self.destination, self._is_external(model)) as written:
             with self.clock("check"):
                 table = self._verify(written.path, model, custom)
@@ -318,7 +319,7 @@ class _Attempt:
             notes=tuple(dict.fromkeys(notes)),
             rejected={name: str(error) for name, error in rejected.items()},
             seconds=dict(self.clock.seconds),
-            nodes=node_counts(model),
+            nodes=nodes,
             custom_nodes=custom,
         )
 

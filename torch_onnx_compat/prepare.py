@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -113,13 +114,13 @@ def _copy(value: Any, memo: dict[int, Any]) -> Any:
     """copy.deepcopy, several times as fast on plain modules: most of what they hold is immutable or empty."""
     if id(value) in memo:
         return memo[id(value)]
-    if not isinstance(value, nn.Module) or not _is_plain(type(value)):
+    if not isinstance(value, nn.Module) or not _is_plain(type(value)):  # type: ignore[arg-type]
         return copy.deepcopy(value, memo)
     twin = type(value).__new__(type(value))
     memo[id(value)] = twin
     for name, attribute in vars(value).items():
         kind = type(attribute)
-        if kind in _IMMUTABLE:
+        if kind in _IMMUTABLE or (kind is tuple and all(type(item) in _IMMUTABLE for item in attribute)):
             twin.__dict__[name] = attribute
         elif kind in _CONTAINERS and not attribute:
             twin.__dict__[name] = kind()
@@ -130,7 +131,9 @@ def _copy(value: Any, memo: dict[int, Any]) -> Any:
     return twin
 
 
-_IMMUTABLE = frozenset({type(None), bool, int, float, str, bytes, torch.dtype, torch.device, torch.Size})
+_IMMUTABLE = frozenset(
+    {type(None), bool, int, float, str, bytes, torch.dtype, torch.device, torch.Size, type, FunctionType}
+)
 _CONTAINERS = frozenset({dict, OrderedDict, list, set})
 _COPYING = ("__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs_ex__")
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 import torch
@@ -92,7 +93,7 @@ def _replacement(module: nn.Module, place: str, entries: Sequence[Rewrite], plan
             plan.declined(entry, place, "the module has hooks, which a replacement would not run")
             continue
         try:
-            new = _run_body(entry, place, module)
+            new = _run_body(entry, lambda: place, module)
         except Declined as reason:
             plan.declined(entry, place, str(reason))
             continue
@@ -127,25 +128,24 @@ class _FunctionRewrites(CallCounter):
             for match in entry.match:
                 for spelling in spellings(match):
                     self._table.setdefault(spelling, []).append(entry)
-        self._twin, self._plan, self._facts = twin, plan, facts
+        self._paths, self._plan, self._facts = module_paths(twin), plan, facts
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         entries = self._table.get(func)
         if entries is None:
             return self.pass_on(func, args, kwargs)
         number = self.number(func)
-        place = calling_module(self._twin)
         sizes = self._facts.of_call(number, args, kwargs) if self._facts is not None else None
         for entry in entries:
             try:
                 with answering(sizes):
-                    result = _run_body(entry, place, *args, **kwargs)
+                    result = _run_body(entry, partial(calling_module, self._paths), *args, **kwargs)
             except Declined as reason:
-                self._plan.declined(entry, place, str(reason))
+                self._plan.declined(entry, calling_module(self._paths), str(reason))
                 continue
             if result is NotImplemented:
                 continue
-            self._plan.applied(entry, place)
+            self._plan.applied(entry, calling_module(self._paths))
             return result
         return self.pass_on(func, args, kwargs)
 
@@ -191,16 +191,16 @@ def _exchange(owner: Any, name: str, entry: Rewrite, twin: nn.Module, plan: Plan
     own = name in vars(owner)
     raw = vars(owner).get(name)
     original = getattr(owner, name)
+    paths = module_paths(twin)
 
     @functools.wraps(original)
     def replacement(*args: Any, **kwargs: Any) -> Any:
-        place = calling_module(twin)
         try:
-            result = _run_body(entry, place, *args, **kwargs)
+            result = _run_body(entry, partial(calling_module, paths), *args, **kwargs)
         except Declined as reason:
-            plan.declined(entry, place, str(reason))
+            plan.declined(entry, calling_module(paths), str(reason))
             return original(*args, **kwargs)
-        plan.applied(entry, place)
+        plan.applied(entry, calling_module(paths))
         return result
 
     setattr(owner, name, staticmethod(replacement) if isinstance(raw, staticmethod) else replacement)
@@ -216,27 +216,31 @@ def _exchange(owner: Any, name: str, entry: Rewrite, twin: nn.Module, plan: Plan
 # Shared
 
 
-def _run_body(entry: Rewrite, place: str, *args: Any, **kwargs: Any) -> Any:
+def _run_body(entry: Rewrite, place: Callable[[], str], *args: Any, **kwargs: Any) -> Any:
     try:
         return entry.body(*args, **kwargs)
     except (Declined, CompatError):
         raise
     except Exception as error:
         raise CompatError(
-            f"{place or 'the model'}: entry {entry.name!r} ({entry.owner}) failed with {type(error).__name__}: "
+            f"{place() or 'the model'}: entry {entry.name!r} ({entry.owner}) failed with {type(error).__name__}: "
             f"{error}; exclude it with exclude=[{entry.name!r}]."
         ) from error
 
 
-def calling_module(twin: nn.Module) -> str:
+def module_paths(twin: nn.Module) -> dict[int, str]:
+    """Paths of a twin's modules, by identity."""
+    return {id(module): path for path, module in twin.named_modules()}
+
+
+def calling_module(paths: dict[int, str]) -> str:
     """Path of the module whose forward is running, found on the call stack."""
-    frame = sys._getframe(1)
+    frame: Any = sys._getframe(1)
     code = nn.Module._call_impl.__code__
     while frame is not None:
         if frame.f_code is code:
-            running = frame.f_locals.get("self")
-            for path, module in twin.named_modules():
-                if module is running:
-                    return str(path)
-        frame = frame.f_back  # type: ignore[assignment]
+            path = paths.get(id(frame.f_locals.get("self")))
+            if path is not None:
+                return path
+        frame = frame.f_back
     return ""
