@@ -16,6 +16,7 @@ from torch.export import Dim
 from torch_onnx_compat import CompatError, Verify, export_compat, plan, publish, rewrite, symbolic
 from torch_onnx_compat.backends import torchscript
 from torch_onnx_compat.errors import UnsupportedError, VerificationError
+from torch_onnx_compat.options import IGNORED_AT_DEFAULTS
 from torch_onnx_compat.targets import Row, Target
 
 Point = namedtuple("Point", "x y")
@@ -173,9 +174,7 @@ def test_metadata_and_result(exporter, tmp_path):
 
 def test_every_keyword_of_torch_is_accepted():
     theirs = set(inspect.signature(torch.onnx.export).parameters) - {"_"}
-    from torch_onnx_compat.export import _DEFAULTS
-
-    assert theirs <= {*inspect.signature(export_compat).parameters, *_DEFAULTS}
+    assert theirs <= {*inspect.signature(export_compat).parameters, *IGNORED_AT_DEFAULTS}
 
 
 def test_dynamic_axes_and_dynamic_shapes_on_either_exporter(exporter):

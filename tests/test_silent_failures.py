@@ -224,3 +224,39 @@ def test_nothing_is_exported_silently_wrong_by_auto():
         export_compat(WhileLoop(), torch.rand(3, 4))
     assert "torchscript" in str(error.value)
     assert "dynamo" in str(error.value)
+
+
+class CachedIndices(nn.Module):
+    """As timm's ConViT: a table is made at the first call and compared with the size at the next."""
+
+    table = None
+
+    def forward(self, x):
+        if self.table is None or self.table.shape[0] != x.shape[1]:
+            self.table = torch.arange(x.shape[1], dtype=x.dtype)
+        return x + self.table
+
+
+def test_a_cache_of_fixed_size_is_no_decision():
+    """Each trace has a twin of its own, so what the first one left behind is not there in the second."""
+    result = export_compat(CachedIndices(), torch.rand(2, 6), dynamic="batch", exporter="torchscript")
+    assert result.table
+
+
+def test_standard_streams_stay_clean(capfd):
+    """torch's C++ code writes a graph to one and a hint to the other; what the model prints passes."""
+
+    class Talks(nn.Module):
+        def forward(self, x):
+            print("from the model")
+            size = x.shape[0]
+            size += 1
+            return x * size
+
+    try:
+        export_compat(Talks(), torch.rand(2, 6), dynamic="batch", exporter="torchscript")
+    except CompatError as error:
+        assert len(str(error)) < 1500
+    out, err = capfd.readouterr()
+    assert set(out.splitlines()) <= {"from the model"}
+    assert err == ""

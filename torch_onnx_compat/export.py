@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import os
 import threading
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO, Literal
 
@@ -24,10 +22,12 @@ from torch_onnx_compat.check.cases import Cases, Verify
 from torch_onnx_compat.check.compare import Comparison
 from torch_onnx_compat.check.lint import lint
 from torch_onnx_compat.check.verify import verify as verify_file
-from torch_onnx_compat.entry import EXPORTERS, MIN_OPSET, Exporter
+from torch_onnx_compat.clock import Clock
+from torch_onnx_compat.entry import EXPORTERS, Exporter
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError, unknown_name
 from torch_onnx_compat.finish import FileOptions, finish, node_counts
 from torch_onnx_compat.observe import Observation, SizeFacts, Subject
+from torch_onnx_compat.options import allowed_domains, check_keywords, choose_opset, exporters_to_try, mode_of
 from torch_onnx_compat.plan import Plan, make_plan
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
 from torch_onnx_compat.publish import draft, is_large, publish
@@ -128,13 +128,13 @@ def export_compat(
         VerificationError: The files computed something else than the model; holds the table.
         CompatError: An argument is wrong; says which, and what was wanted.
     """
-    _check_keywords(unsupported)
+    check_keywords(unsupported, export_compat.__kwdefaults__ or ())
     resolved = load_target(target)
-    opset = _opset(opset_version, resolved)
-    order = _order(exporter, dynamo, custom_translation_table)
+    opset = choose_opset(opset_version, resolved)
+    order = exporters_to_try(exporter, dynamo, custom_translation_table)
     how = verify if isinstance(verify, Verify) else Verify()
-    clock = _Clock(progress or (print if verbose else None))
-    domains = _domains(allow_custom_domains, custom_opsets)
+    clock = Clock(progress or (print if verbose else None))
+    domains = allowed_domains(allow_custom_domains, custom_opsets)
 
     with _lock, export_conditions():
         with clock("prepare"):
@@ -148,7 +148,7 @@ def export_compat(
                 dynamic=dynamic,
                 dynamic_axes=dynamic_axes,
                 dynamic_shapes=dynamic_shapes,
-                training=_mode(training),
+                training=mode_of(training),
             )
         with clock("observe"):
             observation = Observation(prepared)
@@ -258,7 +258,7 @@ def plan(
         made = make_plan(
             registry,
             exporter=exporter,
-            opset=_opset(opset_version, resolved),
+            opset=choose_opset(opset_version, resolved),
             target=resolved,
             include=include,
             exclude=exclude,
@@ -278,7 +278,7 @@ class _Attempt:
     observation: Observation
     cases: Cases | None
     how: Verify
-    clock: _Clock
+    clock: Clock
     file: FileOptions
     destination: Any
     external: bool | None
@@ -353,81 +353,8 @@ class _Attempt:
         }
 
 
-@dataclass
-class _Clock:
-    """Times the steps, and tells the caller which one begins."""
-
-    progress: Callable[[str], None] | None
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def __call__(self, step: str) -> Iterator[None]:
-        if self.progress is not None:
-            self.progress(step)
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[step] = self.seconds.get(step, 0.0) + time.perf_counter() - start
-
-
-_DEFAULTS: dict[str, tuple[Any, ...]] = {
-    "report": (False,),
-    "profile": (False,),
-    "dump_exported_program": (False,),
-    "artifacts_dir": (".",),
-    "operator_export_type": (None, torch.onnx.OperatorExportTypes.ONNX),
-    "export_modules_as_functions": (False,),
-    "fallback": (False,),
-}
-
-
-def _check_keywords(given: Mapping[str, Any]) -> None:
-    """Refuses what torch.onnx.export takes but this cannot honour, rather than ignoring it."""
-    for name, value in given.items():
-        if name not in _DEFAULTS:
-            known = [*(export_compat.__kwdefaults__ or ()), *_DEFAULTS]
-            raise unknown_name("keyword", name, known)
-        if value not in _DEFAULTS[name] and name != "artifacts_dir":
-            raise CompatError(f"{name}={value!r} is not supported; leave it out. ExportResult holds what was done.")
-
-
 def _subject(prepared: Prepared, plan: Plan, facts: SizeFacts) -> Subject:
     return rewrite(prepared.twin(), prepared.inputs, plan, facts)
-
-
-def _opset(asked: int | None, target: Target) -> int:
-    opset = target.opset if asked is None else asked
-    low, high = max(MIN_OPSET, target.opsets[0]), target.opsets[1]
-    if not low <= opset <= high:
-        raise CompatError(f"opset_version={opset}: target {target.name!r} takes {low}..{high}; choose one of these.")
-    return opset
-
-
-def _order(exporter: str | None, dynamo: bool | None, table: Any) -> tuple[Exporter, ...]:
-    if exporter is not None and dynamo is not None and exporter != ("dynamo" if dynamo else "torchscript"):
-        raise CompatError(f"exporter={exporter!r} and dynamo={dynamo} contradict each other; pass one of them.")
-    if exporter is None and dynamo is not None:
-        exporter = "dynamo" if dynamo else "torchscript"
-    if exporter in (None, "auto"):
-        # A translation table speaks to one exporter only.
-        return ("dynamo",) if table else EXPORTERS
-    for name in EXPORTERS:
-        if exporter == name:
-            return (name,)
-    raise unknown_name("exporter", str(exporter), ("auto", *EXPORTERS))
-
-
-def _domains(allowed: bool | Collection[str], custom_opsets: Mapping[str, int] | None) -> bool | Collection[str]:
-    if isinstance(allowed, bool):
-        return True if allowed else tuple(custom_opsets or ())
-    return (*allowed, *(custom_opsets or ()))
-
-
-def _mode(training: torch.onnx.TrainingMode) -> bool | None:
-    if training == torch.onnx.TrainingMode.PRESERVE:
-        return None
-    return bool(training == torch.onnx.TrainingMode.TRAINING)
 
 
 def _all_failed(rejected: Mapping[str, CompatError]) -> CompatError:

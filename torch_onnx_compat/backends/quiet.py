@@ -9,10 +9,11 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 _LOGGERS = ("torch", "torch.onnx", "torch.export", "torch._dynamo", "torch.fx", "onnxscript", "onnx_ir")
 _DUMPS = (b"ONNX graph being constructed during exception", b"Torch IR graph at exception")
+_HINTS = (b"In-place op on output of tensor.shape",)
 
 
 @contextlib.contextmanager
@@ -33,31 +34,46 @@ def quiet_logs() -> Iterator[None]:
 
 @contextlib.contextmanager
 def without_graph_dump() -> Iterator[None]:
-    """Holds standard output back and passes it on without the graph, which torch's C++ code writes past Python."""
+    """Holds both standard streams back and passes them on without what torch's C++ code writes past Python."""
+    with _held(1, _before_dump), _held(2, _without_hints):
+        yield
+
+
+def _before_dump(text: bytes) -> bytes:
+    for dump in _DUMPS:
+        text = text.partition(dump)[0]
+    return text
+
+
+def _without_hints(text: bytes) -> bytes:
+    return b"".join(line for line in text.splitlines(keepends=True) if not line.startswith(_HINTS))
+
+
+@contextlib.contextmanager
+def _held(stream: int, clean: Callable[[bytes], bytes]) -> Iterator[None]:
     try:
-        saved = os.dup(1)
-    except OSError:  # no standard output, nothing to keep clean
+        saved = os.dup(stream)
+    except OSError:  # the process has no such stream, so there is nothing to keep clean
         yield
         return
     with tempfile.TemporaryFile() as held:
         _flush()
-        os.dup2(held.fileno(), 1)
+        os.dup2(held.fileno(), stream)
         try:
             yield
         finally:
             _flush()
-            os.dup2(saved, 1)
+            os.dup2(saved, stream)
             os.close(saved)
             held.seek(0)
-            text = held.read()
-            for dump in _DUMPS:
-                text = text.partition(dump)[0]
+            text = clean(held.read())
             if text:
-                os.write(1, text)
+                os.write(stream, text)
 
 
 def _flush() -> None:
     with contextlib.suppress(ValueError, OSError, AttributeError):
         sys.stdout.flush()
+        sys.stderr.flush()
     with contextlib.suppress(OSError, TypeError, AttributeError):
         ctypes.CDLL(None).fflush(None)  # C's own buffers; Windows has no handle for None

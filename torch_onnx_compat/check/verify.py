@@ -36,7 +36,7 @@ def verify(path: str | os.PathLike[str], names: Sequence[str], cases: Cases, how
     """
     rows: list[Comparison] = []
     try:
-        session = open_session(path)
+        session = open_session(path, sess_options=_patient())
     except Exception as error:
         raise VerificationError(f"onnxruntime does not load the file: {_reason(error)}") from error
     for case in cases:
@@ -67,6 +67,13 @@ def open_session(path: str | os.PathLike[str] | bytes, **options: Any) -> onnxru
     options.setdefault("providers", ["CPUExecutionProvider"])
     source = path if isinstance(path, bytes) else os.fspath(path)
     return onnxruntime.InferenceSession(source, settings, **options)
+
+
+def _patient() -> onnxruntime.SessionOptions:
+    """Threads that sleep between operators: a few runs gain nothing from ones that spin, and others want the cores."""
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return options
 
 
 def run_session(session: onnxruntime.InferenceSession, inputs: Inputs) -> list[Array]:
