@@ -1,9 +1,9 @@
 """Export time, memory and graph size against torch.onnx.export, over ten zoo models, in one run.
 
 Every measurement is a process of its own: a warm-up export of a small model through the same back end, then the model.
-Times are CPU seconds of the whole process's threads, memory the process's peak resident set. Usage:
+Times are CPU seconds with one torch thread (waiting threads spin, and would be counted), memory the peak resident set.
 
-    python benchmarks/export.py [--models timm:resnet18 ...] [--markdown]
+    python benchmarks/export.py [--models timm:resnet18 ...] [--repeat N]
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import datetime
 import importlib.metadata
 import json
 import math
+import os
 import resource
 import subprocess
 import sys
@@ -78,7 +79,12 @@ def in_its_own_process(spec: str, mode: str, repeat: int) -> dict[str, float] | 
     runs = []
     for _ in range(repeat):
         done = subprocess.run(
-            [sys.executable, __file__, "--one", spec, mode], capture_output=True, text=True, timeout=1200, check=False
+            [sys.executable, __file__, "--one", spec, mode],
+            capture_output=True,
+            text=True,
+            timeout=1200,
+            check=False,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
         lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
         if not lines:

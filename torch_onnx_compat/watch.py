@@ -27,6 +27,8 @@ class Watcher(TorchFunctionMode):
 
     def pass_on(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Makes the call; what a Python function of torch calls in turn is watched too."""
+        if not isinstance(func, types.FunctionType):
+            return func(*args, **kwargs)
         if func not in self._copies:
             self._copies[func] = _unchecked(func)
         copy = self._copies[func]
@@ -35,7 +37,7 @@ class Watcher(TorchFunctionMode):
         with self:
             return copy(*args, **kwargs)
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(self, func: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
         return self.watch(func, args, kwargs or {})
 
 
@@ -99,13 +101,13 @@ _MODULES = ("torch.nn.functional", "torch.functional")
 in Python call super(), which would hand itself to the mode without end."""
 
 
-def _unchecked(function: Any) -> Callable[..., Any] | None:
+def _unchecked(function: types.FunctionType) -> Callable[..., Any] | None:
     """A copy of one of torch's Python functions that does not hand itself to the modes in force once more.
 
     Such a function first asks has_torch_function and, under a mode, always gets a yes; calling it from the mode's
     handler, where the mode is off, would hide everything it calls. Only that question is answered differently.
     """
-    if not isinstance(function, types.FunctionType) or function.__module__ not in _MODULES:
+    if function.__module__ not in _MODULES:
         return None
     questions = [name for name in function.__code__.co_names if name.startswith("has_torch_function")]
     if not questions:

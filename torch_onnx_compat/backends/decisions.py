@@ -9,6 +9,7 @@ import ast
 import functools
 import linecache
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,9 @@ _CONVERSIONS = {
     Tensor.__array__: "numpy()",
 }
 
+
+_READS = frozenset({"size", "numel", "__get__"})
+"""Names of the functions that read sizes; x.shape is a property, whose getter has no name of its own."""
 
 _WATCHERS = (__name__, "torch_onnx_compat.watch", "torch_onnx_compat.rewrite")
 """Modules whose frames stand between a conversion and the statement that asked for it."""
@@ -74,20 +78,21 @@ class DecisionLog(Watcher):
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Looks at one call before it is made, and keeps the sizes that it reads."""
         conversion = _CONVERSIONS.get(func)
+        name = getattr(func, "__name__", "")
+        if conversion is None and name not in _READS:
+            return self.pass_on(func, args, kwargs)
         if conversion is not None and is_tracing() and args and isinstance(args[0], Tensor):
             self._record(args[0], conversion)
         result = self.pass_on(func, args, kwargs)
-        if is_tracing() and isinstance(result, (torch.Size, Tensor)):
-            self._remember(func, result)
+        if is_tracing() and isinstance(result, torch.Size):
+            self._remember(result)
+        elif is_tracing() and isinstance(result, Tensor) and name != "__get__":
+            self._remember((result,))
         return result
 
-    def _remember(self, func: Any, result: Any) -> None:
+    def _remember(self, sizes: Iterable[Any]) -> None:
         """Keeps the numbers that sizes had when they were read."""
-        if isinstance(result, Tensor):
-            if getattr(func, "__name__", "") not in ("size", "numel"):
-                return
-            result = (result,)
-        for size in result:
+        for size in sizes:
             if isinstance(size, Tensor):
                 key = _identity(size)
                 with untraced():
