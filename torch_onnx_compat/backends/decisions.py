@@ -54,8 +54,13 @@ class Decision:
     """Its value depends on the values of an input."""
     sizes: tuple[int, ...]
     """The sizes that its value was computed from."""
-    guard: bool
-    """It only decides whether to raise: losing it changes no result."""
+    statements: tuple[tuple[str, int], ...]
+    """File and line of the statement that converts, and of the model's own that led to it."""
+
+    @property
+    def guard(self) -> bool:
+        """Whether it only decides if an error is raised: losing that changes no result. Parses source, so ask late."""
+        return any(_is_guard(filename, line) for filename, line in self.statements)
 
     def __str__(self) -> str:
         what = "the values of the inputs" if self.from_data else "a size"
@@ -108,8 +113,8 @@ class DecisionLog(Watcher):
             self._add(conversion, from_data, tuple(self._read.get(leaf, -1) for leaf in leaves))
 
     def _add(self, conversion: str, from_data: bool, sizes: tuple[int, ...]) -> None:
-        place, guard = _statement()
-        self.decisions.append(Decision(place, conversion, from_data, sizes, guard))
+        place, statements = _statements()
+        self.decisions.append(Decision(place, conversion, from_data, sizes, statements))
 
 
 def _identity(tensor: Tensor) -> int:
@@ -141,19 +146,18 @@ def _origins(value: Any, inputs: int) -> tuple[bool, list[int]]:
     return from_data, sorted(sizes)
 
 
-def _statement() -> tuple[str, bool]:
-    """The innermost statement of the model's own code, and whether the converting statement only guards."""
+def _statements() -> tuple[str, tuple[tuple[str, int], ...]]:
+    """The place in the model's own code; the converting statement, perhaps torch's, and the model's own."""
     frame: Any = sys._getframe(1)
-    guard: bool | None = None
+    converting: tuple[str, int] | None = None
     while frame is not None:
-        filename, line = frame.f_code.co_filename, frame.f_lineno
-        if guard is None and frame.f_globals.get("__name__") not in _WATCHERS:
-            guard = _is_guard(filename, line)
-        if is_user_file(filename):
-            # An assert in a helper guards as well as one in torch does.
-            return short(filename, line), bool(guard) or _is_guard(filename, line)
+        here = (frame.f_code.co_filename, frame.f_lineno)
+        if converting is None and frame.f_globals.get("__name__") not in _WATCHERS:
+            converting = here
+        if is_user_file(here[0]):
+            return short(*here), (converting or here, here)
         frame = frame.f_back
-    return "unknown place", bool(guard)
+    return "unknown place", (converting,) if converting else ()
 
 
 @functools.lru_cache(maxsize=512)

@@ -244,11 +244,12 @@ def _subclasses(cls: Any) -> Iterator[Any]:
 
 def _reject_frozen(job: Job, decisions: list[Decision]) -> None:
     """Raises if a decision depends on input data, or on a size that is to vary; guards only lose their check."""
-    suspects = [d for d in decisions if not d.guard and d.place not in job.allow_baked]
+    suspects = [d for d in decisions if d.place not in job.allow_baked]
     frozen = [d for d in suspects if d.from_data]
     by_size = [d for d in suspects if not d.from_data]
     if by_size and job.inputs.sizes():
         frozen += _varying(job, by_size)
+    frozen = [d for d in frozen if not d.guard]
     if frozen:
         places = "; ".join(dict.fromkeys(str(d) for d in frozen))
         first = frozen[0].place
@@ -292,7 +293,7 @@ def _traced_again(job: Job) -> list[Decision] | None:
                 _jit._get_trace_graph(subject, job.inputs.resized(sizes).tensors)
         except Exception:  # the model's own refusal of a size that was only a probe
             continue
-        return [d for d in log.decisions if not d.guard and not d.from_data]
+        return [d for d in log.decisions if not d.from_data]
     return None
 
 
