@@ -19,8 +19,6 @@ from torch_onnx_compat.graph.stream import write_model
 INLINE_LIMIT = 1_500_000_000
 """Weights, in bytes, up to which they lie in the file itself; protobuf ends at 2 GiB."""
 
-Destination = "str | os.PathLike[str] | BinaryIO | None"
-
 
 @dataclass(frozen=True)
 class Draft:
