@@ -104,6 +104,7 @@ def ours(case: Case, exporter: str, opset: int) -> tuple[bytes, str]:
         input_names=[f"input{i}" for i in range(len(args))],
         dynamic=case.dynamic_axes() or None,
         samples=[case.other()],
+        **case.options,
     )
     return result.model_bytes, " ".join(sorted({note.entry for note in result.applied}))
 

@@ -18,6 +18,7 @@ def test_is_right_or_declined_with_a_reason(case, exporter):
         "input_names": [f"input{i}" for i in range(len(args))],
         "dynamic": case.dynamic_axes() or None,
         "samples": [case.other()],
+        **case.options,
     }
     for opset in OPSETS[exporter]:
         if case.declined:

@@ -12,10 +12,12 @@ import onnx_ir as ir
 
 from torch_onnx_compat.backends import ExportFailed, Job, Raw
 from torch_onnx_compat.errors import CompatError, UnsupportedError
+from torch_onnx_compat.graph.garbage import collection_paused
 from torch_onnx_compat.graph.names import claim_name, rename
 from torch_onnx_compat.graph.opset import convert
 from torch_onnx_compat.graph.provenance import drop_traces, strip_adapter
 from torch_onnx_compat.graph.tidy import tidy
+from torch_onnx_compat.graph.walk import all_nodes
 from torch_onnx_compat.inputs import output_names
 from torch_onnx_compat.ops import ONNX_TYPES
 
@@ -34,6 +36,7 @@ class FileOptions:
     keep_initializers_as_inputs: bool = False
 
 
+@collection_paused()
 def finish(raw: Raw, job: Job, options: FileOptions, metadata: dict[str, Any]) -> ir.Model:
     """Turns an exporter's graph into the file that was asked for; changes the graph in place.
 
@@ -68,7 +71,7 @@ def node_counts(model: ir.Model) -> Counter[str]:
     """How many nodes of each operator the model holds, subgraphs and functions included."""
     counts: Counter[str] = Counter()
     for graph in (model.graph, *(f.graph for f in model.functions.values())):
-        counts.update(f"{n.domain}::{n.op_type}" if n.domain else n.op_type for n in graph.all_nodes())
+        counts.update(f"{n.domain}::{n.op_type}" if n.domain else n.op_type for n in all_nodes(graph))
     return counts
 
 
@@ -156,7 +159,7 @@ def _rename_symbols(model: ir.Model, renamed: dict[str, str]) -> None:
 
     for value in (*model.graph.inputs, *model.graph.initializers.values()):
         rename(value)
-    for node in model.graph.all_nodes():
+    for node in all_nodes(model.graph):
         for output in node.outputs:
             rename(output)
 
@@ -165,7 +168,7 @@ def _check_domains(model: ir.Model, allowed: bool | Collection[str]) -> None:
     if allowed is True:
         return
     permitted = {"", "ai.onnx", *([] if allowed is False else allowed)}
-    found = {f"{n.domain}::{n.op_type}": n.domain for n in model.graph.all_nodes() if n.domain not in permitted}
+    found = {f"{n.domain}::{n.op_type}": n.domain for n in all_nodes(model.graph) if n.domain not in permitted}
     found = {
         name: domain for name, domain in found.items() if not any(f.domain == domain for f in model.functions.values())
     }

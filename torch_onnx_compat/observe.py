@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch_onnx_compat import tree
 from torch_onnx_compat.entry import Symbolic
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.functional.complex import Pair, view_as_real
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.places import first_line, user_statement
 from torch_onnx_compat.plan import Plan
@@ -69,7 +70,7 @@ class Subject(nn.Module):
             return self._flat(result)
 
     def _flat(self, result: Any) -> tuple[Tensor, ...]:
-        result = tree.map_leaves(result, _tensor_of_number)
+        result = tree.map_leaves(result, _as_tensor)
         leaves, _ = tree.flatten(result)
         self.outputs.paths = [path for path, _ in leaves]
         self.outputs.dropped = [
@@ -79,8 +80,10 @@ class Subject(nn.Module):
         return tuple(tensor for _, tensor in leaves)
 
 
-def _tensor_of_number(leaf: Any) -> Any:
-    """A size or another number among the results becomes a tensor, recorded where the size is."""
+def _as_tensor(leaf: Any) -> Any:
+    """A size or another number among the results becomes a tensor, recorded where the size is; a pair, real ones."""
+    if isinstance(leaf, Pair):
+        return view_as_real(leaf)
     if isinstance(leaf, (bool, torch.SymBool)):
         return torch.tensor(bool(leaf))
     if isinstance(leaf, (int, torch.SymInt)):

@@ -124,6 +124,8 @@ def _copy(value: Any, memo: dict[int, Any]) -> Any:
             twin.__dict__[name] = attribute
         elif kind in _CONTAINERS and not attribute:
             twin.__dict__[name] = kind()
+        elif kind is list and all(type(item) in _IMMUTABLE for item in attribute):
+            twin.__dict__[name] = list(attribute)
         elif name in ("_modules", "_parameters", "_buffers"):
             twin.__dict__[name] = kind((key, _copy(item, memo)) for key, item in attribute.items())
         else:
@@ -138,10 +140,14 @@ _CONTAINERS = frozenset({dict, OrderedDict, list, set})
 _COPYING = ("__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs_ex__")
 
 
+_OLD_PICKLES = (nn.modules.conv._ConvNd, nn.MultiheadAttention, nn.TransformerEncoderLayer)
+"""Classes of torch whose __setstate__ only adds what pickles of old torch versions lack."""
+
+
 @functools.cache
 def _is_plain(kind: Any) -> bool:
     """Whether a class copies as nn.Module does, without a hook or slots of its own."""
-    own = (base for base in kind.__mro__ if base not in (nn.Module, object))
+    own = (base for base in kind.__mro__ if base not in (nn.Module, object, *_OLD_PICKLES))
     return not any(name in vars(base) for base in own for name in (*_COPYING, "__slots__"))
 
 

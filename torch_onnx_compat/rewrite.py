@@ -20,6 +20,7 @@ from torch import nn
 
 from torch_onnx_compat.entry import Declined, Rewrite
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.functional.complex import answer, has_complex, has_pairs, with_pairs
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import SizeFacts, Subject
 from torch_onnx_compat.plan import Plan
@@ -129,11 +130,19 @@ class _FunctionRewrites(CallCounter):
                 for spelling in spellings(match):
                     self._table.setdefault(spelling, []).append(entry)
         self._paths, self._plan, self._facts = module_paths(twin), plan, facts
+        self._constants = {id(t) for t in (*twin.buffers(), *twin.parameters()) if t.is_complex()}
+
+    def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        return func in self.counted or has_complex(args, kwargs)
+
+    def pass_on(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if has_pairs(args, kwargs):
+            return answer(func, args, kwargs)
+        return super().pass_on(func, args, kwargs)
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        entries = self._table.get(func)
-        if entries is None:
-            return self.pass_on(func, args, kwargs)
+        args, kwargs = with_pairs(func, args, kwargs, self._constants)
+        entries = self._table.get(func, ())
         number = self.number(func)
         sizes = self._facts.of_call(number, args, kwargs) if self._facts is not None else None
         for entry in entries:

@@ -15,11 +15,18 @@ from torch_onnx_compat.tracing import untraced
 
 
 class Watcher(TorchFunctionMode):
-    """Passes calls on and stays in force inside torch's Python functions; subclasses override `watch`."""
+    """Passes calls on and stays in force inside torch's Python functions; subclasses override `watch`.
+
+    A trace walks the Python stack at every operator it records, so a call that is only passed on goes through one frame.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._copies: dict[Any, Callable[..., Any] | None] = {}
+
+    def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether a call goes to `watch`; the others are passed on."""
+        return True
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Handles one call; `pass_on` makes it."""
@@ -27,18 +34,28 @@ class Watcher(TorchFunctionMode):
 
     def pass_on(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Makes the call; what a Python function of torch calls in turn is watched too."""
-        if not isinstance(func, types.FunctionType):
-            return func(*args, **kwargs)
-        if func not in self._copies:
-            self._copies[func] = _unchecked(func)
-        copy = self._copies[func]
+        copy = self._copy_of(func)
         if copy is None:
             return func(*args, **kwargs)
         with self:
             return copy(*args, **kwargs)
 
     def __torch_function__(self, func: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return self.watch(func, args, kwargs or {})
+        kwargs = kwargs or {}
+        if self.concerns(func, args, kwargs):
+            return self.watch(func, args, kwargs)
+        copy = self._copy_of(func)
+        if copy is None:
+            return func(*args, **kwargs)
+        with self:
+            return copy(*args, **kwargs)
+
+    def _copy_of(self, func: Any) -> Callable[..., Any] | None:
+        if not isinstance(func, types.FunctionType):
+            return None
+        if func not in self._copies:
+            self._copies[func] = _unchecked(func)
+        return self._copies[func]
 
 
 class CallCounter(Watcher):
@@ -49,6 +66,10 @@ class CallCounter(Watcher):
         self.counted = {spelling for f in functions for spelling in spellings(f)}
         self._calls = 0
         self._inside = 0
+
+    def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Only the counted functions."""
+        return func in self.counted
 
     def number(self, func: Any) -> int | None:
         """The running number of this call; None when it happens inside another counted call."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -24,6 +24,7 @@ class Case:
             exported as dynamic. Called after the random generator was seeded.
         declined: Text that the refusal contains where refusing is right; empty where the export must succeed.
         naive: The same computation as people commonly write it, for the benchmark.
+        options: Further keywords of export_compat, e.g. ``{"allow_approximate": True}``.
     """
 
     operator: str
@@ -32,6 +33,7 @@ class Case:
     inputs: Callable[[int], tuple[Tensor, ...]]
     declined: str = ""
     naive: Callable[..., Any] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

@@ -80,12 +80,14 @@ class DecisionLog(Watcher):
         self._inputs = inputs
         self._read: dict[int, int] = {}
 
+    def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Conversions, and what reads sizes."""
+        return func in _CONVERSIONS or getattr(func, "__name__", "") in _READS
+
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Looks at one call before it is made, and keeps the sizes that it reads."""
         conversion = _CONVERSIONS.get(func)
         name = getattr(func, "__name__", "")
-        if conversion is None and name not in _READS:
-            return self.pass_on(func, args, kwargs)
         if conversion is not None and is_tracing() and args and isinstance(args[0], Tensor):
             self._record(args[0], conversion)
         result = self.pass_on(func, args, kwargs)

@@ -17,7 +17,7 @@ from torch_onnx_compat.backends.autograd_functions import as_custom_operators
 from torch_onnx_compat.backends.backend import ExportFailed, Job, Raw, readable
 from torch_onnx_compat.backends.dynamo_ops import DynamoOps
 from torch_onnx_compat.backends.quiet import quiet_logs
-from torch_onnx_compat.entry import Declined, Symbolic
+from torch_onnx_compat.entry import Declined, Symbolic, decline
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.names import claim_name
 from torch_onnx_compat.observe import Subject
@@ -164,11 +164,15 @@ def lowering(entry: Symbolic, job: Job, opset: int, overload: Any = None) -> Cal
 
     def lower(*args: Any, **kwargs: Any) -> Any:
         known = {k: v for k, v in kwargs.items() if k in parameters}
+        built_in = internals.torchlib_function(overload) if overload is not None else None
         try:
             result = entry.body(DynamoOps(opset), *args[: len(parameters)], **known)
+            if result is NotImplemented and built_in is not None:
+                return built_in(*args, **kwargs)
+            if result is NotImplemented:
+                decline("it does not take these arguments, and torch has nothing for the operator")
         except Declined as reason:
             job.plan.declined(entry, "", str(reason))
-            built_in = internals.torchlib_function(overload) if overload is not None else None
             if built_in is None:
                 raise ExportFailed(f"{entry.op} cannot be exported: {entry.name} declined: {reason}.") from None
             return built_in(*args, **kwargs)

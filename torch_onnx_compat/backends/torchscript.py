@@ -26,8 +26,9 @@ from torch_onnx_compat.backends.decisions import Decision, DecisionLog
 from torch_onnx_compat.backends.islands import inline_scripted
 from torch_onnx_compat.backends.quiet import without_graph_dump
 from torch_onnx_compat.backends.torchscript_ops import TorchScriptOps
-from torch_onnx_compat.entry import Declined, Symbolic
+from torch_onnx_compat.entry import Declined, Symbolic, decline
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.graph.garbage import collection_paused
 from torch_onnx_compat.graph.stream import read_model
 from torch_onnx_compat.ops import Number
 from torch_onnx_compat.places import is_user_file, short
@@ -81,6 +82,7 @@ def _export_at(opset: int, job: Job) -> Raw:
     return Raw(model, notes=_notes(caught))
 
 
+@collection_paused()
 def _run(job: Job, opset: int) -> ir.Model:
     weights = sum(t.numel() * t.element_size() for t in (*job.subject.parameters(), *job.subject.buffers()))
     arguments: dict[str, Any] = {
@@ -152,10 +154,14 @@ def _function(entry: Symbolic, job: Job, opset: int, failures: list[BaseExceptio
             for name, value in bound.arguments.items()
         }
         place = _scope_of(g)
+        built_in = internals.built_in_symbolic(entry.op, opset)
         try:
             result = entry.body(ops, **values)
+            if result is NotImplemented and built_in is not None:
+                return built_in(g, *args, **kwargs)
+            if result is NotImplemented:
+                decline("it does not take these arguments, and torch has nothing for the operator")
         except Declined as reason:
-            built_in = internals.built_in_symbolic(entry.op, opset)
             job.plan.declined(entry, place, str(reason))
             if built_in is None:
                 error = ExportFailed(
@@ -181,13 +187,16 @@ def _function(entry: Symbolic, job: Job, opset: int, failures: list[BaseExceptio
 
 
 def _kind(hint: Any) -> str:
-    """What torch's argument parser calls the annotation: v value, i integer, b boolean, f float, s text, is list."""
+    """What torch's argument parser calls the annotation: v value, i integer, b boolean, f float, s text, is list.
+
+    A list of Values is called vs here, for which the parser has no name.
+    """
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
         plain = [a for a in typing.get_args(hint) if a is not type(None)]
         return _kind(plain[0]) if len(plain) == 1 else "number"
     if typing.get_origin(hint) in (list, tuple) or hint in (list, tuple):
         inner = (*typing.get_args(hint), int)[0]
-        return {float: "fs", int: "is"}.get(inner, "v")
+        return {float: "fs", int: "is"}.get(inner, "vs")
     return {int: "i", bool: "b", float: "f", str: "s"}.get(hint, "number" if hint is Number else "v")
 
 
@@ -201,6 +210,9 @@ def _argument(ops: TorchScriptOps, value: Any, kind: str) -> Any:
         return None
     if kind == "v":
         return value
+    if kind == "vs":
+        packed = symbolic_helper._is_packed_list(value)
+        return [_argument(ops, item, "v") for item in symbolic_helper._unpack_list(value)] if packed else [value]
     parsed = symbolic_helper._maybe_get_const(value, kind)  # type: ignore[arg-type]
     return bool(parsed) if kind == "b" else parsed
 

@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from torch_onnx_compat.errors import UnsupportedError
 from torch_onnx_compat.graph.provenance import place
+from torch_onnx_compat.graph.walk import all_nodes
 from torch_onnx_compat.targets import Target
 
 
@@ -19,7 +20,7 @@ def lint(model: ir.Model, target: Target) -> None:
     """
     opset = model.opset_imports[""]
     problems: dict[str, str] = {}
-    for node in model.graph.all_nodes():
+    for node in all_nodes(model.graph):
         if node.domain:
             continue
         attributes: dict[str, Any] = {

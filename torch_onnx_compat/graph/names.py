@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from torch_onnx_compat.graph.walk import all_nodes
+
 
 def claim_name(model: ir.Model, value: ir.Value, name: str) -> None:
     """Calls a value by a name; another value that has it gets a new one."""
@@ -35,6 +37,6 @@ def rename(model: ir.Model, value: ir.Value, name: str) -> None:
 def all_values(model: ir.Model) -> list[ir.Value]:
     """Inputs, initializers and results of all nodes."""
     values = [*model.graph.inputs, *model.graph.initializers.values()]
-    for node in model.graph.all_nodes():
+    for node in all_nodes(model.graph):
         values.extend(node.outputs)
     return values

@@ -6,6 +6,8 @@ import re
 
 import onnx_ir as ir
 
+from torch_onnx_compat.graph.walk import all_nodes
+
 _SCOPES = "pkg.torch.onnx.name_scopes"
 _BULKY = ("namespace", "pkg.torch.onnx.class_hierarchy", "pkg.torch.onnx.fx_node", "pkg.torch.onnx.stack_trace")
 """A fifth of a small model's file; name_scopes and the node's name say the same in a few bytes."""
@@ -21,7 +23,7 @@ def place(node: ir.Node) -> str:
 
 def strip_adapter(model: ir.Model, adapter: str) -> None:
     """Takes the name of the module that was wrapped around the model out of its nodes' names and scopes."""
-    for node in model.graph.all_nodes():
+    for node in all_nodes(model.graph):
         node.name = node.name and node.name.replace(f"/{adapter}/", "/", 1)
         for output in node.outputs:
             output.name = output.name and output.name.replace(f"/{adapter}/", "/", 1)
@@ -31,6 +33,6 @@ def strip_adapter(model: ir.Model, adapter: str) -> None:
 
 def drop_traces(model: ir.Model) -> None:
     """Drops what the exporters note at length."""
-    for node in model.graph.all_nodes():
+    for node in all_nodes(model.graph):
         for key in _BULKY:
             node.metadata_props.pop(key, None)

@@ -17,6 +17,8 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
+from torch_onnx_compat.graph.garbage import collection_paused
+
 _LARGE = 1024
 """Bytes from which a weight is streamed."""
 
@@ -26,6 +28,7 @@ _INITIALIZER = onnx.GraphProto.INITIALIZER_FIELD_NUMBER
 _RAW_DATA = onnx.TensorProto.RAW_DATA_FIELD_NUMBER
 
 
+@collection_paused()
 def write_model(model: ir.Model, file: BinaryIO) -> None:
     """Writes a model.
 
@@ -60,6 +63,7 @@ def write_model(model: ir.Model, file: BinaryIO) -> None:
         file.write(_data(weights[name]))
 
 
+@collection_paused()
 def read_model(data: bytes) -> ir.Model:
     """Reads a model; its weights are views of `data`.
 

@@ -1,0 +1,23 @@
+"""Keeps Python's cyclic garbage collector from running while a graph is read, changed and written."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """Pauses the collector if it is on.
+
+    A graph is thousands of new objects that all stay alive; they make the collector walk through everything that torch
+    keeps, which takes longer than all the work on the graph.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -1,0 +1,23 @@
+"""Goes through a graph's nodes, those inside If, Loop, Scan and the like included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+_WITH_GRAPHS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
+"""ONNX's operators with graphs for attributes; asking every other node for its attributes takes most of the time."""
+
+
+def all_nodes(graph: ir.Graph | ir.GraphView) -> Iterator[ir.Node]:
+    """The nodes in order, each before those of its subgraphs; nodes may be removed on the way."""
+    for node in graph:
+        yield node
+        if node.op_type in _WITH_GRAPHS or node.domain:
+            for attribute in node.attributes.values():
+                if attribute.type is ir.AttributeType.GRAPH:
+                    yield from all_nodes(attribute.as_graph())
+                elif attribute.type is ir.AttributeType.GRAPHS:
+                    for inner in attribute.as_graphs():
+                        yield from all_nodes(inner)
