@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import datetime
 import importlib.metadata
-import io
 import json
 import logging
 import multiprocessing
@@ -18,6 +17,7 @@ import os
 import sys
 import time
 import warnings
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -37,9 +37,12 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
 from operator_cases import families  # noqa: E402
 from operator_cases.case import Case  # noqa: E402
+from operator_cases.exports import ours, stock  # noqa: E402
 
-from torch_onnx_compat import CompatError, export_compat  # noqa: E402
+from torch_onnx_compat import CompatError  # noqa: E402
 from torch_onnx_compat.check.compare import compare  # noqa: E402
+
+Column = tuple[str, int, str]
 
 PAGE = ROOT / "docs" / "operator_matrix.md"
 DATA = ROOT / "docs" / "operator_matrix.jsonl"
@@ -76,39 +79,6 @@ class Cell:
         return f"{self.verdict} {self.nodes}" if self.verdict == "ok" else self.verdict
 
 
-def stock(case: Case, exporter: str, opset: int) -> bytes:
-    """torch.onnx.export's file."""
-    axes, args = case.dynamic_axes(), case.example()
-    names = [f"input{i}" for i in range(len(args))]
-    buffer = io.BytesIO()
-    if exporter == "torchscript":
-        torch.onnx.export(
-            case.model(), args, buffer, dynamo=False, opset_version=opset, input_names=names, dynamic_axes=axes
-        )
-        return buffer.getvalue()
-    shapes = tuple(dict.fromkeys(axes.get(name, {}), torch.export.Dim.DYNAMIC) or None for name in names)
-    program = torch.onnx.export(
-        case.model(), args, dynamo=True, opset_version=opset, input_names=names, dynamic_shapes=(shapes,), verbose=False
-    )
-    return program.model_proto.SerializeToString()
-
-
-def ours(case: Case, exporter: str, opset: int) -> tuple[bytes, str]:
-    """export_compat's file, and the entries it took."""
-    args = case.example()
-    result = export_compat(
-        case.model(),
-        args,
-        exporter=exporter,
-        opset_version=opset,
-        input_names=[f"input{i}" for i in range(len(args))],
-        dynamic=case.dynamic_axes() or None,
-        samples=[case.other()],
-        **case.options,
-    )
-    return result.model_bytes, " ".join(sorted({note.entry for note in result.applied}))
-
-
 def judge(case: Case, data: bytes) -> str:
     """What is wrong with the file's numbers; empty if nothing."""
     session = onnxruntime.InferenceSession(data)
@@ -135,7 +105,8 @@ def run(family: str, case: Case, exporter: str, opset: int, who: str) -> Cell:
         if who == "stock":
             data = stock(case, exporter, opset)
         else:
-            data, entries = ours(case, exporter, opset)
+            result = ours(case, exporter, opset)
+            data, entries = result.model_bytes, " ".join(sorted({note.entry for note in result.applied}))
     except BaseException as error:
         text = " ".join(str(error).split()) or type(error).__name__
         declined = who == "ours" and case.declined and case.declined in text and isinstance(error, CompatError)
@@ -165,48 +136,80 @@ def _count(nodes: Any, counts: dict[str, int]) -> None:
             _count(attribute.g.node, counts)
 
 
-def _child(pipe: Any, *job: Any) -> None:
+def _quiet() -> None:
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     onnxruntime.set_default_logger_severity(4)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)  # torch's C++ prints graphs past sys.stdout
     os.dup2(nowhere, 2)
-    pipe.send(run(*job))
+
+
+def _child(pipe: Any, family: str, case: Case, columns: Sequence[Column]) -> None:
+    _quiet()
+    for column in columns:
+        pipe.send(run(family, case, *column))
     pipe.close()
 
 
-def in_process(job: tuple[Any, ...]) -> Cell:
-    """Runs one cell in a forked process; a crash or a hang is a verdict."""
+def in_process(job: tuple[str, Case, Sequence[Column]]) -> list[Cell]:
+    """Runs one line's cells in a forked process; after a crash or a hang the next cell gets a new one."""
+    family, case, columns = job
+    cells: list[Cell] = []
     context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(sender, *job))
-    process.start()
-    sender.close()
-    try:
-        if receiver.poll(LIMIT_S):
-            return receiver.recv()
-        detail = f"more than {LIMIT_S} s"
-    except EOFError:
-        process.join()
-        detail = f"exit status {process.exitcode}"
-    finally:
-        process.kill()
-        process.join()
-    family, case, exporter, opset, who = job
-    return Cell(family, case.name, exporter, opset, who, "crashed", detail=detail)
+    while len(cells) < len(columns):
+        receiver, sender = context.Pipe(duplex=False)
+        process = context.Process(target=_child, args=(sender, family, case, columns[len(cells) :]))
+        process.start()
+        sender.close()
+        detail = ""
+        try:
+            while len(cells) < len(columns) and not detail:
+                if receiver.poll(LIMIT_S):
+                    cells.append(receiver.recv())
+                else:
+                    detail = f"more than {LIMIT_S} s"
+        except EOFError:
+            process.join()
+            detail = f"exit status {process.exitcode}"
+        finally:
+            process.kill()
+            process.join()
+        if detail:
+            cells.append(Cell(family, case.name, *columns[len(cells)], "crashed", detail=detail))
+    return cells
 
 
-def measure(jobs: list[tuple[Any, ...]], workers: int) -> list[Cell]:
+def warm_up() -> None:
+    """Fills what torch computes once in a process, so that the forked ones find it done."""
+    saved = os.dup(1), os.dup(2)
+    _quiet()
+    case = Case("relu", "", lambda x: x.relu(), lambda n: (torch.randn(n, 3),))
+    for column in COLUMNS:
+        run("", case, *column)
+    for number, copy in enumerate(saved, start=1):
+        os.dup2(copy, number)
+    logging.disable(logging.NOTSET)
+
+
+def measure(jobs: list[tuple[str, Case, Sequence[Column]]], workers: int) -> list[Cell]:
     """All cells, in the order of the jobs."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    cells = []
+    cells: list[Cell] = []
     with Progress(*columns, console=Console(stderr=True)) as progress, ThreadPoolExecutor(workers) as pool:
         task = progress.add_task("operators", total=len(jobs))
-        for cell in pool.map(in_process, jobs):
-            cells.append(cell)
-            progress.update(task, advance=1, description=cell.name[:40])
+        for line in pool.map(in_process, jobs):
+            cells += line
+            progress.update(task, advance=1, description=line[0].name[:40])
     return cells
+
+
+def kept(cells: list[Cell]) -> list[Cell]:
+    """These cells, and those of the last written result that they do not replace, in the order of the cases."""
+    last = [Cell(**json.loads(line)) for line in DATA.read_text(encoding="utf-8").splitlines()] if DATA.exists() else []
+    table = {(c.family, c.name, c.exporter, c.opset, c.who): c for c in (*last, *cells)}
+    keys = [(group, case.name, *c) for group, cases in families().items() for case in cases for c in COLUMNS]
+    return [table[key] for key in keys if key in table]
 
 
 def _rows(cells: list[Cell]) -> dict[tuple[str, str], dict[tuple[str, int, str], Cell]]:
@@ -296,27 +299,30 @@ def main(
     who: Annotated[str, typer.Option(help="Only 'stock' or 'ours'.")] = "",
     jobs: Annotated[int, typer.Option(help="Processes at a time.")] = 2,
     details: Annotated[bool, typer.Option(help="Print entries and operators of every file of ours.")] = False,
-    write: Annotated[bool, typer.Option(help="Write docs/operator_matrix.md and .jsonl.")] = False,
+    write: Annotated[bool, typer.Option(help="Renew these lines of docs/operator_matrix.md and .jsonl.")] = False,
 ) -> None:
     """Measures, prints, and on request keeps the operator matrix."""
     torch.set_num_threads(1)
     columns = [c for c in COLUMNS if exporter in c[0] and opset in (0, c[1]) and who in c[2]]
     work = [
-        (group, case, *column)
+        (group, case, columns)
         for group, cases in families().items()
         if family in group
         for case in cases
         if only in case.name
-        for column in columns
     ]
     start = time.perf_counter()
+    warm_up()
     cells = measure(work, jobs)
     show(cells, details=details)
     if write:
         versions = ", ".join(f"{p} {importlib.metadata.version(p)}" for p in PACKAGES)
-        title = f"{datetime.date.today()}, {versions}, {time.perf_counter() - start:.0f} s with {jobs} processes"
-        PAGE.write_text(page(cells, title), encoding="utf-8")
-        DATA.write_text("".join(json.dumps(asdict(c)) + "\n" for c in cells), encoding="utf-8")
+        title = f"{datetime.date.today()}, {versions}"
+        console = Console(stderr=True)
+        console.print(f"{time.perf_counter() - start:.0f} s with {jobs} processes")
+        everything = kept(cells)
+        PAGE.write_text(page(everything, title), encoding="utf-8")
+        DATA.write_text("".join(json.dumps(asdict(c)) + "\n" for c in everything), encoding="utf-8")
     if any(c.who == "ours" and c.verdict not in ("ok", "declined") for c in cells):
         raise typer.Exit(1)
 

@@ -1,9 +1,10 @@
-"""Every line of the operator matrix through both exporters; minutes, so marked slow."""
+"""Every line of the operator matrix through both exporters; many minutes, so marked slow."""
 
 import pytest
 from operator_cases import families
+from operator_cases.exports import ours
 
-from torch_onnx_compat import CompatError, export_compat
+from torch_onnx_compat import CompatError
 
 LINES = [pytest.param(case, id=case.name) for cases in families().values() for case in cases]
 OPSETS = {"torchscript": (17,), "dynamo": (18, 20)}
@@ -13,17 +14,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("case", LINES)
 def test_is_right_or_declined_with_a_reason(case, exporter):
-    args = case.example()
-    options = {
-        "input_names": [f"input{i}" for i in range(len(args))],
-        "dynamic": case.dynamic_axes() or None,
-        "samples": [case.other()],
-        **case.options,
-    }
     for opset in OPSETS[exporter]:
         if case.declined:
             with pytest.raises(CompatError) as caught:
-                export_compat(case.model(), args, exporter=exporter, opset_version=opset, **options)
+                ours(case, exporter, opset)
             assert case.declined in str(caught.value)
         else:
-            assert export_compat(case.model(), args, exporter=exporter, opset_version=opset, **options).opset == opset
+            assert ours(case, exporter, opset).opset == opset

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 import typer.core
 
-from torch_onnx_compat import export, zoo
+from torch_onnx_compat import arguments, cli_targets, export, zoo
 from torch_onnx_compat.catalogue import catalogue as load_catalogue
-from torch_onnx_compat.console import EXIT_CODES, Steps, UsageError, print_json, print_table, reporting, usage
+from torch_onnx_compat.check.doctor import doctor
+from torch_onnx_compat.console import EXIT_CODES, Steps, print_json, print_table, reporting, usage
+from torch_onnx_compat.diagnosis import Diagnosis, explain
 from torch_onnx_compat.entry import EXPORTERS, Entry, Symbolic
-from torch_onnx_compat.errors import unknown_name
+from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.report import write_report
 from torch_onnx_compat.targets import load_target
 from torch_onnx_compat.zoo.weights import load_checkpoint
 
@@ -71,6 +74,7 @@ Baked = Annotated[
     list[str] | None,
     typer.Option(metavar="FILE:LINE", help="Freeze this Python decision at its value for the example. Repeatable."),
 ]
+Report = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report: .html, .md or .json.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
@@ -92,26 +96,33 @@ def export_command(
     allow_custom_domains: CustomDomains = False,
     allow_baked: Baked = None,
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Do not compare the file with the model.")] = False,
+    report: Report = None,
+    open: Annotated[bool, typer.Option("--open", help="Show the report.")] = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Exports a model, and compares the file with it in onnxruntime."""
     with reporting(json, debug) as step:
         options = _options(target, opset, exporter, ("auto", *EXPORTERS), include, exclude, allow_approximate)
-        axes = _dynamic(dynamic)
+        axes = arguments.dynamic(dynamic)
         sample = _load(spec, size, shape, weights, step)
-        result = export.export_compat(
-            sample.model,
-            sample.args,
-            output,
-            kwargs=sample.kwargs,
-            dynamic=axes,
-            verify=not no_verify,
-            allow_custom_domains=allow_custom_domains,
-            allow_baked=tuple(allow_baked or ()),
-            progress=step,
-            **options,
-        )
+        try:
+            result = export.export_compat(
+                sample.model,
+                sample.args,
+                output,
+                kwargs=sample.kwargs,
+                dynamic=axes,
+                verify=not no_verify,
+                allow_custom_domains=allow_custom_domains,
+                allow_baked=tuple(allow_baked or ()),
+                progress=step,
+                **options,
+            )
+        except CompatError as error:
+            _report(report, open, partial(write_report, subject=error))
+            raise
+        _report(report, open, lambda path: result.report(path, sample.model, sample.args, sample.kwargs))
     print_json(result.to_dict()) if json else typer.echo(str(result))
 
 
@@ -134,7 +145,7 @@ def plan_command(
     """Tells which entries an export would apply or decline, and why; writes nothing."""
     with reporting(json, debug) as step:
         options = _options(target, opset, exporter, EXPORTERS, include, exclude, allow_approximate)
-        axes = _dynamic(dynamic)
+        axes = arguments.dynamic(dynamic)
         sample = _load(spec, size, shape, weights, step)
         step("plan")
         result = export.plan(sample.model, sample.args, kwargs=sample.kwargs, dynamic=axes, **options)
@@ -176,6 +187,61 @@ def zoo_command(
     print_json(chosen) if json else typer.echo("\n".join(chosen))
 
 
+@app.command("doctor", epilog=EXIT_CODES)
+def doctor_command(
+    spec: Spec,
+    target: Target = "onnxruntime",
+    opset: Opset = None,
+    exporter: Exporter = "auto",
+    dynamic: Dynamic = None,
+    include: Include = None,
+    exclude: Exclude = None,
+    size: Size = None,
+    shape: Shape = None,
+    weights: Weights = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Looks for what will stand in the way of an export, without exporting; exits 1 if something does."""
+    with reporting(json, debug) as step:
+        options = _options(target, opset, exporter, ("auto", *EXPORTERS), include, exclude, False)
+        del options["allow_approximate"]
+        axes = arguments.dynamic(dynamic)
+        sample = _load(spec, size, shape, weights, step)
+        step("examine")
+        found = doctor(sample.model, sample.args, kwargs=sample.kwargs, dynamic=axes, **options)
+    if json:
+        print_json(found.to_dict())
+    elif found.findings:
+        print_table([vars(finding) for finding in found.findings])
+    else:
+        typer.echo(str(found))
+    raise typer.Exit(0 if found.ok else 1)
+
+
+@app.command("explain", epilog=EXIT_CODES)
+def explain_command(
+    text: Annotated[
+        str, typer.Argument(metavar="[TEXT|FILE]", help="An error, a file that holds it, or - for standard input.")
+    ] = "-",
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Tells what an error of an exporter, an ONNX tool or an engine means, and what to do; exits 1 if it is unknown."""
+    with reporting(json, debug):
+        found = explain(arguments.text(text))
+    if json:
+        print_json([diagnosis.to_dict() for diagnosis in found])
+    elif found:
+        typer.echo("\n\n".join(_told(diagnosis) for diagnosis in found))
+    else:
+        typer.echo("nothing known is said here.", err=True)
+    raise typer.Exit(0 if found else 1)
+
+
+cli_targets.register(app)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the command line and exits; see `EXIT_CODES` for the exit codes."""
     typer.main.get_command(app)(args=argv, prog_name="torch-onnx-compat")
@@ -194,6 +260,26 @@ def entry_row(entry: Entry) -> dict[str, str]:
         "exactness": entry.exactness.value + (f", {entry.error:g}" if entry.error else ""),
         "source": entry.source,
     }
+
+
+def _report(path: Path | None, show: bool, write: Callable[[Path], Any]) -> None:
+    if path is not None:
+        write(path)
+        if show:
+            typer.launch(str(path))
+
+
+def _told(diagnosis: Diagnosis) -> str:
+    about = {
+        "cause": diagnosis.cause,
+        "action": diagnosis.action,
+        "entries": ", ".join(diagnosis.entries),
+        "operator": diagnosis.operator,
+        "place": diagnosis.place,
+        "said by": diagnosis.tool,
+        "sources": ", ".join(diagnosis.sources),
+    }
+    return "\n".join(f"{key:8}  {value}" for key, value in about.items() if value)
 
 
 def _kind(entry: Entry) -> str:
@@ -230,51 +316,11 @@ def _options(
 def _load(spec: str, size: str | None, shapes: list[str] | None, weights: Path | None, step: Steps) -> zoo.Sample:
     step(f"load {spec}")
     with usage():
-        sample = zoo.load(spec, _size(size))
-        sample = sample.with_shapes(dict(map(_shape, shapes or ()))).checked(spec)
+        sample = zoo.load(spec, arguments.size(size))
+        sample = sample.with_shapes(dict(map(arguments.shape, shapes or ()))).checked(spec)
         if weights is not None:
             load_checkpoint(sample.model, weights)
     return sample
-
-
-def _size(text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
-    sizes = _sizes(text)
-    if len(sizes) != 2:
-        raise UsageError(f"--size {text!r}: wanted height x width in pixels, e.g. 480x640.")
-    return sizes[0], sizes[1]
-
-
-def _shape(text: str) -> tuple[str, tuple[int, ...]]:
-    name, equals, sizes = text.partition("=")
-    if not equals or not name or not _sizes(sizes):
-        raise UsageError(f"--shape {text!r}: wanted the input's name and its sizes, e.g. image=1x3x224x224.")
-    return name, _sizes(sizes)
-
-
-def _sizes(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split("x"))) if re.fullmatch(r"[1-9]\d*(x[1-9]\d*)*", text) else ()
-
-
-def _dynamic(texts: list[str] | None) -> str | Mapping[str, Any] | None:
-    """``["batch"]`` as it is; ``["image:0=batch,2=height"]`` as ``{"image": {0: "batch", 2: "height"}}``."""
-    if not texts:
-        return None
-    if len(texts) == 1 and texts[0].isidentifier():
-        return texts[0]
-    axes: dict[str, dict[int, str]] = {}
-    for text in texts:
-        name, colon, pairs = text.partition(":")
-        for pair in pairs.split(","):
-            found = re.fullmatch(r"(-?\d+)=(\w+)", pair)
-            if not colon or not name or found is None:
-                raise UsageError(
-                    f"--dynamic {text!r}: wanted 'batch' alone, or an input with axes and their names, "
-                    f"e.g. image:0=batch,2=height."
-                )
-            axes.setdefault(name, {})[int(found[1])] = found[2]
-    return axes
 
 
 if __name__ == "__main__":

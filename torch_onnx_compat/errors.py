@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from torch_onnx_compat.check.compare import Comparison
+    from torch_onnx_compat.check.localise import Localisation
+    from torch_onnx_compat.inputs import Inputs
 
 
 class CompatError(Exception):
@@ -27,11 +29,15 @@ class VerificationError(CompatError):
 
     Attributes:
         table: One row per case and output, in the order in which they were compared.
+        inputs: What the last case ran on.
+        place: Where the file first differs from the model, where that was found.
     """
 
-    def __init__(self, message: str, table: tuple[Comparison, ...] = ()) -> None:
+    def __init__(self, message: str, table: tuple[Comparison, ...] = (), inputs: Inputs | None = None) -> None:
         super().__init__(message)
         self.table = table
+        self.inputs = inputs
+        self.place: Localisation | None = None
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> CompatError:

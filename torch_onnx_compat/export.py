@@ -18,17 +18,20 @@ import torch
 from torch_onnx_compat import backends
 from torch_onnx_compat.backends import ExportFailed, Job
 from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.check.blame import with_place
 from torch_onnx_compat.check.cases import Cases, Verify
 from torch_onnx_compat.check.compare import Comparison
-from torch_onnx_compat.check.lint import lint
+from torch_onnx_compat.check.lint import Unsuitable, lint
 from torch_onnx_compat.check.verify import verify as verify_file
 from torch_onnx_compat.clock import Clock
+from torch_onnx_compat.control_flow import Masked, decides, explain, masked
+from torch_onnx_compat.diagnosis import with_hint
 from torch_onnx_compat.entry import EXPORTERS, Exporter
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError, unknown_name
 from torch_onnx_compat.finish import FileOptions, finish, node_counts
 from torch_onnx_compat.observe import Observation, SizeFacts, Subject
 from torch_onnx_compat.options import allowed_domains, check_keywords, choose_opset, exporters_to_try, mode_of
-from torch_onnx_compat.plan import Plan, make_plan
+from torch_onnx_compat.plan import Found, Plan, make_plan
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
 from torch_onnx_compat.publish import draft, is_large, publish
 from torch_onnx_compat.result import ExportResult
@@ -63,6 +66,7 @@ def export_compat(
     allow_approximate: bool = False,
     allow_custom_domains: bool | Collection[str] = False,
     allow_baked: Collection[str] = (),
+    control_flow: bool = True,
     progress: Callable[[str], None] | None = None,
     verbose: bool | None = None,
     external_data: bool | None = None,
@@ -106,6 +110,7 @@ def export_compat(
         allow_approximate: Whether entries with another formula than eager torch's may be applied.
         allow_custom_domains: Whether, or in which domains, nodes that are no standard ONNX operators may stand.
         allow_baked: Places ``file.py:line`` of Python decisions that may be frozen at their value for the example.
+        control_flow: Whether Python decisions that depend on the inputs are rewritten so that the file takes them.
         progress: Called with the name of each step as it begins.
         verbose: Prints each step.
         external_data: Whether weights lie in a file beside the model; by default only above 1.5 GB.
@@ -171,7 +176,9 @@ def export_compat(
             external=external_data,
         )
         rejected: dict[str, CompatError] = {}
-        for name in order:
+        found: Found = ()
+        queue = list(order)
+        for name in queue:
             with clock("plan"):
                 plan = make_plan(
                     registry,
@@ -181,6 +188,7 @@ def export_compat(
                     include=include,
                     exclude=exclude,
                     allow_approximate=allow_approximate,
+                    found=found,
                 )
             with clock("rewrite"):
                 facts = observation.size_facts(watched_functions(plan.rewrites()), trace_inputs)
@@ -194,6 +202,7 @@ def export_compat(
                 opset=opset,
                 custom_opsets=custom_opsets or {},
                 allow_baked=tuple(allow_baked),
+                decides=decides if control_flow else None,
                 options={
                     "custom_translation_table": custom_translation_table,
                     "do_constant_folding": do_constant_folding,
@@ -204,6 +213,18 @@ def export_compat(
                 return attempt.run(job, rejected)
             except (UnsupportedError, VerificationError) as error:
                 rejected[name] = error
+                if isinstance(error, Unsuitable) and not found and error.is_avoidable(registry):
+                    found = error.found
+                    queue.append(name)
+            if control_flow:
+                with clock("control flow"):
+                    again = masked(job)
+                try:
+                    if again.job is not None:
+                        return attempt.run(again.job, rejected, again)
+                except (UnsupportedError, VerificationError) as error:
+                    rejected[name] = error
+                rejected[name] = again.explained(rejected[name])
         observation.check_example(trace_inputs)  # if the model itself fails, that is what the caller has to know
         raise _all_failed(rejected)
 
@@ -222,6 +243,7 @@ def plan(
     symbolics: Sequence[Any] = (),
     rewrites: Sequence[Any] = (),
     allow_approximate: bool = False,
+    show_source: bool = False,
 ) -> Plan:
     """Says what export_compat would apply to a model, where and why; exports nothing and changes nothing.
 
@@ -241,6 +263,8 @@ def plan(
         symbolics: As for export_compat.
         rewrites: As for export_compat.
         allow_approximate: As for export_compat.
+        show_source: Whether the model is also searched for Python decisions that depend on the inputs; they are noted,
+            and `Plan.source` holds what would be rewritten, as a unified diff. Costs a few traces.
 
     Returns:
         The plan.
@@ -266,7 +290,10 @@ def plan(
         )
         inputs = observation.trace_inputs()
         facts = observation.size_facts(watched_functions(made.rewrites()), inputs)
-        observation.dry_run(rewrite(prepared.twin(), prepared.inputs, made, facts), made, inputs)
+        make_subject = partial(_subject, prepared, made, facts)
+        observation.dry_run(make_subject(), made, inputs)
+        if show_source:
+            explain(Job(make_subject, make_subject(), inputs, made, made.opset))
         return made
 
 
@@ -283,9 +310,11 @@ class _Attempt:
     destination: Any
     external: bool | None
 
-    def run(self, job: Job, rejected: Mapping[str, CompatError]) -> ExportResult:
+    def run(self, job: Job, rejected: Mapping[str, CompatError], decisions: Masked | None = None) -> ExportResult:
         with self.clock("export"):
             raw = backends.export(job.plan.exporter, job)
+        if decisions is not None:
+            decisions.report(job.plan)
         with self.clock("finish"):
             model = finish(raw, job, self.file, self._metadata(job.plan))
         with self.clock("check"):
@@ -301,6 +330,7 @@ class _Attempt:
             *self.prepared.notes,
             *raw.notes,
             *job.subject.outputs.dropped,
+            *(decisions.notes if decisions else ()),
             *(self.cases.notes if self.cases else ()),
         ]
         if custom and self.cases and not table:
@@ -332,6 +362,7 @@ class _Attempt:
         except VerificationError as error:
             if custom and not error.table:  # the caller allowed nodes that only the engine has
                 return ()
+            with_place(error, path, self.prepared)
             raise
 
     def _is_external(self, model: ir.Model) -> bool:
@@ -358,10 +389,11 @@ def _subject(prepared: Prepared, plan: Plan, facts: SizeFacts) -> Subject:
 
 
 def _all_failed(rejected: Mapping[str, CompatError]) -> CompatError:
-    if len(rejected) == 1:
-        return next(iter(rejected.values()))
+    reasons = rejected.values()
+    if len(reasons) == 1:
+        return with_hint(*reasons)
     text = "; ".join(f"{name}: {error}" for name, error in rejected.items())
-    tables = [e.table for e in rejected.values() if isinstance(e, VerificationError)]
+    tables = [e.table for e in reasons if isinstance(e, VerificationError)]
     if tables:
-        return VerificationError(f"no back end made a right file. {text}", tables[-1])
-    return ExportFailed(f"no back end exports the model. {text}")
+        return with_hint(VerificationError(f"no back end made a right file. {text}", tables[-1]), *reasons)
+    return with_hint(ExportFailed(f"no back end exports the model. {text}"), *reasons)

@@ -16,6 +16,7 @@ from torch_onnx_compat.graph.garbage import collection_paused
 from torch_onnx_compat.graph.names import claim_name, rename
 from torch_onnx_compat.graph.opset import convert
 from torch_onnx_compat.graph.provenance import drop_traces, strip_adapter
+from torch_onnx_compat.graph.suiting import suit
 from torch_onnx_compat.graph.tidy import tidy
 from torch_onnx_compat.graph.walk import all_nodes
 from torch_onnx_compat.inputs import output_names
@@ -55,6 +56,8 @@ def finish(raw: Raw, job: Job, options: FileOptions, metadata: dict[str, Any]) -
     if options.optimize:
         tidy(model, fold=job.plan.exporter == "dynamo")
     convert(model, options.opset)
+    suit(model, job.plan.target)
+    model.ir_version = min(model.ir_version, job.plan.target.ir_version)
     _set_inputs(model, job)
     _set_outputs(model, job, options.output_names)
     _name_axes(model, job, raw.renamed_axes)

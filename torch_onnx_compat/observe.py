@@ -7,8 +7,8 @@ needs and what planning needs is one and the same run.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ from torch_onnx_compat.places import first_line, user_statement
 from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.tracing import StaticSizes, untraced
-from torch_onnx_compat.watch import ShapeLog, shapes_of
+from torch_onnx_compat.watch import ShapeLog, shapes_of, tensors_of
 
 
 class ModelRefused(CompatError):
@@ -61,6 +61,17 @@ class Subject(nn.Module):
         """A further context, which an exporter sets while it runs."""
         # An object of its own: torch.export puts the module's attributes back as they were before the capture.
         self.outputs = Outputs()
+
+    def wrap(self, scope: Callable[[], AbstractContextManager[Any]]) -> None:
+        """Adds a context around the one in which the twin runs."""
+        inner = self._scope
+
+        @contextmanager
+        def both() -> Iterator[None]:
+            with scope(), inner() if inner else nullcontext():
+                yield
+
+        self._scope = both
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         """Runs the twin on the example's structure filled with these tensors; the result's tensors, in order."""
@@ -223,8 +234,7 @@ class SizeFacts:
         """What `tracing.static_size` answers during the `number`-th call of the functions."""
 
         def sizes_of(x: Tensor) -> tuple[int | None, ...] | None:
-            leaves, _ = tree.flatten((args, kwargs))
-            position = next((i for i, (_, tensor) in enumerate(leaves) if tensor is x), None)
+            position = next((i for i, tensor in enumerate(tensors_of(args, kwargs)) if tensor is x), None)
             if position is None:
                 return None
             now = shapes_of(args, kwargs)

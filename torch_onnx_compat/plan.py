@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch.torch_version import TorchVersion
@@ -13,6 +13,9 @@ from torch_onnx_compat.entry import Entry, Exactness, Exporter, Operator, Rewrit
 from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.registry import Registry
 from torch_onnx_compat.targets import Target
+
+Found: TypeAlias = "Collection[tuple[str, Mapping[str, Any]]]"
+_NOT_NEEDED = "needed"
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Plan:
     Attributes:
         armed: The wanted entries, each with the reason.
         skipped: The entries that are not wanted here, each with the reason.
+        source: What is rewritten in the model's own functions, as a unified diff, if that was asked for.
     """
 
     exporter: Exporter
@@ -48,6 +52,7 @@ class Plan:
     armed: dict[str, str] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     included: tuple[str, ...] = ()
+    source: str = ""
     _entries: dict[str, Entry] = field(default_factory=dict)
     _events: list[tuple[str, str, str, str]] = field(default_factory=list)
 
@@ -66,6 +71,10 @@ class Plan:
     def applied(self, entry: Entry, place: str) -> None:
         """Notes that an entry did its work at a place."""
         self._events.append((entry.name, "applied", place, ""))
+
+    def decided(self, place: str, what: str) -> None:
+        """Notes that a Python decision of the model's is now taken in the file."""
+        self._events.append(("control_flow", "applied", place, what))
 
     def declined(self, entry: Entry, place: str, reason: str) -> None:
         """Notes that an entry refused a place."""
@@ -89,6 +98,7 @@ class Plan:
         lines = [f"plan for {self.exporter}, opset {self.opset}, target {self.target.name}"]
         lines += [f"  {note}" for note in self.notes] or ["  no entry has anything to do"]
         lines += [f"  {name}: asked for and unused" for name in self.unused]
+        lines += [self.source] if self.source else []
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -102,6 +112,7 @@ class Plan:
             "unused": list(self.unused),
             "armed": dict(self.armed),
             "skipped": dict(self.skipped),
+            "source": self.source,
         }
 
 
@@ -118,6 +129,7 @@ def make_plan(
     include: Collection[str] = (),
     exclude: Collection[str] = (),
     allow_approximate: bool = False,
+    found: Found = (),
 ) -> Plan:
     """Arms the entries that this exporter, opset and target need.
 
@@ -129,6 +141,7 @@ def make_plan(
         include: Entries to arm whether needed or not.
         exclude: Entries not to arm.
         allow_approximate: Whether APPROXIMATE entries may be armed.
+        found: Operators of an earlier file, and their facts, that the target does not run right.
 
     Raises:
         CompatError: `include` or `exclude` names an entry that does not exist.
@@ -140,6 +153,8 @@ def make_plan(
     chosen: dict[str, Entry] = {}
     for entry in registry:
         wanted, reason = _verdict(entry, exporter, opset, target, include, exclude, allow_approximate)
+        if not wanted and reason.startswith(_NOT_NEEDED) and avoids_any(entry, found):
+            wanted, reason = True, f"the file held what {target.name} does not run right"
         if wanted:
             plan.armed[entry.name] = reason
             chosen[entry.name] = entry
@@ -175,7 +190,16 @@ def _verdict(
         return True, f"{exporter} needs it"
     objections = (f"{operator} {target.avoids(operator, opset)}" for operator in _unusable(entry, target, opset))
     reason = next(objections, "")
-    return bool(reason), reason or f"needed {entry.need}"
+    return bool(reason), reason or f"{_NOT_NEEDED} {entry.need}"
+
+
+def avoids_any(entry: Entry, found: Found) -> bool:
+    """Whether the entry avoids one of the operators found."""
+    return any(
+        op_type == operator.op_type and all(facts.get(k) == v for k, v in operator.attributes.items())
+        for op_type, facts in found
+        for operator in entry.need.avoids
+    )
 
 
 def _unusable(entry: Entry, target: Target, opset: int) -> list[Operator]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,6 +16,8 @@ from torch import Tensor
 
 from torch_onnx_compat import tree
 from torch_onnx_compat.check.compare import Comparison
+from torch_onnx_compat.check.localise import localise
+from torch_onnx_compat.check.run_failure import explain_run
 from torch_onnx_compat.check.verify import open_session
 from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.errors import CompatError
@@ -69,11 +72,22 @@ class ExportResult:
         return open_session(self._source(), **options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
-        """Runs the file in onnxruntime on inputs given as forward takes them, e.g. an image (N, 3, H, W)."""
+        """Runs the file in onnxruntime on inputs given as forward takes them, e.g. an image (N, 3, H, W).
+
+        Raises:
+            CompatError: onnxruntime refuses the inputs; says which, why, and what is near them that works.
+        """
         leaves, _ = tree.flatten((args, kwargs))
         session = self.session()
-        feeds = {i.name: t.detach().cpu().numpy() for i, (_, t) in zip(session.get_inputs(), leaves, strict=True)}
-        return tuple(torch.from_numpy(output) for output in session.run(None, feeds))
+        names = [value.name for value in session.get_inputs()]
+        if len(leaves) != len(names):
+            raise CompatError(f"{len(leaves)} tensors were given; the file takes {len(names)}: {', '.join(names)}.")
+        feeds = {name: tensor.detach().cpu().numpy() for name, (_, tensor) in zip(names, leaves, strict=True)}
+        try:
+            outputs = session.run(None, feeds)
+        except Exception as error:
+            raise CompatError(str(explain_run(self._source(), feeds, error))) from error
+        return tuple(torch.from_numpy(output) for output in outputs)
 
     def save(self, destination: str | os.PathLike[str] | BinaryIO) -> None:
         """Writes the file to another place, its weights inside.
@@ -82,6 +96,28 @@ class ExportResult:
             destination: Path or binary file object.
         """
         onnx.save(self.model_proto, destination)
+
+    def report(
+        self, path: str | os.PathLike[str], model: Any = None, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Path:
+        """Writes a report: the verdict, what was applied, the proof, operators, times and how to run the file.
+
+        Args:
+            path: Where to; the ending says how: .html, .md or .json.
+            model: The original model; with it the report shows the error of every layer.
+            args: Positional inputs to compare the layers on.
+            kwargs: Keyword inputs.
+
+        Returns:
+            The path.
+
+        Raises:
+            CompatError: The ending is none of these, or the file cannot be written.
+        """
+        from torch_onnx_compat.report import write_report
+
+        layers = None if model is None else localise(model, self._source(), args, kwargs=kwargs)
+        return write_report(path, self, layers)
 
     @property
     def model_proto(self) -> onnx.ModelProto:

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from torch_onnx_compat import tree
+from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.tracing import untraced
 
 
@@ -102,11 +103,16 @@ class ShapeLog(CallCounter):
         return self.pass_on(func, args, kwargs)
 
 
+def tensors_of(args: Any, kwargs: Any) -> list[Tensor]:
+    """The tensors among a call's arguments; in place of a pair its real part, which has the complex tensor's sizes."""
+    real = tree.map_leaves((args, kwargs), lambda leaf: leaf.real if isinstance(leaf, Pair) else leaf)
+    return [tensor for _, tensor in tree.flatten(real)[0]]
+
+
 def shapes_of(args: Any, kwargs: Any) -> list[tuple[int, ...]]:
     """Shapes of the tensors among a call's arguments, as plain numbers also while tracing."""
-    leaves, _ = tree.flatten((args, kwargs))
     with untraced():
-        return [tuple(int(s) for s in tensor.shape) for _, tensor in leaves]
+        return [tuple(int(s) for s in tensor.shape) for tensor in tensors_of(args, kwargs)]
 
 
 def spellings(function: Any) -> tuple[Any, ...]:

@@ -227,7 +227,6 @@ CASES = [
     Case("TransformerEncoder", "padding, 2 layers", Valid(Encoder(2)), padded(8)),
     Case("TransformerEncoder", "padding, not nested", Valid(Encoder(2, nested=False)), padded(8)),
     Case("TransformerEncoder", "padding, norm_first", Valid(Encoder(2, norm_first=True)), padded(8)),
-    Case("TransformerEncoder", "padding, outputs at padding too", Encoder(2), padded(8)),
     Case("TransformerEncoder", "causal mask", Encoder(2, mask=CAUSAL, causal=True), sequence(8)),
     Case(
         "TransformerDecoder",

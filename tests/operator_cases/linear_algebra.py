@@ -130,9 +130,15 @@ CASES = [
         triangles(3, (3, 2)),
     ),
     Case("linalg.lstsq", "5x3", lambda a, b: L.lstsq(a, b).solution, pair((5, 3), (5, 2))),
-    Case("linalg.pinv", "5x3", lambda a: L.pinv(a), normal(5, 3)),
-    Case("linalg.lu", "4x4", lambda m: tuple(L.lu(m)), matrices(4)),
-    Case("linalg.lu_factor", "and lu_solve", lambda a, b: L.lu_solve(*L.lu_factor(a), b), matrices(3, (3, 2))),
+    Case("linalg.pinv", "5x3", lambda a: L.pinv(a), normal(5, 3), declined="linalg_"),
+    Case("linalg.lu", "4x4", lambda m: tuple(L.lu(m)), matrices(4), declined="linalg_"),
+    Case(
+        "linalg.lu_factor",
+        "and lu_solve",
+        lambda a, b: L.lu_solve(*L.lu_factor(a), b),
+        matrices(3, (3, 2)),
+        declined="linalg_",
+    ),
     Case("whitening", "3 channels", Whitening(), normal(3, 16)),
     # Powers
     Case("matrix_power", "0 to 5", lambda m: tuple(torch.matrix_power(m, k) for k in (0, 1, 2, 3, 5)), normal(3, 3)),

@@ -33,6 +33,10 @@ def matrices(rows: int, *size: int):
     return lambda n: (torch.eye(rows, rows + 1) + torch.randn(n, rows, rows + 1) / 5, torch.randn(n, *size))
 
 
+def byte_image(n):
+    return (torch.randint(0, 256, (n, 3, 5, 6), dtype=torch.uint8),)
+
+
 def pair(n):
     return torch.randn(n, 3, 5, 4), torch.randn(n, 1, 6 + n, 3 + n)
 
@@ -117,13 +121,15 @@ CASES += [
     Case("interpolate", "area, by 0.4, dynamic size", to(scale_factor=0.4, mode="area"), growing(3, 9, 8)),
     Case("interpolate", "area, like another", like(mode="area"), pair),
     Case("interpolate", "area, 3-D", to(size=(2, 3, 4), mode="area"), image(2, 5, 4, 7)),
+    Case("interpolate", "nearest, bytes", to(size=(7, 3)), byte_image),
+    Case("interpolate", "bilinear, bytes", to(size=(7, 3), mode="bilinear"), byte_image, "not compute what the model"),
     Case(
         "interpolate",
-        "bytes",
-        lambda x: (F.interpolate(x, size=(7, 3)), F.interpolate(x, size=(7, 3), mode="bilinear")),
-        lambda n: (torch.randint(0, 256, (n, 3, 5, 6), dtype=torch.uint8),),
+        "bilinear, float64",
+        lambda x: to(size=(7, 3), mode="bilinear")(x.double()),
+        image(3, 5, 6),
+        "not find an implementation for Resize",
     ),
-    Case("interpolate", "bilinear, float64", lambda x: to(size=(7, 3), mode="bilinear")(x.double()), image(3, 5, 6)),
     Case("interpolate", "unbatched by indexing", lambda x: F.interpolate(x[None], size=(7, 3))[0], image(5, 6)),
     Case("Upsample", "nearest, by 2", nn.Upsample(scale_factor=2), growing(3, 4, 5)),
     Case("Upsample", "bilinear, by 2 and 3", nn.Upsample(scale_factor=(2, 3), mode="bilinear"), growing(3, 4, 5)),
@@ -178,3 +184,7 @@ for corners in (False, True):
         ),
         Case("affine_grid", f"with grid_sample, 5-D{suffix}", sampled(corners), matrices(3, 2, 3, 5, 4)),
     ]
+CASES += [
+    Case("interpolate", "nearest-exact, by 0.5", to(scale_factor=0.5, mode="nearest-exact"), image(3, 8, 10)),
+    Case("interpolate", "nearest-exact, to 5x2", to(size=(5, 2), mode="nearest-exact"), image(3, 10, 6)),
+]

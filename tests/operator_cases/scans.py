@@ -8,6 +8,11 @@ from operator_cases.case import Case
 INF, NAN = float("inf"), float("nan")
 
 
+def at(x: Tensor, found: tuple[Tensor, Tensor], dim: int = -1) -> tuple[Tensor, Tensor]:
+    """Values, and what their indices point at: of equal cells torch may name any."""
+    return found[0], x.gather(dim, found[1])
+
+
 def rows(*size: int):
     return lambda n: (torch.randn(n, *size),)
 
@@ -134,11 +139,14 @@ SEARCHING = [
         ),
         on_edges,
     ),
-    Case("searchsorted", "a table for each row", lambda t, v: torch.searchsorted(t, v), table_and_values),
+    Case("searchsorted", "a table for each row", lambda t, v: torch.searchsorted(t.sort().values, v), table_and_values),
     Case(
         "searchsorted",
         "a table for each row, right, integers",
-        lambda t, v: (torch.searchsorted(t, v, right=True), torch.searchsorted(t.long(), v.long(), side="left")),
+        lambda t, v: (
+            torch.searchsorted(t.sort().values, v, right=True),
+            torch.searchsorted(t.long().sort().values, v.long()),
+        ),
         table_and_values,
     ),
     Case(
@@ -208,16 +216,16 @@ COUNTING = [
 ]
 
 ORDER = [
-    Case("kthvalue", "last axis", lambda x: torch.kthvalue(x, 3), distinct(7)),
-    Case("kthvalue", "keepdim, other axis", lambda x: x.kthvalue(2, dim=1, keepdim=True), distinct(4, 3)),
+    Case("kthvalue", "last axis", lambda x: at(x, torch.kthvalue(x, 3, keepdim=True)), distinct(7)),
+    Case("kthvalue", "keepdim, other axis", lambda x: at(x, x.kthvalue(2, dim=1, keepdim=True), 1), distinct(4, 3)),
     Case("kthvalue", "ties, integers, values", lambda i: (i.kthvalue(2).values, i.kthvalue(1, 0).values), counts(6)),
     Case("median", "of everything", lambda x: (torch.median(x), x.long().median()), distinct(7)),
-    Case("median", "odd axis", lambda x: x.median(-1), distinct(7)),
-    Case("median", "even axis, keepdim", lambda x: torch.median(x, 1, keepdim=True), distinct(6, 2)),
+    Case("median", "odd axis", lambda x: at(x, x.median(-1, True)), distinct(7)),
+    Case("median", "even axis, keepdim", lambda x: at(x, torch.median(x, 1, keepdim=True), 1), distinct(6, 2)),
     Case("median", "along the batch", lambda x: torch.median(x, 0).values, tied(3)),
     Case("median", "NaN", lambda x: (torch.median(x), x.median(1).values), with_nan(5)),
     Case("nanmedian", "of everything", lambda x: torch.nanmedian(x), with_nan(5)),
-    Case("nanmedian", "axis", lambda x: x.nanmedian(dim=1), with_nan(6)),
+    Case("nanmedian", "axis", lambda x: x.nanmedian(dim=1).values, with_nan(6)),
     Case("mode", "", lambda i: torch.mode(i).values, counts(9)),
     Case("mode", "values and indices, keepdim", lambda x: torch.mode(x, 1, keepdim=True), tied(7, 2)),
     Case(
@@ -234,7 +242,7 @@ ORDER = [
     ),
     Case("quantile", "NaN", lambda x: x.quantile(0.3, dim=1), with_nan(5)),
     Case("nanquantile", "", lambda x: (x.nanquantile(0.3, dim=1), torch.nanquantile(x, 0.5)), with_nan(6)),
-    Case("sort", "", lambda x: (*torch.sort(x), *x.sort(0, descending=True)), distinct(7)),
+    Case("sort", "", lambda x: (*at(x, torch.sort(x)), *at(x, x.sort(0, descending=True), 0)), distinct(7)),
     Case("sort", "stable, ties", lambda x: torch.sort(x, stable=True, dim=-1), tied(20)),
     Case("sort", "stable, descending", lambda x: x.sort(stable=True, descending=True, dim=1), tied(20)),
     Case(
@@ -243,10 +251,25 @@ ORDER = [
     Case("sort", "bytes", lambda i: (i.abs().byte().sort().values, i.to(torch.int8).sort().values), counts(9)),
     Case("argsort", "stable", lambda x: torch.argsort(x, dim=1, stable=True), tied(20)),
     Case("argsort", "stable, descending", lambda x: x.argsort(dim=0, descending=True, stable=True), tied(3)),
-    Case("argsort", "distinct", lambda x: (x.argsort(), x.argsort(0, descending=True)), distinct(9)),
+    Case(
+        "argsort",
+        "distinct",
+        lambda x: (x.gather(1, x.argsort()), x.gather(0, x.argsort(0, descending=True))),
+        distinct(9),
+    ),
     Case("msort", "", lambda x: torch.msort(x), rows(7)),
-    Case("topk", "", lambda x: (*x.topk(3), *x.topk(2, dim=0, largest=False), *x.topk(9, -1)), distinct(9)),
-    Case("topk", "k of a size", lambda x: (*x.topk(x.shape[0], 1), *x.topk(x.shape[0] // 2, 0)), distinct(9)),
+    Case(
+        "topk",
+        "",
+        lambda x: (*at(x, x.topk(3)), *at(x, x.topk(2, dim=0, largest=False), 0), *at(x, x.topk(9, -1))),
+        distinct(9),
+    ),
+    Case(
+        "topk",
+        "k of a size",
+        lambda x: (*at(x, x.topk(x.shape[0], 1)), *at(x, x.topk(x.shape[0] // 2, 0), 0)),
+        distinct(9),
+    ),
     Case("topk", "unsorted", lambda x: x.topk(4, sorted=False)[0].sum(-1), rows(9)),
     Case(
         "topk",

@@ -9,7 +9,7 @@ import ast
 import functools
 import linecache
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,8 +36,11 @@ _CONVERSIONS = {
 }
 
 
-_READS = frozenset({"size", "numel", "__get__"})
-"""Names of the functions that read sizes; x.shape is a property, whose getter has no name of its own."""
+_LITERALS = frozenset({torch.tensor, torch.as_tensor})
+"""Functions that copy the numbers of tensors in a list into a constant."""
+
+_READS = frozenset({Tensor.size, Tensor.numel, torch.numel, Tensor.nelement, Tensor.shape.__get__})  # type: ignore[attr-defined]
+"""Functions that read sizes."""
 
 _WATCHERS = (__name__, "torch_onnx_compat.watch", "torch_onnx_compat.rewrite")
 """Modules whose frames stand between a conversion and the statement that asked for it."""
@@ -82,20 +85,26 @@ class DecisionLog(Watcher):
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Conversions, and what reads sizes."""
-        return func in _CONVERSIONS or getattr(func, "__name__", "") in _READS
+        return func in _CONVERSIONS or func in _READS or func in _LITERALS
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Looks at one call before it is made, and keeps the sizes that it reads."""
         conversion = _CONVERSIONS.get(func)
-        name = getattr(func, "__name__", "")
         if conversion is not None and is_tracing() and args and isinstance(args[0], Tensor):
             self._record(args[0], conversion)
+        elif func in _LITERALS and is_tracing() and args:
+            for tensor in _tensors_in(args[0]):  # converted out of Python's sight
+                self._record(tensor, "torch.tensor()")
         result = self.pass_on(func, args, kwargs)
         if is_tracing() and isinstance(result, torch.Size):
             self._remember(result)
-        elif is_tracing() and isinstance(result, Tensor) and name != "__get__":
+        elif is_tracing() and isinstance(result, Tensor) and func in _READS:
             self._remember((result,))
         return result
+
+    def value_of(self, size: int) -> int:
+        """The number that a size had when it was read; -1 if it was not seen."""
+        return self._read.get(size, -1)
 
     def _remember(self, sizes: Iterable[Any]) -> None:
         """Keeps the numbers that sizes had when they were read."""
@@ -110,13 +119,21 @@ class DecisionLog(Watcher):
             with untraced():
                 self._add(conversion, False, (int(tensor.shape[0]),))
             return
-        from_data, leaves = _origins(_C._get_value_trace(tensor), self._inputs)
+        from_data, leaves = origins(tensor, self._inputs)
         if from_data or leaves:
-            self._add(conversion, from_data, tuple(self._read.get(leaf, -1) for leaf in leaves))
+            self._add(conversion, from_data, tuple(map(self.value_of, leaves)))
 
     def _add(self, conversion: str, from_data: bool, sizes: tuple[int, ...]) -> None:
         place, statements = _statements()
         self.decisions.append(Decision(place, conversion, from_data, sizes, statements))
+
+
+def _tensors_in(data: Any) -> Iterator[Tensor]:
+    for item in data if isinstance(data, (list, tuple)) else ():
+        if isinstance(item, Tensor):
+            yield item
+        else:
+            yield from _tensors_in(item)
 
 
 def _identity(tensor: Tensor) -> int:
@@ -124,8 +141,9 @@ def _identity(tensor: Tensor) -> int:
     return int(_C._get_value_trace(tensor).unique())
 
 
-def _origins(value: Any, inputs: int) -> tuple[bool, list[int]]:
-    """Whether a traced value depends on input data, and the sizes that it depends on."""
+def origins(tensor: Tensor, inputs: int) -> tuple[bool, list[int]]:
+    """Whether a traced tensor depends on input data, and the sizes that it depends on."""
+    value = _C._get_value_trace(tensor)
     from_data = False
     sizes: list[int] = []
     seen: set[int] = set()
@@ -169,7 +187,7 @@ def _is_guard(filename: str, line: int) -> bool:
         if isinstance(node, ast.Assert) and node.lineno <= line <= (node.end_lineno or node.lineno):
             return True
         if isinstance(node, ast.If) and node.lineno <= line <= (node.test.end_lineno or node.lineno):
-            return not node.orelse and all(isinstance(s, ast.Raise) or _is_warning(s) for s in node.body)
+            return _only_complains(node)
         if (
             isinstance(node, ast.Expr)
             and isinstance(node.value, ast.Call)
@@ -178,6 +196,14 @@ def _is_guard(filename: str, line: int) -> bool:
         ):
             return True
     return False
+
+
+def _only_complains(statement: ast.If) -> bool:
+    """Whether every branch, at any depth, raises or warns."""
+    return all(
+        isinstance(s, ast.Raise) or _is_warning(s) or (isinstance(s, ast.If) and _only_complains(s))
+        for s in (*statement.body, *statement.orelse)
+    )
 
 
 def _is_warning(statement: ast.stmt) -> bool:

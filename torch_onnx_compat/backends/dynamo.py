@@ -39,6 +39,7 @@ def export(job: Job) -> Raw:
     with quiet_logs(), as_custom_operators(job, opset) as function_table:
         program = _capture(job)
         axes = _reject_specialised(job, program)
+        _reject_decided(job, program)
         table = {**_table(job, opset), **function_table, **(job.options.get("custom_translation_table") or {})}
         try:
             with internals.cached_torchlib():
@@ -144,6 +145,17 @@ def _reject_specialised(job: Job, program: torch.export.ExportedProgram) -> dict
                     f"Python decision in the model depends on it."
                 )
     return names
+
+
+def _reject_decided(job: Job, program: torch.export.ExportedProgram) -> None:
+    """Checks the conditions on sizes that the capture took for granted, such as `batch % 2 == 1`.
+
+    Many follow from shapes that have to fit; only where the model's own code decides on a size is one a frozen decision.
+    """
+    conditions = internals.size_conditions(program)
+    if conditions and job.decides is not None and job.decides(job):
+        found = re.sub(r"L\['\w+'\]\.size\(\)\[(\d+)\]", r"size(\1)", "; ".join(conditions))
+        raise ExportFailed(f"dynamo would freeze a Python decision on a size at its value for the example: {found}.")
 
 
 # Symbolics

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import itertools
+import linecache
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -152,3 +154,67 @@ def overloads(op: str) -> list[OpOverload]:
     if not isinstance(packet, OpOverloadPacket):
         return []
     return [getattr(packet, overload) for overload in packet.overloads()]
+
+
+# dynamo: what a capture took for granted
+
+
+def size_conditions(program: torch.export.ExportedProgram) -> list[str]:
+    """The conditions on input sizes under which a captured program is right; torch 2.9 and later keep them."""
+    return list(getattr(program, "_guards_code", None) or ())
+
+
+@contextmanager
+def without_function_modes(kind: type) -> Iterator[None]:
+    """Takes the TorchFunctionModes of a class off their stack for a while; torch.cond cannot be captured under them."""
+    overrides = _first_module("torch.overrides")
+    modes: list[Any] = []
+    try:
+        while overrides._get_current_function_mode_stack():
+            modes.append(overrides._pop_mode())
+        for mode in reversed(modes):
+            if not isinstance(mode, kind):
+                overrides._push_mode(mode)
+        yield
+    finally:
+        while overrides._get_current_function_mode_stack():
+            overrides._pop_mode()
+        for mode in reversed(modes):
+            overrides._push_mode(mode)
+
+
+# TorchScript: traces and conditionals
+
+
+def trace(module: torch.nn.Module, tensors: tuple[torch.Tensor, ...]) -> None:
+    """Traces a module as the TorchScript exporter does, for what can be seen on the way."""
+    jit: Any = torch.jit
+    jit._get_trace_graph(module, tensors)
+
+
+def scripted_if(then: Any, otherwise: Any, inputs: int, outputs: int) -> Callable[..., Any]:
+    """A scripted function of a condition and tensors that calls one of two traced functions.
+
+    torch.jit.script reads a function's source, which for a made one has to lie where linecache finds it.
+    """
+    tensors = ", ".join(f"x{i}" for i in range(inputs))
+    results = ", ".join(f"r{i}" for i in range(outputs))
+    # A traced function that returns one tensor in a tuple gives the tensor.
+    target = f"({results},)" if outputs > 1 else results
+    value = results
+    source = (
+        f"def choose(c, {tensors}):\n    if bool(c):\n        {target} = then({tensors})\n    else:\n"
+        f"        {target} = otherwise({tensors})\n    return {value}\n"
+    )
+    name = f"<scripted if {next(_made)}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    scope: dict[str, Any] = {"then": then, "otherwise": otherwise, "__name__": __name__}
+    try:
+        exec(compile(source, name, "exec"), scope)
+        function: Callable[..., Any] = torch.jit.script(scope["choose"])
+    finally:
+        del linecache.cache[name]
+    return function
+
+
+_made = itertools.count()

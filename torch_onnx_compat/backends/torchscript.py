@@ -82,7 +82,6 @@ def _export_at(opset: int, job: Job) -> Raw:
     return Raw(model, notes=_notes(caught))
 
 
-@collection_paused()
 def _run(job: Job, opset: int) -> ir.Model:
     weights = sum(t.numel() * t.element_size() for t in (*job.subject.parameters(), *job.subject.buffers()))
     arguments: dict[str, Any] = {
@@ -101,7 +100,8 @@ def _run(job: Job, opset: int) -> ir.Model:
     }
     if weights < INLINE_LIMIT:
         sink: Any = _Sink()
-        torch.onnx.export(job.subject, job.inputs.tensors, sink, **arguments)
+        with collection_paused():
+            torch.onnx.export(job.subject, job.inputs.tensors, sink, **arguments)
         return read_model(sink.data)
     folder = _Folder()
     path = os.path.join(folder.path, "model.onnx")

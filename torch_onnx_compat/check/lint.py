@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import onnx_ir as ir
@@ -9,26 +11,91 @@ import onnx_ir as ir
 from torch_onnx_compat.errors import UnsupportedError
 from torch_onnx_compat.graph.provenance import place
 from torch_onnx_compat.graph.walk import all_nodes
-from torch_onnx_compat.targets import Target
+from torch_onnx_compat.plan import Found, avoids_any
+from torch_onnx_compat.registry import Registry
+from torch_onnx_compat.targets.facts import node_facts
+from torch_onnx_compat.targets.target import Objection, Target
+
+_SHOWN = 3
 
 
-def lint(model: ir.Model, target: Target) -> None:
-    """Checks every node.
+@dataclass(frozen=True)
+class Finding:
+    """A node that the target does not run right."""
 
-    Raises:
-        UnsupportedError: The target does not run some operator right; names each, with one place in the model.
+    op_type: str
+    place: str
+    facts: Mapping[str, Any]
+    objection: Objection
+
+
+class Unsuitable(UnsupportedError):
+    """The target does not run some operators right.
+
+    Attributes:
+        findings: The nodes.
     """
+
+    def __init__(self, message: str, findings: Sequence[Finding] = ()) -> None:
+        super().__init__(message)
+        self.findings = tuple(findings)
+
+    @property
+    def found(self) -> Found:
+        """The operators and their facts."""
+        return [(finding.op_type, finding.facts) for finding in self.findings]
+
+    def is_avoidable(self, registry: Registry) -> bool:
+        """Whether some entry avoids one of the operators."""
+        return any(avoids_any(entry, self.found) for entry in registry)
+
+
+def findings(model: ir.Model, target: Target) -> list[Finding]:
+    """The nodes that speak against running the model on the target, in order."""
     opset = model.opset_imports[""]
-    problems: dict[str, str] = {}
+    found = []
     for node in all_nodes(model.graph):
         if node.domain:
             continue
-        attributes: dict[str, Any] = {
-            name: attribute.value for name, attribute in node.attributes.items() if not attribute.is_ref()
-        }
-        objection = target.objection(node.op_type, opset, attributes)
-        if objection:
-            problems.setdefault(f"{node.op_type} {objection}", place(node))
-    if problems:
-        listed = "; ".join(f"{problem} (at {place})" for problem, place in problems.items())
-        raise UnsupportedError(f"target {target.name!r} at opset {opset}: {listed}.")
+        facts = node_facts(node, opset)
+        objection = target.judge(node.op_type, opset, facts)
+        if objection is not None:
+            found.append(Finding(node.op_type, place(node), facts, objection))
+    return found
+
+
+def lint(model: ir.Model, target: Target) -> None:
+    """Checks every node, and that the target takes dynamic axes where there are any.
+
+    Raises:
+        Unsuitable: The target does not run the model right; names each operator, its places, why, and what to do.
+    """
+    opset = model.opset_imports[""]
+    problems = findings(model, target)
+    lines = _lines(problems)
+    dynamic = _dynamic_axes(model) if target.dynamic == "no" else ()
+    if dynamic:
+        lines.append(f"it takes fixed shapes only, and {', '.join(dynamic)} may vary; leave out `dynamic`")
+    if lines:
+        raise Unsuitable(f"target {target.name!r} at opset {opset}: {'; '.join(lines)}.", problems)
+
+
+def _lines(problems: Sequence[Finding]) -> list[str]:
+    groups: dict[tuple[str, str], list[str]] = {}
+    for finding in problems:
+        groups.setdefault((finding.op_type, finding.objection.reason), []).append(finding.place)
+    lines = []
+    for (op_type, reason), places in groups.items():
+        shown = list(dict.fromkeys(places))
+        more = f" and {len(shown) - _SHOWN} more places" if len(shown) > _SHOWN else ""
+        lines.append(f"{op_type} {reason} (at {', '.join(shown[:_SHOWN])}{more})")
+    return lines
+
+
+def _dynamic_axes(model: ir.Model) -> list[str]:
+    return [
+        f"axis {axis} of {value.name!r}"
+        for value in model.graph.inputs
+        for axis, size in enumerate(value.shape or ())
+        if not isinstance(size, int)
+    ]

@@ -44,14 +44,14 @@ def verify(path: str | os.PathLike[str], names: Sequence[str], cases: Cases, how
             found = run_session(session, case.inputs)
         except Exception as error:
             rows.append(Comparison(case.label, "", float("nan"), float("nan"), "", False, f"fails: {_reason(error)}"))
-            raise VerificationError(_message(rows), tuple(rows)) from error
+            raise VerificationError(_message(rows), tuple(rows), case.inputs) from error
         for index, (name, array, wanted) in enumerate(zip(names, found, case.reference.outputs, strict=True)):
             row = compare(case.label, name, array, wanted, how.rtol, how.atol)
             if not row.ok and wanted.is_floating_point() and how.rtol is None:
                 row = _judged_by_noise(row, array, wanted, index, case, cases.observation)
             rows.append(row)
         if not all(row.ok for row in rows):
-            raise VerificationError(_message(rows), tuple(rows))
+            raise VerificationError(_message(rows), tuple(rows), case.inputs)
     return tuple(rows)
 
 
@@ -76,10 +76,12 @@ def _patient() -> onnxruntime.SessionOptions:
     return options
 
 
-def run_session(session: onnxruntime.InferenceSession, inputs: Inputs) -> list[Array]:
-    """Outputs of the file, in order, as numpy arrays; bfloat16 ones widened to float32."""
+def run_session(
+    session: onnxruntime.InferenceSession, inputs: Inputs, outputs: Sequence[str] | None = None
+) -> list[Array]:
+    """These outputs of the file, or all in order, as numpy arrays; bfloat16 ones widened to float32."""
     feeds = {n: _value(t) for n, t in zip(inputs.names, inputs.tensors, strict=True)}
-    names = [o.name for o in session.get_outputs()]
+    names = [o.name for o in session.get_outputs()] if outputs is None else list(outputs)
     return [_numpy(v) for v in session.run_with_ort_values(names, feeds)]
 
 

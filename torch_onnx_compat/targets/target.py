@@ -1,44 +1,66 @@
-"""The Target: an engine's profile, read from a TOML file beside this one or from the caller's own."""
+"""The Target: an engine's profile, and what it says about an operator."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
 import onnx
 
 from torch_onnx_compat.entry import MIN_OPSET, Operator
-from torch_onnx_compat.errors import CompatError, unknown_name
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-Verdict = Literal["works", "wrong", "refused", "crashes"]
-VERDICTS = ("works", "wrong", "refused", "crashes")
+Verdict = Literal["works", "wrong", "refused", "crashes", "unknown"]
+Dynamic = Literal["yes", "partly", "no"]
+VERDICTS: tuple[Verdict, ...] = ("works", "wrong", "refused", "crashes")
 
 
 @dataclass(frozen=True)
 class Row:
-    """What the engine does with one operator, at some opsets and attribute values."""
+    """What the engine does with one operator where its facts are as stated.
+
+    Args:
+        op_type: Operator of the default ONNX domain.
+        verdict: What the engine does with it.
+        when: Facts that a node must have, by name (see `facts`): one value, or a list of which any will do.
+        opset: First and last opset of the files meant.
+        source: Where it was measured or can be read.
+    """
 
     op_type: str
     verdict: Verdict
-    attributes: Mapping[str, Any] = field(default_factory=dict)
+    when: Mapping[str, Any] = field(default_factory=dict)
     opset: tuple[int, int] = (1, 99)
     source: str = ""
 
-    def matches(self, op_type: str, opset: int, attributes: Mapping[str, Any] | None) -> bool:
-        """Whether the row speaks of this operator; unknown attributes (None) may be any."""
-        if op_type != self.op_type or not self.opset[0] <= opset <= self.opset[1]:
-            return False
-        return attributes is None or all(attributes.get(k) == v for k, v in self.attributes.items())
+    def may_match(self, opset: int, facts: Mapping[str, Any]) -> bool:
+        """Whether no known fact speaks against it; what is not known may be anything."""
+        return self._in_range(opset) and all(_fits(facts[k], v) for k, v in self.when.items() if k in facts)
+
+    def matches(self, opset: int, facts: Mapping[str, Any]) -> bool:
+        """Whether all of its facts are known and as stated."""
+        return self._in_range(opset) and all(k in facts and _fits(facts[k], v) for k, v in self.when.items())
+
+    def _in_range(self, opset: int) -> bool:
+        return self.opset[0] <= opset <= self.opset[1]
+
+    @property
+    def condition(self) -> str:
+        """The facts in words; empty where the row speaks of the operator as such."""
+        texts = [f"{k}={'|'.join(map(str, v)) if isinstance(v, list) else v}" for k, v in self.when.items()]
+        if self.opset != (1, 99):
+            texts.append(f"opset {self.opset[0]}..{self.opset[1]}")
+        return ", ".join(texts)
+
+
+@dataclass(frozen=True)
+class Objection:
+    """Why a target does not run a node right."""
+
+    verdict: Verdict
+    reason: str
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,8 +72,13 @@ class Target:
         version: Version that was measured.
         opset: The opset it is exported at unless the caller asks for one.
         opsets: First and last opset that it accepts.
-        rows: Operators that it does not run right; what no row names works where ONNX defines it.
+        rows: Operators that it does not run right, or only in part.
         measured: Whether the rows come from running the engine, as opposed to its documentation.
+        ir_version: Highest IR version that it accepts.
+        dynamic: Whether it takes axes without a fixed size.
+        works: Operators that ran right wherever they were tried.
+        date: When it was measured.
+        how: On what it was measured.
     """
 
     name: str
@@ -60,26 +87,53 @@ class Target:
     opsets: tuple[int, int] = (MIN_OPSET, 99)
     rows: tuple[Row, ...] = ()
     measured: bool = False
+    ir_version: int = 99
+    dynamic: Dynamic = "yes"
+    works: frozenset[str] = frozenset()
+    date: str = ""
+    how: str = ""
 
-    def objection(self, op_type: str, opset: int, attributes: Mapping[str, Any] | None = None) -> str | None:
-        """Why a node cannot be used here, or None: ONNX has no such operator yet, or the engine fails on it.
+    def judge(self, op_type: str, opset: int, facts: Mapping[str, Any]) -> Objection | None:
+        """What stands against a node; None where it works or nothing is known.
 
         Args:
             op_type: Operator of the default ONNX domain.
             opset: Opset of the file.
-            attributes: The node's attributes; None when they are not known.
+            facts: What is known of the node; the rest may be anything.
         """
-        first = first_opset(op_type)
-        if first is None or opset < first:
-            return f"needs opset {first} or later" if first else "is no ONNX operator"
-        for row in self.rows:
-            if row.verdict != "works" and row.matches(op_type, opset, attributes):
-                return f"{row.verdict} on {self.name}"
-        return None
+        return next(self._objections(op_type, opset, facts, sure=False), None)
+
+    def verdict(self, op_type: str, opset: int, facts: Mapping[str, Any]) -> Verdict:
+        """Works, one of the objections, or unknown where the operator was not measured."""
+        objection = self.judge(op_type, opset, facts)
+        if objection is not None:
+            return objection.verdict
+        tried = op_type in self.works or any(row.op_type == op_type for row in self.rows)
+        return "works" if tried else "unknown"
+
+    def objection(self, op_type: str, opset: int, attributes: Mapping[str, Any] | None = None) -> str | None:
+        """Why an operator is to be avoided whatever else holds of it, or None."""
+        found = next(self._objections(op_type, opset, attributes or {}, sure=True), None)
+        return found.reason.partition(" where ")[0] if found else None
 
     def avoids(self, operator: Operator, opset: int) -> str | None:
         """Why an operator, perhaps only with certain attributes, is to be avoided here, or None."""
-        return self.objection(operator.op_type, opset, operator.attributes or None)
+        return self.objection(operator.op_type, opset, operator.attributes)
+
+    def _objections(self, op_type: str, opset: int, facts: Mapping[str, Any], sure: bool) -> Iterator[Objection]:
+        first = first_opset(op_type)
+        if first is None or opset < first:
+            yield Objection("refused", f"needs opset {first} or later" if first else "is no ONNX operator")
+        for row in self.rows:
+            if row.op_type == op_type and (row.matches if sure else row.may_match)(opset, facts):
+                if row.verdict == "works":
+                    return
+                where = f" where {row.condition}" if row.condition else ""
+                yield Objection(row.verdict, f"{row.verdict} on {self.name}{where}", row.source or self.how)
+
+
+def _fits(fact: Any, wanted: Any) -> bool:
+    return fact in wanted if isinstance(wanted, (list, tuple)) else fact == wanted
 
 
 @cache
@@ -92,60 +146,3 @@ def first_opset(op_type: str) -> int | None:
 @cache
 def _schemas() -> tuple[Any, ...]:
     return tuple(s for s in onnx.defs.get_all_schemas_with_history() if s.domain == "")
-
-
-def known_targets() -> tuple[str, ...]:
-    """Names of the targets that ship with the package."""
-    return tuple(sorted(p.stem for p in Path(__file__).parent.glob("*.toml")))
-
-
-def load_target(target: str | os.PathLike[str] | Target) -> Target:
-    """A target by name, or from the caller's own TOML file.
-
-    Raises:
-        CompatError: There is no target of that name, or the file is not a profile.
-    """
-    if isinstance(target, Target):
-        return target
-    path = Path(target)
-    if path.suffix != ".toml":
-        if str(target) not in known_targets():
-            raise unknown_name("target", str(target), known_targets())
-        path = Path(__file__).parent / f"{target}.toml"
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CompatError(f"target file {str(path)!r} cannot be read: {error.strerror}.") from error
-    except tomllib.TOMLDecodeError as error:
-        raise CompatError(f"target file {str(path)!r} is no TOML: {error}.") from error
-    return _parse(path, data)
-
-
-def _parse(path: Path, data: dict[str, Any]) -> Target:
-    try:
-        rows = tuple(
-            Row(
-                op_type=row["op"],
-                verdict=_verdict(row["verdict"]),
-                attributes=row.get("attributes", {}),
-                opset=tuple(row.get("opset", (1, 99))),
-                source=row.get("source", ""),
-            )
-            for row in data.get("operators", ())
-        )
-        return Target(
-            name=data["name"],
-            version=data.get("version", ""),
-            opset=data["opset"],
-            opsets=tuple(data["opsets"]),
-            rows=rows,
-            measured=data.get("measured", False),
-        )
-    except (KeyError, TypeError) as error:
-        raise CompatError(f"target file {str(path)!r}: {error} is missing or of the wrong kind.") from error
-
-
-def _verdict(text: str) -> Verdict:
-    if text not in VERDICTS:
-        raise unknown_name("verdict", text, VERDICTS)
-    return text  # type: ignore[return-value]

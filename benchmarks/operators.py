@@ -1,0 +1,176 @@
+"""Latency in onnxruntime of what the catalogue writes, over torch's own forms that are right, operator by operator.
+
+The lines are those of the operator matrix (docs/operator_matrix.jsonl says which stock files are right) where an entry
+was applied. Every form of a line is exported once and runs in turn on one thread until the time is up; a form's figure
+is its best run, and ours is divided by the fastest stock form of either exporter. Lines with a naive form, the same
+computation as people commonly write it, are compared with that too. Usage:
+
+    python benchmarks/operators.py [--only scatter] [--batch 32] [--seconds 0.5] [--write]
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import importlib.metadata
+import json
+import logging
+import math
+import sys
+import time
+import warnings
+from collections import defaultdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import onnxruntime
+import torch
+import typer
+from rich.console import Console
+from rich.progress import track
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
+
+from operator_cases import families  # noqa: E402
+from operator_cases.case import Case  # noqa: E402
+from operator_cases.exports import ours, stock  # noqa: E402
+
+MATRIX = ROOT / "docs" / "operator_matrix.jsonl"
+RESULT = ROOT / "benchmarks" / "results" / "operators.md"
+PACKAGES = ("torch", "onnx", "onnxscript", "onnxruntime")
+LIMIT = 1.3
+REASONS: dict[str, str] = {}
+"""Why an entry is more than 1.3 times as slow as a stock form, by its name."""
+
+
+def best_times(files: dict[str, bytes], case: Case, batch: int, seconds: float) -> dict[str, float]:
+    """Best run of each file, in ms."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    torch.manual_seed(batch)
+    tensors = {f"input{i}": t.numpy() for i, t in enumerate(case.inputs(batch))}
+    running = {name: onnxruntime.InferenceSession(data, options) for name, data in files.items()}
+    feeds = {name: {i.name: tensors[i.name] for i in s.get_inputs()} for name, s in running.items()}
+    for name, session in running.items():
+        session.run(None, feeds[name])
+    best = dict.fromkeys(running, math.inf)
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        for name, session in running.items():
+            start = time.perf_counter()
+            session.run(None, feeds[name])
+            best[name] = min(best[name], 1e3 * (time.perf_counter() - start))
+    return best
+
+
+def naive_files(case: Case) -> dict[str, bytes]:
+    """The naive form through both exporters, as far as they take it."""
+    files = {}
+    if case.naive is not None:
+        for exporter, opset in (("torchscript", 17), ("dynamo", 20)):
+            try:
+                files[f"naive {exporter}"] = stock(dataclasses.replace(case, call=case.naive), exporter, opset)
+            except Exception as error:  # torch's exporters raise anything
+                print(f"{case.name}: the naive form does not export through {exporter}: {type(error).__name__}")
+    return files
+
+
+def measure(case: Case, cells: list[dict[str, Any]], batch: int, seconds: float) -> list[dict[str, Any]]:
+    """One row for each file of ours with entries in it."""
+    mine = [c for c in cells if c["who"] == "ours" and c["verdict"] == "ok" and c["entries"]]
+    theirs = [c for c in cells if c["who"] == "stock" and c["verdict"] == "ok"]
+    if not mine or not (theirs or case.naive):
+        return []
+    files = {f"stock {c['exporter']} {c['opset']}": stock(case, c["exporter"], c["opset"]) for c in theirs}
+    files |= naive_files(case)
+    for cell in mine:
+        files[f"ours {cell['exporter']} {cell['opset']}"] = ours(case, cell["exporter"], cell["opset"]).model_bytes
+    times = best_times(files, case, batch, seconds)
+    fastest = min((t for n, t in times.items() if n.startswith("stock")), default=None)
+    naive = min((t for n, t in times.items() if n.startswith("naive")), default=None)
+    return [
+        {
+            "case": case.name,
+            "form": f"{cell['exporter']} {cell['opset']}",
+            "entries": cell["entries"],
+            "ours": times[f"ours {cell['exporter']} {cell['opset']}"],
+            "stock": fastest,
+            "naive": naive,
+        }
+        for cell in mine
+    ]
+
+
+def geometric_mean(ratios: list[float]) -> float:
+    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else math.nan
+
+
+def report(rows: list[dict[str, Any]], title: str) -> str:
+    """The figures by entry, then the lines over the limit, as Markdown."""
+    by_entry: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        for entry in row["entries"].split() if row["stock"] else ():
+            by_entry[entry].append(row["ours"] / row["stock"])
+    ratios = [row["ours"] / row["stock"] for row in rows if row["stock"]]
+    naive = [row["ours"] / row["naive"] for row in rows if row["naive"]]
+    lines = [
+        f"{title}. Ours over the fastest stock form that is right: geometric mean **{geometric_mean(ratios):.2f}** of "
+        f"{len(ratios)} files; over the naive form: **{geometric_mean(naive):.2f}** of {len(naive)}.",
+        "",
+        "| entry | files | ours / stock | note |",
+        "| --- | --- | --- | --- |",
+    ]
+    for entry, values in sorted(by_entry.items()):
+        mean = geometric_mean(values)
+        note = REASONS.get(entry, "**unexplained**") if mean > LIMIT else ""
+        lines.append(f"| `{entry}` | {len(values)} | {mean:.2f} | {note} |")
+    lines += ["", "Lines with a naive form:", "", "| line | form | ours, ms | naive, ms | ratio |", "|" + " --- |" * 5]
+    for row in rows:
+        if row["naive"]:
+            ratio = row["ours"] / row["naive"]
+            lines.append(f"| {row['case']} | {row['form']} | {row['ours']:.3f} | {row['naive']:.3f} | {ratio:.2f} |")
+    lines += [
+        "",
+        f"Lines over {LIMIT}:",
+        "",
+        "| line | form | entries | ours, ms | stock, ms | ratio |",
+        "|" + " --- |" * 6,
+    ]
+    for row in sorted(rows, key=lambda r: -(r["ours"] / r["stock"] if r["stock"] else 0)):
+        if row["stock"] and row["ours"] / row["stock"] > LIMIT:
+            figures = f"{row['ours']:.3f} | {row['stock']:.3f} | {row['ours'] / row['stock']:.2f}"
+            lines.append(f"| {row['case']} | {row['form']} | {row['entries']} | {figures} |")
+    return "\n".join([*lines, ""])
+
+
+def main(
+    only: Annotated[str, typer.Option(help="Only lines whose name contains this.")] = "",
+    batch: Annotated[int, typer.Option(help="Batch size that is timed.")] = 32,
+    seconds: Annotated[float, typer.Option(help="Time for each line.")] = 0.5,
+    write: Annotated[bool, typer.Option(help="Write benchmarks/results/operators.md.")] = False,
+) -> None:
+    """Measures and prints the table."""
+    logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    cells: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for line in MATRIX.read_text(encoding="utf-8").splitlines():
+        cell = json.loads(line)
+        cells[cell["name"]].append(cell)
+    chosen = [case for cases in families().values() for case in cases if only in case.name]
+    rows: list[dict[str, Any]] = []
+    for case in track(chosen, "operators", console=Console(stderr=True)):
+        try:
+            rows += measure(case, cells[case.name], batch, seconds)
+        except Exception as error:  # one line less, and said so
+            print(f"{case.name}: not measured: {type(error).__name__}: {str(error)[:200]}")
+    versions = ", ".join(f"{p} {importlib.metadata.version(p)}" for p in PACKAGES)
+    text = report(rows, f"Measured {datetime.date.today()} with {versions}, CPU, one thread, batch {batch}")
+    if write:
+        RESULT.write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    typer.run(main)

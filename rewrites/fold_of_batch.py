@@ -1,0 +1,22 @@
+"""F.fold, nn.Fold, of a single image's windows -> sums of their cells.
+
+Math:   torch_onnx_compat.functional.fold.
+Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.Fold.html
+"""
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from torch_onnx_compat import Exactness, rewrite
+from torch_onnx_compat.functional.fold import fold, windows_of
+
+
+@rewrite(nn.functional.fold, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+def fold_of_batch(
+    input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Tensor:
+    """Sums windows (C * kernels, L) into an image (C, H, W); stock writes a file that does not load."""
+    if input.dim() != 2:
+        return NotImplemented  # type: ignore[no-any-return]
+    return fold(input, windows_of(output_size, kernel_size, dilation, padding, stride))

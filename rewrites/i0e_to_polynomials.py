@@ -1,0 +1,18 @@
+"""torch.special.i0e -> polynomials.
+
+Math:   torch_onnx_compat.functional.special.i0e.
+Source: https://docs.pytorch.org/docs/stable/special.html
+"""
+
+import torch
+from torch import Tensor
+
+from torch_onnx_compat import Exactness, rewrite
+from torch_onnx_compat.functional.special import i0e
+
+
+@rewrite(torch.special.i0e, needed_on=("torchscript", "dynamo"), exactness=Exactness.APPROXIMATE, error=1e-6)
+def i0e_to_polynomials(input: Tensor) -> Tensor:
+    """Scaled modified Bessel function of order 0; neither exporter has an operator for it."""
+    x = input if input.is_floating_point() else input.to(torch.get_default_dtype())
+    return i0e(x)

@@ -1,0 +1,27 @@
+"""torch.fft.ifft -> a product with a table of cosines and sines.
+
+Math:   torch_onnx_compat.functional.fourier.
+Source: https://docs.pytorch.org/docs/stable/generated/torch.fft.ifft.html
+"""
+
+import torch
+from torch import Tensor
+
+from torch_onnx_compat import Exactness, decline, rewrite
+from torch_onnx_compat.functional.complex import Pair
+from torch_onnx_compat.functional.fourier import fft, fixed_size, signal
+
+
+# dynamo writes DFT, which takes 2 to 30 times as long in onnxruntime up to 1024 points, and less beyond.
+@rewrite(torch.fft.ifft, needed_on=("torchscript",), always=True, exactness=Exactness.ROUNDING)
+def ifft_to_matmul(
+    input: Tensor | Pair, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None
+) -> Pair:
+    """One axis from its spectrum, as a complex tensor.
+
+    Declines: an axis of no fixed size, or of more than 1024 points; out=.
+    """
+    if out is not None:
+        decline("out must be None, got a tensor")
+    size = fixed_size(input, dim)
+    return fft(signal(input), dim, size, n, norm, inverse=True)

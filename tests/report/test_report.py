@@ -1,0 +1,170 @@
+"""A report tells what happened, in one file that needs nothing else, readable by everyone."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+import torch
+from torch import nn
+
+from torch_onnx_compat import CompatError, export_compat
+from torch_onnx_compat.check.localise import Layer, Localisation
+from torch_onnx_compat.report import write_report
+from torch_onnx_compat.report.page import page
+from torch_onnx_compat.report.plot import plot
+from torch_onnx_compat.report.snippets import snippet
+
+VOID = {"meta"}
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 4)
+        self.pool = nn.AdaptiveAvgPool2d((3, 5))
+
+    def forward(self, x):
+        return self.pool(self.body(x))
+
+
+class Impossible(nn.Module):
+    def forward(self, x):
+        return torch.special.bessel_j0(x)
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    model, image = Model().eval(), torch.randn(2, 3, 8, 4)
+    path = tmp_path_factory.mktemp("report") / "model.onnx"
+    return export_compat(model, (image,), path, exporter="torchscript", dynamic="batch"), model, image
+
+
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen, self.links = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append(tag)
+        self.links += [value for name, value in attrs if name in ("src", "href", "action", "data")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.seen.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def read(path):
+    text = path.read_text(encoding="utf-8")
+    tags = Tags()
+    tags.feed(text)
+    assert tags.open == []
+    return text, tags
+
+
+def test_html(exported, tmp_path):
+    result, model, image = exported
+    text, tags = read(result.report(tmp_path / "report.html", model, (image,)))
+    assert tags.seen.count("h1") == 1
+    assert tags.links == []
+    assert not re.search(r"https?://|@import|url\(|<script", text)
+    assert text.index("Verified on") < text.index("What was changed") < text.index("Verification</h2>")
+    for told in ("adaptive_avg_pool2d_to_matmul", "<svg", "batch=", "InferenceSession", "MatMul", ">pool<"):
+        assert told in text, told
+    assert "np.zeros((1, 3, 8, 4), np.float32)" in text
+
+
+def test_markdown_and_json_tell_the_same(exported, tmp_path):
+    result, model, image = exported
+    text = result.report(tmp_path / "report.md", model, (image,)).read_text(encoding="utf-8")
+    facts = json.loads(result.report(tmp_path / "report.json", model, (image,)).read_text(encoding="utf-8"))
+    assert text.startswith("# model.onnx: Verified on")
+    assert facts["ok"]
+    assert [e["entry"] for e in facts["applied"]] == ["adaptive_avg_pool2d_to_matmul"]
+    assert facts["applied"][0]["places"] == ["pool"]
+    assert {layer["module"] for layer in facts["layers"]} >= {"body", "pool"}
+    assert all(f"| {o['operator']} | {o['count']} |" in text for o in facts["operators"])
+
+
+def test_a_failure_is_told_with_what_to_do(tmp_path):
+    with pytest.raises(CompatError) as caught:
+        export_compat(Impossible(), torch.ones(2, 3))
+    text, _ = read(write_report(tmp_path / "report.html", caught.value))
+    assert "No file was made" in text
+    assert "What to do" in text
+    assert "give a symbolic for it" in text
+
+
+def test_what_a_model_is_called_is_no_markup():
+    facts = {
+        "title": "<script>", "ok": False, "verdict": "no", "summary": {"target": "a&b"}, "message": "<b>",
+        "diagnoses": [], "difference": "", "inputs": [], "outputs": [], "applied": [], "declined": [],
+        "rejected": {"<i>": "<u>"}, "notes": ["<em>"], "table": [], "operators": [], "seconds": {}, "snippet": "",
+        "layers": [{"module": "<svg>", "error": 1.0, "tolerance": 1e-5}],
+    }  # fmt: skip
+    text = page(facts)
+    assert not re.search(r"<(script|b|i|u|em)>", text)
+
+
+def test_the_plot_tells_wrong_layers_by_shape_and_in_words():
+    layers = [
+        vars(Layer("first", 0.0, 1e-5)),
+        vars(Layer("second", 0.5, 1e-5)),
+        vars(Layer("third", float("inf"), 1e-5)),
+    ]
+    drawn = plot(layers)
+    assert drawn.count('class="wrong"') == 2
+    assert "2 of 3 layers are off by more than rounding, the first at second." in drawn
+
+
+@pytest.mark.parametrize("target", ["onnxruntime", "opencv", "openvino", "tensorrt"])
+def test_snippets(exported, target):
+    text = snippet(target, "model.onnx", exported[0].model_proto)
+    assert "model.onnx" in text
+    assert "{" not in text.replace('{"x"', "")
+
+
+def test_the_code_runs(exported, tmp_path, monkeypatch):
+    result = exported[0]
+    monkeypatch.chdir(result.path.parent)
+    scope = {}
+    exec(snippet("onnxruntime", result.path.name, result.model_proto), scope)
+    assert scope["outputs"][0].shape == (1, 3, 3, 5)
+
+
+def test_an_unknown_ending_is_refused(exported, tmp_path):
+    with pytest.raises(CompatError, match=r"the ending is '\.pdf'; wanted \.html, \.md, \.json"):
+        exported[0].report(tmp_path / "report.pdf")
+
+
+def test_a_place_nobody_can_write_to_is_named(exported, tmp_path):
+    with pytest.raises(CompatError, match="cannot be written"):
+        exported[0].report(tmp_path / "nowhere" / "report.md")
+
+
+def test_the_difference_is_told(exported, tmp_path):
+    found = Localisation(True, "pool", "AdaptiveAvgPool2d", "MatMul", "n", "t", "m.py:3", "aten.mean", 1.0, 2.0)
+    text, _ = read(write_report(tmp_path / "report.html", exported[0], found))
+    assert "first difference at pool (AdaptiveAvgPool2d), m.py:3" in text
+
+
+def _luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    ("front", "back"),
+    [("text", "back"), ("soft", "back"), ("text", "panel"), ("good", "good-back"), ("bad", "bad-back")],
+)
+def test_contrast(exported, tmp_path, scheme, front, back):
+    text = exported[0].report(tmp_path / "report.html").read_text(encoding="utf-8")
+    colours = dict(re.findall(r"--([\w-]+): (#\w{6})", text.split(":root")[scheme + 1]))
+    low, high = sorted((_luminance(colours[front]), _luminance(colours[back])))
+    assert (high + 0.05) / (low + 0.05) >= 4.5

@@ -1,0 +1,49 @@
+import pytest
+import torch
+
+from torch_onnx_compat import rewrite
+from torch_onnx_compat.entry import EXPORTERS
+from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.testing import assert_same_outputs
+
+NAME = "corrcoef_to_matmul"
+NEEDED_ON = ("torchscript", "dynamo")
+INF, NAN = float("inf"), float("nan")
+ARGS = (
+    torch.tensor([[1.5, -2.0, 0.0, 0.25], [-0.5, 7.0, -1.0, 3.0]]),
+    torch.tensor([[2.5, 1.0, -0.5, 4.0], [1.0, -3.0, 0.75, 2.0]]),
+)
+
+
+def many(x, y):
+    return (
+        torch.corrcoef(x),
+        torch.cat((x, y)).corrcoef(),
+    )
+
+
+def test_matches(exporter):
+    assert_same_outputs(many, ARGS, exporter, uses=(NAME,) if exporter in NEEDED_ON else ())
+
+
+def test_declines_varying_numbers_of_rows():
+    with pytest.raises(CompatError, match="corrcoef"):
+        assert_same_outputs(lambda x: torch.corrcoef(x), torch.randn(3, 4), "torchscript", dynamic="batch")
+
+
+def test_sentinel():
+    @rewrite(torch.corrcoef, name=NAME, needed_on=EXPORTERS, registry=None)
+    def broken(*args, **options):
+        return args[0] @ args[0].T
+
+    with pytest.raises(VerificationError, match="does not compute what the model computes"):
+        assert_same_outputs(lambda x, y: torch.corrcoef(x), ARGS, "torchscript", rewrites=[broken])
+
+
+def test_still_needed(exporter):
+    if exporter not in NEEDED_ON:
+        result = assert_same_outputs(many, ARGS, exporter)
+        assert NAME not in {note.entry for note in result.applied}
+        return
+    with pytest.raises(CompatError):
+        assert_same_outputs(many, ARGS, exporter, exclude=[NAME])

@@ -1,0 +1,68 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from torch_onnx_compat import rewrite
+from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.entry import EXPORTERS, Declined
+from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.testing import assert_same_outputs
+
+NAME = "cummin_to_amin"
+NEEDED_ON = ("torchscript", "dynamo")
+INF, NAN = float("inf"), float("nan")
+ARGS = (torch.tensor([[1.0, 1.0, -2.0, 3.0, 3.0], [0.0, 7.0, 7.0, -1.0, 8.0]]), torch.tensor([[2, -3, 2], [5, 5, -9]]))
+
+
+def many(x, i):
+    return (
+        *x.cummin(1),
+        *torch.cummin(x, 0),
+        *i.cummin(-1),
+        *i.int().cummin(0),
+        x.cummin(1).values,
+    )
+
+
+def test_matches(exporter):
+    assert_same_outputs(many, ARGS, exporter, uses=(NAME,) if exporter in NEEDED_ON else ())
+
+
+def test_matches_any_batch(exporter):
+    names = ["x", "i"]
+    assert_same_outputs(many, ARGS, exporter, dynamic={name: {0: "batch"} for name in names})
+
+
+@given(
+    st.lists(st.sampled_from([-2.0, -1.0, 0.0, 1.0, 2.0, INF, -INF, NAN]), min_size=1, max_size=70), st.integers(1, 3)
+)
+@settings(max_examples=100, deadline=None)
+def test_equals_eager(values, rows):
+    x = torch.tensor(values).expand(rows, -1).contiguous()
+    for dim in (0, 1, -1):
+        found, wanted = tuple(catalogue()[NAME].body(x, dim)), tuple(torch.cummin(x, dim))
+        torch.testing.assert_close(found, wanted, equal_nan=True, rtol=0, atol=0)
+
+
+def test_declines_out():
+    with pytest.raises(Declined, match="out must be None"):
+        catalogue()[NAME].body(ARGS[0], 1, out=(ARGS[0], ARGS[0]))
+
+
+def test_sentinel():
+    @rewrite(torch.cummin, name=NAME, needed_on=EXPORTERS, registry=None)
+    def broken(input, dim):
+        return (torch.cumsum(input, dim), torch.zeros_like(input, dtype=torch.int64))
+
+    with pytest.raises(VerificationError, match="does not compute what the model computes"):
+        assert_same_outputs(lambda x, i: x.cummin(1), ARGS, "torchscript", rewrites=[broken])
+
+
+def test_still_needed(exporter):
+    if exporter not in NEEDED_ON:
+        result = assert_same_outputs(many, ARGS, exporter)
+        assert NAME not in {note.entry for note in result.applied}
+        return
+    with pytest.raises(CompatError):
+        assert_same_outputs(many, ARGS, exporter, exclude=[NAME])

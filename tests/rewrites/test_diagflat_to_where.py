@@ -1,0 +1,54 @@
+import pytest
+import torch
+
+from torch_onnx_compat import rewrite
+from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.entry import EXPORTERS
+from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.testing import assert_same_outputs
+
+NAME = "diagflat_to_where"
+EXAMPLE = (torch.randn(3, 4),)
+SAMPLES = [(torch.randn(5, 4),)]
+DYNAMIC = {"x": {0: "batch"}}
+
+
+def many(x):
+    return torch.diagflat(x), x.diagflat(1), torch.diagflat(x[0], -1), torch.diagflat(x[0, 0])
+
+
+def test_matches(exporter):
+    uses = (NAME,) if exporter == "torchscript" else ()
+    assert_same_outputs(many, EXAMPLE, exporter, dynamic=DYNAMIC, samples=SAMPLES, uses=uses)
+
+
+def test_applied():
+    result = assert_same_outputs(lambda x: torch.diagflat(x), EXAMPLE, "torchscript", uses=(NAME,))
+    assert {"Where"} <= set(result.nodes)
+
+
+def test_leaves_near_misses_alone():
+    result = assert_same_outputs(lambda x: x.reshape(-1), EXAMPLE, "torchscript")
+    assert NAME not in {note.entry for note in (*result.applied, *result.declined)}
+
+
+def test_equals_eager():
+    body = catalogue()[NAME].body
+    for x, k in [(torch.randn(shape), k) for shape in ((3,), (), (0, 2), (2, 3)) for k in (0, 1, -2)]:
+        assert torch.equal(body(x, k), torch.diagflat(x, k))
+
+
+def test_sentinel():
+    @rewrite(torch.diagflat, name=NAME, needed_on=EXPORTERS, registry=None)
+    def broken(input, offset=0):
+        return input.reshape(-1, 1) * torch.ones(12)
+
+    with pytest.raises(VerificationError, match="does not compute what the model computes"):
+        assert_same_outputs(lambda x: torch.diagflat(x), EXAMPLE, "torchscript", rewrites=[broken])
+
+
+def test_still_needed_for_torchscript():
+    with pytest.raises(CompatError, match="is not supported"):
+        assert_same_outputs(
+            lambda x: torch.diagflat(x), EXAMPLE, "torchscript", dynamic=DYNAMIC, samples=SAMPLES, exclude=[NAME]
+        )

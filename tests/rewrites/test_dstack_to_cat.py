@@ -1,0 +1,48 @@
+import pytest
+import torch
+
+from torch_onnx_compat import rewrite
+from torch_onnx_compat.entry import EXPORTERS
+from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.testing import assert_same_outputs
+
+NAME = "dstack_to_cat"
+EXAMPLE = (torch.randn(3, 4),)
+SAMPLES = [(torch.randn(5, 4),)]
+DYNAMIC = {"x": {0: "batch"}}
+
+
+def many(x):
+    images = torch.dstack((x.unsqueeze(2), x))
+    return torch.dstack((x, 2 * x)), torch.dstack((x[0], x[1])), torch.dstack((x[0, 0], x[0, 1])), images
+
+
+def test_matches(exporter):
+    uses = (NAME,) if exporter == "torchscript" else ()
+    assert_same_outputs(many, EXAMPLE, exporter, dynamic=DYNAMIC, samples=SAMPLES, uses=uses)
+
+
+def test_applied():
+    result = assert_same_outputs(lambda x: torch.dstack((x, 2 * x)), EXAMPLE, "torchscript", uses=(NAME,))
+    assert {"Concat"} <= set(result.nodes)
+
+
+def test_leaves_near_misses_alone():
+    result = assert_same_outputs(lambda x: torch.stack((x, 2 * x), 2), EXAMPLE, "torchscript")
+    assert NAME not in {note.entry for note in (*result.applied, *result.declined)}
+
+
+def test_sentinel():
+    @rewrite(torch.dstack, name=NAME, needed_on=EXPORTERS, registry=None)
+    def broken(tensors):
+        return torch.stack(tuple(tensors)[::-1], 2)
+
+    with pytest.raises(VerificationError, match="does not compute what the model computes"):
+        assert_same_outputs(lambda x: torch.dstack((x, 2 * x)), EXAMPLE, "torchscript", rewrites=[broken])
+
+
+def test_still_needed_for_torchscript():
+    with pytest.raises(CompatError, match="is not supported"):
+        assert_same_outputs(
+            lambda x: torch.dstack((x, x)), EXAMPLE, "torchscript", dynamic=DYNAMIC, samples=SAMPLES, exclude=[NAME]
+        )

@@ -1,0 +1,50 @@
+import pytest
+import torch
+
+from torch_onnx_compat import rewrite
+from torch_onnx_compat.entry import EXPORTERS
+from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.testing import assert_same_outputs
+
+NAME = "fmin_to_where"
+NEEDED_ON = ("torchscript", "dynamo")
+INF, NAN = float("inf"), float("nan")
+ARGS = (
+    torch.tensor([[1.5, -2.0, NAN, INF], [-INF, NAN, 4.0, 3.0]]),
+    torch.tensor([[0.0, NAN, NAN, -INF], [2.0, 1.0, -1.0, -3.0]]),
+)
+
+
+def many(x, y):
+    return (
+        torch.fmin(x, y),
+        x.fmin(y.double()),
+        torch.fmin(x[:, 3:].clamp(-5, 5).long(), torch.tensor(2)),
+    )
+
+
+def test_matches(exporter):
+    assert_same_outputs(many, ARGS, exporter, uses=(NAME,) if exporter in NEEDED_ON else ())
+
+
+def test_matches_any_batch(exporter):
+    names = ["x", "y"]
+    assert_same_outputs(many, ARGS, exporter, dynamic={name: {0: "batch"} for name in names})
+
+
+def test_sentinel():
+    @rewrite(torch.fmin, name=NAME, needed_on=EXPORTERS, registry=None)
+    def broken(input, other):
+        return torch.minimum(input, other)
+
+    with pytest.raises(VerificationError, match="does not compute what the model computes"):
+        assert_same_outputs(lambda x, y: torch.fmin(x, y), ARGS, "torchscript", rewrites=[broken])
+
+
+def test_still_needed(exporter):
+    if exporter not in NEEDED_ON:
+        result = assert_same_outputs(many, ARGS, exporter)
+        assert NAME not in {note.entry for note in result.applied}
+        return
+    with pytest.raises(CompatError):
+        assert_same_outputs(many, ARGS, exporter, exclude=[NAME])

@@ -1,0 +1,48 @@
+import pytest
+import torch
+
+from torch_onnx_compat import rewrite
+from torch_onnx_compat.entry import EXPORTERS
+from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.testing import assert_same_outputs
+
+NAME = "isnan_of_integers"
+NEEDED_ON = ("torchscript", "dynamo")
+INF, NAN = float("inf"), float("nan")
+ARGS = (torch.tensor([[2, -3, 4], [0, 5, 1]]), torch.tensor([[1.5, INF, NAN], [0.0, 5.0, 1.0]]))
+
+
+def many(i, x):
+    return (
+        i.isnan(),
+        torch.isnan(i.int()),
+        torch.isnan(x),
+        torch.isnan(i > 2),
+    )
+
+
+def test_matches(exporter):
+    assert_same_outputs(many, ARGS, exporter, uses=(NAME,) if exporter in NEEDED_ON else ())
+
+
+def test_matches_any_batch(exporter):
+    names = ["i", "x"]
+    assert_same_outputs(many, ARGS, exporter, dynamic={name: {0: "batch"} for name in names})
+
+
+def test_sentinel():
+    @rewrite((torch.isnan, torch.isinf), name=NAME, needed_on=EXPORTERS, registry=None)
+    def broken(*args, **options):
+        return args[0] > 1
+
+    with pytest.raises(VerificationError, match="does not compute what the model computes"):
+        assert_same_outputs(lambda i, x: torch.isnan(i), ARGS, "torchscript", rewrites=[broken])
+
+
+def test_still_needed(exporter):
+    if exporter not in NEEDED_ON:
+        result = assert_same_outputs(many, ARGS, exporter)
+        assert NAME not in {note.entry for note in result.applied}
+        return
+    with pytest.raises(CompatError):
+        assert_same_outputs(many, ARGS, exporter, exclude=[NAME])

@@ -1,0 +1,50 @@
+import pytest
+import torch
+
+from torch_onnx_compat import rewrite
+from torch_onnx_compat.entry import EXPORTERS
+from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.testing import assert_same_outputs
+
+NAME = "logaddexp2_to_log"
+NEEDED_ON = ("torchscript",)
+INF, NAN = float("inf"), float("nan")
+ARGS = (
+    torch.tensor([[1.5, -200.0, 0.0, INF], [-INF, 700.0, -0.0, 3.0]]),
+    torch.tensor([[0.0, -201.0, 2.5, INF], [-INF, 1.0, -0.0, -3.0]]),
+)
+
+
+def many(x, y):
+    return (
+        torch.logaddexp2(x, y),
+        x.logaddexp2(y[:, :1]),
+        torch.logaddexp2(x.double(), y.double()),
+    )
+
+
+def test_matches(exporter):
+    assert_same_outputs(many, ARGS, exporter, uses=(NAME,) if exporter in NEEDED_ON else ())
+
+
+def test_matches_any_batch(exporter):
+    names = ["x", "y"]
+    assert_same_outputs(many, ARGS, exporter, dynamic={name: {0: "batch"} for name in names})
+
+
+def test_sentinel():
+    @rewrite(torch.logaddexp2, name=NAME, needed_on=EXPORTERS, registry=None)
+    def broken(*args, **options):
+        return torch.maximum(*args)
+
+    with pytest.raises(VerificationError, match="does not compute what the model computes"):
+        assert_same_outputs(lambda x, y: torch.logaddexp2(x, y), ARGS, "torchscript", rewrites=[broken])
+
+
+def test_still_needed(exporter):
+    if exporter not in NEEDED_ON:
+        result = assert_same_outputs(many, ARGS, exporter)
+        assert NAME not in {note.entry for note in result.applied}
+        return
+    with pytest.raises(CompatError):
+        assert_same_outputs(many, ARGS, exporter, exclude=[NAME])

@@ -1,0 +1,47 @@
+import pytest
+import torch
+
+from torch_onnx_compat import rewrite
+from torch_onnx_compat.entry import EXPORTERS
+from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.testing import assert_same_outputs
+
+NAME = "sinc_to_sin"
+NEEDED_ON = ("torchscript",)
+INF, NAN = float("inf"), float("nan")
+ARGS = (torch.tensor([[0.5, -1.3, 0.0, 0.25], [-0.5, 2.7, -0.0, 3.4]]),)
+
+
+def many(x):
+    return (
+        torch.sinc(x),
+        x.double().sinc(),
+        torch.special.sinc(x),
+    )
+
+
+def test_matches(exporter):
+    assert_same_outputs(many, ARGS, exporter, uses=(NAME,) if exporter in NEEDED_ON else ())
+
+
+def test_matches_any_batch(exporter):
+    names = ["x"]
+    assert_same_outputs(many, ARGS, exporter, dynamic={name: {0: "batch"} for name in names})
+
+
+def test_sentinel():
+    @rewrite(torch.sinc, name=NAME, needed_on=EXPORTERS, registry=None)
+    def broken(*args, **options):
+        return torch.sin(args[0]) / args[0]
+
+    with pytest.raises(VerificationError, match="does not compute what the model computes"):
+        assert_same_outputs(lambda x: torch.sinc(x), ARGS, "torchscript", rewrites=[broken])
+
+
+def test_still_needed(exporter):
+    if exporter not in NEEDED_ON:
+        result = assert_same_outputs(many, ARGS, exporter)
+        assert NAME not in {note.entry for note in result.applied}
+        return
+    with pytest.raises(CompatError):
+        assert_same_outputs(many, ARGS, exporter, exclude=[NAME])

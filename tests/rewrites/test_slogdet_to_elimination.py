@@ -1,0 +1,73 @@
+import pytest
+import torch
+
+from torch_onnx_compat import rewrite
+from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.entry import EXPORTERS, Declined
+from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.testing import assert_same_outputs
+
+NAME = "slogdet_to_elimination"
+DYNAMIC = {"x": {0: "batch"}}
+
+
+def matrices(batch, *sizes):
+    """Random ones, far from singular, with zeros where elimination begins."""
+    m = torch.randn(batch, *sizes) / 4
+    for i in range(min(sizes)):
+        m[:, i, sizes[1] - 1 - i] += 2
+    m[:, 0, 0] = 0
+    return m
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return (*torch.linalg.slogdet(x), *torch.slogdet(x / 1e20), x[0].slogdet().logabsdet)
+
+
+def test_matches(exporter):
+    samples = [(matrices(5, 3, 3),)]
+    result = assert_same_outputs(
+        Model(), (matrices(2, 3, 3),), exporter, dynamic=DYNAMIC, samples=samples, uses=(NAME,)
+    )
+    assert not {"If", "Loop", "NonZero"} & set(result.nodes)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 8])
+def test_equals_eager(size):
+    x = matrices(20, size, size).double() + torch.eye(size) / 8
+    torch.testing.assert_close(tuple(catalogue()[NAME].body(x)), tuple(torch.linalg.slogdet(x)))
+    x[:3, 0] = 0
+    torch.testing.assert_close(tuple(catalogue()[NAME].body(x)), tuple(torch.linalg.slogdet(x)))
+
+
+@pytest.mark.parametrize(("size", "reason"), [(9, "must have 1 to 8 rows, got 9"), (0, "got 0")])
+def test_declines_large_matrices(size, reason):
+    x = torch.ones(2, size, size)
+    with pytest.raises(Declined, match=reason):
+        catalogue()[NAME].body(x)
+
+
+def test_declines_out():
+    x = torch.ones(2, 3, 3)
+    with pytest.raises(Declined, match="out must be None"):
+        catalogue()[NAME].body(x, out=x)
+
+
+def test_products_are_left_alone():
+    result = assert_same_outputs(lambda x: x @ x, (matrices(2, 3, 3),), "torchscript")
+    assert NAME not in {note.entry for note in result.applied}
+
+
+def test_sentinel(exporter):
+    @rewrite((torch.linalg.slogdet, torch.slogdet), name=NAME, needed_on=EXPORTERS, registry=None)
+    def broken(*args, **kwargs):
+        return torch.return_types.linalg_slogdet((args[0][..., 0, 0], args[0][..., 0, 0]))
+
+    with pytest.raises(VerificationError, match="does not compute what the model computes"):
+        assert_same_outputs(Model(), (matrices(2, 3, 3),), exporter, rewrites=[broken])
+
+
+def test_still_needed(exporter):
+    with pytest.raises(CompatError):
+        assert_same_outputs(Model(), (matrices(2, 3, 3),), exporter, exclude=[NAME])

@@ -1,0 +1,57 @@
+import pytest
+import torch
+
+from torch_onnx_compat import rewrite
+from torch_onnx_compat.entry import EXPORTERS
+from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.testing import assert_same_outputs
+
+NAME = "softplus_threshold"
+NEEDED_ON = ("torchscript",)
+INF, NAN = float("inf"), float("nan")
+ARGS = (
+    torch.tensor([[1.5, -2.0, 0.0, 0.25], [-0.5, 7.0, -1.0, 3.0]]),
+    torch.tensor([[2.5, 1.0, -0.5, 4.0], [1.0, -3.0, 0.75, 2.0]]),
+)
+
+
+def many(x, y):
+    return (
+        torch.nn.functional.softplus(x, 2.0, 1.0),
+        torch.nn.functional.softplus(y, 0.3, 0.5),
+        torch.nn.Softplus(1.5, 2.0)(x),
+    )
+
+
+def test_matches(exporter):
+    assert_same_outputs(many, ARGS, exporter, uses=(NAME,) if exporter in NEEDED_ON else ())
+
+
+def test_matches_any_batch(exporter):
+    names = ["x", "y"]
+    assert_same_outputs(many, ARGS, exporter, dynamic={name: {0: "batch"} for name in names})
+
+
+def test_default_threshold_is_left_alone(exporter):
+    result = assert_same_outputs(lambda x: torch.nn.functional.softplus(x), ARGS[0], exporter)
+    assert NAME not in {note.entry for note in result.applied}
+
+
+def test_sentinel():
+    @rewrite(torch.nn.functional.softplus, name=NAME, needed_on=EXPORTERS, registry=None)
+    def broken(*args, **options):
+        return args[0] * 2
+
+    with pytest.raises(VerificationError, match="does not compute what the model computes"):
+        assert_same_outputs(
+            lambda x, y: torch.nn.functional.softplus(x, 1.0, 0.5), ARGS, "torchscript", rewrites=[broken]
+        )
+
+
+def test_still_needed(exporter):
+    if exporter not in NEEDED_ON:
+        result = assert_same_outputs(many, ARGS, exporter)
+        assert NAME not in {note.entry for note in result.applied}
+        return
+    with pytest.raises(CompatError):
+        assert_same_outputs(many, ARGS, exporter, exclude=[NAME])

@@ -1,0 +1,68 @@
+import pytest
+import torch
+
+from torch_onnx_compat import rewrite
+from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.entry import EXPORTERS, Declined
+from torch_onnx_compat.errors import VerificationError
+from torch_onnx_compat.functional.complex import Pair
+from torch_onnx_compat.testing import assert_same_outputs
+
+pytestmark = pytest.mark.filterwarnings("ignore:stft with return_complex", "ignore:A window was not provided")
+
+NAME = "stft_to_conv"
+WAVE = torch.randn(2, 40)
+DYNAMIC = {"x": {0: "batch", 1: "length"}}
+HANN, SHORT = torch.hann_window(16), torch.hamming_window(10)
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return (
+            torch.view_as_real(torch.stft(x, 16, 4, window=HANN, return_complex=True)),
+            torch.stft(x[0], 16, 5, 10, SHORT, normalized=True, return_complex=True).abs(),
+            torch.stft(x, 16, window=HANN, center=False, onesided=False, return_complex=False),
+        )
+
+
+def test_matches(exporter):
+    samples = [(torch.randn(3, 47),)]
+    result = assert_same_outputs(Model(), (WAVE,), exporter, dynamic=DYNAMIC, samples=samples, uses=(NAME,))
+    assert "STFT" not in result.nodes
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n_fft": 16},
+        {"n_fft": 15, "hop_length": 3},
+        {"n_fft": 16, "win_length": 10, "window": SHORT.double()},
+        {"n_fft": 16, "normalized": True, "onesided": False, "hop_length": 5},
+    ],
+)
+def test_equals_eager(options):
+    x = WAVE.double()
+    z = torch.stft(x, return_complex=True, **options)
+    found = catalogue()[NAME].body(x, return_complex=True, **options)
+    torch.testing.assert_close(found.tensor(), z)
+
+
+def test_declines():
+    with pytest.raises(Declined, match="the signal must be real"):
+        catalogue()[NAME].body(torch.ones(40, dtype=torch.complex64), 16)
+    with pytest.raises(Declined, match="have up to 2048 points here, got 4096"):
+        catalogue()[NAME].body(torch.ones(40), 4096)
+
+
+def test_products_are_left_alone():
+    result = assert_same_outputs(lambda x: x @ x.T, (WAVE,), "torchscript")
+    assert NAME not in {note.entry for note in result.applied}
+
+
+def test_sentinel(exporter):
+    @rewrite(torch.stft, name=NAME, needed_on=EXPORTERS, registry=None)
+    def broken(*args, **kwargs):
+        return Pair(args[0], args[0]) if kwargs["return_complex"] else args[0] * 1
+
+    with pytest.raises(VerificationError, match="does not compute what the model computes"):
+        assert_same_outputs(Model(), (WAVE,), exporter, rewrites=[broken])

@@ -1,0 +1,41 @@
+"""Adds to a failed verification where the file first goes wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torch_onnx_compat.check.file_log import module_of
+from torch_onnx_compat.check.localise import localise_prepared
+from torch_onnx_compat.check.run_failure import failed_node
+from torch_onnx_compat.errors import VerificationError
+from torch_onnx_compat.prepare import Prepared
+
+
+def with_place(error: VerificationError, path: Path, prepared: Prepared) -> VerificationError:
+    """The error with one more line: the first layer that differs, or the node that fails.
+
+    Args:
+        error: What verification raised.
+        path: The file.
+        prepared: The model.
+    """
+    if error.inputs is None:
+        return error
+    try:
+        line = _line(error, path, prepared)
+    except Exception as failure:  # the search must not take the place of what it was to explain
+        line = f"the place was not found: {type(failure).__name__}: {str(failure)[:200]}"
+    error.args = (f"{error}\n  {line}",)
+    return error
+
+
+def _line(error: VerificationError, path: Path, prepared: Prepared) -> str:
+    assert error.inputs is not None
+    if not error.table or not error.table[-1].detail.startswith("fails:"):
+        error.place = localise_prepared(prepared, path, error.inputs)
+        return str(error.place)
+    node = failed_node(path, " ".join(str(error.__cause__).split()))
+    if node is None:
+        return "it fails before the first node."
+    module = module_of(node, dict(prepared.model.named_modules())) or "the model itself"
+    return f"it fails at {module}: {node.op_type} {node.name!r}."

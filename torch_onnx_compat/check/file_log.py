@@ -1,0 +1,179 @@
+"""The tensors inside an ONNX file: which node makes them, what they depend on, and a sample of their values."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import onnx
+import onnxruntime
+
+from torch_onnx_compat.check.compare import Array
+from torch_onnx_compat.check.eager_log import sample
+from torch_onnx_compat.check.verify import open_session, run_session
+from torch_onnx_compat.inputs import Inputs
+
+_SCOPES = "pkg.torch.onnx.name_scopes"
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor of the file as one run made it."""
+
+    shape: tuple[int, ...]
+    sample: Array
+    is_float: bool
+
+
+@dataclass
+class FileLog:
+    """A file's graph, and the tensors that were read so far."""
+
+    model: onnx.ModelProto
+    folder: Path | None
+    """Where weights outside the file lie."""
+    inputs: Inputs
+    makers: dict[str, onnx.NodeProto] = field(default_factory=dict)
+    """The node that makes each tensor, in the order in which they run."""
+    values: dict[str, Value] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, file: str | os.PathLike[str] | bytes | onnx.ModelProto, inputs: Inputs) -> FileLog:
+        """Reads a file's graph without its external weights.
+
+        Args:
+            file: Path, serialised model or model.
+            inputs: What to run it on.
+        """
+        if isinstance(file, onnx.ModelProto):
+            log = cls(file, None, inputs)
+        elif isinstance(file, bytes):
+            log = cls(onnx.load_model_from_string(file), None, inputs)
+        else:
+            log = cls(onnx.load(file, load_external_data=False), Path(file).resolve().parent, inputs)
+        log.makers = {name: node for node in log.model.graph.node for name in node.output if name}
+        return log
+
+    @property
+    def outputs(self) -> list[str]:
+        """The file's outputs."""
+        return [output.name for output in self.model.graph.output]
+
+    def read(self, names: Collection[str]) -> None:
+        """Runs the file and keeps these tensors; without the engine's fusions, which would do away with some."""
+        wanted = [name for name in names if name not in self.values and name in self.makers]
+        if not wanted:
+            return
+        probe = onnx.ModelProto()
+        probe.CopyFrom(self.model)
+        present = set(self.outputs)
+        probe.graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted if name not in present)
+        with ExitStack() as stack:
+            session = open_session(self._source(probe, stack), sess_options=_unfused())
+            tensors = {o.name for o in session.get_outputs() if o.type.startswith("tensor(")}
+            wanted = [name for name in wanted if name in tensors]
+            for name, array in zip(wanted, run_session(session, self.inputs, wanted), strict=True):
+                if array.dtype.kind in "fiub":
+                    self.values[name] = Value(tuple(array.shape), sample(array), array.dtype.kind == "f")
+
+    def _source(self, probe: onnx.ModelProto, stack: ExitStack) -> str | bytes:
+        if self.folder is None or not any(t.data_location for t in probe.graph.initializer):
+            data: bytes = probe.SerializeToString()
+            return data
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix=".torch_onnx_compat_", dir=self.folder))
+        path = Path(folder) / "probe.onnx"
+        for weights in self.folder.iterdir():
+            if weights.is_file():
+                (Path(folder) / weights.name).symlink_to(weights)
+        path.write_bytes(probe.SerializeToString())
+        return str(path)
+
+    def reads(self, name: str) -> list[str]:
+        """The tensors that a tensor is made of, those that subgraphs take from outside included."""
+        return [operand for operand in _operands(self.makers[name]) if operand in self.makers]
+
+    def ancestors(self, names: Iterable[str]) -> set[str]:
+        """These tensors and everything that they are made of."""
+        found: set[str] = set()
+        waiting = [name for name in names if name in self.makers]
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting.extend(self.reads(name))
+        return found
+
+    def varying(self) -> set[str]:
+        """The tensors that depend on the file's inputs."""
+        weights = {tensor.name for tensor in self.model.graph.initializer}
+        known = {value.name for value in self.model.graph.input} - weights
+        for name, node in self.makers.items():
+            if any(operand in known for operand in _operands(node)):
+                known.add(name)
+        return known
+
+
+def _unfused() -> onnxruntime.SessionOptions:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return options
+
+
+def _operands(node: onnx.NodeProto) -> list[str]:
+    names = [name for name in node.input if name]
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            names += [name for inner in graph.node for name in _operands(inner)]
+    return names
+
+
+def module_of(node: onnx.NodeProto, modules: Mapping[str, object]) -> str | None:
+    """Path of the module that a node comes from; None where the file does not say.
+
+    dynamo writes name scopes into the metadata; TorchScript writes ``/layer1/layer1.0/conv1/Conv`` as the node's name,
+    where a child of a Sequential or ModuleList has its parent's name in front.
+
+    Args:
+        node: The node.
+        modules: The model's modules by path.
+    """
+    metadata = {entry.key: entry.value for entry in node.metadata_props}
+    scopes = re.findall(r"'([^']*)'", metadata.get(_SCOPES, ""))
+    if scopes:
+        return next((scope for scope in reversed(scopes) if scope in modules), None)
+    for text in (node.name, *node.output):
+        if text.startswith("/"):
+            return _joined(text.split("/")[1:-1], modules)
+    return None
+
+
+def scope_of(node: onnx.NodeProto) -> str:
+    """Path of the module that a node comes from, as far as the file alone tells it."""
+    metadata = {entry.key: entry.value for entry in node.metadata_props}
+    scopes = re.findall(r"'([^']*)'", metadata.get(_SCOPES, ""))
+    if scopes:
+        return next((scope for scope in reversed(scopes[:-1]) if scope), "")
+    path: list[str] = []
+    for part in node.name.split("/")[1:-1]:
+        if path and part.startswith(f"{path[-1]}."):
+            path.pop()
+        path.append(part)
+    return ".".join(path)
+
+
+def _joined(parts: list[str], modules: Mapping[str, object]) -> str:
+    path = ""
+    for part in parts:
+        last = path.rpartition(".")[2]
+        tail = part.removeprefix(f"{last}.") if last and part.startswith(f"{last}.") else part
+        steps = [f"{path}.{tail}" if path else tail, f"{path}.{part}" if path else part]
+        found = next((step for step in steps if step in modules), None)
+        if found is None:
+            break
+        path = found
+    return path

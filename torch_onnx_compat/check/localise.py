@@ -1,0 +1,314 @@
+"""localise(): the first layer at which a file computes something else than the model.
+
+A tensor of the file is known by its values: it is the model's where it equals one that eager torch computed, within
+some multiples of eager torch's own rounding error. What an exporter fuses, folds or rewrites is missing on one side; a
+missing tensor is right where something right is made of it. What remains wrong, and is made of right tensors only, is
+the place. Names and scopes decide where several nodes qualify.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import onnx
+from torch import nn
+
+from torch_onnx_compat.check.compare import Array
+from torch_onnx_compat.check.eager_log import EagerLog, Step, difference, run_eager
+from torch_onnx_compat.check.file_log import FileLog, Value, module_of
+from torch_onnx_compat.check.kinds import PARTS, same_kind
+from torch_onnx_compat.check.matching import by_shape, closure, first_items, right_items, squeezed, telling
+from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.prepare import Prepared, prepare
+
+BUDGET = 512 * 2**20
+"""Bytes of tensors that one run of the file may hold; beyond it, a few are read and the search narrows down."""
+
+OUTPUT_FACTOR = 4.0
+"""How many tolerances an output may be off: rounding has added up by then."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """How far a file is off at the result of one module."""
+
+    module: str
+    error: float
+    """Largest difference relative to the largest value."""
+    tolerance: float
+    """What rounding explains."""
+
+
+@dataclass(frozen=True)
+class Localisation:
+    """Where a file first differs from the model.
+
+    Attributes:
+        found: Whether it differs at all, by more than rounding explains.
+        module: Path of the module; empty for the model itself.
+        kind: Class of the module.
+        operator: ONNX operator that makes the wrong tensor.
+        node: Name of its node.
+        tensor: The wrong tensor of the file.
+        statement: Statement of the model's code, ``file.py:line``.
+        torch_operator: What eager torch calls there.
+        wanted: What eager torch computes in float64, at the element that differs most.
+        got: What the file computes there.
+        detail: Shapes, where these differ.
+        layers: The results of all modules that stand in the file.
+    """
+
+    found: bool
+    module: str = ""
+    kind: str = ""
+    operator: str = ""
+    node: str = ""
+    tensor: str = ""
+    statement: str = ""
+    torch_operator: str = ""
+    wanted: float | None = None
+    got: float | None = None
+    detail: str = ""
+    layers: tuple[Layer, ...] = ()
+
+    def __str__(self) -> str:
+        if not self.found:
+            return "no layer differs by more than rounding."
+        place = f"{self.module or 'the model itself'} ({self.kind})" if self.kind else self.module or "the model itself"
+        statement = f", {self.statement}" if self.statement else ""
+        return (
+            f"first difference at {place}{statement}: {self.torch_operator} in the model, {self.operator or 'nothing'} "
+            f"{self.node!r} in the file; {self.detail or f'{self.got:.6g} for {self.wanted:.6g}'}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The finding as plain data."""
+        return {**vars(self), "layers": [vars(layer) for layer in self.layers]}
+
+
+def localise(
+    model: Any,
+    file: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    inputs: Any = (),
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+) -> Localisation:
+    """Finds the first layer at which an ONNX file computes something else than a model.
+
+    Args:
+        model: The original module.
+        file: Path, serialised model or onnx.ModelProto; any exporter's.
+        inputs: Positional arguments of forward, e.g. ``(image,)``.
+        kwargs: Keyword arguments of forward.
+
+    Raises:
+        CompatError: The file takes other inputs than the model, or the model fails on them.
+    """
+    prepared = prepare(model, inputs, kwargs=kwargs)
+    return localise_prepared(prepared, file, prepared.inputs)
+
+
+def localise_prepared(
+    prepared: Prepared, file: str | os.PathLike[str] | bytes | onnx.ModelProto, inputs: Inputs
+) -> Localisation:
+    """localise() for a model that is prepared already.
+
+    Args:
+        prepared: The model.
+        file: As for localise().
+        inputs: What to run both on.
+    """
+    log = FileLog.open(file, inputs)
+    weights = {tensor.name for tensor in log.model.graph.initializer}
+    names = tuple(value.name for value in log.model.graph.input if value.name not in weights)
+    if set(names) != set(inputs.names):
+        if len(names) != len(inputs.names):
+            raise CompatError(f"the file takes the inputs {list(names)}, but the model {list(inputs.names)}.")
+        log.inputs = replace(inputs, names=names)
+    return _Search(run_eager(prepared, inputs), log, dict(prepared.model.named_modules())).run()
+
+
+class _Search:
+    """One comparison of what both sides computed."""
+
+    def __init__(self, eager: EagerLog, file: FileLog, modules: Mapping[str, nn.Module]) -> None:
+        self.steps = eager.steps
+        self.eager_outputs = eager.outputs
+        self.file = file
+        self.modules = modules
+        self.alike = by_shape(self.steps)
+        self.matched_steps: set[int] = set()
+        self.right_steps: set[int] = set()
+        self.matched_values: set[str] = set()
+
+    def run(self) -> Localisation:
+        """The first difference."""
+        self._match(self.file.outputs)
+        wrong = self._wrong_outputs()
+        self._read(self.file.ancestors(name for _, name in wrong) or self.file.ancestors(self.file.outputs))
+        self.right_steps = self._right_steps()
+        if not wrong:
+            return Localisation(False, layers=self._layers())
+        steps = self._first_steps([index for index, _ in wrong])
+        values = self._first_values([name for _, name in wrong])
+        return self._finding(*self._pair(steps, values))
+
+    # Which tensors are the same
+
+    def _wrong_outputs(self) -> list[tuple[int, str]]:
+        wrong = []
+        for index, name in zip(self.eager_outputs, self.file.outputs, strict=False):
+            value = self.file.values.get(name)
+            if index is None or index < 0 or value is None:
+                continue
+            step = self.steps[index]
+            limit = OUTPUT_FACTOR * step.tolerance
+            if value.shape == step.shape and difference(value.sample, step.sample) <= limit:
+                self.matched_steps.add(index)
+                self.matched_values.add(name)
+            else:
+                wrong.append((index, name))
+        return wrong
+
+    def _read(self, names: set[str]) -> None:
+        """Reads tensors, coarsely first where there are too many for one run."""
+        varying = self.file.varying()
+        ordered = [name for name in self.file.makers if name in names and name in varying]
+        size = sum(8 * prod(step.shape) for step in self.steps)
+        stride = -(-size // BUDGET)
+        while stride > 1 and len(ordered) > stride:
+            coarse = ordered[::stride]
+            self._match(coarse)
+            bad = next((name for name in coarse if name not in self.matched_values), ordered[-1])
+            known = self.file.ancestors(self.matched_values & set(coarse))
+            region = self.file.ancestors([bad]) - known
+            narrowed = [name for name in ordered if name in region]
+            if not narrowed or len(narrowed) == len(ordered):
+                break
+            ordered = narrowed
+            stride = -(-stride * len(narrowed) // max(len(names), 1))
+        self._match(ordered)
+
+    def _match(self, names: Iterable[str]) -> None:
+        names = list(names)
+        self.file.read(names)
+        for name in names:
+            value = self.file.values.get(name)
+            if value is None or not telling(value.sample):
+                continue
+            alike = self.alike.get(squeezed(value.shape))
+            found = alike.equal(value.sample) if alike else []
+            if found:
+                self.matched_values.add(name)
+                self.matched_steps.update(found)
+
+    # What is wrong and made of right tensors
+
+    def _right_steps(self) -> set[int]:
+        """Steps that stand in the file, or that something is made of which does."""
+        steps = self.steps
+        return right_items(
+            range(len(steps)),
+            self.matched_steps,
+            lambda index: steps[index].inputs,
+            lambda index: steps[index].operator.rpartition(".")[2] in PARTS,
+            lambda index: steps[index].shape,
+        )
+
+    def _first_steps(self, wrong: list[int]) -> list[int]:
+        relevant = closure(wrong, lambda index: self.steps[index].inputs)
+        bad = {i for i in relevant - self.right_steps if self.steps[i].is_float and self.steps[i].varies}
+        return first_items(range(len(self.steps)), bad, lambda index: self.steps[index].inputs)
+
+    def _first_values(self, wrong: list[str]) -> list[str]:
+        relevant = self.file.ancestors(wrong)
+        values, makers = self.file.values, self.file.makers
+        right = right_items(
+            list(makers),
+            self.matched_values,
+            self.file.reads,
+            lambda name: makers[name].op_type in PARTS,
+            lambda name: values[name].shape if name in values else (),
+        )
+        bad = {name for name in relevant - right if name in values and values[name].is_float}
+        return first_items(makers, bad, self.file.reads)
+
+    def _pair(self, steps: list[int], values: list[str]) -> tuple[Step | None, str | None]:
+        """Of several candidates, a step and a tensor of one module and kind, else the first of each."""
+        best: tuple[int, Step | None, str | None] = (
+            -1,
+            self.steps[steps[0]] if steps else None,
+            values[0] if values else None,
+        )
+        for index in self._around(steps):
+            for name in values:
+                step, node = self.steps[index], self.file.makers[name]
+                rank = 2 * (module_of(node, self.modules) == step.module) + same_kind(step.operator, node.op_type)
+                if rank > best[0]:
+                    best = rank, step, name
+        return best[1:]
+
+    def _around(self, steps: list[int]) -> list[int]:
+        """The first wrong steps, and those that follow them within the same module."""
+        reach = dict.fromkeys(steps)
+        for index in range(steps[0] if steps else 0, len(self.steps)):
+            step = self.steps[index]
+            wrong = index not in self.matched_steps and step.is_float
+            if wrong and any(i in reach and self.steps[i].module == step.module for i in step.inputs):
+                reach[index] = None
+        return list(reach)
+
+    # What is told
+
+    def _finding(self, step: Step | None, name: str | None) -> Localisation:
+        node = self.file.makers[name] if name else None
+        path = step.module if step else (node and module_of(node, self.modules)) or ""
+        value = self.file.values.get(name) if name else None
+        wanted, got, detail = _values(step, value)
+        return Localisation(
+            found=True,
+            module=path,
+            kind=type(self.modules[path]).__name__ if path in self.modules else "",
+            operator=node.op_type if node else "",
+            node=(node.name or node.output[0]) if node else "",
+            tensor=name or "",
+            statement=step.statement if step else "",
+            torch_operator=step.operator if step else "",
+            wanted=wanted,
+            got=got,
+            detail=detail,
+            layers=self._layers(),
+        )
+
+    def _layers(self) -> tuple[Layer, ...]:
+        """The modules whose result stands in the file, each with the error of the tensor nearest to it."""
+        shapes: dict[tuple[int, ...], list[Array]] = defaultdict(list)
+        for value in self.file.values.values():
+            if value.is_float:
+                shapes[squeezed(value.shape)].append(value.sample)
+        layers = []
+        for index, step in enumerate(self.steps):
+            near = shapes.get(squeezed(step.shape), ())
+            fused = index in self.right_steps and index not in self.matched_steps
+            if not step.ends or not step.is_float or fused or not near or not step.scale:
+                continue
+            error = min(difference(sample, step.sample) for sample in near)
+            layers.append(Layer(step.ends, error / step.scale, step.tolerance / step.scale))
+        return tuple(layers)
+
+
+def _values(step: Step | None, value: Value | None) -> tuple[float | None, float | None, str]:
+    if step is None or value is None:
+        return None, None, "the file has no such tensor"
+    if squeezed(step.shape) != squeezed(value.shape):
+        return None, None, f"shape {value.shape} for {step.shape}"
+    worst = np.nan_to_num(np.abs(value.sample - step.sample), nan=np.inf)
+    where = int(np.argmax(worst))
+    return float(step.sample[where]), float(value.sample[where]), ""

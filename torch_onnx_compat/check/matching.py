@@ -1,0 +1,100 @@
+"""Which tensors of a file are the model's, and where in a graph right ones end."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence, Set
+from math import prod
+from typing import TypeVar
+
+import numpy as np
+
+from torch_onnx_compat.check.compare import Array
+from torch_onnx_compat.check.eager_log import Step, difference
+
+T = TypeVar("T")
+
+
+class Alike:
+    """Steps of one shape, compared with a tensor all at once."""
+
+    def __init__(self, steps: list[tuple[int, Step]]) -> None:
+        self._steps = steps
+        self._samples = np.stack([step.sample for _, step in steps])
+        self._tolerances = np.array([step.tolerance for _, step in steps])
+        self._stride = -(-self._samples.shape[1] // 64)
+
+    def equal(self, sample: Array) -> list[int]:
+        """The steps that a tensor equals."""
+        thin = slice(None, None, self._stride)
+        with np.errstate(invalid="ignore"):
+            off = np.abs(self._samples[:, thin] - sample[thin]) > self._tolerances[:, None]
+        near = np.flatnonzero(~off.any(axis=1))
+        return [i for i, step in (self._steps[n] for n in near) if difference(sample, step.sample) <= step.tolerance]
+
+
+def by_shape(steps: list[Step]) -> dict[tuple[int, ...], Alike]:
+    """The steps that depend on the inputs, by shape without axes of size 1."""
+    groups: dict[tuple[int, ...], list[tuple[int, Step]]] = defaultdict(list)
+    for index, step in enumerate(steps):
+        if step.varies and step.sample.size:
+            groups[squeezed(step.shape)].append((index, step))
+    return {shape: Alike(group) for shape, group in groups.items()}
+
+
+def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape without axes of size 1."""
+    return tuple(size for size in shape if size != 1)
+
+
+def telling(sample: Array) -> bool:
+    """Whether equal values are evidence: not where all are the same."""
+    return sample.size > 1 and bool((sample != sample[0]).any())
+
+
+def right_items(
+    order: Sequence[T],
+    matched: Set[T],
+    before: Callable[[T], Iterable[T]],
+    is_part: Callable[[T], bool],
+    shape: Callable[[T], tuple[int, ...]],
+) -> set[T]:
+    """What is matched, and what something right is made of; of a part of it, only all parts together say so."""
+    right: set[T] = set()
+    share: dict[T, float] = defaultdict(float)
+    for item in reversed(order):
+        if item in matched or share[item] > 0.99:
+            right.add(item)
+            for operand in before(item):
+                share[operand] += prod(shape(item)) / max(prod(shape(operand)), 1) if is_part(item) else 1.0
+    return right
+
+
+def closure(start: Iterable[T], before: Callable[[T], Iterable[T]]) -> set[T]:
+    """These items and everything that they are made of."""
+    found: set[T] = set()
+    waiting = list(start)
+    while waiting:
+        item = waiting.pop()
+        if item not in found:
+            found.add(item)
+            waiting.extend(before(item))
+    return found
+
+
+def first_items(order: Iterable[T], bad: Set[T], before: Callable[[T], Iterable[T]]) -> list[T]:
+    """The bad items that are made of no other bad one.
+
+    Args:
+        order: All items, each after those it is made of.
+        bad: Some of them.
+        before: What an item is made of.
+    """
+    below: set[T] = set()
+    first = []
+    for item in order:
+        if any(operand in bad or operand in below for operand in before(item)):
+            below.add(item)
+        elif item in bad:
+            first.append(item)
+    return first

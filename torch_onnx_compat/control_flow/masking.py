@@ -1,0 +1,94 @@
+"""Where the export and the masking of decisions meet: a second try for a model that an exporter refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from torch_onnx_compat.backends.backend import ExportFailed, Job
+from torch_onnx_compat.control_flow.session import Session, active
+from torch_onnx_compat.control_flow.survey import Survey, survey
+from torch_onnx_compat.errors import CompatError, UnsupportedError
+from torch_onnx_compat.observe import Subject
+from torch_onnx_compat.plan import Plan
+
+
+@dataclass(frozen=True)
+class Masked:
+    """A job whose subjects take their decisions in the file, and what is known about them."""
+
+    job: Job | None
+    """None if the model takes no decision that can be rewritten."""
+    found: Survey
+    sessions: list[Session]
+
+    @property
+    def decisions(self) -> dict[str, str]:
+        """What became of each place, once the job has run: masked or If."""
+        return {place: what for session in self.sessions for place, what in session.done.items()}
+
+    def report(self, plan: Plan) -> None:
+        """Notes in the plan what became of each decision."""
+        for place, what in self.decisions.items():
+            plan.decided(place, what)
+
+    @property
+    def notes(self) -> list[str]:
+        """Checks of the model that the file does not make."""
+        dropped = dict.fromkeys(place for session in self.sessions for place in session.dropped)
+        return [f"{place}: this check depends on the inputs and is not made in the file." for place in dropped]
+
+    def explained(self, error: CompatError) -> CompatError:
+        """An exporter's refusal with the reasons why decisions could not be rewritten."""
+        reasons = [f"{place}: {why}" for place, why in self.found.rewriting.obstacles.items()]
+        if not reasons or not isinstance(error, UnsupportedError):
+            return error
+        return ExportFailed(f"{error} It cannot be rewritten automatically: {'; '.join(reasons[:3])}.")
+
+
+def masked(job: Job) -> Masked:
+    """The job once more with its decisions masked.
+
+    Args:
+        job: A job that an exporter refused, or whose file was wrong.
+    """
+    found = survey(job)
+    if not found.rewriting:
+        return Masked(None, found, [])
+    sessions: list[Session] = []
+    make = partial(_subject, job.make_subject, job, found, sessions)
+    return Masked(replace(job, make_subject=make, subject=make(), decides=None), found, sessions)
+
+
+def explain(job: Job) -> None:
+    """Notes in the job's plan which decisions an export would mask, and what that does to the source."""
+    notes = len(job.plan._events)
+    found = survey(job)
+    del job.plan._events[notes:]  # what the rewrites did in the search was noted already
+    for place in found.places:
+        job.plan.decided(place, found.obstacle_at(place) or "depends on the inputs")
+    job.plan.source = found.rewriting.diff()
+
+
+def _subject(make: Callable[[], Subject], job: Job, found: Survey, sessions: list[Session]) -> Subject:
+    subject = make()
+    session = Session(
+        exporter=job.plan.exporter,
+        inputs=len(job.inputs.tensors),
+        sizes_vary=bool(job.inputs.sizes()),
+        other=found.sizes,
+        conflicts=dict(found.conflicts),
+    )
+    sessions.append(session)
+    subject.wrap(partial(_scope, subject, session, found))
+    return subject
+
+
+@contextmanager
+def _scope(subject: Any, session: Session, found: Survey) -> Iterator[None]:
+    session.log = subject.around
+    with found.rewriting.applied(), active(session):
+        yield

@@ -1,0 +1,16 @@
+"""The source of a function before and after its rewriting, in one form so that only real changes differ."""
+
+from __future__ import annotations
+
+import ast
+import types
+
+from torch_onnx_compat.control_flow.lower import lower
+from torch_onnx_compat.control_flow.source import definition
+
+
+def rewritten_lines(code: types.CodeType, lines: set[int]) -> tuple[list[str], list[str]]:
+    """Both sources, line by line, without comments."""
+    old = ast.unparse(definition(code).node).splitlines()
+    new = ast.unparse(ast.fix_missing_locations(lower(definition(code).node, lines))).splitlines()
+    return old, new

@@ -1,0 +1,150 @@
+"""Looks for a model's decisions in traces of it, rewrites the functions that take them, and looks again.
+
+Masking a decision runs both branches, in which further decisions may show; the search ends when a round finds nothing
+new. Two traces at different sizes tell the decisions on varying sizes from those on fixed ones.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from dataclasses import dataclass, field
+
+from torch_onnx_compat.backends import internals
+from torch_onnx_compat.backends.backend import Job
+from torch_onnx_compat.backends.islands import inline_scripted
+from torch_onnx_compat.control_flow.rewriting import Rewriting
+from torch_onnx_compat.control_flow.session import Key, Session, active
+from torch_onnx_compat.control_flow.sites import Event, SiteLog
+from torch_onnx_compat.inputs import Inputs
+
+Sizes = dict[Key, tuple[int, ...]]
+
+FAR = 5
+"""How much longer every dynamic axis is in the last trace."""
+
+ROUNDS = 12
+"""Decisions nested deeper than this are left to the exporter, which refuses them."""
+
+
+@dataclass
+class Survey:
+    """What a search found.
+
+    Attributes:
+        rewriting: The rewritten functions.
+        sizes: What the decisions rest on in a trace at other sizes than the exported ones.
+        own_sizes: The same in a trace at the exported sizes.
+        conflicts: Decisions whose branches no mask joins, and why.
+        places: Where decisions were seen.
+    """
+
+    rewriting: Rewriting
+    sizes: Sizes | None = None
+    own_sizes: Sizes | None = None
+    conflicts: dict[Key, str] = field(default_factory=dict)
+    places: dict[str, None] = field(default_factory=dict)
+
+    def obstacle_at(self, place: str) -> str:
+        """Why the decision at a place cannot be rewritten; empty if it can."""
+        return self.rewriting.obstacles.get(place, "")
+
+
+def survey(job: Job) -> Survey:
+    """Searches a model for decisions that may vary.
+
+    A round ends like the one before when nothing is new: then the export, which goes by what the last round found, takes
+    the same decisions in the same order.
+    """
+    found = Survey(Rewriting())
+    others = _other_sizes(job)
+    for _ in range(ROUNDS):
+        theirs, mine = found.sizes, found.own_sizes
+        one = _traced(job, job.inputs, found, theirs)
+        other = _first_run(job, others, found, mine)
+        events = [e for e in _varying(one, other) if e.place not in job.allow_baked]
+        found.places.update(dict.fromkeys(e.place for e in events))
+        new = found.rewriting.extend(events)
+        found.own_sizes, found.sizes = one.session.sizes, other.session.sizes if other else None
+        conflicts = {**(other.session.conflicts if other else {}), **one.session.conflicts}
+        settled = not new and (mine, theirs) == (found.own_sizes, found.sizes) and conflicts == found.conflicts
+        found.conflicts = conflicts
+        if settled:
+            break
+    if found.rewriting and job.inputs.sizes():
+        # Shapes that agree by chance at two sizes hardly do at a third.
+        third = job.inputs.resized({name: size + FAR for name, size in job.inputs.sizes().items()})
+        found.conflicts = {**_traced(job, third, found, found.own_sizes).session.conflicts, **found.conflicts}
+    return found
+
+
+def decides(job: Job) -> bool:
+    """Whether a model takes a decision that may vary, wherever it stands."""
+    none = Survey(Rewriting())
+    return bool(_varying(_traced(job, job.inputs, none, None), _first_run(job, _other_sizes(job), none, None)))
+
+
+@dataclass
+class _Run:
+    events: list[Event]
+    session: Session
+    complete: bool
+
+
+def _other_sizes(job: Job) -> list[Inputs]:
+    sizes = job.inputs.sizes()
+    return [job.inputs.resized({name: size + step for name, size in sizes.items()}) for step in (1, 2, 32)] if sizes else []
+
+
+def _first_run(job: Job, candidates: list[Inputs], found: Survey, known: Sizes | None) -> _Run | None:
+    """A trace at the first sizes that the model takes."""
+    run = None
+    for inputs in candidates:
+        run = _traced(job, inputs, found, known)
+        if run.complete:
+            candidates[:] = [inputs]
+            return run
+    return run
+
+
+def _traced(job: Job, inputs: Inputs, found: Survey, known: Sizes | None) -> _Run:
+    log = SiteLog(len(inputs.tensors))
+    session = Session(
+        exporter="torchscript",
+        inputs=len(inputs.tensors),
+        sizes_vary=bool(inputs.sizes()),
+        surveying=True,
+        log=log,
+        other=known,
+    )
+    subject = job.make_subject()
+    inline_scripted(subject)
+    subject.around = log
+    complete = True
+    try:
+        with warnings.catch_warnings(), found.rewriting.applied(), active(session):
+            warnings.simplefilter("ignore")
+            internals.trace(subject, inputs.tensors)
+    except Exception:  # what was found until then counts; the export itself will say what is wrong
+        complete = False
+    return _Run(log.events, session, complete)
+
+
+def _varying(one: _Run, other: _Run | None) -> list[Event]:
+    """The decisions on data, and those on sizes that differ between the runs."""
+    by_data = [e for e in one.events if e.from_data]
+    if other is None:
+        return by_data
+    theirs = _numbered(other.events)
+    sizes = [e for key, e in _numbered(one.events).items() if key not in theirs or theirs[key].sizes != e.sizes]
+    return [*by_data, *(e for e in sizes if not e.from_data), *(e for e in other.events if e.from_data)]
+
+
+def _numbered(events: list[Event]) -> dict[tuple[str, int, str, int], Event]:
+    seen: Counter[tuple[str, int, str]] = Counter()
+    table = {}
+    for event in events:
+        key = event.filename, event.line, event.conversion
+        seen[key] += 1
+        table[(*key, seen[key])] = event
+    return table

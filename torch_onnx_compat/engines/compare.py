@@ -1,0 +1,62 @@
+"""Whether an engine's outputs are those of onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from torch_onnx_compat.check.verify import open_session
+from torch_onnx_compat.engines.process import Outcome
+from torch_onnx_compat.targets.target import Verdict
+
+Array = npt.NDArray[Any]
+
+
+def reference(model: str | bytes, feeds: Mapping[str, Array]) -> list[Array]:
+    """What onnxruntime computes."""
+    found = open_session(model).run(None, dict(feeds))
+    if not all(isinstance(array, np.ndarray) for array in found):
+        raise TypeError("an output is a sequence")
+    return list(found)
+
+
+def judge(outcome: Outcome, wanted: Sequence[Array], tolerance: tuple[float, float]) -> tuple[Verdict, str]:
+    """The verdict on a run, and the reason where it is no good one.
+
+    Args:
+        outcome: What the engine did.
+        wanted: What onnxruntime computed.
+        tolerance: Allowed difference relative to the value, and absolute for outputs of typical magnitude 1 or less;
+            it grows with the magnitude.
+    """
+    if outcome.status != "ran":
+        return ("refused" if outcome.status == "refused" else "crashes"), outcome.error
+    if len(outcome.outputs) != len(wanted):
+        return "wrong", f"{len(outcome.outputs)} outputs, wanted {len(wanted)}"
+    for found, right in zip(outcome.outputs, wanted, strict=True):
+        reason = difference(found, right, tolerance)
+        if reason:
+            return "wrong", reason
+    return "works", ""
+
+
+def difference(found: Array, right: Array, tolerance: tuple[float, float]) -> str:
+    """What is wrong with one output; empty if nothing is."""
+    if found.size == right.size == 1:
+        found = found.reshape(right.shape)  # engines without tensors of rank 0
+    if found.shape != right.shape:
+        return f"shape {found.shape}, wanted {right.shape}"
+    if right.dtype.kind not in "fc":
+        wrong = int((found.astype(np.int64) != right.astype(np.int64)).sum())
+        return f"{wrong} of {right.size} values differ" if wrong else ""
+    a, b = found.astype(np.float64), right.astype(np.float64)
+    same = np.isfinite(a) == np.isfinite(b)
+    finite = np.isfinite(a) & np.isfinite(b)
+    if not same.all() or not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+        return "NaN or infinities stand elsewhere"
+    scale = max(1.0, float(np.median(np.abs(b[finite]))) if finite.any() else 1.0)
+    excess = np.abs(a - b)[finite] - tolerance[0] * np.abs(b[finite]) - tolerance[1] * scale
+    return f"off by {np.abs(a - b)[finite].max():.3g}" if excess.size and excess.max() > 0 else ""

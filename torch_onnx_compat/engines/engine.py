@@ -1,0 +1,108 @@
+"""The engines that have an adapter, and the interpreters that run them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch_onnx_compat.errors import CompatError, unknown_name
+
+HOME_VARIABLE = "TORCH_ONNX_COMPAT_ENGINES"
+"""Environment variable: the directory of the engines' virtual environments."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An engine that can be run here.
+
+    Args:
+        name: The target's name.
+        module: What is imported to see whether an interpreter has it.
+        packages: What pip installs for it.
+        adapter: File in this directory; by default called as the engine.
+        variant: Passed to the adapter.
+        tolerance: Relative and absolute difference from onnxruntime that rounding explains.
+        opset: Opset to export at unless the caller asks for one.
+        environment: Name of its virtual environment, which engines of one package share.
+    """
+
+    name: str
+    module: str
+    packages: tuple[str, ...]
+    adapter: str = ""
+    variant: str = ""
+    tolerance: tuple[float, float] = (1e-3, 5e-4)
+    opset: int = 17
+    environment: str = ""
+
+    @property
+    def path(self) -> Path:
+        """The adapter's file."""
+        return Path(__file__).parent / f"{self.adapter or self.name}.py"
+
+    @property
+    def home(self) -> Path:
+        """Its virtual environment, made by `install`."""
+        root = os.environ.get(HOME_VARIABLE) or Path.home() / ".cache" / "torch-onnx-compat" / "engines"
+        return Path(root) / (self.environment or self.name)
+
+    @property
+    def variable(self) -> str:
+        """Environment variable that names another interpreter."""
+        return f"TORCH_ONNX_COMPAT_{self.name.upper().replace('-', '_')}_PYTHON"
+
+    def interpreter(self) -> str | None:
+        """The interpreter to run it with: the variable's, its own environment's, this one; None if none has it."""
+        given = os.environ.get(self.variable)
+        own = self.home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+        candidates = [given] if given else [*([str(own)] if own.exists() else []), sys.executable]
+        return next((c for c in candidates if self._is_in(c)), None)
+
+    def _is_in(self, interpreter: str) -> bool:
+        code = f"import importlib.util, sys; sys.exit(not importlib.util.find_spec({self.module!r}))"
+        try:
+            return subprocess.run([interpreter, "-c", code], capture_output=True, timeout=60).returncode == 0
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+
+    def install(self) -> Path:
+        """Makes its virtual environment.
+
+        Raises:
+            CompatError: pip cannot install it.
+        """
+        subprocess.run([sys.executable, "-m", "venv", str(self.home)], check=True)
+        python = self.home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+        done = subprocess.run([str(python), "-m", "pip", "install", "-q", "numpy", *self.packages])
+        if done.returncode:
+            raise CompatError(f"engine {self.name!r}: pip could not install {', '.join(self.packages)}; see above.")
+        return self.home
+
+
+_OPENCV = ("opencv-python-headless>=5",)
+
+ENGINES: dict[str, Engine] = {
+    engine.name: engine
+    for engine in (
+        Engine("onnxruntime", "onnxruntime", ("onnxruntime",), opset=20),
+        Engine("openvino", "openvino", ("openvino",), opset=18),
+        Engine("opencv", "cv2", _OPENCV),
+        Engine("opencv-classic", "cv2", _OPENCV, adapter="opencv", variant="classic", environment="opencv"),
+        Engine("tract", "tract", ("tract",)),
+        Engine("mnn", "MNN", ("MNN",)),
+    )
+}
+
+
+def find_engine(name: str) -> Engine:
+    """An engine by name.
+
+    Raises:
+        CompatError: No adapter has that name.
+    """
+    if name not in ENGINES:
+        raise unknown_name("engine", name, ENGINES)
+    return ENGINES[name]

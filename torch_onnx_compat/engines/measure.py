@@ -1,0 +1,63 @@
+"""Measures an engine: runs probes in it, compares with onnxruntime, and condenses what was found into a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import onnx_ir as ir
+
+from torch_onnx_compat.engines.compare import judge, reference
+from torch_onnx_compat.engines.engine import Engine
+from torch_onnx_compat.engines.probes import Probe
+from torch_onnx_compat.engines.process import EngineProcess
+from torch_onnx_compat.targets.facts import node_facts
+from torch_onnx_compat.targets.target import Verdict
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What an engine did with one probe."""
+
+    name: str
+    op_type: str
+    facts: dict[str, Any]
+    verdict: Verdict
+    reason: str = ""
+
+
+def samples(
+    engine: Engine, probes: Iterable[Probe], progress: Callable[[str], None] = lambda _: None
+) -> tuple[str, list[Sample]]:
+    """Runs probes in an engine.
+
+    Args:
+        engine: The engine.
+        probes: What to run; those that onnxruntime itself does not run are left out.
+        progress: Called with each probe's name.
+
+    Returns:
+        The engine's version, and a sample for each probe.
+
+    Raises:
+        CompatError: The engine is not installed.
+    """
+    found = []
+    with EngineProcess(engine, limit=20.0) as process:
+        version = process.version
+        for probe in probes:
+            try:
+                wanted = reference(probe.model.SerializeToString(), probe.feeds)
+            except Exception:  # onnxruntime's errors have no common class
+                continue
+            progress(probe.name)
+            outcome = process.run(probe.model.SerializeToString(), probe.feeds, probe.outputs)
+            verdict, reason = judge(outcome, wanted, engine.tolerance)
+            found.append(Sample(probe.name, probe.op_type, _facts(probe), verdict, reason))
+    return version, found
+
+
+def _facts(probe: Probe) -> dict[str, Any]:
+    model = ir.from_proto(probe.model)
+    return node_facts(model.graph[probe.position], model.opset_imports[""])

@@ -1,0 +1,155 @@
+"""An engine's process: takes files and feeds, gives outputs; survives crashes and hangs of the engine."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from torch_onnx_compat.engines.engine import Engine
+from torch_onnx_compat.errors import CompatError
+
+Array = npt.NDArray[Any]
+_WORKER = Path(__file__).parent / "worker.py"
+_START = 120.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one run.
+
+    Attributes:
+        status: ran, refused (the engine raised an error) or crashed (its process died, or took too long).
+        outputs: In the order asked for.
+        error: What the engine said.
+        seconds: Of each repeated run.
+    """
+
+    status: str
+    outputs: tuple[Array, ...] = ()
+    error: str = ""
+    seconds: tuple[float, ...] = field(default=(), compare=False)
+
+
+class EngineProcess:
+    """Runs files in an engine, one after the other; a context manager.
+
+    Args:
+        engine: The engine.
+        limit: Seconds that one file may take.
+
+    Raises:
+        CompatError: No interpreter has the engine.
+    """
+
+    def __init__(self, engine: Engine, limit: float = 60.0) -> None:
+        interpreter = engine.interpreter()
+        if interpreter is None:
+            raise CompatError(
+                f"engine {engine.name!r} is not installed; `torch-onnx-compat measure --install {engine.name}` "
+                f"makes an environment for it, or set {engine.variable} to an interpreter that has it."
+            )
+        self._engine = engine
+        self._interpreter = interpreter
+        self._limit = limit
+        self._process: subprocess.Popen[str] | None = None
+        self._folder = tempfile.TemporaryDirectory()
+        self.version: str = ""
+
+    def __enter__(self) -> EngineProcess:
+        self._start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._stop()
+        self._folder.cleanup()
+
+    def run(
+        self, model: str | os.PathLike[str] | bytes, feeds: Mapping[str, Array], outputs: Sequence[str], repeat: int = 0
+    ) -> Outcome:
+        """Runs one file.
+
+        Args:
+            model: A path, or a serialised model.
+            feeds: Inputs by name.
+            outputs: Names of the wanted outputs.
+            repeat: How many further runs are timed.
+        """
+        folder = Path(self._folder.name)
+        if isinstance(model, bytes):
+            (folder / "model.onnx").write_bytes(model)
+            model = folder / "model.onnx"
+        given, into = folder / "feeds.npz", folder / "outputs.npz"
+        np.savez(given, **dict(feeds))  # type: ignore[arg-type]
+        job = {"model": os.path.abspath(model), "feeds": str(given), "outputs": list(outputs), "into": str(into)}
+        answer = self._ask({**job, "repeat": repeat})
+        if answer is None:
+            return Outcome("crashed", error="its process died, or took too long")
+        if not answer["ok"]:
+            return Outcome("refused", error=answer["error"])
+        with np.load(into) as archive:
+            found = tuple(archive[str(index)] for index in range(len(archive.files)))
+        return Outcome("ran", found, seconds=tuple(answer["seconds"]))
+
+    def _ask(self, job: dict[str, Any]) -> dict[str, Any] | None:
+        if self._process is None:
+            self._start()
+        assert self._process is not None
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(job) + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            self._stop()
+            return None
+        return self._read(self._limit)
+
+    def _read(self, limit: float) -> dict[str, Any] | None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        ready, _, _ = select.select([self._process.stdout], [], [], limit)
+        line = self._process.stdout.readline() if ready else ""
+        if not line:
+            self._stop()
+            return None
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def _start(self) -> None:
+        command = [self._interpreter, str(_WORKER), str(self._engine.path), self._engine.variant]
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            bufsize=1,
+            cwd=self._folder.name,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        hello = self._read(_START)
+        if hello is None:
+            raise CompatError(f"engine {self._engine.name!r} does not start under {self._interpreter}.")
+        self.version = hello["version"]
+
+    def _stop(self) -> None:
+        if self._process is None:
+            return
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):  # what a crash left unread
+                    stream.close()
+        self._process = None

@@ -1,0 +1,102 @@
+"""Makes an engine's profile, from samples to the text of the TOML file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from torch_onnx_compat.engines.compare import judge, reference
+from torch_onnx_compat.engines.condense import condense
+from torch_onnx_compat.engines.engine import Engine
+from torch_onnx_compat.engines.measure import Sample, samples
+from torch_onnx_compat.engines.probes import Probe
+from torch_onnx_compat.engines.process import EngineProcess
+from torch_onnx_compat.entry import MIN_OPSET
+from torch_onnx_compat.targets.target import Dynamic, Target
+
+_HIGHEST = 23
+_HIGHEST_IR = 13
+
+
+def measure(
+    engine: Engine, probes: Iterable[Probe], date: str, progress: Callable[[str], None] = lambda _: None
+) -> Target:
+    """Measures an engine.
+
+    Args:
+        engine: The engine.
+        probes: What to run in it.
+        date: Of the measurement, e.g. 2026-11-21.
+        progress: Called with each probe's name.
+
+    Raises:
+        CompatError: The engine is not installed.
+    """
+    version, found = samples(engine, probes, progress)
+    return profile(engine, version, found, date)
+
+
+def profile(engine: Engine, version: str, found: Sequence[Sample], date: str) -> Target:
+    """The profile that samples add up to; opsets, IR versions and dynamic axes are tried besides."""
+    works, rows = condense(found)
+    counts = Counter(sample.verdict for sample in found)
+    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in sorted(counts))
+    with EngineProcess(engine, limit=20.0) as process:
+        opsets = [opset for opset in range(MIN_OPSET, _HIGHEST + 1) if _takes(process, opset, 6)]
+        versions = [version for version in range(6, _HIGHEST_IR + 1) if _takes(process, opsets[-1], version)]
+        dynamic = _dynamic(process)
+    return Target(
+        name=engine.name,
+        version=version,
+        opset=min(engine.opset, opsets[-1]),
+        opsets=(opsets[0], opsets[-1]),
+        rows=rows,
+        measured=True,
+        ir_version=versions[-1],
+        dynamic=dynamic,
+        works=works,
+        date=date,
+        how=f"{len(found)} probes against onnxruntime: {told}",
+    )
+
+
+def _takes(process: EngineProcess, opset: int, ir_version: int) -> bool:
+    model = _pointwise([1, 3, 4, 4], opset, ir_version)
+    return _runs(process, model, (1, 3, 4, 4))
+
+
+def _dynamic(process: EngineProcess) -> Dynamic:
+    """Whether it runs a file with a dynamic batch, and one with dynamic height and width, at two sizes each."""
+    batch = _pointwise(["n", 3, 8, 8], 17, 8)
+    image = _pointwise([1, 3, "h", "w"], 17, 8)
+    taken = [
+        all(_runs(process, model, shape) for shape in shapes)
+        for model, shapes in ((batch, ((1, 3, 8, 8), (3, 3, 8, 8))), (image, ((1, 3, 8, 8), (1, 3, 6, 10))))
+    ]
+    return "yes" if all(taken) else "partly" if any(taken) else "no"
+
+
+def _pointwise(shape: Sequence[int | str], opset: int, ir_version: int) -> bytes:
+    """A Conv of 1 x 1 and a Relu."""
+    weight = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3, 1, 1)
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["c"]), helper.make_node("Relu", ["c"], ["y"])],
+        "pointwise",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [shape[0], 4, *shape[2:]])],
+        [onnx.numpy_helper.from_array(weight, "w")],
+    )
+    imports = [helper.make_opsetid("", opset)]
+    return bytes(helper.make_model(graph, opset_imports=imports, ir_version=ir_version).SerializeToString())
+
+
+def _runs(process: EngineProcess, model: bytes, shape: tuple[int, ...]) -> bool:
+    feeds = {"x": np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape)}
+    outcome = process.run(model, feeds, ["y"])
+    right = onnx.load_from_string(model)
+    right.ir_version, right.opset_import[0].version = 8, 17  # the oracle need not take what the engine takes
+    return judge(outcome, reference(right.SerializeToString(), feeds), (1e-3, 1e-3))[0] == "works"

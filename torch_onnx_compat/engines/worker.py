@@ -1,0 +1,56 @@
+"""Runs ONNX files in one engine; started as a script by an interpreter that has numpy and the engine, nothing else.
+
+Usage: worker.py ADAPTER VARIANT. Each line of standard input is a JSON job {"model", "feeds", "outputs", "into",
+"repeat"}: feeds and into are .npz files. Each line of standard output is a JSON answer {"ok", "error", "seconds"}.
+The first line, written unasked, holds {"version"}.
+"""
+
+import contextlib
+import importlib.util
+import json
+import os
+import sys
+import time
+
+sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != os.path.dirname(os.path.abspath(__file__))]
+
+import numpy as np  # noqa: E402 - adapters in this directory are called as their engines' modules
+
+
+def main() -> None:
+    """Answers jobs until standard input ends."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # engines print what they like
+    spec = importlib.util.spec_from_file_location("adapter", sys.argv[1])
+    adapter = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(adapter)
+    print(json.dumps({"version": adapter.version()}), file=answers)
+    for line in sys.stdin:
+        print(json.dumps(_answer(adapter, json.loads(line))), file=answers)
+
+
+def _answer(adapter, job):
+    try:
+        with np.load(job["feeds"]) as archive:
+            feeds = {name: archive[name] for name in archive.files}
+        run = adapter.load(job["model"], feeds, job["outputs"], sys.argv[2])
+        found = run(feeds)
+        seconds = []
+        for _ in range(job.get("repeat", 0)):
+            start = time.perf_counter()
+            run(feeds)
+            seconds.append(time.perf_counter() - start)
+        arrays = [np.asarray(array) for array in found]
+        if any(array.dtype == object for array in arrays):
+            raise TypeError("an output is no plain array")
+        np.savez(job["into"], **{str(i): array for i, array in enumerate(arrays)})
+        return {"ok": True, "error": "", "seconds": seconds}
+    except BaseException as error:  # some engines raise outside Exception
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        return {"ok": False, "error": " ".join(f"{type(error).__name__}: {error}".split())[:400], "seconds": []}
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        main()

@@ -1,0 +1,226 @@
+"""Other forms of operators, for targets that do not run the usual one right: elementwise and normalizing operators.
+
+Math:   the formulas of https://onnx.ai/onnx/operators/; softplus(x) = max(x, 0) + log(1 + exp(-|x|)), which does not
+        overflow; logsumexp with the maximum taken out first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import onnx_ir as ir
+
+from torch_onnx_compat.graph.builder import Builder
+from torch_onnx_compat.graph.lowering import Outputs, attribute, input_at
+from torch_onnx_compat.graph.suiting import form
+
+_SQUARES = 4
+"""Largest whole exponent that is written as a product."""
+
+
+def _x(node: ir.Node) -> ir.Value:
+    value = node.inputs[0]
+    assert value is not None
+    return value
+
+
+@form("Softplus")
+def softplus(op: Builder, node: ir.Node) -> ir.Value:
+    """Writes max(x, 0) + log(1 + exp(-|x|))."""
+    x = _x(node)
+    return op.Add(op.Relu(x), op.Log(op.Add(op.Exp(op.Neg(op.Abs(x))), 1)))
+
+
+@form("HardSigmoid")
+def hard_sigmoid(op: Builder, node: ir.Node) -> ir.Value:
+    """Writes clip(alpha * x + beta, 0, 1)."""
+    line = op.Add(op.Mul(_x(node), attribute(node, "alpha", 0.2)), attribute(node, "beta", 0.5))
+    return op.Clip(line, 0.0, 1.0)
+
+
+@form("HardSwish")
+def hard_swish(op: Builder, node: ir.Node) -> ir.Value:
+    """Writes x * clip(x + 3, 0, 6) / 6."""
+    x = _x(node)
+    return op.Mul(op.Mul(x, op.Clip(op.Add(x, 3), 0.0, 6.0)), 1 / 6)
+
+
+@form("Celu")
+def celu(op: Builder, node: ir.Node) -> ir.Value:
+    """Writes max(x, 0) + min(0, alpha * (exp(x / alpha) - 1)), whose exponential never sees a positive number."""
+    x, alpha = _x(node), attribute(node, "alpha", 1.0)
+    negative = op.Neg(op.Relu(op.Neg(x)))
+    return op.Add(op.Relu(x), op.Mul(op.Sub(op.Exp(op.Div(negative, alpha)), 1), alpha))
+
+
+@form("PRelu")
+def prelu(op: Builder, node: ir.Node) -> ir.Value:
+    """Writes relu(x) - slope * relu(-x)."""
+    x, slope = node.inputs
+    return op.Sub(op.Relu(x), op.Mul(op.Relu(op.Neg(x)), slope))
+
+
+@form("Clip")
+def clip(op: Builder, node: ir.Node) -> ir.Value:
+    """Writes min(max(x, low), high)."""
+    x, low, high = _x(node), input_at(node, 1), input_at(node, 2)
+    x = op.Max(x, low) if low is not None else x
+    return op.Min(x, high) if high is not None else x
+
+
+@form("Pow")
+def pow_of_whole_number(op: Builder, node: ir.Node) -> Outputs:
+    """Writes small constant exponents as products and roots."""
+    x, exponent = _x(node), node.inputs[1]
+    numbers = op.numbers(exponent) if exponent is not None else None
+    if numbers is None or numbers.size != 1 or numbers.ndim > op.rank(x):
+        return None
+    power = float(numbers.reshape(()))
+    if power in (0.5, -0.5):
+        return op.Sqrt(x) if power > 0 else op.Reciprocal(op.Sqrt(x))
+    if power not in range(1, _SQUARES + 1):
+        return None
+    product = x
+    for _ in range(int(power) - 1):
+        product = op.Mul(product, x)
+    return product
+
+
+@form("Mod")
+def mod(op: Builder, node: ir.Node) -> ir.Value:
+    """Takes the divisor, as often as it goes into the dividend, away."""
+    a, b = node.inputs
+    assert a is not None
+    if op.dtype(a).is_floating_point():
+        quotient = op.Div(a, b)
+        whole = op.Mul(op.Sign(quotient), op.Floor(op.Abs(quotient)))
+        return op.Sub(a, op.Mul(whole, b))
+    rest = op.Sub(a, op.Mul(op.Div(a, b), b))  # Div of integers truncates
+    if attribute(node, "fmod", 0):
+        return rest
+    return op.Where(op.Less(op.Mul(rest, b), 0), op.Add(rest, b), rest)
+
+
+@form("Max", "Min", "Sum")
+def two_at_a_time(op: Builder, node: ir.Node) -> Outputs:
+    """Takes the inputs two by two."""
+    first, *others = [value for value in node.inputs if value is not None]
+    if len(others) < 2:
+        return None
+    for other in others:
+        first = op.Add(first, other) if node.op_type == "Sum" else op.node(node.op_type, [first, other], {})[0]
+    return first
+
+
+@form("Cast")
+def cast_to_bool(op: Builder, node: ir.Node) -> Outputs:
+    """Writes x != 0."""
+    x = _x(node)
+    if attribute(node, "to") != ir.DataType.BOOL or op.dtype(x) == ir.DataType.BOOL:
+        return None
+    return op.Not(op.Equal(x, 0))
+
+
+def reduced(op: Builder, how: str, x: ir.Value, axes: list[int], keepdims: int = 1) -> ir.Value:
+    """A reduction, its axes given as the opset has them."""
+    if op.opset >= (13 if how == "ReduceSum" else 18):
+        return op.node(how, [x, axes], {"keepdims": keepdims})[0]
+    return op.node(how, [x], {"axes": axes, "keepdims": keepdims})[0]
+
+
+_OF_SUMS: dict[str, Callable[[Builder, ir.Value, list[int], int], ir.Value]] = {
+    "ReduceL1": lambda op, x, axes, keep: reduced(op, "ReduceSum", op.Abs(x), axes, keep),
+    "ReduceL2": lambda op, x, axes, keep: op.Sqrt(reduced(op, "ReduceSum", op.Mul(x, x), axes, keep)),
+    "ReduceSumSquare": lambda op, x, axes, keep: reduced(op, "ReduceSum", op.Mul(x, x), axes, keep),
+    "ReduceLogSum": lambda op, x, axes, keep: op.Log(reduced(op, "ReduceSum", x, axes, keep)),
+}
+
+
+@form("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum")
+def reduction_by_sum(op: Builder, node: ir.Node) -> Outputs:
+    """Writes the reduction's formula with ReduceSum."""
+    axes = _axes(op, node)
+    return None if axes is None else _OF_SUMS[node.op_type](op, _x(node), axes, attribute(node, "keepdims", 1))
+
+
+@form("ReduceLogSumExp")
+def log_sum_exp(op: Builder, node: ir.Node) -> Outputs:
+    """Writes m + log(sum(exp(x - m))) with m the maximum."""
+    x, axes, keep = _x(node), _axes(op, node), attribute(node, "keepdims", 1)
+    if axes is None:
+        return None
+    most = reduced(op, "ReduceMax", x, axes)
+    total = op.Log(reduced(op, "ReduceSum", op.Exp(op.Sub(x, most)), axes))
+    found = op.Add(total, most)
+    return found if keep else squeezed(op, found, axes)
+
+
+@form("ReduceMean")
+def mean_as_pool(op: Builder, node: ir.Node) -> Outputs:
+    """Writes the mean over all axes after the channels as GlobalAveragePool."""
+    x, axes = _x(node), _axes(op, node)
+    if axes is None or op.rank(x) < 3 or sorted(axes) != list(range(2, op.rank(x))):
+        return None
+    pooled = op.GlobalAveragePool(x)
+    return pooled if attribute(node, "keepdims", 1) else squeezed(op, pooled, axes)
+
+
+@form("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd")
+def reduction_keeping_axes(op: Builder, node: ir.Node) -> Outputs:
+    """Keeps the reduced axes, then takes them away; all axes are named."""
+    x, axes = _x(node), _axes(op, node)
+    if axes is None or not axes:
+        return None
+    if attribute(node, "keepdims", 1):
+        return reduced(op, node.op_type, x, axes)
+    return squeezed(op, reduced(op, node.op_type, x, axes), axes)
+
+
+@form("ReduceMean")
+def mean_by_sum(op: Builder, node: ir.Node) -> Outputs:
+    """Divides the sum by the number of cells."""
+    x, axes = _x(node), _axes(op, node)
+    sizes = [op.size(x, axis) for axis in axes] if axes else [None]
+    if axes is None or None in sizes:
+        return None
+    total = reduced(op, "ReduceSum", x, axes, attribute(node, "keepdims", 1))
+    return op.Mul(total, 1 / math.prod(size or 1 for size in sizes))
+
+
+def squeezed(op: Builder, x: ir.Value, axes: list[int]) -> ir.Value:
+    """Takes axes of size 1 away."""
+    return op.Squeeze(x, axes) if op.opset >= 13 else op.Squeeze(x, axes=axes)
+
+
+def unsqueezed(op: Builder, x: ir.Value, axes: list[int]) -> ir.Value:
+    """Adds axes of size 1."""
+    return op.Unsqueeze(x, axes) if op.opset >= 13 else op.Unsqueeze(x, axes=axes)
+
+
+def _axes(op: Builder, node: ir.Node) -> list[int] | None:
+    """The reduced axes, counted from the first; None where they are not known."""
+    x, given = _x(node), input_at(node, 1)
+    rank = op.rank(x)
+    if given is not None:
+        numbers = op.numbers(given)
+        if numbers is None:
+            return None
+        axes = [int(axis) for axis in numbers.reshape(-1)]
+    else:
+        axes = list(attribute(node, "axes", ()) or ())
+    if not axes and attribute(node, "noop_with_empty_axes", 0):
+        return None
+    return [axis % rank for axis in axes] if axes else list(range(rank))
+
+
+@form("LayerNormalization")
+def layer_normalization(op: Builder, node: ir.Node) -> Outputs:
+    """Writes (x - mean) / sqrt(var + epsilon) * scale + bias."""
+    x, scale, bias = _x(node), node.inputs[1], input_at(node, 2)
+    rank = op.rank(x)
+    axes = list(range(attribute(node, "axis", -1) % rank, rank))
+    centred = op.Sub(x, reduced(op, "ReduceMean", x, axes))
+    variance = reduced(op, "ReduceMean", op.Mul(centred, centred), axes)
+    y = op.Mul(op.Div(centred, op.Sqrt(op.Add(variance, attribute(node, "epsilon", 1e-5)))), scale)
+    return op.Add(y, bias) if bias is not None else y

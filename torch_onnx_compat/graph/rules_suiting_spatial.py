@@ -1,0 +1,280 @@
+"""Other forms of operators, for targets that do not run the usual one right: convolution, pooling, resizing, shapes.
+
+Math:   auto_pad: total = max((ceil(n / stride) - 1) * stride + window - n, 0), the odd cell at the end for SAME_UPPER.
+        Pooling with ceil_mode reads past the end as far as the last window reaches; an average that counts the padding
+        is one over an image that was padded before.
+        Resizing an axis is a matrix product: each output cell is a weighted sum of input cells.
+Source: https://onnx.ai/onnx/operators/
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from torch_onnx_compat.graph.builder import Builder
+from torch_onnx_compat.graph.lowering import Outputs, attribute, input_at
+from torch_onnx_compat.graph.rules_pooling import _axes as pool_axes
+from torch_onnx_compat.graph.rules_suiting import squeezed, unsqueezed
+from torch_onnx_compat.graph.suiting import form
+
+_CUBIC = -0.75
+
+
+def _x(node: ir.Node) -> ir.Value:
+    value = node.inputs[0]
+    assert value is not None
+    return value
+
+
+@form("Conv", "MaxPool", "AveragePool")
+def explicit_pads(op: Builder, node: ir.Node) -> Outputs:
+    """Says in numbers what auto_pad means."""
+    x, mode = _x(node), attribute(node, "auto_pad", "NOTSET")
+    if mode == "NOTSET":
+        return None
+    kernel = _kernel(op, node)
+    sizes = [op.size(x, axis) for axis in range(2, op.rank(x))]
+    if kernel is None or None in sizes:
+        return None
+    pads = [0] * 2 * len(kernel)
+    if mode != "VALID":
+        strides, dilations = (attribute(node, name, (1,) * len(kernel)) for name in ("strides", "dilations"))
+        for axis, (size, k, s, d) in enumerate(zip(sizes, kernel, strides, dilations, strict=True)):
+            total = max((-(-(size or 0) // s) - 1) * s + d * (k - 1) + 1 - (size or 0), 0)
+            less, more = total // 2, total - total // 2
+            pads[axis], pads[axis + len(kernel)] = (less, more) if mode == "SAME_UPPER" else (more, less)
+    return op.again(node, node.inputs, auto_pad=None, pads=pads)
+
+
+def _kernel(op: Builder, node: ir.Node) -> list[int] | None:
+    given = attribute(node, "kernel_shape")
+    if given is None and node.op_type == "Conv" and node.inputs[1] is not None and node.inputs[1].shape is not None:
+        given = list(node.inputs[1].shape)[2:]
+    return [int(size) for size in given] if given and all(isinstance(size, int) for size in given) else None
+
+
+@form("MaxPool", "AveragePool")
+def pool_without_ceil_mode(op: Builder, node: ir.Node) -> Outputs:
+    """Pads the end as far as the last window reaches."""
+    axes = pool_axes(op, node) if attribute(node, "ceil_mode", 0) else None
+    if axes is None or len(node.outputs) > 1:
+        return None
+    begins = [axis.begin for axis in axes]
+    ends = [axis.fitting_end if axis.wanted > axis.floor else axis.end for axis in axes]
+    if not attribute(node, "count_include_pad", 0):
+        return op.again(node, node.inputs, ceil_mode=0, pads=[*begins, *ends])
+    padded = _padded(op, _x(node), begins, [axis.end for axis in axes], 0.0)
+    beyond = [max(end - axis.end, 0) for end, axis in zip(ends, axes, strict=True)]
+    pads = [*[0] * len(axes), *beyond]
+    return op.again(node, [padded], ceil_mode=0, count_include_pad=0, pads=pads)
+
+
+@form("MaxPool", "AveragePool")
+def pool_of_padded(op: Builder, node: ir.Node) -> Outputs:
+    """Pads before pooling, where the pads are uneven, or counted in the average."""
+    pads = attribute(node, "pads")
+    counted = node.op_type == "AveragePool" and attribute(node, "count_include_pad", 0)
+    if not pads or not any(pads) or attribute(node, "ceil_mode", 0) or len(node.outputs) > 1:
+        return None
+    if node.op_type == "AveragePool" and not counted:
+        return None
+    half = len(pads) // 2
+    filling = 0.0 if counted else float(np.finfo(np.float32).min)
+    padded = _padded(op, _x(node), pads[:half], pads[half:], filling)
+    return op.again(node, [padded], pads=[0] * len(pads), count_include_pad=None)
+
+
+def _padded(op: Builder, x: ir.Value, begins: Any, ends: Any, filling: float) -> ir.Value:
+    return op.Pad(x, [0, 0, *begins, 0, 0, *ends], filling)
+
+
+@form("Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool")
+def row_as_image(op: Builder, node: ir.Node) -> Outputs:
+    """Takes a sequence for an image of one row."""
+    x = _x(node)
+    if op.rank(x) != 3 or attribute(node, "auto_pad", "NOTSET") != "NOTSET":
+        return None
+    inputs: list[Any] = [unsqueezed(op, x, [2]), *node.inputs[1:]]
+    if node.op_type in ("Conv", "ConvTranspose"):
+        weight = node.inputs[1]
+        numbers = op.numbers(weight) if weight is not None else None
+        if numbers is None or weight is None:
+            return None
+        inputs[1] = op.constant(numbers[:, :, None], op.dtype(weight))
+    changed: dict[str, Any] = {}
+    for name, before in (("kernel_shape", 1), ("strides", 1), ("dilations", 1), ("output_padding", 0)):
+        if name in node.attributes:
+            changed[name] = [before, *attribute(node, name)]
+    if "pads" in node.attributes:
+        begin, end = attribute(node, "pads")
+        changed["pads"] = [0, begin, 0, end]
+    outputs = op.again(node, inputs, **changed)
+    return squeezed(op, outputs[0], [2]) if len(outputs) == 1 else None
+
+
+@form("Resize")
+def resize_by_the_other(op: Builder, node: ir.Node) -> Outputs:
+    """Says by scales what was said by sizes, and the other way round, where both mean the same."""
+    x, y = _x(node), node.outputs[0]
+    before, after = _sizes(x), _sizes(y)
+    if before is None or after is None or "axes" in node.attributes:
+        return None
+    factors = np.array(after, np.float64) / np.array(before, np.float64)
+    scales = input_at(node, 2)
+    given = op.numbers(scales) if scales is not None else None
+    if given is not None and given.size:
+        if not np.allclose(given, factors, rtol=1e-6, atol=0):
+            return None  # the scale counts, not the rounded size
+        empty = op.constant([], ir.DataType.FLOAT) if op.opset < 13 else None
+        return op.again(node, [x, empty, empty, list(after)])
+    exact = np.float32(factors)
+    if (np.floor(np.array(before) * exact.astype(np.float64) + 1e-9) != after).any():
+        return None
+    empty = op.constant([], ir.DataType.FLOAT) if op.opset < 13 else None
+    return op.again(node, [x, empty, op.constant(exact, ir.DataType.FLOAT)])
+
+
+def _sizes(value: ir.Value) -> list[int] | None:
+    sizes = list(value.shape) if value.shape is not None else [None]
+    return [int(s) for s in sizes if isinstance(s, int)] if all(isinstance(s, int) for s in sizes) else None
+
+
+@form("Resize")
+def resize_as_product(op: Builder, node: ir.Node) -> Outputs:
+    """Multiplies each resized axis by its matrix, or reads the nearest cells; images of fixed size only."""
+    x = _x(node)
+    before, after = _sizes(x), _sizes(node.outputs[0])
+    if before is None or after is None or "axes" in node.attributes or attribute(node, "antialias", 0):
+        return None
+    scales = input_at(node, 2)
+    given = op.numbers(scales) if scales is not None else None
+    value = x
+    for axis, (size, wanted) in enumerate(zip(before, after, strict=True)):
+        factor = float(given[axis]) if given is not None and given.size else wanted / size
+        if size == wanted and factor == 1:
+            continue
+        places = _places(attribute(node, "coordinate_transformation_mode", "half_pixel"), size, wanted, factor)
+        if places is None:
+            return None
+        resized = _resized(op, node, value, axis, size, places)
+        if resized is None:
+            return None
+        value = resized
+    return op.Identity(value) if value is x else value
+
+
+def _resized(
+    op: Builder, node: ir.Node, value: ir.Value, axis: int, size: int, places: npt.NDArray[Any]
+) -> ir.Value | None:
+    mode = attribute(node, "mode", "nearest")
+    if mode == "nearest":
+        cells = _nearest(attribute(node, "nearest_mode", "round_prefer_floor"), places).clip(0, size - 1)
+        return op.Gather(value, [int(cell) for cell in cells], axis=axis)
+    if attribute(node, "exclude_outside", 0):
+        return None
+    coefficient = attribute(node, "cubic_coeff_a", _CUBIC)
+    matrix = op.constant(_matrix(mode, places, size, coefficient).astype(np.float32), ir.DataType.FLOAT)
+    rank = op.rank(value)
+    if axis == rank - 2:
+        return op.MatMul(matrix, value)
+    order = [*(a for a in range(rank) if a != axis), axis]
+    turned = value if axis == rank - 1 else op.Transpose(value, perm=order)
+    product = op.MatMul(turned, op.constant(op.numbers(matrix).T, ir.DataType.FLOAT))  # type: ignore[union-attr]
+    return product if axis == rank - 1 else op.Transpose(product, perm=[order.index(a) for a in range(rank)])
+
+
+def _places(mode: str, size: int, wanted: int, factor: float) -> npt.NDArray[Any] | None:
+    """Where on the axis each output cell lies."""
+    cells = np.arange(wanted, dtype=np.float64)
+    if mode == "asymmetric":
+        return cells / factor
+    if mode == "align_corners":
+        return cells * ((size - 1) / (wanted - 1)) if wanted > 1 else cells * 0
+    if mode == "half_pixel" or (mode == "pytorch_half_pixel" and wanted > 1):
+        return (cells + 0.5) / factor - 0.5
+    return cells * 0 if mode == "pytorch_half_pixel" else None
+
+
+def _nearest(mode: str, places: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    places = np.float32(places).astype(np.float64)
+    if mode == "floor":
+        return np.floor(places)
+    if mode == "ceil":
+        return np.ceil(places)
+    return np.ceil(places - 0.5) if mode == "round_prefer_floor" else np.floor(places + 0.5)
+
+
+def _matrix(mode: str, places: npt.NDArray[Any], size: int, coefficient: float) -> npt.NDArray[Any]:
+    """Weights (output, input); cells beyond the ends count for the ends."""
+    base = np.floor(places).astype(int)
+    reach = (0, 1) if mode == "linear" else (-1, 0, 1, 2)
+    matrix = np.zeros((len(places), size))
+    for offset in reach:
+        distance = np.abs(places - (base + offset))
+        weight = (1 - distance).clip(0) if mode == "linear" else _cubic(distance, coefficient)
+        np.add.at(matrix, (np.arange(len(places)), (base + offset).clip(0, size - 1)), weight)
+    return matrix
+
+
+def _cubic(d: npt.NDArray[Any], a: float) -> npt.NDArray[Any]:
+    near = ((a + 2) * d - (a + 3)) * d * d + 1
+    far = ((d - 5) * d + 8) * d * a - 4 * a
+    return near * (d <= 1) + far * ((d > 1) & (d < 2))
+
+
+@form("Split")
+def split_by_slices(op: Builder, node: ir.Node) -> Outputs:
+    """Cuts each part out by a Slice."""
+    axis = attribute(node, "axis", 0)
+    lengths = [op.size(output, axis) for output in node.outputs]
+    if None in lengths:
+        return None
+    ends = np.cumsum([0, *[length or 0 for length in lengths]]).tolist()
+    return [op.Slice(_x(node), [a], [b], [axis]) for a, b in pairwise(ends)]
+
+
+@form("Expand")
+def expand_by_product(op: Builder, node: ir.Node) -> Outputs:
+    """Multiplies by ones of the wanted shape."""
+    x, sizes = _x(node), _sizes(node.outputs[0])
+    if sizes is None or not op.dtype(x).is_floating_point():
+        return None
+    return op.Mul(x, op.constant(np.ones(sizes), op.dtype(x)))
+
+
+@form("Squeeze", "Unsqueeze", "Flatten")
+def reshape(op: Builder, node: ir.Node) -> Outputs:
+    """Reshapes to the known sizes."""
+    sizes = _sizes(node.outputs[0])
+    return None if sizes is None or not sizes else op.Reshape(_x(node), sizes)
+
+
+@form("Trilu")
+def trilu_by_mask(op: Builder, node: ir.Node) -> Outputs:
+    """Multiplies by a constant mask."""
+    x, k = _x(node), input_at(node, 1)
+    sizes, offset = _sizes(x), op.numbers(k) if k is not None else np.array(0)
+    if sizes is None or offset is None or not op.dtype(x).is_floating_point():
+        return None
+    ones, diagonal = np.ones(sizes[-2:]), int(offset.reshape(()))
+    mask = np.triu(ones, diagonal) if attribute(node, "upper", 1) else np.tril(ones, diagonal)
+    return op.Where(op.constant(mask, ir.DataType.BOOL), x, 0)
+
+
+@form("Pad")
+def crop_by_slice(op: Builder, node: ir.Node) -> Outputs:
+    """Cuts off what negative pads take away."""
+    x, pads, axes = _x(node), node.inputs[1], input_at(node, 3)
+    numbers = op.numbers(pads) if pads is not None else None
+    if numbers is None or axes is not None or (numbers > 0).any() or not (numbers < 0).any():
+        return None
+    rank = op.rank(x)
+    cropped = [a for a in range(rank) if numbers[a] or numbers[a + rank]]
+    last = np.iinfo(np.int64).max
+    ends = [int(numbers[a + rank]) or int(last) for a in cropped]
+    return op.Slice(x, [int(-numbers[a]) for a in cropped], ends, cropped)

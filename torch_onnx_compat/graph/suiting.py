@@ -1,0 +1,103 @@
+"""Writes nodes that a target does not run right in another form; the rules stand in rules_suiting*.py.
+
+A rule takes one operator and writes the same numbers with other operators, or with other attributes, at the same
+opset. Several rules may serve one operator: the first whose nodes the target runs is taken. The lowering rules are
+tried last, as are ONNX's own definitions: what they write for an older opset mostly holds for the present one too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import onnx_ir as ir
+
+from torch_onnx_compat.graph import schema, shapes
+from torch_onnx_compat.graph.builder import Builder, Scope
+from torch_onnx_compat.graph.lowering import RULES, Rule
+from torch_onnx_compat.graph.obstacle import Refused
+from torch_onnx_compat.graph.replacement import replace
+from torch_onnx_compat.graph.walk import all_nodes
+from torch_onnx_compat.targets.facts import node_facts
+from torch_onnx_compat.targets.target import Target
+
+FORMS: dict[str, list[Rule]] = {}
+"""Rules by operator, in the order in which they are tried."""
+
+_MOST_STEPS = 4
+"""How often what a rule wrote may be written anew."""
+
+
+def form(*op_types: str) -> Callable[[Rule], Rule]:
+    """Registers another form of operators; the function is written like a lowering rule.
+
+    It returns None where it has none for the node, and must leave the node as it is.
+    """
+
+    def decorate(rule: Rule) -> Rule:
+        for op_type in op_types:
+            FORMS.setdefault(op_type, []).append(rule)
+        return rule
+
+    return decorate
+
+
+def suit(model: ir.Model, target: Target) -> dict[str, int]:
+    """Rewrites the nodes that speak against the target, in place, as far as there are forms that it runs.
+
+    Returns:
+        How many nodes of each operator were rewritten.
+    """
+    from torch_onnx_compat.graph import rules_suiting, rules_suiting_spatial  # noqa: F401 - they register themselves
+
+    opset = model.opset_imports[""]
+    if not any(_is_bad(node, opset, target) for node in all_nodes(model.graph)):
+        return {}
+    shapes.infer_model(model)
+    scope = Scope(model)
+    counts: dict[str, int] = {}
+    for _ in range(_MOST_STEPS):
+        changed = False
+        for node in [n for n in all_nodes(model.graph) if _is_bad(n, opset, target)]:
+            if _rewrite(node, scope, opset, target):
+                counts[node.op_type] = counts.get(node.op_type, 0) + 1
+                changed = True
+        if not changed:
+            break
+    return counts
+
+
+def _is_bad(node: ir.Node, opset: int, target: Target) -> bool:
+    return not node.domain and target.judge(node.op_type, opset, node_facts(node, opset)) is not None
+
+
+def _rewrite(node: ir.Node, scope: Scope, opset: int, target: Target) -> bool:
+    """Whether the node was replaced by a form that is right, or at least has forms of its own."""
+    for rule in _rules(node, opset):
+        op = Builder(scope, node, opset)
+        before = dict(node.attributes)
+        try:
+            outputs = rule(op, node)
+            if outputs is None or not all(_may_stand(new, node, opset, target) for new in op.nodes):
+                continue
+            if replace(node, op, outputs):
+                return True
+        except Refused:
+            continue
+        finally:
+            if node.graph is not None:
+                node.attributes.clear()
+                node.attributes.update(before)
+    return False
+
+
+def _may_stand(new: ir.Node, replaced: ir.Node, opset: int, target: Target) -> bool:
+    if schema.obstacle(new, opset, opset) is not None:
+        return False
+    return not _is_bad(new, opset, target) or (new.op_type != replaced.op_type and new.op_type in FORMS)
+
+
+def _rules(node: ir.Node, opset: int) -> Iterator[Rule]:
+    yield from FORMS.get(node.op_type, ())
+    for below, rule in sorted(RULES.get(node.op_type, {}).items(), reverse=True):
+        if below <= opset:
+            yield rule

@@ -1,0 +1,159 @@
+"""What a report tells, as plain data: the same for every form."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import Any
+
+import onnx
+import torch
+
+from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.check.localise import Localisation
+from torch_onnx_compat.diagnosis import explain
+from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.plan import Note
+from torch_onnx_compat.report.snippets import snippet
+from torch_onnx_compat.result import ExportResult
+from torch_onnx_compat.targets import Target, load_target
+
+Facts = dict[str, Any]
+
+
+def of_result(result: ExportResult, comparison: Localisation | None = None) -> Facts:
+    """Tells of an export that succeeded."""
+    proto = _graph(result)
+    cases = len({row.case for row in result.table})
+    verdict = f"verified on {cases} inputs" if result.table else "not verified"
+    return {
+        "title": result.path.name if result.path else "model in memory",
+        "ok": bool(result.table),
+        "verdict": verdict[0].upper() + verdict[1:],
+        "summary": {
+            "target": result.target,
+            "exporter": result.exporter,
+            "opset": str(result.opset),
+            "nodes": str(sum(result.nodes.values())),
+            "size": _size(_bytes(result)),
+            "time": f"{sum(result.seconds.values()):.1f} s",
+            "torch": torch.__version__,
+            "onnx": onnx.__version__,
+        },
+        "message": "",
+        "diagnoses": [],
+        "inputs": [_value(v) for v in proto.graph.input] if proto else [],
+        "outputs": [_value(v) for v in proto.graph.output] if proto else [],
+        "applied": [_entry(note) for note in result.applied],
+        "declined": [_entry(note) for note in result.declined],
+        "unused": list(result.unused),
+        "rejected": dict(result.rejected),
+        "notes": list(result.notes),
+        "table": [row.to_dict() for row in result.table],
+        "operators": _operators(result),
+        "seconds": {step: round(spent, 3) for step, spent in result.seconds.items()},
+        "snippet": snippet(result.target, result.path.name if result.path else "model.onnx", proto),
+        **_layers(comparison),
+    }
+
+
+def of_failure(error: CompatError, comparison: Localisation | None = None) -> Facts:
+    """Tells of an export that failed."""
+    rows = error.table if isinstance(error, VerificationError) else ()
+    place = comparison or (error.place if isinstance(error, VerificationError) else None)
+    return {
+        "title": "failed export",
+        "ok": False,
+        "verdict": "The file computes something else" if rows else "No file was made",
+        "summary": {"kind": type(error).__name__, "torch": torch.__version__, "onnx": onnx.__version__},
+        "message": str(error),
+        "diagnoses": _diagnoses(error),
+        "inputs": [],
+        "outputs": [],
+        "applied": [],
+        "declined": [],
+        "unused": [],
+        "rejected": {},
+        "notes": [],
+        "table": [row.to_dict() for row in rows],
+        "operators": [],
+        "seconds": {},
+        "snippet": "",
+        **_layers(place),
+    }
+
+
+def _diagnoses(error: CompatError) -> list[Facts]:
+    """The causes; none of them after the causes that the message names already."""
+    told = [d.to_dict() for d in explain(_chain(error))]
+    named = [d for d in told if d["cause"] in str(error)]
+    return named or told
+
+
+def _chain(error: BaseException) -> str:
+    texts: list[str] = []
+    cause: BaseException | None = error
+    while cause is not None:
+        texts.insert(0, str(cause))
+        cause = cause.__cause__
+    return "\n".join(texts)
+
+
+def _layers(comparison: Localisation | None) -> Facts:
+    if comparison is None:
+        return {"difference": "", "layers": []}
+    return {
+        "difference": str(comparison) if comparison.found else "",
+        "layers": [vars(layer) for layer in comparison.layers],
+    }
+
+
+def _graph(result: ExportResult) -> onnx.ModelProto | None:
+    """The file without its weights; None where it was written to a file object."""
+    if result.path is not None:
+        return onnx.load(result.path, load_external_data=False)
+    return onnx.load_model_from_string(result.model_bytes) if result.model_bytes is not None else None
+
+
+def _bytes(result: ExportResult) -> int:
+    if result.path is None:
+        return len(result.model_bytes or b"")
+    weights = result.path.with_name(f"{result.path.name}.data")
+    return result.path.stat().st_size + (weights.stat().st_size if weights.exists() else 0)
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.2f} MB" if count >= 1e5 else f"{count / 1e3:.1f} kB"
+
+
+def _value(value: onnx.ValueInfoProto) -> Facts:
+    kind = value.type.tensor_type
+    shape = [dim.dim_param or (dim.dim_value if dim.HasField("dim_value") else "?") for dim in kind.shape.dim]
+    return {"name": value.name, "type": onnx.TensorProto.DataType.Name(kind.elem_type).lower(), "shape": shape}
+
+
+def _entry(note: Note) -> Facts:
+    entries = {entry.name: entry for entry in catalogue()}
+    entry = entries.get(note.entry)
+    doc = (sys.modules[entry.owner].__doc__ or "") if entry and entry.owner in sys.modules else ""
+    return {
+        "entry": note.entry,
+        "places": [place or "the model" for place in note.places],
+        "reason": note.reason,
+        "what": inspect.cleandoc(doc).partition("\n")[0],
+        "exactness": entry.exactness.value if entry else "",
+        "source": entry.source if entry else "",
+    }
+
+
+def _operators(result: ExportResult) -> list[Facts]:
+    try:
+        target: Target | None = load_target(result.target)
+    except CompatError:  # a profile that was given by its path
+        target = None
+    rows = []
+    for name, count in sorted(result.nodes.items(), key=lambda item: (-item[1], item[0])):
+        objection = target.objection(name, result.opset) if target and "::" not in name else None
+        verdict = "custom" if "::" in name else objection or ("runs" if target else "unknown")
+        rows.append({"operator": name, "count": count, "verdict": verdict})
+    return rows

@@ -1,0 +1,62 @@
+"""The report as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+Facts = dict[str, Any]
+
+
+def markdown(facts: Facts) -> str:
+    """Writes the report as Markdown."""
+    parts = [f"# {facts['title']}: {facts['verdict']}", _table(("", ""), facts["summary"].items())]
+    if facts["message"]:
+        parts.append("```text\n" + facts["message"] + "\n```")
+    parts += [f"**Why:** {d['cause']}. **What to do:** {d['action']}." for d in facts["diagnoses"][:3]]
+    if facts["difference"]:
+        parts.append(f"**Where:** {facts['difference']}")
+    tensors = [(v["name"], v["type"], _shape(v["shape"])) for v in (*facts["inputs"], *facts["outputs"])]
+    changes = [(e["entry"], e["what"], ", ".join(e["places"]), e["reason"]) for e in facts["applied"]]
+    declined = [(e["entry"], ", ".join(e["places"]), e["reason"]) for e in facts["declined"]]
+    rows = [
+        (r["case"], r["output"], f"{r['max_abs']:.2g}", f"{r['max_rel']:.2g}", r["tolerance"], verdict_of(r))
+        for r in facts["table"]
+    ]
+    layers = [(x["module"], f"{x['error']:.2g}", f"{x['tolerance']:.2g}") for x in facts["layers"]]
+    operators = [(o["operator"], o["count"], o["verdict"]) for o in facts["operators"]]
+    sections: list[tuple[str, Sequence[str], Sequence[Sequence[Any]]]] = [
+        ("Inputs and outputs", ("name", "type", "shape"), tensors),
+        ("Applied", ("entry", "what", "where", "why"), changes),
+        ("Declined", ("entry", "where", "why"), declined),
+        ("Verification", ("case", "output", "max abs", "max rel", "tolerance", "verdict"), rows),
+        ("Error per layer", ("module", "relative error", "explained by rounding"), layers),
+        ("Operators", ("operator", "nodes", "target"), operators),
+        ("Time", ("step", "seconds"), list(facts["seconds"].items())),
+        ("Tried before", ("exporter", "why it lost"), list(facts["rejected"].items())),
+    ]
+    parts += [f"## {title}\n\n{_table(head, lines)}" for title, head, lines in sections if lines]
+    if facts["notes"]:
+        parts.append("## Notes\n\n" + "\n".join(f"* {note}" for note in facts["notes"]))
+    if facts["snippet"]:
+        parts.append(f"## How to run it\n\n```python\n{facts['snippet']}```")
+    return "\n\n".join(parts) + "\n"
+
+
+def verdict_of(row: Facts) -> str:
+    """One row's verdict in words."""
+    verdict = "ok" if row["ok"] else "wrong"
+    return f"{verdict}: {row['detail']}" if row["detail"] else verdict
+
+
+def _shape(shape: Sequence[Any]) -> str:
+    return " x ".join(map(str, shape)) or "scalar"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines)
+
+
+def _cell(value: Any) -> str:
+    return str(value).replace("|", "\\|").replace("\n", " ")

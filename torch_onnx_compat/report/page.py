@@ -1,0 +1,107 @@
+"""The report as one HTML file that asks for nothing from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib import resources
+from typing import Any
+
+from torch_onnx_compat.report.markdown import verdict_of
+from torch_onnx_compat.report.plot import plot
+
+Facts = dict[str, Any]
+
+
+def page(facts: Facts) -> str:
+    """Writes the report as HTML: light and dark, for a phone, a desk and A4 paper."""
+    style = resources.files("torch_onnx_compat.report").joinpath("style.css").read_text(encoding="utf-8")
+    body = "\n".join(part for part in (_header(facts), *_why(facts), *_what(facts), *_proof(facts)) if part)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(facts['title'])}: {escape(facts['verdict'])}</title>\n"
+        f"<style>\n{style}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _header(facts: Facts) -> str:
+    kind, sign = ("good", "\u2713") if facts["ok"] else ("bad", "\u2717")
+    cells = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts["summary"].items())
+    return (
+        f"<header><h1>{escape(facts['title'])}</h1>"
+        f'<p class="verdict {kind}"><span aria-hidden="true">{sign}</span> {escape(facts["verdict"])}</p>'
+        f"<dl>{cells}</dl></header>"
+    )
+
+
+def _why(facts: Facts) -> list[str]:
+    parts = []
+    if facts["message"]:
+        parts.append(_section("What happened", _scroll("The error", f"<pre>{escape(facts['message'])}</pre>")))
+    told = "".join(
+        f"<li><strong>{escape(d['cause'])}.</strong> {escape(d['action'])}.</li>" for d in facts["diagnoses"][:3]
+    )
+    if told:
+        parts.append(_section("What to do", f"<ul>{told}</ul>"))
+    if facts["difference"]:
+        parts.append(_section("Where", f"<p>{escape(facts['difference'])}</p>"))
+    return parts
+
+
+def _what(facts: Facts) -> list[str]:
+    tensors = [
+        (side, v["name"], v["type"], " \u00d7 ".join(map(str, v["shape"])))
+        for side, values in (("input", facts["inputs"]), ("output", facts["outputs"]))
+        for v in values
+    ]
+    applied = [(e["entry"], e["what"], _places(e["places"]), e["reason"] or e["exactness"]) for e in facts["applied"]]
+    declined = [(e["entry"], _places(e["places"]), e["reason"]) for e in facts["declined"]]
+    notes = "".join(f"<li>{escape(note)}</li>" for note in facts["notes"])
+    return [
+        _listed("Inputs and outputs", ("", "name", "type", "shape"), tensors),
+        _listed("What was changed", ("entry", "what", "where", "how exact"), applied),
+        _listed("What was left alone", ("entry", "where", "why"), declined),
+        _listed("Tried before", ("exporter", "why it lost"), list(facts["rejected"].items())),
+        _section("Notes", f"<ul>{notes}</ul>") if notes else "",
+    ]
+
+
+def _proof(facts: Facts) -> list[str]:
+    rows = [
+        (r["case"], r["output"], f"{r['max_abs']:.2g}", f"{r['max_rel']:.2g}", r["tolerance"], verdict_of(r))
+        for r in facts["table"]
+    ]
+    operators = [(o["operator"], o["count"], o["verdict"]) for o in facts["operators"]]
+    seconds = [(step, f"{spent:.2f}") for step, spent in facts["seconds"].items()]
+    code = f"<pre><code>{escape(facts['snippet'])}</code></pre>"
+    return [
+        _listed("Verification", ("case", "output", "max abs", "max rel", "tolerance", "verdict"), rows),
+        _section("Error per layer", plot(facts["layers"])) if facts["layers"] else "",
+        _section("How to run it", _scroll("Code", code)) if facts["snippet"] else "",
+        _listed("Operators", ("operator", "nodes", f"on {facts['summary'].get('target', 'the target')}"), operators),
+        _listed("Time", ("step", "seconds"), seconds),
+    ]
+
+
+def _places(places: Sequence[str]) -> str:
+    more = f" and {len(places) - 8} more" if len(places) > 8 else ""
+    return ", ".join(places[:8]) + more
+
+
+def _section(title: str, body: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{body}</section>"
+
+
+def _scroll(label: str, body: str) -> str:
+    """What may be wider than a phone scrolls by itself, by keyboard too."""
+    return f'<div class="scroll" role="region" aria-label="{escape(label)}" tabindex="0">{body}</div>'
+
+
+def _listed(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    lines = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    if not lines:
+        return ""
+    cells = "".join(f'<th scope="col">{escape(cell)}</th>' if cell else "<td></td>" for cell in head)
+    table = f"<table><thead><tr>{cells}</tr></thead><tbody>{lines}</tbody></table>"
+    return _section(title, _scroll(title, table))
