@@ -106,25 +106,24 @@ def _error(found: np.ndarray, right: np.ndarray) -> float:
     return error if math.isfinite(error) else math.inf
 
 
-def measure(models: list[str], engines: list[str], folder: Path, step: Callable[[str], None]) -> list[dict[str, Any]]:
-    """A row for each model, engine and way; results in the folder are taken from there."""
+def measure(spec: str, engines: list[str], folder: Path, step: Callable[[str], None]) -> list[dict[str, Any]]:
+    """A row for each engine and way; results in the folder are taken from there."""
     rows = []
-    for spec in models:
-        inputs, right = wanted(spec)
-        for way in WAYS:
-            for engine in engines:
-                key = f"{spec.replace(':', '_')}.{way.replace(' ', '_')}" + (f".{engine}" if way == "ours" else "")
-                path, note, cell = folder / f"{key}.onnx", folder / f"{key}.txt", folder / f"{key}.{engine}.json"
-                if not cell.exists():
-                    if not note.exists():
-                        begin = time.perf_counter()
-                        note.write_text(export(spec, way, engine, path))
-                        step(f"{spec}, {way}, {engine}: {time.perf_counter() - begin:.0f} s {note.read_text()[:200]}")
-                    cell.write_text(json.dumps(_cell(engine, path, note.read_text(), way, inputs, right)))
-                rows.append({"model": spec, "engine": engine, "way": way, **json.loads(cell.read_text())})
-                step(f"{spec}, {way}, {engine}: {rows[-1]['cell']} {str(rows[-1].get('why', ''))[:300]}")
-        for large in folder.glob("*.onnx"):
-            large.unlink()
+    inputs, right = wanted(spec)
+    for way in WAYS:
+        for engine in engines:
+            key = f"{spec.replace(':', '_')}.{way.replace(' ', '_')}" + (f".{engine}" if way == "ours" else "")
+            path, note, cell = folder / f"{key}.onnx", folder / f"{key}.txt", folder / f"{key}.{engine}.json"
+            if not cell.exists():
+                if not note.exists() or not (note.read_text() or path.exists()):
+                    begin = time.perf_counter()
+                    note.write_text(export(spec, way, engine, path))
+                    step(f"{spec}, {way}, {engine}: {time.perf_counter() - begin:.0f} s {note.read_text()[:200]}")
+                cell.write_text(json.dumps(_cell(engine, path, note.read_text(), way, inputs, right)))
+            rows.append({"model": spec, "engine": engine, "way": way, **json.loads(cell.read_text())})
+            step(f"{spec}, {way}, {engine}: {rows[-1]['cell']} {str(rows[-1].get('why', ''))[:300]}")
+    for large in folder.glob(f"{spec.replace(':', '_')}.*.onnx"):
+        large.unlink()
     return rows
 
 
@@ -209,8 +208,10 @@ def main() -> None:
     engines = [name for name in options.engines if ENGINES[name].interpreter()]
     if not engines:
         raise CompatError("no engine is installed; see `torch-onnx-compat measure --install ENGINE`.")
-    rows = measure(options.models, engines, options.cache, lambda text: print(text, flush=True))
-    options.output.write_text(report(rows, engines), encoding="utf-8")
+    rows: list[dict[str, Any]] = []
+    for spec in options.models:
+        rows += measure(spec, engines, options.cache, lambda text: print(text, flush=True))
+        options.output.write_text(report(rows, engines), encoding="utf-8")
 
 
 if __name__ == "__main__":

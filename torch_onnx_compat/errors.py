@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from torch_onnx_compat.check.compare import Comparison
-    from torch_onnx_compat.check.localise import Localisation
+    from torch_onnx_compat.check.localisation import Localisation
     from torch_onnx_compat.inputs import Inputs
 
 

@@ -22,10 +22,11 @@ from torch_onnx_compat.check.blame import with_place
 from torch_onnx_compat.check.cases import Cases, Verify
 from torch_onnx_compat.check.compare import Comparison
 from torch_onnx_compat.check.lint import Unsuitable, lint
+from torch_onnx_compat.check.on_target import verify_on_target
 from torch_onnx_compat.check.verify import verify as verify_file
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.control_flow import Masked, decides, explain, masked
-from torch_onnx_compat.diagnosis import with_hint
+from torch_onnx_compat.diagnosis import with_hint, with_reasons
 from torch_onnx_compat.entry import EXPORTERS, Exporter
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError, unknown_name
 from torch_onnx_compat.finish import FileOptions, finish, node_counts
@@ -57,7 +58,7 @@ def export_compat(
     dynamic_shapes: Any = None,
     exporter: Literal["auto", "torchscript", "dynamo"] | None = None,
     dynamo: bool | None = None,
-    verify: bool | Verify = True,
+    verify: bool | Literal["target"] | Verify = True,
     samples: Sequence[Any] = (),
     include: Collection[str] = (),
     exclude: Collection[str] = (),
@@ -101,7 +102,8 @@ def export_compat(
         exporter: ``"auto"`` (default) tries the cheaper back end first and takes the other where its file does not
             pass the checks; ``"torchscript"`` and ``"dynamo"`` try only that one.
         dynamo: torch's spelling of `exporter`.
-        verify: Whether, or how, the file is compared with the original in onnxruntime.
+        verify: Whether, or how, the file is compared with the original in onnxruntime; ``"target"`` runs it in the
+            target's own engine too, where that is installed.
         samples: Further inputs to compare on: tuples of arguments, or dicts of keyword arguments.
         include: Entries to apply whether needed or not.
         exclude: Entries not to apply.
@@ -137,7 +139,7 @@ def export_compat(
     resolved = load_target(target)
     opset = choose_opset(opset_version, resolved)
     order = exporters_to_try(exporter, dynamo, custom_translation_table)
-    how = verify if isinstance(verify, Verify) else Verify()
+    how = verify if isinstance(verify, Verify) else Verify(on_target=verify == "target")
     clock = Clock(progress or (print if verbose else None))
     domains = allowed_domains(allow_custom_domains, custom_opsets)
 
@@ -216,15 +218,17 @@ def export_compat(
                 if isinstance(error, Unsuitable) and not found and error.is_avoidable(registry):
                     found = error.found
                     queue.append(name)
-            if control_flow:
+            if control_flow and not isinstance(rejected[name], Unsuitable):
                 with clock("control flow"):
                     again = masked(job)
+                second: CompatError | None = None
                 try:
                     if again.job is not None:
-                        return attempt.run(again.job, rejected, again)
+                        return attempt.run(again.job, {k: v for k, v in rejected.items() if k != name}, again)
                 except (UnsupportedError, VerificationError) as error:
-                    rejected[name] = error
-                rejected[name] = again.explained(rejected[name])
+                    second = error
+                rejected[name] = again.explained(rejected[name], second)
+            rejected[name] = with_reasons(rejected[name], plan)
         observation.check_example(trace_inputs)  # if the model itself fails, that is what the caller has to know
         raise _all_failed(rejected)
 
@@ -324,6 +328,9 @@ class _Attempt:
         with draft(model, self.destination, self._is_external(model)) as written:
             with self.clock("check"):
                 table = self._verify(written.path, model, custom)
+                if self.how.on_target and self.cases is not None:
+                    names = [str(value.name) for value in model.graph.outputs]
+                    table += verify_on_target(written.path, names, self.cases, job.plan.target)
             with self.clock("publish"):
                 published = publish(written, self.destination)
         notes = [

@@ -254,7 +254,7 @@ class SizeFacts:
         if self._logs is None or number >= min(len(log) for log in self._logs):
             return None
         one, other = self._logs[0][number], self._logs[1][number]
-        if one != now or len(other) != len(one) or len(other[position]) != len(one[position]):
+        if now not in (one, other) or len(other) != len(one) or len(other[position]) != len(one[position]):
             return None
         return tuple(a if a == b else None for a, b in zip(one[position], other[position], strict=True))
 

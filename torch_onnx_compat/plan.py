@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import torch
 from torch.torch_version import TorchVersion
 
-from torch_onnx_compat.entry import Entry, Exactness, Exporter, Operator, Rewrite, Symbolic
+from torch_onnx_compat.entry import Entry, Exactness, Exporter, Operator, Rewrite, Symbolic, decline
 from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.registry import Registry
 from torch_onnx_compat.targets import Target
 
 Found: TypeAlias = "Collection[tuple[str, Mapping[str, Any]]]"
 _NOT_NEEDED = "needed"
+_ADMITS = "allow_approximate=True admits it"
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,8 @@ def make_plan(
             chosen[entry.name] = entry
         else:
             plan.skipped[entry.name] = reason
+            if _ADMITS in reason and _verdict(entry, exporter, opset, target, include, exclude, True)[0]:
+                chosen[entry.name] = _withheld(entry, reason)
     plan._entries.update({e.name: e for e in _most_specific(chosen.values(), plan)})
     return plan
 
@@ -179,7 +183,7 @@ def _verdict(
         low, high = entry.opset
         return False, f"meant for opset {low}..{high} and targets {', '.join(sorted(entry.targets)) or 'any'}"
     if entry.exactness is Exactness.APPROXIMATE and not allow_approximate:
-        return False, f"approximate (relative error up to {entry.error:g}); allow_approximate=True admits it"
+        return False, f"approximate (relative error up to {entry.error:g}); {_ADMITS}"
     if entry.name in include:
         return True, "included"
     if entry.need.fixed_in and TorchVersion(torch.__version__) >= entry.need.fixed_in:
@@ -191,6 +195,16 @@ def _verdict(
     objections = (f"{operator} {target.avoids(operator, opset)}" for operator in _unusable(entry, target, opset))
     reason = next(objections, "")
     return bool(reason), reason or f"{_NOT_NEEDED} {entry.need}"
+
+
+def _withheld(entry: Entry, reason: str) -> Entry:
+    """An entry that is needed and only lacks the caller's leave: it says so wherever it would have been applied."""
+
+    @functools.wraps(entry.body)
+    def body(*_: Any, **__: Any) -> Any:
+        decline(reason)
+
+    return replace(entry, body=body)
 
 
 def avoids_any(entry: Entry, found: Found) -> bool:
@@ -218,7 +232,7 @@ def _most_specific(entries: Iterable[Entry], plan: Plan) -> list[Entry]:
         winner = entry if other is None or _specificity(entry) > _specificity(other) else other
         if other is not None:
             loser = other if winner is entry else entry
-            plan.armed.pop(loser.name)
+            plan.armed.pop(loser.name, None)
             plan.skipped[loser.name] = f"{winner.name} is more specific"
         best[entry.op] = winner
     # Rewrites for certain targets are tried before general ones.

@@ -70,6 +70,8 @@ class Registry:
             CompatError: One of them is neither.
         """
         added = Registry(entry_of(item) for item in extra)
+        if not len(added):
+            return self
         claimed = {e.op for e in added.symbolics()}
         kept = (e for e in self if e.name not in added and not (isinstance(e, Symbolic) and e.op in claimed))
         return Registry([*kept, *added])
@@ -224,8 +226,7 @@ def rewrite(
 
     Returns:
         A decorator that returns its function unchanged. The body may call `decline` where it could be expected to
-        apply and does not; for a module or torch function it may return NotImplemented where nobody would expect
-        it to, which leaves no note.
+        apply and does not; it may return NotImplemented where nobody would expect it to, which leaves no note.
 
     Raises:
         CompatError: The match is none of the three.

@@ -25,7 +25,7 @@ from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import SizeFacts, Subject
 from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.tracing import answering
-from torch_onnx_compat.watch import CallCounter, spellings
+from torch_onnx_compat.watch import CallCounter, in_place, spellings
 
 
 def rewrite(twin: nn.Module, inputs: Inputs, plan: Plan, facts: SizeFacts | None = None) -> Subject:
@@ -125,10 +125,13 @@ class _FunctionRewrites(CallCounter):
     def __init__(self, entries: Sequence[Rewrite], twin: nn.Module, plan: Plan, facts: SizeFacts | None) -> None:
         super().__init__(watched_functions(entries))
         self._table: dict[Any, list[Rewrite]] = {}
+        self._writing: set[Any] = set()
         for entry in entries:
             for match in entry.match:
                 for spelling in spellings(match):
                     self._table.setdefault(spelling, []).append(entry)
+                    if spelling is in_place(getattr(match, "__name__", "")):
+                        self._writing.add(spelling)
         self._paths, self._plan, self._facts = module_paths(twin), plan, facts
         self._constants = {id(t) for t in (*twin.buffers(), *twin.parameters()) if t.is_complex()}
 
@@ -143,7 +146,7 @@ class _FunctionRewrites(CallCounter):
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         args, kwargs = with_pairs(func, args, kwargs, self._constants)
         entries = self._table.get(func, ())
-        number = self.number(func)
+        number = self.number(func, args, kwargs)
         sizes = self._facts.of_call(number, args, kwargs) if self._facts is not None else None
         for entry in entries:
             try:
@@ -155,7 +158,7 @@ class _FunctionRewrites(CallCounter):
             if result is NotImplemented:
                 continue
             self._plan.applied(entry, calling_module(self._paths))
-            return result
+            return args[0].copy_(result) if func in self._writing and result is not args[0] else result
         return self.pass_on(func, args, kwargs)
 
 
@@ -191,8 +194,18 @@ def _owners(match: str, twin: nn.Module) -> list[tuple[Any, str]]:
         if owner is not None:
             for part in parts[cut:]:
                 owner = getattr(owner, part, None)
-            return [(owner, name)] if hasattr(owner, name) else []
+            return [(owner, name), *_imported(owner, name, twin)] if hasattr(owner, name) else []
     return []
+
+
+def _imported(owner: Any, name: str, twin: nn.Module) -> list[tuple[Any, str]]:
+    """Where the model's modules hold a module's function themselves, under whatever name: ``from owner import name``."""
+    function = getattr(owner, name)
+    if not inspect.ismodule(owner) or not inspect.isfunction(function):
+        return []
+    modules = {type(m).__module__ for m in twin.modules()}
+    holders = [sys.modules[m] for m in sorted(modules) if m in sys.modules and sys.modules[m] is not owner]
+    return [(holder, key) for holder in holders for key, value in vars(holder).items() if value is function]
 
 
 @contextmanager
@@ -208,6 +221,8 @@ def _exchange(owner: Any, name: str, entry: Rewrite, twin: nn.Module, plan: Plan
             result = _run_body(entry, partial(calling_module, paths), *args, **kwargs)
         except Declined as reason:
             plan.declined(entry, calling_module(paths), str(reason))
+            return original(*args, **kwargs)
+        if result is NotImplemented:
             return original(*args, **kwargs)
         plan.applied(entry, calling_module(paths))
         return result

@@ -67,6 +67,30 @@ def untraced() -> Iterator[None]:
         _C._set_tracing_state(state)
 
 
+def current_trace() -> Any:
+    """The TorchScript trace that is being recorded; None outside of one."""
+    return _C._get_tracing_state()
+
+
+def resume(trace: Any) -> None:
+    """Goes on with a trace that an operator's error interrupted.
+
+    An operator takes the trace out of force while it runs and, if it fails, leaves it so, with a node that has no
+    outputs. To a model that catches the error, the end of the trace would be a crash of the process.
+
+    Args:
+        trace: What `current_trace` said before the operator ran.
+    """
+    if trace is None or is_tracing():
+        return
+    _C._set_tracing_state(trace)
+    nodes = list(trace.graph().nodes())
+    while nodes and nodes[-1].kind() == "prim::TracedModuleForward":
+        nodes = list(next(nodes[-1].blocks()).nodes())
+    if nodes and not nodes[-1].outputsSize():
+        nodes[-1].destroy()
+
+
 @contextmanager
 def answering(static_sizes: StaticSizes | None) -> Iterator[None]:
     """Makes `static_size` answer from here while a rewrite's body runs."""

@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from torch_onnx_compat import tree
 from torch_onnx_compat.functional.complex import Pair
-from torch_onnx_compat.tracing import untraced
+from torch_onnx_compat.tracing import current_trace, resume, untraced
 
 
 class Watcher(TorchFunctionMode):
@@ -43,13 +43,18 @@ class Watcher(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if self.concerns(func, args, kwargs):
-            return self.watch(func, args, kwargs)
-        copy = self._copy_of(func)
-        if copy is None:
-            return func(*args, **kwargs)
-        with self:
-            return copy(*args, **kwargs)
+        trace = current_trace()
+        try:
+            if self.concerns(func, args, kwargs):
+                return self.watch(func, args, kwargs)
+            copy = self._copy_of(func)
+            if copy is None:
+                return func(*args, **kwargs)
+            with self:
+                return copy(*args, **kwargs)
+        except Exception:
+            resume(trace)
+            raise
 
     def _copy_of(self, func: Any) -> Callable[..., Any] | None:
         if not isinstance(func, types.FunctionType):
@@ -72,9 +77,9 @@ class CallCounter(Watcher):
         """Only the counted functions."""
         return func in self.counted
 
-    def number(self, func: Any) -> int | None:
-        """The running number of this call; None when it happens inside another counted call."""
-        if func not in self.counted or self._inside:
+    def number(self, func: Any, args: Any, kwargs: Any) -> int | None:
+        """The running number of this call; None inside another counted call, and for arithmetic on sizes."""
+        if func not in self.counted or self._inside or not _has_tensor((*args, *kwargs.values())):
             return None
         self._calls += 1
         return self._calls - 1
@@ -98,15 +103,37 @@ class ShapeLog(CallCounter):
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Records the shapes, then makes the call."""
-        if self.number(func) is not None:
+        if self.number(func, args, kwargs) is not None:
             self.calls.append(shapes_of(args, kwargs))
         return self.pass_on(func, args, kwargs)
 
 
+def _has_tensor(values: Sequence[Any]) -> bool:
+    """Whether `tensors_of` finds any; asked at every counted call, so without its walk through the whole structure."""
+    with torch._C.DisableTorchFunction():  # the modes below would see the questions
+        return any(map(_is_or_has_tensor, values))
+
+
+def _is_or_has_tensor(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return _is_no_size(value)
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    return isinstance(value, Pair) or (isinstance(value, (tuple, list)) and any(map(_is_or_has_tensor, value)))
+
+
+def _is_no_size(tensor: Tensor) -> bool:
+    """In a TorchScript trace sizes are whole numbers of shape (); elsewhere they are no tensors."""
+    return tensor.dim() > 0 or tensor.dtype != torch.int64
+
+
 def tensors_of(args: Any, kwargs: Any) -> list[Tensor]:
-    """The tensors among a call's arguments; in place of a pair its real part, which has the complex tensor's sizes."""
+    """The tensors among a call's arguments; in place of a pair its real part, which has the complex tensor's sizes.
+
+    Sizes are left out.
+    """
     real = tree.map_leaves((args, kwargs), lambda leaf: leaf.real if isinstance(leaf, Pair) else leaf)
-    return [tensor for _, tensor in tree.flatten(real)[0]]
+    return [tensor for _, tensor in tree.flatten(real)[0] if _is_no_size(tensor)]
 
 
 def shapes_of(args: Any, kwargs: Any) -> list[tuple[int, ...]]:
@@ -116,11 +143,19 @@ def shapes_of(args: Any, kwargs: Any) -> list[tuple[int, ...]]:
 
 
 def spellings(function: Any) -> tuple[Any, ...]:
-    """A torch function and the Tensor method of its name, which are one thing to a rewrite."""
+    """A torch function, the Tensor method of its name and the in-place one, which are one thing to a rewrite."""
     name = getattr(function, "__name__", "")
     method = getattr(Tensor, name, None)
     is_method_too = getattr(torch, name, None) is function and callable(method)
-    return (function, method) if is_method_too else (function,)
+    if not is_method_too and method is not function:
+        return (function,)
+    written = in_place(name)
+    return tuple(dict.fromkeys((function, method, *([written] if written else []))))
+
+
+def in_place(name: str) -> Any:
+    """The method of Tensor that writes the result of the method or operator of this name into the tensor, if any."""
+    return getattr(Tensor, f"__i{name[2:]}" if name.startswith("__") else f"{name}_", None)
 
 
 _MODULES = ("torch.nn.functional", "torch.functional")

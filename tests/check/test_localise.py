@@ -9,7 +9,7 @@ from onnx import helper, numpy_helper
 from torch import nn
 
 from torch_onnx_compat import export_compat
-from torch_onnx_compat.check.file_log import module_of
+from torch_onnx_compat.check.file_log import FileLog, module_of
 from torch_onnx_compat.check.localise import localise
 
 
@@ -352,6 +352,21 @@ def test_planted_fault(files, name, fault, plant, module, name_of_exporter):
     assert found.found
     assert found.module == module, str(found)
     assert found.statement.startswith("check/test_localise.py:")
+
+
+@pytest.mark.parametrize(
+    ("name", "fault", "plant", "module"), FAULTS[::2], ids=[f"{f[0]}: {f[1]}" for f in FAULTS[::2]]
+)
+def test_a_large_model_is_searched_piece_by_piece(files, monkeypatch, name, fault, plant, module):
+    runs = []
+    monkeypatch.setattr("torch_onnx_compat.check.localise.BUDGET", 40_000)
+    read = FileLog.read
+    monkeypatch.setattr(FileLog, "read", lambda log, names: (runs.append(names), read(log, names)))
+    model, args = make(name)
+    proto = exported(files, name, "torchscript")
+    plant(Graph(proto, dict(model.named_modules())))
+    assert localise(model, proto, args).module == module
+    assert len(runs) >= 2
 
 
 @pytest.mark.parametrize("name_of_exporter", ["torchscript", "dynamo"])

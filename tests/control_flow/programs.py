@@ -1,3 +1,4 @@
+# ruff: noqa: SIM108, RUF046 - the statements are what is tested
 """Small models that take decisions, each with inputs that take every branch."""
 
 import math
@@ -20,7 +21,6 @@ class Program:
     model: nn.Module
     samples: tuple = VALUES
     dynamic: object = None
-    skip: tuple = ()
 
     @property
     def example(self):
@@ -30,13 +30,13 @@ class Program:
 PROGRAMS: dict[str, Program] = {}
 
 
-def program(samples=VALUES, dynamic=None, skip=()):
+def program(samples=VALUES, dynamic=None):
     """Registers a forward function, or a module class, under its name."""
 
     def register(made):
         torch.manual_seed(0)
         model = made() if isinstance(made, type) else type(made.__name__, (nn.Module,), {"forward": made})()
-        PROGRAMS[made.__name__] = Program(model.eval(), samples, dynamic, skip)
+        PROGRAMS[made.__name__] = Program(model.eval(), samples, dynamic)
         return made
 
     return register

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from torch_onnx_compat import CompatError, export_compat
-from torch_onnx_compat.check.localise import Layer, Localisation
+from torch_onnx_compat.check.localisation import Layer, Localisation
 from torch_onnx_compat.report import write_report
 from torch_onnx_compat.report.page import page
 from torch_onnx_compat.report.plot import plot

@@ -82,6 +82,20 @@ class DecisionLog(Watcher):
         self.decisions: list[Decision] = []
         self._inputs = inputs
         self._read: dict[int, int] = {}
+        self._depth = 0
+
+    def __enter__(self) -> Any:
+        # round() of a size works in eager torch, where sizes are numbers; in a trace they are tensors, which lack it.
+        if not self._depth:
+            Tensor.__round__ = _rounded  # type: ignore[attr-defined]
+        self._depth += 1
+        return super().__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._depth -= 1
+        if not self._depth:
+            del Tensor.__round__  # type: ignore[attr-defined]
+        super().__exit__(*error)
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Conversions, and what reads sizes."""
@@ -120,12 +134,72 @@ class DecisionLog(Watcher):
                 self._add(conversion, False, (int(tensor.shape[0]),))
             return
         from_data, leaves = origins(tensor, self._inputs)
-        if from_data or leaves:
+        harmless = conversion == "bool()" and asks_for_emptiness(tensor)
+        if (from_data or leaves) and not harmless:
             self._add(conversion, from_data, tuple(map(self.value_of, leaves)))
 
     def _add(self, conversion: str, from_data: bool, sizes: tuple[int, ...]) -> None:
         place, statements = _statements()
         self.decisions.append(Decision(place, conversion, from_data, sizes, statements))
+
+
+_QUESTIONS = {("aten::eq", 0), ("aten::ne", 0), ("aten::gt", 0), ("aten::le", 0), ("aten::lt", 1), ("aten::ge", 1)}
+"""Comparisons of a size with a number that ask whether it is 0."""
+
+_MAY_BE_EMPTY = frozenset(
+    f"aten::{name}"
+    for name in (
+        *("nonzero", "nonzero_numpy", "masked_select", "index", "repeat_interleave", "bincount", "unfold", "diff"),
+        *("_unique2", "unique_dim", "unique_consecutive", "narrow", "split", "split_with_sizes", "chunk"),
+        *("tensor_split", "arange", "linspace", "constant_pad_nd", "pad", "diagonal"),
+    )
+) | {"torchvision::nms", "prim::NumToTensor", "prim::PythonOp", "prim::CallFunction"}
+"""What may yield an empty tensor though no axis of the inputs is; among it all that computes with sizes."""
+
+
+_SHAPED_AS_FIRST = frozenset(f"aten::{name}" for name in ("index_put", "index_put_", "copy_", "masked_fill", "masked_fill_"))
+
+
+def asks_for_emptiness(tensor: Tensor) -> bool:
+    """Whether a traced tensor only says if another one is empty, which never is, as no dynamic axis has the size 0."""
+    value = _C._get_value_trace(tensor)
+    node = value.node()
+    compared = list(node.inputs())
+    if node.kind().startswith("aten::") and len(compared) == 2:
+        number = compared[1].toIValue()
+        if isinstance(number, Tensor):
+            number = None
+        if (node.kind(), number) not in _QUESTIONS:
+            return False
+        value = compared[0]
+    if value.node().kind() == "prim::NumToTensor":
+        value = next(value.node().inputs())
+    if value.node().kind() not in ("aten::size", "aten::numel"):
+        return False
+    return all(_is_never_empty(n) for n in _ancestors(next(value.node().inputs())))
+
+
+def _ancestors(value: Any) -> Iterator[Any]:
+    seen: set[int] = set()
+    todo = [value]
+    while todo:
+        value = todo.pop()
+        if value.unique() not in seen:
+            seen.add(value.unique())
+            node = value.node()
+            yield node
+            todo += list(node.inputs())[: 1 if node.kind() in _SHAPED_AS_FIRST else None]
+
+
+def _is_never_empty(node: Any) -> bool:
+    if node.kind() != "aten::slice":
+        return node.kind() not in _MAY_BE_EMPTY
+    start, end = (bound.toIValue() for bound in list(node.inputs())[2:4])
+    return start in (None, 0) and (end is None or (isinstance(end, int) and end > 0))
+
+
+def _rounded(tensor: Tensor, digits: int | None = None) -> int | float:
+    return round(tensor.item(), digits)
 
 
 def _tensors_in(data: Any) -> Iterator[Tensor]:

@@ -150,7 +150,7 @@ def _reject_specialised(job: Job, program: torch.export.ExportedProgram) -> dict
 def _reject_decided(job: Job, program: torch.export.ExportedProgram) -> None:
     """Checks the conditions on sizes that the capture took for granted, such as `batch % 2 == 1`.
 
-    Many follow from shapes that have to fit; only where the model's own code decides on a size is one a frozen decision.
+    Many follow from shapes that have to fit; only where the model's own code decides on a size is one frozen.
     """
     conditions = internals.size_conditions(program)
     if conditions and job.decides is not None and job.decides(job):

@@ -26,6 +26,7 @@ class Verify:
         sizes: Sizes to try, by axis name; an axis that is not named gets 1, the example's and an odd larger one.
         random: Whether inputs may be drawn at random; False where only the example and `samples` make sense.
         seed: Of the random inputs.
+        on_target: Whether the file is run in the target's own engine too, where that is installed.
     """
 
     rtol: float | None = None
@@ -34,6 +35,7 @@ class Verify:
     sizes: Mapping[str, Collection[int]] = field(default_factory=dict)
     random: bool = True
     seed: int = 0
+    on_target: bool = False
 
 
 @dataclass(frozen=True)

@@ -69,28 +69,31 @@ class FileLog:
         wanted = [name for name in names if name not in self.values and name in self.makers]
         if not wanted:
             return
-        probe = onnx.ModelProto()
-        probe.CopyFrom(self.model)
-        present = set(self.outputs)
-        probe.graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted if name not in present)
+        present = self.outputs
+        outputs = self.model.graph.output
+        outputs.extend(onnx.ValueInfoProto(name=name) for name in wanted if name not in present)
         with ExitStack() as stack:
-            session = open_session(self._source(probe, stack), sess_options=_unfused())
+            try:
+                source = self._source(stack)
+            finally:
+                del outputs[len(present) :]
+            session = open_session(source, sess_options=_unfused())
             tensors = {o.name for o in session.get_outputs() if o.type.startswith("tensor(")}
             wanted = [name for name in wanted if name in tensors]
             for name, array in zip(wanted, run_session(session, self.inputs, wanted), strict=True):
                 if array.dtype.kind in "fiub":
                     self.values[name] = Value(tuple(array.shape), sample(array), array.dtype.kind == "f")
 
-    def _source(self, probe: onnx.ModelProto, stack: ExitStack) -> str | bytes:
-        if self.folder is None or not any(t.data_location for t in probe.graph.initializer):
-            data: bytes = probe.SerializeToString()
+    def _source(self, stack: ExitStack) -> str | bytes:
+        if self.folder is None or not any(t.data_location for t in self.model.graph.initializer):
+            data: bytes = self.model.SerializeToString()
             return data
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix=".torch_onnx_compat_", dir=self.folder))
         path = Path(folder) / "probe.onnx"
         for weights in self.folder.iterdir():
             if weights.is_file():
                 (Path(folder) / weights.name).symlink_to(weights)
-        path.write_bytes(probe.SerializeToString())
+        path.write_bytes(self.model.SerializeToString())
         return str(path)
 
     def reads(self, name: str) -> list[str]:

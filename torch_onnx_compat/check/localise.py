@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -23,6 +23,7 @@ from torch_onnx_compat.check.compare import Array
 from torch_onnx_compat.check.eager_log import EagerLog, Step, difference, run_eager
 from torch_onnx_compat.check.file_log import FileLog, Value, module_of
 from torch_onnx_compat.check.kinds import PARTS, same_kind
+from torch_onnx_compat.check.localisation import Layer, Localisation
 from torch_onnx_compat.check.matching import by_shape, closure, first_items, right_items, squeezed, telling
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.inputs import Inputs
@@ -31,66 +32,11 @@ from torch_onnx_compat.prepare import Prepared, prepare
 BUDGET = 512 * 2**20
 """Bytes of tensors that one run of the file may hold; beyond it, a few are read and the search narrows down."""
 
+AHEAD = 8
+"""How many tensors after a suspect are read, to see whether something right comes of it."""
+
 OUTPUT_FACTOR = 4.0
 """How many tolerances an output may be off: rounding has added up by then."""
-
-
-@dataclass(frozen=True)
-class Layer:
-    """How far a file is off at the result of one module."""
-
-    module: str
-    error: float
-    """Largest difference relative to the largest value."""
-    tolerance: float
-    """What rounding explains."""
-
-
-@dataclass(frozen=True)
-class Localisation:
-    """Where a file first differs from the model.
-
-    Attributes:
-        found: Whether it differs at all, by more than rounding explains.
-        module: Path of the module; empty for the model itself.
-        kind: Class of the module.
-        operator: ONNX operator that makes the wrong tensor.
-        node: Name of its node.
-        tensor: The wrong tensor of the file.
-        statement: Statement of the model's code, ``file.py:line``.
-        torch_operator: What eager torch calls there.
-        wanted: What eager torch computes in float64, at the element that differs most.
-        got: What the file computes there.
-        detail: Shapes, where these differ.
-        layers: The results of all modules that stand in the file.
-    """
-
-    found: bool
-    module: str = ""
-    kind: str = ""
-    operator: str = ""
-    node: str = ""
-    tensor: str = ""
-    statement: str = ""
-    torch_operator: str = ""
-    wanted: float | None = None
-    got: float | None = None
-    detail: str = ""
-    layers: tuple[Layer, ...] = ()
-
-    def __str__(self) -> str:
-        if not self.found:
-            return "no layer differs by more than rounding."
-        place = f"{self.module or 'the model itself'} ({self.kind})" if self.kind else self.module or "the model itself"
-        statement = f", {self.statement}" if self.statement else ""
-        return (
-            f"first difference at {place}{statement}: {self.torch_operator} in the model, {self.operator or 'nothing'} "
-            f"{self.node!r} in the file; {self.detail or f'{self.got:.6g} for {self.wanted:.6g}'}."
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The finding as plain data."""
-        return {**vars(self), "layers": [vars(layer) for layer in self.layers]}
 
 
 def localise(
@@ -143,6 +89,9 @@ class _Search:
         self.eager_outputs = eager.outputs
         self.file = file
         self.modules = modules
+        self.varying = file.varying()
+        self.region: set[str] | None = None
+        """The tensors around the first wrong one, where not all were read."""
         self.alike = by_shape(self.steps)
         self.matched_steps: set[int] = set()
         self.right_steps: set[int] = set()
@@ -150,7 +99,8 @@ class _Search:
 
     def run(self) -> Localisation:
         """The first difference."""
-        self._match(self.file.outputs)
+        all_at_once = self._size() <= BUDGET
+        self._match(self.file.ancestors(self.file.outputs) & self.varying if all_at_once else self.file.outputs)
         wrong = self._wrong_outputs()
         self._read(self.file.ancestors(name for _, name in wrong) or self.file.ancestors(self.file.outputs))
         self.right_steps = self._right_steps()
@@ -177,24 +127,44 @@ class _Search:
                 wrong.append((index, name))
         return wrong
 
+    def _size(self) -> int:
+        """Bytes of everything that the model computes, in twice its own precision."""
+        return sum(8 * prod(step.shape) for step in self.steps if step.varies)
+
     def _read(self, names: set[str]) -> None:
-        """Reads tensors, coarsely first where there are too many for one run."""
-        varying = self.file.varying()
-        ordered = [name for name in self.file.makers if name in names and name in varying]
-        size = sum(8 * prod(step.shape) for step in self.steps)
-        stride = -(-size // BUDGET)
-        while stride > 1 and len(ordered) > stride:
-            coarse = ordered[::stride]
+        """Reads tensors; where they are too many for one run, a few first and then those around the first wrong one."""
+        ordered = [name for name in self.file.makers if name in names & self.varying]
+        whole, size = len(ordered), self._size()
+        while size * len(ordered) > BUDGET * whole:
+            stride = max(2, -(-size * len(ordered) // (BUDGET * whole)))
+            coarse = [*ordered[stride - 1 :: stride], ordered[-1]]
             self._match(coarse)
-            bad = next((name for name in coarse if name not in self.matched_values), ordered[-1])
-            known = self.file.ancestors(self.matched_values & set(coarse))
-            region = self.file.ancestors([bad]) - known
+            bad = self._first_wrong(coarse, ordered)
+            if not bad:
+                return
+            region = self.file.ancestors(bad) - self.file.ancestors(self.matched_values)
             narrowed = [name for name in ordered if name in region]
-            if not narrowed or len(narrowed) == len(ordered):
+            if len(narrowed) == len(ordered):
                 break
             ordered = narrowed
-            stride = -(-stride * len(narrowed) // max(len(names), 1))
+            self.region = region
         self._match(ordered)
+
+    def _first_wrong(self, coarse: list[str], ordered: list[str]) -> list[str]:
+        """The first of these tensors that nothing right comes of, and some that follow it."""
+        while True:
+            right = self.file.ancestors(self.matched_values)
+            bad = next((name for name in coarse if name not in right), None)
+            if bad is None:
+                return []
+            start = ordered.index(bad)
+            near = ordered[start : start + AHEAD]  # a tensor inside of a decomposed layer has none of torch's to match
+            if all(name in self.file.values for name in near):
+                return near
+            before = len(self.file.values)
+            self._match(near)
+            if len(self.file.values) == before:
+                return near
 
     def _match(self, names: Iterable[str]) -> None:
         names = list(names)
@@ -225,6 +195,8 @@ class _Search:
     def _first_steps(self, wrong: list[int]) -> list[int]:
         relevant = closure(wrong, lambda index: self.steps[index].inputs)
         bad = {i for i in relevant - self.right_steps if self.steps[i].is_float and self.steps[i].varies}
+        if self.region is not None:  # what was not read is no witness: the tensors of the region decide
+            return sorted(bad)
         return first_items(range(len(self.steps)), bad, lambda index: self.steps[index].inputs)
 
     def _first_values(self, wrong: list[str]) -> list[str]:
@@ -237,6 +209,8 @@ class _Search:
             lambda name: makers[name].op_type in PARTS,
             lambda name: values[name].shape if name in values else (),
         )
+        if self.region is not None:
+            relevant &= self.region
         bad = {name for name in relevant - right if name in values and values[name].is_float}
         return first_items(makers, bad, self.file.reads)
 

@@ -101,10 +101,10 @@ def _of_decisions(decisions: list[Decision], make: Callable[[], Subject], inputs
             continue
         what = "the values of the inputs" if decision.from_data else "a size that is to vary"
         yield Finding(
-            "error" if decision.from_data else "warning",
+            "error" if decision.conversion in _FINAL else "warning",
             decision.place,
             f"Python takes {decision.conversion} of {what}",
-            f"use torch.where or tensor arithmetic, or accept it with allow_baked=[{decision.place!r}]",
+            f"the export rewrites what it can; else use torch.where or allow_baked=[{decision.place!r}]",
         )
 
 
@@ -175,6 +175,9 @@ def _dynamo_lacks(subject: Subject, inputs: Inputs, plan: Plan) -> dict[str, str
             and overload._schema.name.rpartition("::")[2].strip("_") not in _EAGER
         }
 
+
+_FINAL = {"numpy()", "tolist()", "torch.tensor()"}
+"""Conversions that leave torch, so that no rewrite of control flow can follow the value."""
 
 _EAGER = {"native_batch_norm", "empty", "lift_fresh", "detach", "copy", "set", "resize", "unsafe_view", "to_copy"}
 """Operators of eager torch that a captured program does not hold."""

@@ -40,7 +40,10 @@ def _is_hashable(function: Any) -> bool:
 
 
 def _varies(session: Session, value: Any) -> bool:
-    return session.is_dynamic(value)
+    dynamic = session.is_dynamic(value)
+    if dynamic:
+        session.mark("computed in the file")
+    return dynamic
 
 
 # Methods of tensors
@@ -188,8 +191,8 @@ def _quantified(decisive: bool) -> Callable[..., Any]:
 
 def _either(session: Session, known: Tensor, value: Any, decisive: bool) -> Any:
     other = session.condition(value)
-    branches = (lambda: True, lambda: other) if decisive else (lambda: other, lambda: False)
-    return decide(session, known, *map(Piece, branches))
+    constant, computed = Piece(lambda: decisive), Piece(lambda: other)
+    return decide(session, known, *((constant, computed) if decisive else (computed, constant)))
 
 
 def _tensor(session: Session, function: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
@@ -222,7 +225,10 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     math.floor: _rounded(torch.floor),
     math.ceil: _rounded(torch.ceil),
     math.trunc: _rounded(torch.trunc),
-    **{getattr(math, name): _real(getattr(torch, name)) for name in ("sqrt", "log", "log2", "exp", "sin", "cos", "tanh")},
+    **{
+        getattr(math, name): _real(getattr(torch, name))
+        for name in ("sqrt", "log", "log2", "exp", "sin", "cos", "tanh")
+    },
     builtins.len: _len,
     builtins.min: _extreme(False),
     builtins.max: _extreme(True),

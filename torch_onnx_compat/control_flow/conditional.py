@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends import internals
+from torch_onnx_compat.control_flow.guard import attempt
 from torch_onnx_compat.control_flow.join import UNDEFINED
-from torch_onnx_compat.control_flow.session import Session, as_tensor, is_number
+from torch_onnx_compat.control_flow.session import Refused, Session, as_tensor, is_number
 from torch_onnx_compat.places import first_line
 from torch_onnx_compat.tracing import is_tracing, untraced
 from torch_onnx_compat.watch import Watcher
@@ -31,6 +32,7 @@ class Piece:
     scope: dict[str, Any] = field(default_factory=dict)
 
     def __call__(self) -> Any:
+        """Runs the branch."""
         code = self.function.__code__
         return self.function(*(self.scope.get(name, UNDEFINED) for name in code.co_varnames[: code.co_argcount]))
 
@@ -44,8 +46,8 @@ def conditional(session: Session, condition: Tensor, then: Piece, otherwise: Pie
     try:
         if is_tracing():
             return _scripted(session, condition, then, otherwise)
-        return _cond(condition, then, otherwise)
-    except NoConditional:
+        return _cond(session, condition, then, otherwise)
+    except (NoConditional, Refused):
         raise
     except Exception as error:
         raise NoConditional(f"{type(error).__name__}: {first_line(error)}") from error
@@ -83,9 +85,7 @@ class _Captured:
         for cell, value in zip(self._cells, before, strict=True):
             cell.cell_contents = _map_tensors(value, swap)
         try:
-            yield tuple(
-                Piece(p.function, {k: _map_tensors(v, swap) for k, v in p.scope.items()}) for p in self.pieces
-            )
+            yield tuple(Piece(p.function, {k: _map_tensors(v, swap) for k, v in p.scope.items()}) for p in self.pieces)
         finally:
             for cell, value in zip(self._cells, before, strict=True):
                 cell.cell_contents = value
@@ -162,6 +162,15 @@ def _checked(structures: list[Any], results: list[list[Tensor]]) -> None:
         raise NoConditional("the branches yield no tensor")
 
 
+def _value(session: Session, piece: Piece) -> Any:
+    outcome = attempt(session, piece, by_size=False)
+    if outcome.error is not None:
+        raise outcome.error
+    if outcome.writes:
+        raise NoConditional("a branch writes in place into a tensor from outside")
+    return outcome.value
+
+
 # TorchScript: both branches are traced on their own and called by a scripted if
 
 
@@ -174,7 +183,7 @@ def _scripted(session: Session, condition: Tensor, then: Piece, otherwise: Piece
         def run(*tensors: Tensor) -> tuple[Tensor, ...]:
             with captured.replaced_by(tensors) as pieces:
                 results[which] = []
-                structures[which] = _flat(pieces[which](), results[which])
+                structures[which] = _flat(_value(session, pieces[which]), results[which])
             return tuple(result.clone() for result in results[which])
 
         return torch.jit.trace(run, examples, check_trace=False)
@@ -197,7 +206,7 @@ def _scripted(session: Session, condition: Tensor, then: Piece, otherwise: Piece
 # dynamo: torch.cond traces the branches itself
 
 
-def _cond(condition: Tensor, then: Piece, otherwise: Piece) -> Any:
+def _cond(session: Session, condition: Tensor, then: Piece, otherwise: Piece) -> Any:
     structures: list[Any] = []
     results: list[list[Tensor]] = []
 
@@ -211,7 +220,7 @@ def _cond(condition: Tensor, then: Piece, otherwise: Piece) -> Any:
 
     for piece in (then, otherwise):
         tensors: list[Tensor] = []
-        structures.append(_flat(piece(), tensors))
+        structures.append(_flat(_value(session, piece), tensors))
         results.append(tensors)
     _checked(structures, results)
     with internals.without_function_modes(Watcher):

@@ -10,8 +10,9 @@ from torch_onnx_compat.control_flow.conditional import NoConditional, Piece, con
 from torch_onnx_compat.control_flow.guard import Outcome, attempt, written
 from torch_onnx_compat.control_flow.join import Mismatch, join
 from torch_onnx_compat.control_flow.raising import raises_on_purpose
-from torch_onnx_compat.control_flow.session import Key, Refused, Session, current, refused
+from torch_onnx_compat.control_flow.session import Refused, Session, current, refused
 from torch_onnx_compat.places import first_line
+from torch_onnx_compat.tracing import is_tracing, untraced
 
 
 def decide(session: Session, test: Any, then: Piece, otherwise: Piece, why: str = "") -> Any:
@@ -28,52 +29,55 @@ def decide(session: Session, test: Any, then: Piece, otherwise: Piece, why: str 
         if session.surveying:
             return then() if _now(condition) else otherwise()
         raise refused(f"a decision depends on the inputs, and {why}; move that out of the branch.")
+    if key in session.conflicts:
+        return _conditional(session, condition, then, otherwise, session.conflicts[key])
     by_size = not session.from_data(condition)
     outcomes = attempt(session, then, by_size), attempt(session, otherwise, by_size)
     try:
-        return _masked(session, key, condition, *outcomes)
+        return _masked(session, condition, *outcomes)
     except Mismatch as mismatch:
-        session.conflicts.setdefault(key, str(mismatch))
         if session.surveying:
-            return outcomes[0 if _now(condition) else 1].value
-        return _conditional(session, condition, then, otherwise, outcomes, mismatch)
+            session.conflicts[key] = str(mismatch)
+            return _taken(condition, *outcomes)
+        if any(outcome.error is not None for outcome in outcomes):
+            # What an operation that failed leaves in a trace breaks it.
+            raise refused(f"a decision depends on the inputs, and {mismatch}.") from mismatch
+        return _conditional(session, condition, then, otherwise, str(mismatch))
 
 
-def _masked(session: Session, key: Key, condition: Tensor, yes: Outcome, no: Outcome) -> Any:
+def _masked(session: Session, condition: Tensor, yes: Outcome, no: Outcome) -> Any:
     failed = [outcome for outcome in (yes, no) if outcome.error is not None]
     for outcome in failed:
         if isinstance(outcome.error, Refused):
             raise outcome.error
     if len(failed) == 2:
-        error = no.error if session.surveying and not _now(condition) else yes.error
-        assert error is not None
-        raise error
+        return _taken(condition, yes, no)
     if failed:
+        assert failed[0].error is not None
+        if not raises_on_purpose(failed[0].error):
+            raise Mismatch(f"a branch does not run on the example: {first_line(failed[0].error)}")
+        session.drop_check()
         kept = no if failed[0] is yes else yes
-        error = failed[0].error
-        assert error is not None
-        if not raises_on_purpose(error) and not session.surveying:
-            raise Mismatch(f"a branch does not run on the example: {first_line(error)}")
-        if not session.surveying:
-            session.drop_check()
         for tensor, value in kept.writes.values():
             tensor.copy_(value)
         return kept.value
-    if key in session.conflicts:
-        raise Mismatch(session.conflicts[key])
     value = join(condition, yes.value, no.value)
     for identity, tensor in written((yes, no)).items():
         values = [o.writes[identity][1] if identity in o.writes else tensor.clone() for o in (yes, no)]
-        tensor.copy_(join(condition, *values))
+        tensor.copy_(join(condition, values[0], values[1]))
     session.mark("masked")
     return value
 
 
-def _conditional(
-    session: Session, condition: Tensor, then: Piece, otherwise: Piece, outcomes: tuple[Outcome, Outcome], why: Mismatch
-) -> Any:
-    if written(outcomes):
-        raise refused(f"a decision depends on the inputs, its branches write in place, and {why}.")
+def _taken(condition: Tensor, yes: Outcome, no: Outcome) -> Any:
+    """What the branch that the example takes made, or the error that it raised."""
+    outcome = yes if _now(condition) else no
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome.value
+
+
+def _conditional(session: Session, condition: Tensor, then: Piece, otherwise: Piece, why: str) -> Any:
     try:
         value = conditional(session, condition, then, otherwise)
     except NoConditional as obstacle:
@@ -101,8 +105,8 @@ def joined_or_refused(condition: Tensor, a: Any, b: Any) -> Any:
 
 
 def _now(condition: Tensor) -> bool:
-    """The condition's value for the example, in a survey."""
-    from torch_onnx_compat.tracing import untraced
-
+    """The condition's value for the example; true where it has none, under torch.export."""
+    if not is_tracing():
+        return True
     with untraced():
         return bool(condition)

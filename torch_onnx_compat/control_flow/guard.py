@@ -1,7 +1,7 @@
 """Runs a branch that may not be the one the model takes: nothing it does to tensors outside of it stays done.
 
-What would make the file fail in the branch that is not taken is kept in range: indices and integer divisors. Values that
-are in range anyway are not changed by that.
+What would make the file fail in the branch that is not taken is kept in range: indices and integer divisors. Values
+that are in range anyway are not changed by that.
 """
 
 from __future__ import annotations

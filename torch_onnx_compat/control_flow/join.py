@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.control_flow.session import SYMBOLS, as_tensor, current, is_number
-from torch_onnx_compat.tracing import is_tracing
+from torch_onnx_compat.tracing import is_tracing, untraced
 
 
 class Undefined:
@@ -53,28 +53,29 @@ def _is_value(value: Any) -> bool:
 
 
 def _join_containers(condition: Tensor, a: Any, b: Any, path: str) -> Any:
-    def inner(x: Any, y: Any, name: Any) -> Any:
-        return join(condition, x, y, f"{path}[{name!r}]")
-
     if isinstance(a, dict):
         if list(a) != list(b):
             raise Mismatch(f"{path} has the keys {list(a)} in one branch and {list(b)} in the other")
-        values = {key: inner(a[key], b[key], key) for key in a}
+        values = {key: join(condition, a[key], b[key], f"{path}[{key!r}]") for key in a}
         return type(a)(**values) if dataclasses.is_dataclass(a) else type(a)(values)
     if isinstance(a, (list, tuple)):
         if len(a) != len(b):
             raise Mismatch(f"{path} has {len(a)} items in one branch and {len(b)} in the other")
-        items = [inner(x, y, i) for i, (x, y) in enumerate(zip(a, b, strict=True))]
+        items = [join(condition, x, y, f"{path}[{i}]") for i, (x, y) in enumerate(zip(a, b, strict=True))]
         return type(a)(*items) if hasattr(a, "_fields") else type(a)(items)
     if dataclasses.is_dataclass(a):
-        joined = copy.copy(a)
-        for field in dataclasses.fields(a):
-            value = join(condition, getattr(a, field.name), getattr(b, field.name), f"{path}.{field.name}")
-            object.__setattr__(joined, field.name, value)
-        return joined
+        return _join_fields(condition, a, b, path)
     if _equal(a, b):
         return a
     raise Mismatch(f"{path} is one {type(a).__name__} or another, which is no tensor")
+
+
+def _join_fields(condition: Tensor, a: Any, b: Any, path: str) -> Any:
+    joined = copy.copy(a)
+    for field in dataclasses.fields(a):
+        value = join(condition, getattr(a, field.name), getattr(b, field.name), f"{path}.{field.name}")
+        object.__setattr__(joined, field.name, value)
+    return joined
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -132,13 +133,11 @@ def same_shape(x: Tensor, y: Tensor) -> bool:
     if current() is not None:
         from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-        known = statically_known_true  # type: ignore[assignment]
+        known = statically_known_true
     return all(known(i == j) for i, j in zip(x.shape, y.shape, strict=True))
 
 
 def _sizes(tensor: Tensor) -> list[int]:
-    from torch_onnx_compat.tracing import untraced
-
     with untraced():
         return list(tensor.shape)
 

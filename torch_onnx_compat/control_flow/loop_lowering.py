@@ -7,8 +7,8 @@
                                             n = n + 1; err = f(err)
                                         (_, _, err, n) = loop_3.joined(locals(), ("err", "n"))
 
-On the path that goes on, Python counters stay Python numbers, so a loop with a bound ends by itself; after the loop, the
-first leave whose condition holds wins.
+On the path that goes on, Python counters stay Python numbers, so a loop with a bound ends by itself; after the loop,
+the first leave whose condition holds wins.
 """
 
 from __future__ import annotations
@@ -135,9 +135,7 @@ class LoopLowering:
                 out.append(self.plain(stmt, live))
         return out
 
-    def _leaving_if(
-        self, stmt: ast.If, rest: list[ast.stmt], live: set[str], leave: _Leave
-    ) -> list[ast.stmt]:
+    def _leaving_if(self, stmt: ast.If, rest: list[ast.stmt], live: set[str], leave: _Leave) -> list[ast.stmt]:
         body, orelse = stmt.body, stmt.orelse
         for block, other in ((body, orelse), (orelse, body)):
             if block and isinstance(block[-1], ast.Continue):
@@ -157,7 +155,6 @@ class LoopLowering:
             inner.masked = True  # type: ignore[attr-defined]
             return self._round([inner, *rest], live, leave)
         raise Unrewritable(f"nested decisions in line {stmt.lineno} leave the loop around them")
-
 
     def _skipping(self, stmt: ast.If, block: list[ast.stmt], rest: list[ast.stmt]) -> list[ast.stmt]:
         """``if c: continue`` before statements that leave the loop: each of those happens only if not c."""

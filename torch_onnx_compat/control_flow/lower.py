@@ -5,8 +5,8 @@
     else:                                (y,) = _rt.branch(_rt.compare(x.sum(), ">", 0), then_2, else_2, locals())
         y = x
 
-A branch that returns takes the rest of the function with it, so that every path ends in a return of its own. What leaves
-a loop is in loops.py.
+A branch that returns takes the rest of the function with it, so that every path ends in a return of its own. What
+leaves a loop is in loop_lowering.py.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from collections.abc import Sequence
 
 from torch_onnx_compat.control_flow.expressions import RUNTIME, Expressions, placed, runtime_call
 from torch_onnx_compat.control_flow.loop_lowering import LoopLowering, leaves_by_decision, needs_lowering
-from torch_onnx_compat.control_flow.names import SCOPES, blocks, bound, changed_containers, exits, loads, needed
+from torch_onnx_compat.control_flow.names import SCOPES, blocks, bound, changed_containers, loads, needed, walk
 from torch_onnx_compat.control_flow.names import terminates as ends
-from torch_onnx_compat.control_flow.names import walk
 from torch_onnx_compat.control_flow.source import FunctionNode, Unrewritable
 
 EXITS = (ast.Return, ast.Break, ast.Continue)
@@ -98,9 +97,7 @@ class Lowering(LoopLowering):
         last = ast.Assign([_tuple(names, ast.Store())], call) if names else ast.Expr(call)
         return [*definitions, placed(last, stmt)]
 
-    def _split(
-        self, stmt: ast.If, rest: list[ast.stmt], after: set[str], tail: list[ast.stmt]
-    ) -> list[ast.stmt]:
+    def _split(self, stmt: ast.If, rest: list[ast.stmt], after: set[str], tail: list[ast.stmt]) -> list[ast.stmt]:
         """An if that a branch returns from: the rest of the function goes with the branches that do not."""
         ending = tail or [placed(ast.Return(ast.Constant(None)), stmt)]
         before: list[ast.stmt] = []
@@ -156,15 +153,23 @@ _GENERATED = ("then_", "otherwise_", "rest_", "leave_", "loop_")
 def obstacle(stmts: Sequence[ast.stmt]) -> str:
     """What in a branch must not happen when the branch is not taken; empty if there is nothing."""
     for node in walk(list(stmts)):
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)):
-            return f"line {node.lineno} writes the attribute {ast.unparse(node)}"
-        if isinstance(node, (ast.Global, ast.Nonlocal)):
-            return f"line {node.lineno} binds names of an outer scope"
-        if isinstance(node, ast.Delete):
-            return f"line {node.lineno} deletes a name"
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CONTAINER_WRITES:
-            if not isinstance(node.func.value, (ast.Name, ast.Subscript)):
-                return f"line {node.lineno} changes {ast.unparse(node.func.value)}"
+        what = _effect(node)
+        if what:
+            return f"line {getattr(node, 'lineno', 0)} {what}"
+    return ""
+
+
+def _effect(node: ast.AST) -> str:
+    """What a node does beyond binding names of the function."""
+    if isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)):
+        return f"writes the attribute {ast.unparse(node)}"
+    if isinstance(node, (ast.Global, ast.Nonlocal)):
+        return "binds names of an outer scope"
+    if isinstance(node, ast.Delete):
+        return "deletes a name"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CONTAINER_WRITES:
+        changed = node.func.value
+        return "" if isinstance(changed, (ast.Name, ast.Subscript)) else f"changes {ast.unparse(changed)}"
     return ""
 
 
@@ -177,6 +182,3 @@ def _tuple(names: Sequence[str], context: ast.expr_context) -> ast.Tuple:
 
 def _locals() -> ast.expr:
     return ast.Call(ast.Name("locals", ast.Load()), [], [])
-
-
-__all__ = ["Lowering", "exits", "lower", "obstacle"]

@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 from torch_onnx_compat.backends.backend import ExportFailed, Job
-from torch_onnx_compat.control_flow.session import Session, active
+from torch_onnx_compat.control_flow.session import Refused, Session, active
 from torch_onnx_compat.control_flow.survey import Survey, survey
-from torch_onnx_compat.errors import CompatError, UnsupportedError
+from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError
 from torch_onnx_compat.observe import Subject
 from torch_onnx_compat.plan import Plan
 
@@ -41,8 +41,15 @@ class Masked:
         dropped = dict.fromkeys(place for session in self.sessions for place in session.dropped)
         return [f"{place}: this check depends on the inputs and is not made in the file." for place in dropped]
 
-    def explained(self, error: CompatError) -> CompatError:
-        """An exporter's refusal with the reasons why decisions could not be rewritten."""
+    def explained(self, first: CompatError, second: CompatError | None = None) -> CompatError:
+        """The error to report: what the second try met if it says more about decisions than the first.
+
+        Args:
+            first: Of the model as it is.
+            second: Of the model with its decisions masked; None if there was no second try.
+        """
+        better = isinstance(second, (Refused, VerificationError)) or "would freeze" in str(second)
+        error = second if second is not None and better else first
         reasons = [f"{place}: {why}" for place, why in self.found.rewriting.obstacles.items()]
         if not reasons or not isinstance(error, UnsupportedError):
             return error

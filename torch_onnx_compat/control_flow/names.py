@@ -15,7 +15,7 @@ _MUTATORS = frozenset(
 
 def walk(nodes: ast.AST | Sequence[ast.AST]) -> Iterator[ast.AST]:
     """Every node of some statements that belongs to their own scope."""
-    todo = list(nodes) if isinstance(nodes, (list, tuple)) else [nodes]
+    todo: list[ast.AST] = [nodes] if isinstance(nodes, ast.AST) else list(nodes)
     while todo:
         node = todo.pop(0)
         yield node
@@ -112,7 +112,7 @@ def changed_containers(stmts: Sequence[ast.AST]) -> list[str]:
 
 def loads(node: ast.AST | Sequence[ast.AST]) -> set[str]:
     """Names that are read, nested scopes included."""
-    nodes = node if isinstance(node, (list, tuple)) else [node]
+    nodes = [node] if isinstance(node, ast.AST) else node
     found: set[str] = set()
     for one in nodes:
         for inner in ast.walk(one):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import difflib
 import types
 from collections.abc import Iterable, Iterator
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 from torch_onnx_compat.control_flow.lower import lower
 from torch_onnx_compat.control_flow.printing import rewritten_lines
 from torch_onnx_compat.control_flow.sites import Event, functions_of
-from torch_onnx_compat.control_flow.source import Unrewritable, compiled, definition, place_of, source_lines
+from torch_onnx_compat.control_flow.source import Unrewritable, compiled, definition, place_of
 
 
 @dataclass
@@ -84,6 +83,3 @@ class Rewriting:
             name = f"{place_of(code.co_filename, code.co_firstlineno)} {code.co_name}"
             parts += difflib.unified_diff(old, new, f"{name} (original)", f"{name} (rewritten)", lineterm="", n=2)
         return "\n".join(parts)
-
-
-__all__ = ["Rewriting", "copy", "source_lines"]

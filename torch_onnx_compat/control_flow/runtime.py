@@ -10,7 +10,6 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from torch_onnx_compat.control_flow.callees import callee
@@ -40,7 +39,9 @@ MAX_STEPS = 64
 """A ``while`` that has not ended by itself after so many rounds has no bound that can be seen."""
 
 
-def branch(test: Any, then: Callable[..., Any], otherwise: Callable[..., Any], scope: dict[str, Any], why: str = "") -> Any:
+def branch(
+    test: Any, then: Callable[..., Any], otherwise: Callable[..., Any], scope: dict[str, Any], why: str = ""
+) -> Any:
     """An ``if`` statement: what one of the two functions returns, or both joined.
 
     Args:
@@ -89,7 +90,11 @@ def _connected(value: Any, rest: tuple[Callable[[], Any], ...], decisive: bool) 
             value = operand()
             continue
         assert session is not None
-        other = decide(session, known, Piece(_yes), Piece(operand)) if decisive else decide(session, known, Piece(operand), Piece(_no))
+        other = (
+            decide(session, known, Piece(_yes), Piece(operand))
+            if decisive
+            else decide(session, known, Piece(operand), Piece(_no))
+        )
         value = session.condition(other)
     return value
 

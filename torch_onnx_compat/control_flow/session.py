@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends.backend import ExportFailed
-from torch_onnx_compat.backends.decisions import DecisionLog, origins
+from torch_onnx_compat.backends.decisions import DecisionLog, asks_for_emptiness, origins
 from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.places import short
 from torch_onnx_compat.tracing import is_tracing, untraced
@@ -78,6 +78,8 @@ class Session:
         from_data, leaves = origins(value, self.inputs)
         if from_data or not leaves:
             return from_data
+        if asks_for_emptiness(value):
+            return False
         return self.sizes_vary and not self._same_sizes(leaves, key or self.key())
 
     def _same_sizes(self, leaves: list[int], key: Key) -> bool:
@@ -92,7 +94,9 @@ class Session:
 
     def mark(self, what: str) -> None:
         """Notes what became of the decision that is being taken."""
-        self.done.setdefault(short(*here()), what)
+        place = short(*here())
+        if self.done.get(place) in (None, "computed in the file"):
+            self.done[place] = what
 
     def drop_check(self) -> None:
         """Notes that the check that is being made has no place in the file."""

@@ -6,7 +6,8 @@ import gc
 import sys
 import types
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
 from torch_onnx_compat.backends.decisions import DecisionLog
 from torch_onnx_compat.control_flow.source import lexical_chain
 from torch_onnx_compat.places import is_user_file, short
@@ -49,42 +50,20 @@ class SiteLog(DecisionLog):
             self.events.append(Event(frame.f_code.co_filename, frame.f_lineno, conversion, from_data, sizes, codes))
 
 
-_OURS = ("torch_onnx_compat.control_flow", "torch_onnx_compat.backends.decisions", "torch_onnx_compat.watch")
-
-
 def _converting_frame() -> types.FrameType | None:
-    """The frame that converts, if it is the model's own: torch's own code is not rewritten."""
+    """The innermost frame of the model's own code: what it hands to torch's functions may be what they convert."""
     frame: types.FrameType | None = sys._getframe(1)
-    while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(_OURS):
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
         frame = frame.f_back
-    return frame if frame is not None and is_user_file(frame.f_code.co_filename) else None
-
-
-@dataclass
-class Sites:
-    """Lines with decisions, by file, and the outermost code around each."""
-
-    lines: dict[str, set[int]] = field(default_factory=dict)
-    codes: dict[types.CodeType, None] = field(default_factory=dict)
-
-    def add(self, event: Event) -> bool:
-        """Takes an event's line and code up; whether it is new."""
-        lines = self.lines.setdefault(event.filename, set())
-        new = event.line not in lines or any(c not in self.codes for c in event.codes)
-        lines.add(event.line)
-        self.codes.update(dict.fromkeys(event.codes))
-        return new
-
-    def __bool__(self) -> bool:
-        return bool(self.codes)
+    return frame
 
 
 def functions_of(codes: Iterable[types.CodeType]) -> dict[types.CodeType, list[types.FunctionType]]:
     """The living functions that run each code; empty for functions that a call made and left behind."""
-    wanted = list(codes)
-    found: dict[types.CodeType, list[types.FunctionType]] = {code: [] for code in wanted}
-    by_id = {id(code): code for code in wanted}
-    for holder in gc.get_referrers(*wanted) if wanted else ():
-        if isinstance(holder, types.FunctionType) and id(holder.__code__) in by_id:
-            found[by_id[id(holder.__code__)]].append(holder)
+    found: dict[types.CodeType, list[types.FunctionType]] = {code: [] for code in codes}
+    by_id = {id(code): found[code] for code in found}
+    # One pass over everything; gc.get_referrers would compare everything with every code.
+    for candidate in gc.get_objects() if found else ():
+        if type(candidate) is types.FunctionType and id(candidate.__code__) in by_id:
+            by_id[id(candidate.__code__)].append(candidate)
     return found

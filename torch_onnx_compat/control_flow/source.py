@@ -13,6 +13,7 @@ import linecache
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from torch_onnx_compat.places import short
 
@@ -95,14 +96,15 @@ def compiled(node: FunctionNode, owner: str, code: types.CodeType) -> types.Code
         new = next(c for c in new.co_consts if isinstance(c, types.CodeType) and c.co_name == name)
     if new.co_freevars != code.co_freevars:
         raise Unrewritable(f"it would use {new.co_freevars} of the scopes around it instead of {code.co_freevars}")
-    return new.replace(co_name=code.co_name, **_qualified(code))
+    named: types.CodeType = new.replace(co_name=code.co_name, **_qualified(code))
+    return named
 
 
 _FUTURES = 0x1000000
 """CO_FUTURE_ANNOTATIONS, the one future statement that a file may still state."""
 
 
-def _qualified(code: types.CodeType) -> dict[str, str]:
+def _qualified(code: types.CodeType) -> dict[str, Any]:
     return {"co_qualname": code.co_qualname} if hasattr(code, "co_qualname") else {}  # Python 3.11
 
 
@@ -129,7 +131,7 @@ def _function(name: str, parameters: list[str], body: list[ast.stmt]) -> Functio
 
 def _at(node: ast.ClassDef | FunctionNode, where: ast.stmt) -> ast.ClassDef | FunctionNode:
     if isinstance(node, ast.ClassDef) and "type_params" in node._fields:
-        node.type_params = []  # Python 3.12
+        setattr(node, "type_params", [])  # noqa: B010 - Python 3.12 has it
     return ast.copy_location(node, where)
 
 

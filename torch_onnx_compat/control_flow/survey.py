@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from torch_onnx_compat.backends import internals
@@ -53,8 +55,8 @@ class Survey:
 def survey(job: Job) -> Survey:
     """Searches a model for decisions that may vary.
 
-    A round ends like the one before when nothing is new: then the export, which goes by what the last round found, takes
-    the same decisions in the same order.
+    The search ends with a round like the one before: then the export, going by what the last round found, takes the
+    same decisions in the same order.
     """
     found = Survey(Rewriting())
     others = _other_sizes(job)
@@ -65,9 +67,11 @@ def survey(job: Job) -> Survey:
         events = [e for e in _varying(one, other) if e.place not in job.allow_baked]
         found.places.update(dict.fromkeys(e.place for e in events))
         new = found.rewriting.extend(events)
-        found.own_sizes, found.sizes = one.session.sizes, other.session.sizes if other else None
+        found.own_sizes = one.session.sizes
+        found.sizes = other.session.sizes if other else None
         conflicts = {**(other.session.conflicts if other else {}), **one.session.conflicts}
-        settled = not new and (mine, theirs) == (found.own_sizes, found.sizes) and conflicts == found.conflicts
+        sizes_known = (mine, theirs) == (found.own_sizes, found.sizes)
+        settled = not new and sizes_known and conflicts == found.conflicts
         found.conflicts = conflicts
         if settled:
             break
@@ -93,7 +97,11 @@ class _Run:
 
 def _other_sizes(job: Job) -> list[Inputs]:
     sizes = job.inputs.sizes()
-    return [job.inputs.resized({name: size + step for name, size in sizes.items()}) for step in (1, 2, 32)] if sizes else []
+    return (
+        [job.inputs.resized({name: size + step for name, size in sizes.items()}) for step in (1, 2, 32)]
+        if sizes
+        else []
+    )
 
 
 def _first_run(job: Job, candidates: list[Inputs], found: Survey, known: Sizes | None) -> _Run | None:
@@ -120,14 +128,27 @@ def _traced(job: Job, inputs: Inputs, found: Survey, known: Sizes | None) -> _Ru
     subject = job.make_subject()
     inline_scripted(subject)
     subject.around = log
-    complete = True
+    subject.wrap(_abandoned)
+    complete = False
     try:
         with warnings.catch_warnings(), found.rewriting.applied(), active(session):
             warnings.simplefilter("ignore")
             internals.trace(subject, inputs.tensors)
+    except _Complete:
+        complete = True
     except Exception:  # what was found until then counts; the export itself will say what is wrong
-        complete = False
+        pass
     return _Run(log.events, session, complete)
+
+
+class _Complete(Exception):
+    """Ends a trace at the end of forward: the graph of one in which a branch failed must not be finished."""
+
+
+@contextmanager
+def _abandoned() -> Iterator[None]:
+    yield
+    raise _Complete
 
 
 def _varying(one: _Run, other: _Run | None) -> list[Event]:
@@ -146,5 +167,5 @@ def _numbered(events: list[Event]) -> dict[tuple[str, int, str, int], Event]:
     for event in events:
         key = event.filename, event.line, event.conversion
         seen[key] += 1
-        table[(*key, seen[key])] = event
+        table[event.filename, event.line, event.conversion, seen[key]] = event
     return table

@@ -14,6 +14,7 @@ from torch_onnx_compat.diagnosis.match import Message, messages, positions, scor
 from torch_onnx_compat.entry import Symbolic
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.places import is_user_file, plain, short
+from torch_onnx_compat.plan import Plan
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -23,6 +24,9 @@ else:
 _KEYS = {"tool", "texts", "cause", "action", "entries", "sources"}
 _LONGEST = 200_000
 """Characters of a text that are read, from its end: a traceback says what happened last."""
+
+_MOST_REASONS = 3
+"""Notes of entries that are added to an error."""
 
 _OTHER_EXPORTER = re.compile(r"take exporter='\w+',? ?(?:or )?")
 _OPERATOR = re.compile(
@@ -121,6 +125,20 @@ def with_hint(error: CompatError, *reasons: CompatError) -> CompatError:
     return error
 
 
+def with_reasons(error: CompatError, plan: Plan) -> CompatError:
+    """Adds why entries of the plan did not help.
+
+    Args:
+        error: The error of an attempt.
+        plan: What that attempt carried out.
+    """
+    text = "\n".join(_chain(error))
+    lines = [str(note) for note in plan.notes if note.verdict == "declined" and note.reason not in text][:_MOST_REASONS]
+    if lines:
+        error.args = ("\n  ".join((str(error), *lines)), *error.args[1:])
+    return error
+
+
 def _chain(error: BaseException) -> list[str]:
     """What an error and the errors that caused it say, the first cause first."""
     texts: list[str] = []
@@ -175,8 +193,8 @@ def _entries_for(operator: str) -> list[str]:
         return []
     entries = []
     for entry in catalogue():
-        replaced = entry.op if isinstance(entry, Symbolic) else str(getattr(entry, "replaces", ""))
-        if operator == replaced or bare == replaced.rpartition(".")[2]:
+        replaced = [entry.op] if isinstance(entry, Symbolic) else str(getattr(entry, "replaces", "")).split(", ")
+        if operator in replaced or bare in [name.rpartition(".")[2] for name in replaced]:
             entries.append(entry.name)
     return entries
 

@@ -1,17 +1,22 @@
 """Microsoft ONNX Runtime, CPU execution provider."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import onnxruntime
 
 
-def version():
+def version() -> str:
     """Version of the engine."""
-    return onnxruntime.__version__
+    return str(onnxruntime.__version__)
 
 
-def load(path, feeds, outputs, variant):
+def load(path: str, feeds: dict[str, Any], outputs: list[str], variant: str) -> Callable[[dict[str, Any]], list[Any]]:
     """Returns a function from feeds to outputs."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    return lambda feeds: session.run(outputs, feeds)
+    return lambda feeds: list(session.run(outputs, feeds))

@@ -1,20 +1,25 @@
 """OpenCV's DNN module; variant "classic" takes the engine of OpenCV 4, else the new one."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import cv2
 
 
-def version():
+def version() -> str:
     """Version of the engine."""
-    return cv2.__version__
+    return str(cv2.__version__)
 
 
-def load(path, feeds, outputs, variant):
+def load(path: str, feeds: dict[str, Any], outputs: list[str], variant: str) -> Callable[[dict[str, Any]], list[Any]]:
     """Returns a function from feeds to outputs."""
     cv2.setNumThreads(1)
     engine = cv2.dnn.ENGINE_CLASSIC if variant == "classic" else cv2.dnn.ENGINE_NEW
     net = cv2.dnn.readNetFromONNX(path, engine=engine)
 
-    def run(feeds):
+    def run(feeds: dict[str, Any]) -> list[Any]:
         for name, array in feeds.items():
             net.setInput(array, name)
         return list(net.forward(outputs))

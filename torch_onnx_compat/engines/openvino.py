@@ -1,25 +1,30 @@
 """Intel OpenVINO, CPU plugin, in float32."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import openvino
 
 
-def version():
+def version() -> str:
     """Version of the engine."""
-    return openvino.__version__.split("-")[0]
+    return str(openvino.__version__).split("-")[0]
 
 
-def load(path, feeds, outputs, variant):
+def load(path: str, feeds: dict[str, Any], outputs: list[str], variant: str) -> Callable[[dict[str, Any]], list[Any]]:
     """Returns a function from feeds to outputs."""
     core = openvino.Core()
     settings = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
     compiled = core.compile_model(core.read_model(path), "CPU", settings)
 
-    def run(feeds):
+    def run(feeds: dict[str, Any]) -> list[Any]:
         result = compiled({name: array for name, array in feeds.items() if _has(compiled, name)})
         return [result[compiled.output(name)] for name in outputs]
 
     return run
 
 
-def _has(compiled, name):
+def _has(compiled: Any, name: str) -> bool:
     return any(name in port.get_names() for port in compiled.inputs)

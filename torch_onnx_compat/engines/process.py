@@ -57,7 +57,7 @@ class EngineProcess:
         interpreter = engine.interpreter()
         if interpreter is None:
             raise CompatError(
-                f"engine {engine.name!r} is not installed; `torch-onnx-compat measure --install {engine.name}` "
+                f"engine {engine.name!r} is not installed; `torch-onnx-compat measure {engine.name} --install` "
                 f"makes an environment for it, or set {engine.variable} to an interpreter that has it."
             )
         self._engine = engine

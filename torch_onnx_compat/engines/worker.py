@@ -5,12 +5,15 @@ Usage: worker.py ADAPTER VARIANT. Each line of standard input is a JSON job {"mo
 The first line, written unasked, holds {"version"}.
 """
 
+from __future__ import annotations
+
 import contextlib
 import importlib.util
 import json
 import os
 import sys
 import time
+from typing import Any
 
 sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != os.path.dirname(os.path.abspath(__file__))]
 
@@ -22,6 +25,8 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # engines print what they like
     spec = importlib.util.spec_from_file_location("adapter", sys.argv[1])
+    assert spec is not None
+    assert spec.loader is not None
     adapter = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(adapter)
     print(json.dumps({"version": adapter.version()}), file=answers)
@@ -29,7 +34,7 @@ def main() -> None:
         print(json.dumps(_answer(adapter, json.loads(line))), file=answers)
 
 
-def _answer(adapter, job):
+def _answer(adapter: Any, job: dict[str, Any]) -> dict[str, Any]:
     try:
         with np.load(job["feeds"]) as archive:
             feeds = {name: archive[name] for name in archive.files}
@@ -40,7 +45,7 @@ def _answer(adapter, job):
             start = time.perf_counter()
             run(feeds)
             seconds.append(time.perf_counter() - start)
-        arrays = [np.asarray(array) for array in found]
+        arrays: list[Any] = [np.asarray(array) for array in found]
         if any(array.dtype == object for array in arrays):
             raise TypeError("an output is no plain array")
         np.savez(job["into"], **{str(i): array for i, array in enumerate(arrays)})

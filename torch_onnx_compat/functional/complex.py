@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_onnx_compat.functional.angles import atan2
 from torch_onnx_compat.tracing import is_tracing, untraced
 
 _C: Any = torch._C  # its stubs leave the tracer out
@@ -361,7 +362,7 @@ def _abs(input: Pair) -> Tensor:
 
 @on_pairs("angle")
 def _angle(input: Pair) -> Tensor:
-    return torch.atan2(input.imag, input.real)
+    return atan2(input.imag, input.real)
 
 
 @on_pairs("conj", "conj_physical")

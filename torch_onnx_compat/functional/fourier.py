@@ -162,6 +162,27 @@ def _product(x: Signal, dim: int, table: npt.NDArray[np.complex128]) -> Pair:
     return Pair(_moved(y[..., :outputs], dim), _moved(y[..., outputs:], dim))
 
 
+def halves_exchanged(x: Any, dim: int | Sequence[int] | None, *, longer_first: bool) -> Any:
+    """The argument of a rewrite's body with the second half of each axis before the first one.
+
+    Args:
+        x: A tensor or a pair.
+        dim: The axes; all of them by default.
+        longer_first: Whether the part that comes to stand first is the longer one of an odd axis.
+    """
+    parts: tuple[Tensor, ...] = (x.real, x.imag) if isinstance(x, Pair) else (x,)
+    example = parts[0]
+    dims = range(x.dim()) if dim is None else (dim,) if isinstance(dim, int) else dim
+    for axis in [d % x.dim() for d in dims]:
+        known = static_size(example, axis)
+        size = example.shape[axis] if known is None else known
+        middle = size // 2 if longer_first else (size + 1) // 2
+        before = (slice(None),) * axis
+        after, first = (*before, slice(middle, None)), (*before, slice(None, middle))
+        parts = tuple(torch.cat((p[after], p[first]), axis) for p in parts)
+    return Pair(*parts) if isinstance(x, Pair) else parts[0]
+
+
 # Short-time transforms
 
 

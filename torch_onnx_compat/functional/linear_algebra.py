@@ -185,16 +185,26 @@ def pivots(matrix: Tensor, size: int) -> tuple[Tensor, Tensor]:
     return torch.cat(found, -1), torch.cat(places, -1)
 
 
+def determinant(matrix: Tensor, size: int) -> Tensor:
+    """Determinants of (..., size, size), sizes that are written out."""
+    found, places = pivots(matrix, size)
+    return _permutation_sign(matrix, places, size) * found.prod(-1)
+
+
 def log_determinant(matrix: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """Sign and logarithm of the magnitude of the determinants of (..., size, size), sizes that are written out."""
     found, places = pivots(matrix, size)
+    negative = torch.remainder((found < 0).to(torch.int64).sum(-1), 2).to(matrix.dtype)
+    logarithm = torch.log(found.abs()).sum(-1)
+    sign = _permutation_sign(matrix, places, size) * (1 - 2 * negative)
+    return torch.where((found == 0).to(torch.int64).sum(-1) > 0, constant(0.0, matrix), sign), logarithm
+
+
+def _permutation_sign(matrix: Tensor, places: Tensor, size: int) -> Tensor:
     above = constant(np.tri(size, k=-1, dtype=bool).T, matrix, torch.bool)
     swapped = above & (places.unsqueeze(-2) < places.unsqueeze(-1))  # an inversion of the permutation
     parity = torch.remainder(swapped.to(torch.int64).sum((-2, -1)), 2).to(matrix.dtype)
-    negative = torch.remainder((found < 0).to(torch.int64).sum(-1), 2).to(matrix.dtype)
-    logarithm = torch.log(found.abs()).sum(-1)
-    sign = (1 - 2 * parity) * (1 - 2 * negative)
-    return torch.where((found == 0).to(torch.int64).sum(-1) > 0, constant(0.0, matrix), sign), logarithm
+    return 1 - 2 * parity
 
 
 SQUARINGS, DEGREE = 10, 14

@@ -189,24 +189,24 @@ def _resized(
 
 
 def _places(mode: str, size: int, wanted: int, factor: float) -> npt.NDArray[Any] | None:
-    """Where on the axis each output cell lies."""
-    cells = np.arange(wanted, dtype=np.float64)
+    """Where on the axis each output cell lies, in float32 as onnxruntime computes it."""
+    cells, scale, half = np.arange(wanted, dtype=np.float32), np.float32(factor), np.float32(0.5)
     if mode == "asymmetric":
-        return cells / factor
+        return np.asarray(cells / scale)
     if mode == "align_corners":
-        return cells * ((size - 1) / (wanted - 1)) if wanted > 1 else cells * 0
+        return np.asarray(cells * np.float32(size - 1) / np.float32(wanted - 1) if wanted > 1 else cells * 0)
     if mode == "half_pixel" or (mode == "pytorch_half_pixel" and wanted > 1):
-        return (cells + 0.5) / factor - 0.5
-    return cells * 0 if mode == "pytorch_half_pixel" else None
+        return np.asarray((cells + half) / scale - half)
+    return np.asarray(cells * 0) if mode == "pytorch_half_pixel" else None
 
 
 def _nearest(mode: str, places: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    places = np.float32(places).astype(np.float64)
     if mode == "floor":
-        return np.floor(places)
+        return np.asarray(np.floor(places))
     if mode == "ceil":
-        return np.ceil(places)
-    return np.ceil(places - 0.5) if mode == "round_prefer_floor" else np.floor(places + 0.5)
+        return np.asarray(np.ceil(places))
+    half = np.float32(0.5)
+    return np.asarray(np.ceil(places - half) if mode == "round_prefer_floor" else np.floor(places + half))
 
 
 def _matrix(mode: str, places: npt.NDArray[Any], size: int, coefficient: float) -> npt.NDArray[Any]:
@@ -224,7 +224,7 @@ def _matrix(mode: str, places: npt.NDArray[Any], size: int, coefficient: float) 
 def _cubic(d: npt.NDArray[Any], a: float) -> npt.NDArray[Any]:
     near = ((a + 2) * d - (a + 3)) * d * d + 1
     far = ((d - 5) * d + 8) * d * a - 4 * a
-    return near * (d <= 1) + far * ((d > 1) & (d < 2))
+    return np.asarray(near * (d <= 1) + far * ((d > 1) & (d < 2)))
 
 
 @form("Split")

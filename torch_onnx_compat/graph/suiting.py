@@ -71,29 +71,28 @@ def _is_bad(node: ir.Node, opset: int, target: Target) -> bool:
 
 
 def _rewrite(node: ir.Node, scope: Scope, opset: int, target: Target) -> bool:
-    """Whether the node was replaced by a form that is right, or at least has forms of its own."""
-    for rule in _rules(node, opset):
-        op = Builder(scope, node, opset)
-        before = dict(node.attributes)
-        try:
-            outputs = rule(op, node)
-            if outputs is None or not all(_may_stand(new, node, opset, target) for new in op.nodes):
-                continue
-            if replace(node, op, outputs):
-                return True
-        except Refused:
-            continue
-        finally:
-            if node.graph is not None:
-                node.attributes.clear()
-                node.attributes.update(before)
+    """Whether the node was replaced: by a form that is right, else by one whose nodes have forms of their own."""
+    return any(_try(rule, node, scope, opset, target, strict) for strict in (True, False) for rule in _rules(node, opset))
+
+
+def _try(rule: Rule, node: ir.Node, scope: Scope, opset: int, target: Target, strict: bool) -> bool:
+    op = Builder(scope, node, opset)
+    before = dict(node.attributes)
+    try:
+        outputs = rule(op, node)
+        if outputs is not None and all(_may_stand(new, node, opset, target, strict) for new in op.nodes):
+            return replace(node, op, outputs)
+    except Refused:
+        pass
+    node.attributes.clear()
+    node.attributes.update(before)
     return False
 
 
-def _may_stand(new: ir.Node, replaced: ir.Node, opset: int, target: Target) -> bool:
+def _may_stand(new: ir.Node, replaced: ir.Node, opset: int, target: Target, strict: bool) -> bool:
     if schema.obstacle(new, opset, opset) is not None:
         return False
-    return not _is_bad(new, opset, target) or (new.op_type != replaced.op_type and new.op_type in FORMS)
+    return not _is_bad(new, opset, target) or (not strict and new.op_type != replaced.op_type and new.op_type in FORMS)
 
 
 def _rules(node: ir.Node, opset: int) -> Iterator[Rule]:

@@ -10,7 +10,7 @@ import onnx
 import torch
 
 from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.check.localise import Localisation
+from torch_onnx_compat.check.localisation import Localisation
 from torch_onnx_compat.diagnosis import explain
 from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.plan import Note

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from torch_onnx_compat.check.localise import Localisation
+from torch_onnx_compat.check.localisation import Localisation
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.report.facts import of_failure, of_result
 from torch_onnx_compat.report.markdown import markdown

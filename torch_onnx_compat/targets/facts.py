@@ -10,6 +10,7 @@ list of different ones as "mixed". Beside them stand:
 * rank.1: of the second input;
 * reused: yes where the first input is computed and read by other nodes too, else no;
 * gates: of an activation: another where its result is multiplied by another value than its input, else no;
+* step: of a Slice: 1, more, or negative;
 * shapes: broadcast where the inputs of an elementwise operator differ in shape, else equal;
 * scales: of a Resize: whole; exact where they are fractions, but the sizes come out whole; else rounded;
 * slope: of a PRelu: one, by channel (C, 1, ...) or other;
@@ -131,6 +132,16 @@ def _pads(node: ir.Node) -> dict[str, Any]:
     return {} if pads is None else {"pads_sign": "negative" if (pads.numpy() < 0).any() else "positive"}
 
 
+def _step(node: ir.Node) -> dict[str, Any]:
+    if len(node.inputs) < 5 or node.inputs[4] is None:
+        return {"step": "1"}
+    steps = _numbers(node.inputs[4])
+    if steps is None:
+        return {}
+    least, most = steps.numpy().min(), steps.numpy().max()
+    return {"step": "negative" if least < 0 else "1" if most == 1 else "more"}
+
+
 def _slope(node: ir.Node) -> dict[str, Any]:
     x, slope = node.inputs[:2]
     if x is None or slope is None or slope.shape is None or x.shape is None:
@@ -207,5 +218,6 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "PRelu": _slope,
     "Pad": _pads,
     "Resize": _scales,
+    "Slice": _step,
     "Split": _parts,
 }

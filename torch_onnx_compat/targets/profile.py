@@ -55,11 +55,12 @@ def _shipped(spec: str) -> Target:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        data: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise CompatError(f"target file {str(path)!r} cannot be read: {error.strerror}.") from error
     except tomllib.TOMLDecodeError as error:
         raise CompatError(f"target file {str(path)!r} is no TOML: {error}.") from error
+    return data
 
 
 def _parse(path: Path, data: dict[str, Any]) -> Target:

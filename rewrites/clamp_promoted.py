@@ -1,0 +1,25 @@
+"""torch.clamp between bounds of another type -> the tensor converted, then clamped.
+
+Math:   torch's promotion rules; int16 goes through int32, for which onnxruntime has kernels.
+Source: https://docs.pytorch.org/docs/stable/generated/torch.clamp.html
+"""
+
+import torch
+from torch import Tensor
+
+from torch_onnx_compat import Exactness, rewrite
+
+
+@rewrite((torch.clamp, torch.clip), needed_on=("torchscript",), exactness=Exactness.BITWISE)
+def clamp_promoted(input: Tensor, min: Tensor | float | None = None, max: Tensor | float | None = None) -> Tensor:
+    """Clamps to bounds of a wider type, which stock TorchScript rounds to the tensor's."""
+    dtype = input.dtype
+    for bound in (min, max):
+        if bound is not None:
+            dtype = torch.promote_types(dtype, torch.result_type(input, bound))
+    if dtype == torch.int16:
+        return torch.clamp(input.to(torch.int32), min, max).to(torch.int16)
+    if dtype == input.dtype:
+        return NotImplemented  # type: ignore[no-any-return]
+    low, high = (bound.to(dtype) if isinstance(bound, Tensor) else bound for bound in (min, max))
+    return torch.clamp(input.to(dtype), low, high)

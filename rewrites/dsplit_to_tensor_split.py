@@ -1,0 +1,18 @@
+"""torch.dsplit -> torch.tensor_split of axis 2.
+
+Math:   by definition.
+Source: https://docs.pytorch.org/docs/stable/generated/torch.dsplit.html
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_onnx_compat import Exactness, rewrite
+
+
+@rewrite(torch.dsplit, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+def dsplit_to_tensor_split(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Splits axis 2; stock TorchScript has no symbolic for it."""
+    return torch.tensor_split(input, indices_or_sections, dim=2)

@@ -1,0 +1,41 @@
+"""torch.linalg.norm -> torch.linalg.vector_norm or torch.linalg.matrix_norm.
+
+Math:   an order and two axes, or no axes and a matrix, mean a norm of matrices; everything else is one of vectors.
+Source: https://docs.pytorch.org/docs/stable/generated/torch.linalg.norm.html
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from torch_onnx_compat import Exactness, decline, rewrite
+
+
+@rewrite(torch.linalg.norm, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+def linalg_norm_to_vector_norm(
+    A: Tensor,  # noqa: N803
+    ord: float | str | None = None,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Norms of vectors and matrices; stock TorchScript fails where no axis is named.
+
+    Declines: out=.
+    """
+    if out is not None:
+        decline("out must be None, got a tensor")
+    axes = dim if dim is None or isinstance(dim, int) else tuple(dim)
+    is_matrix = A.dim() == 2 if axes is None else isinstance(axes, tuple) and len(axes) == 2
+    if ord is None or not is_matrix:
+        axes = tuple(range(A.dim())) if axes is None else axes
+        return torch.linalg.vector_norm(A, 2 if ord is None else ord, axes, keepdim, dtype=dtype)
+    if ord in ("nuc", 2, -2):
+        return NotImplemented
+    axes = (0, 1) if axes is None else axes
+    if ord == "fro":
+        return torch.linalg.vector_norm(A, 2, axes, keepdim, dtype=dtype)
+    return torch.linalg.matrix_norm(A, ord, axes, keepdim, dtype=dtype)

@@ -1,0 +1,18 @@
+"""torch.sign of booleans -> the booleans.
+
+Math:   the sign of 0 is 0, that of 1 is 1.
+Source: https://docs.pytorch.org/docs/stable/generated/torch.sign.html
+"""
+
+import torch
+from torch import Tensor
+
+from torch_onnx_compat import Exactness, rewrite
+
+
+@rewrite((torch.sign, torch.sgn), needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+def sign_of_bool(input: Tensor) -> Tensor:
+    """Signs of booleans, which ONNX's Sign does not take."""
+    if input.dtype != torch.bool:
+        return NotImplemented  # type: ignore[no-any-return]
+    return input.clone()

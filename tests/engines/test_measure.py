@@ -1,0 +1,109 @@
+"""Measuring, from probes to a profile and back to verdicts."""
+
+import re
+import sys
+
+import pytest
+
+from torch_onnx_compat import cli
+from torch_onnx_compat.engines import ENGINES, find_engine
+from torch_onnx_compat.engines.measure import samples
+from torch_onnx_compat.engines.probes import node_tests, own_probes
+from torch_onnx_compat.engines.profile import profile
+from torch_onnx_compat.targets import load_target
+from torch_onnx_compat.targets.facts import node_facts
+
+OPERATORS = ("Clip", "Gemm", "Softplus", "Split")
+
+
+@pytest.fixture
+def here(monkeypatch):
+    monkeypatch.setenv(find_engine("onnxruntime").variable, sys.executable)
+
+
+def test_probes_are_the_same_every_time():
+    first, second = list(own_probes()), list(own_probes())
+    assert [p.model.SerializeToString() for p in first] == [p.model.SerializeToString() for p in second]
+    assert all((p.feeds[name] == q.feeds[name]).all() for p, q in zip(first, second, strict=True) for name in p.feeds)
+    assert len({p.name for p in first}) == len(first)
+
+
+@pytest.mark.usefixtures("here")
+def test_onnxruntime_runs_what_it_judges():
+    engine = find_engine("onnxruntime")
+    version, found = samples(engine, [p for p in own_probes() if p.op_type in OPERATORS])
+    assert {s.verdict for s in found} == {"works"}
+    target = profile(engine, version, found, "2026-01-01")
+    assert target.works == set(OPERATORS)
+    assert (target.rows, target.dynamic, target.measured) == ((), "yes", True)
+    assert target.opsets == (11, 23)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ENGINES)
+def test_verdicts_of_the_profile_hold(name):
+    """No probe that the profile says works comes out wrong or refused; few that it refuses would have worked."""
+    engine = find_engine(name)
+    if engine.interpreter() is None:
+        pytest.skip(f"{name} is not installed")
+    target = load_target(name)
+    version, found = samples(engine, [*own_probes(), *node_tests()])
+    if version != target.version:
+        pytest.skip(f"the profile is of {name} {target.version}, and {version} is installed")
+    verdicts = [(s, target.verdict(s.op_type, 18, s.facts)) for s in found if s.op_type in _known(target)]
+    assert [s.name for s, v in verdicts if v == "works" and s.verdict != "works"] == []
+    refused = [s for s, v in verdicts if v not in ("works", "unknown")]
+    assert sum(s.verdict == "works" for s in refused) <= 0.05 * len(refused)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["onnxruntime", "openvino", "opencv"])
+def test_profile_measured_again_is_the_same(name):
+    engine = find_engine(name)
+    if engine.interpreter() is None:
+        pytest.skip(f"{name} is not installed")
+    target = load_target(name)
+    version, found = samples(engine, [*own_probes(), *node_tests()])
+    if version != target.version:
+        pytest.skip(f"the profile is of {name} {target.version}, and {version} is installed")
+    again = profile(engine, version, found, target.date)
+    assert again.works == target.works
+    assert [(r.op_type, r.verdict, r.when) for r in again.rows] == [(r.op_type, r.verdict, r.when) for r in target.rows]
+
+
+def _known(target):
+    return target.works | {row.op_type for row in target.rows}
+
+
+@pytest.mark.usefixtures("here")
+def test_check_command(tmp_path, capsys):
+    probe = next(p for p in own_probes() if p.op_type == "Softplus")
+    path = tmp_path / "m.onnx"
+    path.write_bytes(probe.model.SerializeToString())
+    with pytest.raises(SystemExit) as left:
+        cli.main(["check", str(path), "--target", "onnxruntime", "--run"])
+    assert left.value.code == 0
+    assert re.search(r"Softplus +1 +works", capsys.readouterr().out)
+
+
+def test_check_command_names_what_is_wrong(tmp_path, capsys):
+    probe = next(p for p in own_probes() if p.op_type == "Softplus")
+    path, board = tmp_path / "m.onnx", tmp_path / "board.toml"
+    path.write_bytes(probe.model.SerializeToString())
+    board.write_text(
+        'name = "board"\nopset = 13\nopsets = [11, 17]\n[[operators]]\nop = "Softplus"\nverdict = "wrong"\n'
+        'when = { rank = 4 }\nsource = "page 7"\n'
+    )
+    with pytest.raises(SystemExit) as left:
+        cli.main(["check", str(path), "--target", str(board)])
+    assert left.value.code == 1
+    assert re.search(r"Softplus +1 +wrong +wrong on board where rank=4 +page 7", capsys.readouterr().out)
+
+
+def test_facts_of_probes_are_known():
+    import onnx_ir as ir
+
+    for probe in own_probes():
+        model = ir.from_proto(probe.model)
+        facts = node_facts(model.graph[probe.position], model.opset_imports[""])
+        assert {"version", "rank", "type"} <= facts.keys(), probe.name

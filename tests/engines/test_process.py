@@ -1,0 +1,109 @@
+"""An engine runs in a process of its own, and may crash or hang in it."""
+
+import sys
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from torch_onnx_compat.engines import ENGINES, Engine, EngineProcess, find_engine
+from torch_onnx_compat.engines.compare import difference, judge
+from torch_onnx_compat.engines.process import Outcome
+from torch_onnx_compat.errors import CompatError
+
+X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+
+
+def model():
+    info = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in ("x", "y"))
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [next(info)], [next(info)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Engines run in the tests' own interpreter."""
+    for name in ENGINES:
+        monkeypatch.setenv(find_engine(name).variable, sys.executable)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_adapter(name):
+    engine = find_engine(name)
+    if engine.interpreter() is None:
+        pytest.skip(f"{name} is not installed")
+    with EngineProcess(engine) as process:
+        outcome = process.run(model(), {"x": X}, ["y"], repeat=2)
+        assert process.version
+    assert judge(outcome, [np.maximum(X, 0)], engine.tolerance) == ("works", "")
+    assert len(outcome.seconds) == 2
+
+
+@pytest.mark.usefixtures("here")
+def test_what_the_engine_says_is_told():
+    with EngineProcess(find_engine("onnxruntime")) as process:
+        outcome = process.run(b"no model", {"x": X}, ["y"])
+        assert outcome.status == "refused"
+        assert "InvalidProtobuf" in outcome.error
+        assert process.run(model(), {"x": X}, ["y"]).status == "ran"
+
+
+ADAPTER = """
+import os, time
+def version():
+    return "1"
+def load(path, feeds, outputs, variant):
+    if feeds["x"][0] < 0:
+        os.abort()
+    if feeds["x"][0] > 0:
+        time.sleep(60)
+    print("engines print what they like")
+    return lambda feeds: [feeds["x"]]
+"""
+
+
+def test_crashes_and_hangs(tmp_path, monkeypatch):
+    path = tmp_path / "fake.py"
+    path.write_text(ADAPTER)
+    monkeypatch.setattr(Engine, "path", path)
+    monkeypatch.setenv("TORCH_ONNX_COMPAT_FAKE_PYTHON", sys.executable)
+    with EngineProcess(Engine("fake", "numpy", ()), limit=2.0) as process:
+        for value, status in ((-1, "crashed"), (0, "ran"), (1, "crashed"), (0, "ran")):
+            assert process.run(b"", {"x": np.array([value])}, ["y"]).status == status
+
+
+def test_engine_that_is_not_installed(monkeypatch):
+    engine = Engine("absent", "no_such_module", ())
+    with pytest.raises(
+        CompatError, match=r"engine 'absent' is not installed; `torch-onnx-compat measure absent --inst"
+    ):
+        EngineProcess(engine)
+
+
+def test_unknown_engine():
+    with pytest.raises(CompatError, match=r"unknown engine 'openvin'; did you mean 'openvino'\?"):
+        find_engine("openvin")
+
+
+@pytest.mark.parametrize(
+    ("found", "right", "reason"),
+    [
+        (X, X, ""),
+        (X + 1e-4, X, ""),
+        (X + 1, X, "off by 1"),
+        (X[None], X, "shape (1, 2, 3), wanted (2, 3)"),
+        (np.array([2.0]), np.array(2.0), ""),
+        (np.array([np.nan]), np.array([1.0]), "NaN or infinities stand elsewhere"),
+        (np.array([np.inf]), np.array([np.inf]), ""),
+        (np.array([1, 2]), np.array([1, 3]), "1 of 2 values differ"),
+    ],
+)
+def test_difference(found, right, reason):
+    assert difference(found, right, (1e-3, 5e-4)) == reason
+
+
+def test_verdicts():
+    right = [X]
+    assert judge(Outcome("refused", error="no"), right, (0, 0)) == ("refused", "no")
+    assert judge(Outcome("crashed", error="dead"), right, (0, 0)) == ("crashes", "dead")
+    assert judge(Outcome("ran", ()), right, (0, 0)) == ("wrong", "0 outputs, wanted 1")

@@ -1,0 +1,108 @@
+"""Every form of an operator, on every probe of it: the operator goes, the numbers stay."""
+
+from collections import defaultdict
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from torch_onnx_compat.engines.compare import difference, reference
+from torch_onnx_compat.engines.probes import own_probes
+from torch_onnx_compat.graph import rules_suiting, rules_suiting_spatial  # noqa: F401 - they register themselves
+from torch_onnx_compat.graph.suiting import FORMS, suit
+from torch_onnx_compat.targets import Row, Target
+
+PROBES = defaultdict(list)
+for _probe in own_probes():
+    PROBES[_probe.op_type].append(_probe)
+
+# Their other forms are the same operator with other attributes or shapes.
+ALIKE = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Max", "Min", "Pad"}
+ALIKE |= {"ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"}
+TOLERANCE = (1e-4, 1e-4)
+
+
+def suited(probe, *rows):
+    model = ir.from_proto(probe.model)
+    counts = suit(model, Target("picky", rows=rows))
+    return ir.to_proto(model), counts
+
+
+@pytest.mark.parametrize("op_type", sorted(FORMS))
+def test_other_form_computes_the_same(op_type):
+    replaced = 0
+    for probe in PROBES[op_type]:
+        model, counts = suited(probe, Row(op_type, "refused"))
+        if not counts:
+            continue
+        replaced += 1
+        assert op_type not in {node.op_type for node in model.graph.node}, probe.name
+        wanted = reference(probe.model.SerializeToString(), probe.feeds)
+        found = reference(model.SerializeToString(), probe.feeds)
+        for a, b in zip(found, wanted, strict=True):
+            assert not difference(a, b, TOLERANCE), probe.name
+    assert replaced or op_type in ALIKE
+
+
+CONDITIONS = {
+    "Conv": [
+        Row("Conv", "wrong", {"auto_pad": ["SAME_UPPER", "SAME_LOWER", "VALID"]}),
+        Row("Conv", "wrong", {"rank": 3}),
+    ],
+    "ConvTranspose": [Row("ConvTranspose", "wrong", {"rank": 3})],
+    "MaxPool": [Row("MaxPool", "wrong", {"ceil_mode": 1}), Row("MaxPool", "wrong", {"rank": 3})],
+    "AveragePool": [
+        Row("AveragePool", "wrong", {"ceil_mode": 1}),
+        Row("AveragePool", "wrong", {"count_include_pad": 1}),
+        Row("AveragePool", "wrong", {"rank": 3}),
+    ],
+    "Resize": [Row("Resize", "wrong", {"input.2": "constant"}), Row("Resize", "wrong", {"input.3": "constant"})],
+    "Max": [Row("Max", "wrong", {"inputs": 3})],
+    "Min": [Row("Min", "wrong", {"inputs": 3})],
+    "Pad": [Row("Pad", "wrong", {"pads_sign": "negative"})],
+    "ReduceMean": [Row("ReduceMean", "wrong", {"keepdims": 0}), Row("ReduceMean", "wrong", {"rank": 4})],
+    "Split": [Row("Split", "wrong", {"num_outputs": [2, 3]})],
+}
+
+
+@pytest.mark.parametrize(("op_type", "index"), [(op, i) for op, rows in CONDITIONS.items() for i in range(len(rows))])
+def test_form_without_the_condition(op_type, index):
+    row = CONDITIONS[op_type][index]
+    target = Target("picky", rows=(row,))
+    replaced = 0
+    for probe in PROBES[op_type]:
+        model, counts = suited(probe, row)
+        if not counts:
+            continue
+        replaced += 1
+        wanted = reference(probe.model.SerializeToString(), probe.feeds)
+        for a, b in zip(reference(model.SerializeToString(), probe.feeds), wanted, strict=True):
+            assert not difference(a, b, TOLERANCE), probe.name
+        assert not suit(ir.from_proto(model), target), probe.name
+    assert replaced
+
+
+def test_what_the_target_runs_stays():
+    probe = PROBES["Softplus"][0]
+    model, counts = suited(probe, Row("Softplus", "wrong", {"rank": 7}))
+    assert not counts
+    assert [node.op_type for node in model.graph.node] == ["Softplus"]
+
+
+def test_node_without_another_form_stays():
+    probe = PROBES["TopK"][0]
+    model, counts = suited(probe, Row("TopK", "wrong"))
+    assert not counts
+    assert "TopK" in {node.op_type for node in model.graph.node}
+
+
+def test_form_that_the_target_runs_is_preferred():
+    probe = PROBES["HardSwish"][0]
+    model, _ = suited(probe, Row("HardSwish", "wrong"), Row("Clip", "wrong"))
+    assert {node.op_type for node in model.graph.node} == {"HardSigmoid", "Mul"}
+
+
+def test_oracle_bites():
+    probe = PROBES["Softplus"][0]
+    wanted = reference(probe.model.SerializeToString(), probe.feeds)[0]
+    assert difference(np.abs(wanted) + np.float32(0.1), wanted, TOLERANCE)

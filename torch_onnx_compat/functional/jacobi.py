@@ -1,0 +1,182 @@
+"""Eigenvalues of small symmetric matrices and singular values, by Jacobi's rotations, all of them written out.
+
+Math:   a rotation of columns p and q makes one element beside the diagonal 0; sweeps over all pairs converge
+        quadratically. Pairs without a common column are turned at once. Singular values come from turning the columns
+        of the matrix itself until they are orthogonal, which is as accurate for the small ones as for the large.
+Source: Golub and Van Loan, Matrix Computations, sections 8.5 (Jacobi) and 8.6.3 (one-sided);
+        https://docs.pytorch.org/docs/stable/generated/torch.linalg.svd.html
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from torch_onnx_compat.entry import decline
+from torch_onnx_compat.functional.linear_algebra import MAX_SIZE, identity, qr
+from torch_onnx_compat.tracing import constant, static_size
+
+SWEEPS = {1: 0, 2: 1, 3: 5, 4: 6, 5: 7, 6: 7, 7: 8, 8: 8}
+"""By size; random, graded and repeated spectra converge in one sweep less, see tests/functional/test_jacobi.py."""
+
+
+def small_sides(matrix: Tensor, dim: Sequence[int] = (-2, -1)) -> tuple[int, int]:
+    """Rows and columns of the argument of a rewrite's body, one of which is small.
+
+    Raises:
+        Declined: They are not fixed, or both larger than MAX_SIZE.
+    """
+    rows, columns = (static_size(matrix, axis) for axis in dim)
+    if rows is None or columns is None:
+        decline("the size of the matrix must be fixed; export with only the batch axis dynamic")
+    if not 1 <= min(rows, columns) <= MAX_SIZE:
+        decline(
+            f"matrices must have 1 to {MAX_SIZE} rows or columns, got {rows} x {columns}; ONNX has no operator for "
+            f"it, so compute it outside of the file, or before the export if it does not depend on an input"
+        )
+    return rows, columns
+
+
+def mirrored(matrix: Tensor, size: int, uplo: str) -> Tensor:
+    """The symmetric matrix of which only one triangle, "L" or "U", is read."""
+    lower = constant(np.tri(size, dtype=bool), matrix, torch.bool)
+    transposed = matrix.transpose(-2, -1)
+    return torch.where(lower, matrix, transposed) if uplo.upper() == "L" else torch.where(lower, transposed, matrix)
+
+
+def eigh(matrix: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Ascending eigenvalues and eigenvectors of symmetric (..., size, size).
+
+    The largest element of each vector, in magnitude, is positive.
+    """
+    scale = _scale(matrix)
+    rest = matrix / scale
+    vectors = torch.zeros_like(matrix) + identity(size, matrix)
+    for pairs in _rounds(size) * SWEEPS[size]:
+        turn = _rotation(rest, size, pairs)
+        rest = turn.transpose(-2, -1) @ rest @ turn
+        vectors = vectors @ turn
+    values = (rest * identity(size, matrix)).sum(-1) * scale.squeeze(-1)
+    values, order = torch.sort(values, -1)
+    return values, _signed(_ordered(vectors, order, size))
+
+
+def svd(matrix: Tensor, rows: int, columns: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Complete U, descending singular values and complete V of (..., rows, columns).
+
+    The largest element of each column of V, in magnitude, is positive; for fewer rows than columns that of U.
+    """
+    if rows < columns:
+        right, values, left = svd(matrix.transpose(-2, -1), columns, rows)
+        return left, values, right
+    turned, vectors, scale = orthogonal_columns(matrix, columns)
+    values, order = torch.sort(_lengths(turned), -1, descending=True)
+    vectors = _ordered(vectors, order, columns)
+    largest = _largest(vectors)
+    vectors = torch.where(largest < 0, -vectors, vectors)
+    turned = _ordered(turned, order, columns)
+    turned = torch.where(largest < 0, -turned, turned)
+    left, upper = qr(turned, rows, columns)
+    flipped = (upper[..., :columns, :] * identity(columns, matrix)).sum(-1) < 0
+    if rows > columns:
+        flipped = torch.cat((flipped, torch.zeros_like(left[..., 0, columns:], dtype=torch.bool)), -1)
+    return torch.where(flipped.unsqueeze(-2), -left, left), values * scale.squeeze(-1), vectors
+
+
+def singular_values(matrix: Tensor, rows: int, columns: int) -> Tensor:
+    """Singular values of (..., rows, columns) in no order."""
+    tall = matrix.transpose(-2, -1) if rows < columns else matrix
+    turned, _, scale = orthogonal_columns(tall, min(rows, columns))
+    return _lengths(turned) * scale.squeeze(-1)
+
+
+def pinv(matrix: Tensor, rows: int, columns: int, *, atol: float, rtol: float) -> Tensor:
+    """Pseudoinverse of (..., rows, columns); singular values up to max(atol, rtol * the largest) count as zero."""
+    if rows < columns:
+        transposed = matrix.transpose(-2, -1)
+        return pinv(transposed, columns, rows, atol=atol, rtol=rtol).transpose(-2, -1)
+    turned, vectors, scale = orthogonal_columns(matrix, columns)
+    lengths = _lengths(turned).unsqueeze(-2)
+    limit = lengths.amax(-1, keepdim=True) * rtol
+    if atol:
+        limit = torch.maximum(limit, atol / scale)
+    kept = lengths > limit
+    factor = torch.where(kept, 1 / torch.where(kept, lengths * scale, constant(1.0, matrix)), constant(0.0, matrix))
+    unit = torch.where(kept, turned / torch.where(kept, lengths, constant(1.0, matrix)), constant(0.0, matrix))
+    return (vectors * factor) @ unit.transpose(-2, -1)
+
+
+def orthogonal_columns(matrix: Tensor, columns: int) -> tuple[Tensor, Tensor, Tensor]:
+    """W, orthogonal V and the scale (..., 1, 1) for which W * scale = matrix @ V has orthogonal columns.
+
+    Args:
+        matrix: (..., rows, columns) with no fewer rows than columns.
+        columns: A fixed number.
+    """
+    scale = _scale(matrix)
+    turned = matrix / scale
+    vectors = torch.zeros_like(turned[..., :1, :]).transpose(-2, -1) + identity(columns, matrix)
+    for pairs in _rounds(columns) * (SWEEPS[columns] + 1):
+        turn = _rotation(turned.transpose(-2, -1) @ turned, columns, pairs)
+        turned, vectors = turned @ turn, vectors @ turn
+    return turned, vectors, scale
+
+
+def _scale(matrix: Tensor) -> Tensor:
+    largest = matrix.abs().amax((-2, -1), keepdim=True)
+    return torch.where(largest > 0, largest, torch.ones_like(largest))
+
+
+def _lengths(columns: Tensor) -> Tensor:
+    return torch.sqrt((columns * columns).sum(-2))
+
+
+def _largest(vectors: Tensor) -> Tensor:
+    """The largest element of each column, with its sign."""
+    high, low = vectors.amax(-2, keepdim=True), vectors.amin(-2, keepdim=True)
+    return torch.where(high < -low, low, high)
+
+
+def _signed(vectors: Tensor) -> Tensor:
+    return torch.where(_largest(vectors) < 0, -vectors, vectors)
+
+
+def _ordered(columns: Tensor, order: Tensor, size: int) -> Tensor:
+    number = constant(np.arange(size)[:, None], order, torch.int64)
+    return columns @ (number == order.unsqueeze(-2)).to(columns.dtype)
+
+
+def _rounds(size: int) -> list[list[tuple[int, int]]]:
+    """All pairs of columns, in rounds of disjoint ones, as in a tournament."""
+    players: list[int] = list(range(size + size % 2))
+    rounds = []
+    for _ in range(len(players) - 1):
+        pairs = [(players[i], players[-1 - i]) for i in range(len(players) // 2)]
+        rounds.append([(min(pair), max(pair)) for pair in pairs if max(pair) < size])
+        players = [players[0], players[-1], *players[1:-1]]
+    return rounds
+
+
+def _rotation(symmetric: Tensor, size: int, pairs: list[tuple[int, int]]) -> Tensor:
+    """The orthogonal matrix that makes a[p, q] zero for each of these disjoint pairs p < q.
+
+    For a pair, tan = 2 a[p, q] / (d +- sqrt(d^2 + 4 a[p, q]^2)) with d = a[q, q] - a[p, p], the smaller of two roots.
+    """
+    difference, doubled, sign = np.zeros((size, size)), np.zeros((size, size)), np.zeros((size, size))
+    chosen = np.zeros((size, size))
+    for p, q in pairs:
+        for row in (p, q):
+            difference[row, q], difference[row, p], doubled[row, p] = 1, -1, 2
+        chosen[p, q], sign[p, q], sign[q, p] = 1, 1, -1
+    one = identity(size, symmetric)
+    d = constant(difference, symmetric) @ (symmetric * one).sum(-1, keepdim=True)
+    beside = constant(doubled, symmetric) @ (symmetric * constant(chosen, symmetric)).sum(-1, keepdim=True)
+    root = torch.sqrt(d * d + beside * beside)
+    tiny = math.sqrt(torch.finfo(symmetric.dtype).tiny)
+    tangent = beside / (d + torch.where(d < 0, -tiny - root, tiny + root))
+    cosine = 1 / torch.sqrt(1 + tangent * tangent)
+    return cosine * one + (cosine * tangent) * constant(sign, symmetric)
