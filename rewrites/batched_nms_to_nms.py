@@ -19,8 +19,8 @@ from torch_onnx_compat.tracing import constant
 )
 def batched_nms_to_nms(boxes: Tensor, scores: Tensor, idxs: Tensor, iou_threshold: float) -> Tensor:
     """Keeps boxes within each class; torchvision decides by the number of boxes how, which both exporters freeze."""
-    lowest = constant([float("-inf")], like=boxes)
-    step = torch.cat((boxes.reshape(-1), lowest)).max() + 1
+    lowest = constant([[float("-inf")] * 4], like=boxes)
+    step = torch.cat((boxes, lowest)).max() + 1
     moved = boxes + (idxs.to(boxes.dtype) * step).unsqueeze(1)
     kept: Tensor = torch.ops.torchvision.nms(moved, scores, iou_threshold)
     return kept

@@ -10,9 +10,9 @@ from torch import Tensor
 from torch_onnx_compat import Exactness, rewrite
 
 
-@rewrite((torch.clamp, torch.clip), needed_on=("torchscript",), exactness=Exactness.BITWISE)
+@rewrite((torch.clamp, torch.clip), needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 def clamp_promoted(input: Tensor, min: Tensor | float | None = None, max: Tensor | float | None = None) -> Tensor:
-    """Clamps to bounds of a wider type, which stock TorchScript rounds to the tensor's."""
+    """Clamps to bounds of a wider type, which stock TorchScript rounds to the tensor's, and int16."""
     dtype = input.dtype
     for bound in (min, max):
         if bound is not None:

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_onnx_compat import Exactness, rewrite
 
 
-@rewrite(torch.hardshrink, always=True, exactness=Exactness.BITWISE)
+@rewrite(torch.hardshrink, needed_on=("torchscript",), exactness=Exactness.BITWISE)
 def hardshrink_to_where(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """Hard shrinkage, in fewer nodes than stock's, which loses NaN."""
+    """Hard shrinkage, in fewer nodes than stock TorchScript's, which loses NaN."""
     return torch.where(input.abs() <= lambd, torch.zeros((), dtype=input.dtype), input)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat import Exactness, decline, rewrite
+from torch_onnx_compat.functional.norms import SPECTRAL, matrix_norm
 
 
 @rewrite(torch.linalg.norm, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
@@ -22,7 +23,7 @@ def linalg_norm_to_vector_norm(
     dtype: torch.dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Norms of vectors and matrices; stock TorchScript fails where no axis is named.
+    """Norms of vectors and matrices; stock TorchScript fails where no axis is named, dynamo fixes sizes.
 
     Declines: out=.
     """
@@ -32,10 +33,8 @@ def linalg_norm_to_vector_norm(
     is_matrix = A.dim() == 2 if axes is None else isinstance(axes, tuple) and len(axes) == 2
     if ord is None or not is_matrix:
         axes = tuple(range(A.dim())) if axes is None else axes
-        return torch.linalg.vector_norm(A, 2 if ord is None else ord, axes, keepdim, dtype=dtype)
-    if ord in ("nuc", 2, -2):
+        norm: Tensor = torch.linalg.vector_norm(A, 2 if ord is None else ord, axes, keepdim, dtype=dtype)
+        return norm
+    if ord in SPECTRAL:
         return NotImplemented
-    axes = (0, 1) if axes is None else axes
-    if ord == "fro":
-        return torch.linalg.vector_norm(A, 2, axes, keepdim, dtype=dtype)
-    return torch.linalg.matrix_norm(A, ord, axes, keepdim, dtype=dtype)
+    return matrix_norm(A, ord, (0, 1) if axes is None else axes, keepdim, dtype)

@@ -11,7 +11,7 @@ from torch_onnx_compat import Exactness, decline, rewrite
 from torch_onnx_compat.tracing import constant, static_size
 
 
-@rewrite(torch.linalg.vander, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
+@rewrite(torch.linalg.vander, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 def linalg_vander_to_pow(x: Tensor, *, N: int | None = None) -> Tensor:  # noqa: N803
     """Powers of each value; stock TorchScript has no symbolic for them.
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from torch_onnx_compat import Exactness, decline, rewrite
 from torch_onnx_compat.functional.jacobi import singular_values, small_sides
+from torch_onnx_compat.functional.norms import SPECTRAL
 
 
 # float32, relative to the largest singular value, as svdvals_to_rotations.
@@ -33,7 +34,7 @@ def matrix_norm_to_rotations(
 
     Declines: matrices of more than 8 rows and columns, or of no fixed size; complex ones; out=.
     """
-    if ord not in ("nuc", 2, -2) or isinstance(dim, int) or (dim is not None and len(dim) != 2):
+    if ord not in SPECTRAL or isinstance(dim, int) or (dim is not None and len(dim) != 2):
         return NotImplemented
     if not isinstance(A, Tensor) or A.dtype.is_complex:
         decline("the matrix must be real; ONNX has no complex tensors")

@@ -13,9 +13,11 @@ from torch import Tensor
 from torch_onnx_compat import Exactness, decline, rewrite
 
 
-@rewrite((torch.linalg.multi_dot, torch.chain_matmul), needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+@rewrite(
+    (torch.linalg.multi_dot, torch.chain_matmul), needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING
+)
 def multi_dot_to_matmul(tensors: Sequence[Tensor] | Tensor, *more: Tensor, out: Tensor | None = None) -> Tensor:
-    """Product of several matrices, the first and the last of which may be vectors; stock TorchScript lacks both.
+    """Product of several matrices; stock TorchScript lacks both functions, dynamo fixes sizes to find the best order.
 
     Declines: out=.
     """

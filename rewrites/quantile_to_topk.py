@@ -14,7 +14,7 @@ from torch_onnx_compat.functional.ranks import quantiles
 from torch_onnx_compat.tracing import static_size
 
 
-@rewrite(torch.quantile, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
+@rewrite(torch.quantile, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 def quantile_to_topk(
     input: Tensor,
     q: Tensor | float,
@@ -24,7 +24,7 @@ def quantile_to_topk(
     interpolation: str = "linear",
     out: Tensor | None = None,
 ) -> Tensor:
-    """Quantiles of an axis, or of all values; stock TorchScript has no symbolic for it.
+    """Quantiles of an axis, or of all values; stock TorchScript has no symbolic, stock dynamo errs on NaN.
 
     Declines: out=.
     """

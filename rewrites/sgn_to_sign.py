@@ -18,4 +18,4 @@ def sgn_to_sign(input: Tensor) -> Tensor:
     """
     if input.is_complex():
         decline("complex numbers have no operator")
-    return torch.sign(input)
+    return input.clone() if input.dtype == torch.bool else torch.sign(input)

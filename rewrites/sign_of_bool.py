@@ -10,9 +10,9 @@ from torch import Tensor
 from torch_onnx_compat import Exactness, rewrite
 
 
-@rewrite((torch.sign, torch.sgn), needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+@rewrite(torch.sign, needed_on=("torchscript",), exactness=Exactness.BITWISE)
 def sign_of_bool(input: Tensor) -> Tensor:
-    """Signs of booleans, which ONNX's Sign does not take."""
+    """Signs of booleans, of which stock TorchScript makes a file that is not valid."""
     if input.dtype != torch.bool:
         return NotImplemented  # type: ignore[no-any-return]
     return input.clone()

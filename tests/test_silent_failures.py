@@ -85,7 +85,16 @@ REFUSED = [
 @pytest.mark.parametrize(("model", "message"), REFUSED)
 def test_torchscript_refuses_frozen_decisions(model, message):
     with pytest.raises(UnsupportedError, match=message):
-        export_compat(model, torch.rand(3, 4), dynamic="batch", exporter="torchscript")
+        export_compat(model, torch.rand(3, 4), dynamic="batch", exporter="torchscript", control_flow=False)
+
+
+REWRITTEN = [p for p in REFUSED if p.id not in ("while", "range of size")]
+
+
+@pytest.mark.parametrize("model", [p.values[0] for p in REWRITTEN], ids=[p.id for p in REWRITTEN])
+def test_torchscript_files_take_decisions_themselves(model):
+    samples = [(torch.rand(n, 4) * sign,) for n in (1, 2, 7, 101) for sign in (1, -1)]
+    export_compat(model, torch.rand(3, 4), dynamic="batch", exporter="torchscript", samples=samples)
 
 
 @pytest.mark.parametrize("model", [p.values[0] for p in REFUSED], ids=[p.id for p in REFUSED])
@@ -105,7 +114,7 @@ def test_size_decisions_are_free_when_the_axis_is_fixed():
 
 def test_a_decision_may_be_accepted():
     with pytest.raises(UnsupportedError) as refusal:
-        export_compat(RareBranch(), torch.rand(3, 4), exporter="torchscript")
+        export_compat(RareBranch(), torch.rand(3, 4), exporter="torchscript", control_flow=False)
     place = str(refusal.value).split("allow_baked=['")[1].split("']")[0]
     result = export_compat(RareBranch(), torch.rand(3, 4), exporter="torchscript", allow_baked=[place])
     assert result.exporter == "torchscript"

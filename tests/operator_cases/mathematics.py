@@ -301,7 +301,6 @@ ARITHMETIC = [
         "NaN, infinities",
         lambda x: (
             x.clamp(-1, 1),
-            x.clamp(min=0),
             torch.clamp(x, max=x.flip(1)),
             torch.maximum(x, x.flip(1)),
             torch.fmax(x, x.flip(1)),
@@ -311,6 +310,19 @@ ARITHMETIC = [
             F.hardtanh(x, -0.5, 2),
         ),
         repeated(SPECIAL),
+    ),
+    Case(
+        "clamp",
+        "NaN, one bound",
+        lambda x: x.clamp(min=0),
+        repeated(SPECIAL),
+        declined="NaN or infinities stand elsewhere",
+    ),
+    Case(
+        "in place",
+        "without a symbolic of their own",
+        in_place(lambda x, y: (x.frac_().expm1_(), x.hypot_(y).trunc_(), x.copysign_(y).sgn_(), x.xlogy_(y.abs()))),
+        two(5),
     ),
     Case(
         "in place",
@@ -820,6 +832,9 @@ ACTIVATIONS = [
         lambda n: (torch.randn(n, 6, 3) * 30,),
     ),
     Case("gumbel_softmax", "", lambda x: F.gumbel_softmax(x, tau=0.5), rows(7), declined="random"),
+    Case("dropout", "training=True", lambda x: F.dropout(x, 0.5, training=True), rows(9), declined="random"),
+    Case("rand_like", "", lambda x: x + torch.rand_like(x), rows(9), declined="random"),
+    Case("bernoulli", "", lambda x: torch.bernoulli(x.sigmoid()), rows(9), declined="random"),
     Case(
         "dropout", "in eval mode", nn.Sequential(nn.Dropout(0.5), nn.AlphaDropout(0.3), nn.Dropout2d()), rows(4, 3, 3)
     ),
@@ -901,20 +916,22 @@ FUNCTIONS = [
             x.double().exp(),
             x.double().tanh(),
             x.double().sigmoid(),
-            x.double().erf(),
-            x.double().atan(),
-            x.double().tan(),
-            x.double().asinh(),
             x.double().log1p(),
             x.double().expm1(),
-            F.gelu(x.double()),
-            F.softplus(x.double()),
-            x.double().cosh(),
             x.double().relu(),
             F.celu(x.double()),
-            F.mish(x.double()),
         ),
         lambda n: (torch.rand(n, 6),),
+    ),
+    *(
+        Case(
+            "elementary",
+            f"{name} of float64",
+            lambda x, function=function: function(x.double()),
+            lambda n: (torch.rand(n, 6),),
+            declined="cast to float32",
+        )
+        for name, function in (("erf", torch.erf), ("gelu", F.gelu))
     ),
     Case(
         "deg2rad",
@@ -950,7 +967,13 @@ FUNCTIONS = [
         ),
         options=APPROXIMATE,
     ),
-    Case("ndtri", "", lambda x: torch.special.ndtri(x), lambda n: (torch.rand(n, 20),), options=APPROXIMATE),
+    Case(
+        "ndtri",
+        "",
+        lambda x: torch.special.ndtri(x),
+        lambda n: (torch.rand(n, 20),),
+        declined="compute its result outside",
+    ),
     Case(
         "lgamma",
         "",
@@ -985,7 +1008,7 @@ FUNCTIONS = [
         "",
         lambda x: (torch.special.i1(x), torch.special.i1e(x)),
         lambda n: (torch.randn(n, 20) * 6,),
-        options=APPROXIMATE,
+        declined="compute its result outside",
     ),
     Case(
         "erfinv",
@@ -999,9 +1022,15 @@ FUNCTIONS = [
         "trigamma",
         lambda x: torch.polygamma(1, x),
         lambda n: (torch.rand(n, 9) * 30,),
-        options=APPROXIMATE,
+        declined="compute its result outside",
     ),
-    Case("mvlgamma", "", lambda x: torch.mvlgamma(x + 2, 3), lambda n: (torch.rand(n, 9) * 30,), options=APPROXIMATE),
+    Case(
+        "mvlgamma",
+        "",
+        lambda x: torch.mvlgamma(x + 2, 3),
+        lambda n: (torch.rand(n, 9) * 30,),
+        declined="compute its result outside",
+    ),
     Case(
         "polyval",
         "linspace, vander",
@@ -1013,10 +1042,11 @@ FUNCTIONS = [
         ),
         rows(4),
     ),
-    Case("gcd, lcm", "", lambda i, j: (torch.gcd(i, j), torch.lcm(i, j)), whole(-40, 40, 7)),
-    Case("ldexp, frexp", "", lambda x: (torch.ldexp(x, torch.tensor(3)), torch.ldexp(x, x.long())), rows(7)),
-    Case("frexp", "", lambda x: torch.frexp(x), rows(7)),
-    Case("nextafter", "", lambda x, y: torch.nextafter(x, y), two(7)),
+    Case("gcd", "", lambda i, j: torch.gcd(i, j), whole(-40, 40, 7), declined="compute its result outside"),
+    Case("lcm", "", lambda i, j: torch.lcm(i, j), whole(-40, 40, 7), declined="compute its result outside"),
+    Case("ldexp", "", lambda x: (torch.ldexp(x, torch.tensor(3)), torch.ldexp(x, x.long())), rows(7)),
+    Case("frexp", "", lambda x: torch.frexp(x), rows(7), declined="compute its result outside"),
+    Case("nextafter", "", lambda x, y: torch.nextafter(x, y), two(7), declined="compute its result outside"),
     Case(
         "nansum, nanmean",
         "",

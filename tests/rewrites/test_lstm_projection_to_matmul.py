@@ -10,6 +10,8 @@ from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.functional.recurrent import of_call
 from torch_onnx_compat.testing import assert_same_outputs
 
+pytestmark = pytest.mark.filterwarnings("ignore:LSTM with projections")
+
 USES = ("lstm_projection_to_matmul",)
 DYNAMIC = {"x": {0: "batch", 1: "length"}, "h": {1: "batch"}, "c": {1: "batch"}}
 

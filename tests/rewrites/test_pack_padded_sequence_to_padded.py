@@ -34,7 +34,7 @@ class Listed(nn.Module):
 
 class Reads(nn.Module):
     def forward(self, x, lengths):
-        return pack(x, lengths).batch_sizes[1] * x
+        return pack(x, lengths, batch_first=True).batch_sizes[1] * x
 
 
 def inputs(*lengths):

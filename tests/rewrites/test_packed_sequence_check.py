@@ -1,8 +1,8 @@
 import pytest
 import torch
+from operator_cases.recurrent import Packed
 from torch import nn
 
-from operator_cases.recurrent import Packed
 from torch_onnx_compat import rewrite
 from torch_onnx_compat.check.cases import Verify
 from torch_onnx_compat.entry import EXPORTERS
@@ -41,9 +41,7 @@ def test_sentinel():
         raise ValueError("broken")
 
     with pytest.raises(CompatError, match="broken"):
-        assert_same_outputs(
-            Packed(nn.GRU(3, 4, batch_first=True)), ARGS, "torchscript", rewrites=[broken], **OPTIONS
-        )
+        assert_same_outputs(Packed(nn.GRU(3, 4, batch_first=True)), ARGS, "torchscript", rewrites=[broken], **OPTIONS)
 
 
 def test_still_needed(exporter):

@@ -1,13 +1,13 @@
 import pytest
 import torch
+from operator_cases.recurrent import Packed
 from torch import nn
 
-from operator_cases.recurrent import Packed
 from torch_onnx_compat import rewrite
 from torch_onnx_compat.check.cases import Verify
-from torch_onnx_compat.entry import EXPORTERS
+from torch_onnx_compat.entry import EXPORTERS, Declined
 from torch_onnx_compat.errors import CompatError, VerificationError
-from torch_onnx_compat.functional.recurrent import of_call
+from torch_onnx_compat.functional.recurrent import Lengths, of_call
 from torch_onnx_compat.testing import assert_same_outputs
 
 USES = ("rnn_tanh_of_packed", "recurrent")
@@ -51,9 +51,13 @@ def test_padded_sequences_are_left_alone():
 
 
 def test_declines_dropout_in_training():
-    model = Packed(layer(num_layers=2, dropout=0.5)).train()
-    with pytest.raises(CompatError, match=r"dropout|training"):
-        assert_same_outputs(model, inputs(3, 6), "torchscript", training="preserve", verify=VERIFY)
+    weights = layer(num_layers=2)._flat_weights
+    with pytest.raises(Declined, match=r"dropout must be 0 in training mode, got 0\.5"):
+        of_call(
+            "Tanh",
+            (torch.randn(6, 2, 3), Lengths(torch.tensor([3, 6]), 2), None, weights, True, 2, 0.5, True, False),
+            packed=True,
+        )
 
 
 def test_sentinel():

@@ -134,7 +134,7 @@ class DecisionLog(Watcher):
                 self._add(conversion, False, (int(tensor.shape[0]),))
             return
         from_data, leaves = origins(tensor, self._inputs)
-        harmless = conversion == "bool()" and asks_for_emptiness(tensor)
+        harmless = asks_for_emptiness(tensor, is_condition=conversion == "bool()")
         if (from_data or leaves) and not harmless:
             self._add(conversion, from_data, tuple(map(self.value_of, leaves)))
 
@@ -160,8 +160,13 @@ _MAY_BE_EMPTY = frozenset(
 _SHAPED_AS_FIRST = frozenset(f"aten::{name}" for name in ("index_put", "index_put_", "copy_", "masked_fill", "masked_fill_"))
 
 
-def asks_for_emptiness(tensor: Tensor) -> bool:
-    """Whether a traced tensor only says if another one is empty, which never is, as no dynamic axis has the size 0."""
+def asks_for_emptiness(tensor: Tensor, *, is_condition: bool = False) -> bool:
+    """Whether a traced tensor only says if another one is empty, which never is, as no dynamic axis has the size 0.
+
+    Args:
+        tensor: The tensor.
+        is_condition: Whether its truth is asked for; a size itself then is such a question, else it is a number.
+    """
     value = _C._get_value_trace(tensor)
     node = value.node()
     compared = list(node.inputs())
@@ -172,6 +177,8 @@ def asks_for_emptiness(tensor: Tensor) -> bool:
         if (node.kind(), number) not in _QUESTIONS:
             return False
         value = compared[0]
+    elif not is_condition:
+        return False
     if value.node().kind() == "prim::NumToTensor":
         value = next(value.node().inputs())
     if value.node().kind() not in ("aten::size", "aten::numel"):

@@ -67,8 +67,8 @@ class Session:
         self._seen[filename, line] += 1
         return filename, line, self._seen[filename, line]
 
-    def is_dynamic(self, value: Any, key: Key | None = None) -> bool:
-        """Whether a value may differ in the file's runs from what it is now."""
+    def is_dynamic(self, value: Any, key: Key | None = None, *, is_condition: bool = False) -> bool:
+        """Whether a value, or only its truth, may differ in the file's runs from what it is now."""
         if isinstance(value, SYMBOLS):
             return True
         if not isinstance(value, Tensor):
@@ -78,7 +78,7 @@ class Session:
         from_data, leaves = origins(value, self.inputs)
         if from_data or not leaves:
             return from_data
-        if asks_for_emptiness(value):
+        if asks_for_emptiness(value, is_condition=is_condition):
             return False
         return self.sizes_vary and not self._same_sizes(leaves, key or self.key())
 
@@ -104,7 +104,7 @@ class Session:
 
     def condition(self, value: Any, key: Key | None = None) -> bool | Tensor:
         """The truth of a value: a Python bool if it cannot vary, else a tensor of shape ()."""
-        if not self.is_dynamic(value, key):
+        if not self.is_dynamic(value, key, is_condition=True):
             with untraced():
                 return bool(value)
         tensor = as_tensor(value)

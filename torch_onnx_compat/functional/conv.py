@@ -107,9 +107,7 @@ def convolve_same(
     # Where the number of zeros is uneven, the end of the axis gets one more.
     if any(total % 2 for total in totals):
         input = functional.pad(input, [n for total in reversed(totals) for n in (0, total % 2)])
-    result: Tensor = _CONV[len(kernel) - 1](
-        input, weight, bias, 1, [total // 2 for total in totals], dilation, groups
-    )
+    result: Tensor = _CONV[len(kernel) - 1](input, weight, bias, 1, [total // 2 for total in totals], dilation, groups)
     return result
 
 

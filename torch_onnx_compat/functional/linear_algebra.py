@@ -65,17 +65,35 @@ def identity(size: int, like: Tensor) -> Tensor:
 
 
 def solve(matrix: Tensor, right: Tensor, size: int) -> Tensor:
-    """The X of matrix @ X = right, by Gauss-Jordan elimination with partial pivoting.
+    """The X of matrix @ X = right; infinities or NaN where the matrix is singular.
 
     Args:
         matrix: (..., size, size).
         right: (..., size, columns).
         size: A fixed number.
     """
+    return _eliminated(matrix, right, size)[0]
+
+
+def inverse_with_info(matrix: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """The inverse of (..., size, size), and the number of the first pivot that is 0, counted from 1, or 0."""
+    inverted, found = _eliminated(matrix, torch.zeros_like(matrix) + identity(size, matrix), size)
+    return inverted, _first(found == 0, size)
+
+
+def _first(flags: Tensor, size: int) -> Tensor:
+    """The first place, counted from 1, that is true on the last axis, or 0; int32."""
+    places = torch.where(flags, constant(np.arange(size) - size, flags, torch.int64), constant(0, flags, torch.int64))
+    lowest = places.amin(-1)
+    return torch.where(lowest < 0, lowest + (size + 1), lowest).to(torch.int32)
+
+
+def _eliminated(matrix: Tensor, right: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Solution and pivots (..., size) by Gauss-Jordan elimination with partial pivoting."""
     rows = torch.cat((matrix, right), -1)
     number = constant(np.arange(size), matrix, torch.int64)
     unused = None
-    pivots = []
+    pivots, selectors = [], []
     for k in range(size):
         column = rows[..., k : k + 1]
         magnitude = column.abs().squeeze(-1)
@@ -85,10 +103,11 @@ def solve(matrix: Tensor, right: Tensor, size: int) -> Tensor:
         unused = ~chosen if unused is None else unused & ~chosen
         selector = chosen.to(matrix.dtype).unsqueeze(-2)
         pivot = selector @ rows
-        pivot = pivot / pivot[..., k : k + 1]
+        pivots.append(pivot[..., k : k + 1])
+        pivot = pivot / pivots[-1]
         rows = torch.where(chosen.unsqueeze(-1), pivot, rows - column * pivot)
-        pivots.append(selector)
-    return torch.cat(pivots, -2) @ rows[..., size:]
+        selectors.append(selector)
+    return torch.cat(selectors, -2) @ rows[..., size:], torch.cat(pivots, -1).squeeze(-2)
 
 
 def inverse(matrix: Tensor, size: int) -> Tensor:
@@ -98,14 +117,22 @@ def inverse(matrix: Tensor, size: int) -> Tensor:
 
 def cholesky(matrix: Tensor, size: int) -> Tensor:
     """The lower factor L of L @ L.T = matrix, of whose triangles only the lower is read."""
+    return cholesky_with_info(matrix, size)[0]
+
+
+def cholesky_with_info(matrix: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """The lower factor, and the size of the first leading minor that is not positive definite, or 0."""
     rest, columns = matrix, []
+    squares: list[Tensor] = []
     for k in range(size):
-        column = rest[..., k : k + 1] / torch.sqrt(rest[..., k : k + 1, k : k + 1])
+        squares.append(rest[..., k : k + 1, k : k + 1])
+        column = rest[..., k : k + 1] / torch.sqrt(squares[-1])
         columns.append(column)
         if k + 1 < size:
             rest = rest - column * column.transpose(-2, -1)
     lower = constant(np.tri(size, dtype=bool), matrix, torch.bool)
-    return torch.where(lower, torch.cat(columns, -1), constant(0.0, matrix))
+    factor = torch.where(lower, torch.cat(columns, -1), constant(0.0, matrix))
+    return factor, _first(~(torch.cat(squares, -1).squeeze(-2) > 0), size)
 
 
 def solve_triangular(matrix: Tensor, right: Tensor, size: int, *, upper: bool, unit: bool = False) -> Tensor:

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.entry import decline
+from torch_onnx_compat.errors import UnsupportedError
 
 _LAYERS: dict[str, Any] = {"LSTM": torch.lstm, "GRU": torch.gru, "Tanh": torch.rnn_tanh, "Relu": torch.rnn_relu}
 
@@ -43,7 +44,9 @@ class Lengths:
     def __getitem__(self, step: int) -> Any:
         """How many sequences have this step; layers ask only for the first, which all have."""
         if step:
-            decline("the batch sizes of a packed sequence must not be read; take the lengths")
+            raise UnsupportedError(
+                "the batch sizes of a packed sequence cannot be read while exporting; take the lengths."
+            )
         return self._batch
 
     @classmethod

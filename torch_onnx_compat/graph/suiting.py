@@ -72,7 +72,9 @@ def _is_bad(node: ir.Node, opset: int, target: Target) -> bool:
 
 def _rewrite(node: ir.Node, scope: Scope, opset: int, target: Target) -> bool:
     """Whether the node was replaced: by a form that is right, else by one whose nodes have forms of their own."""
-    return any(_try(rule, node, scope, opset, target, strict) for strict in (True, False) for rule in _rules(node, opset))
+    return any(
+        _try(rule, node, scope, opset, target, strict) for strict in (True, False) for rule in _rules(node, opset)
+    )
 
 
 def _try(rule: Rule, node: ir.Node, scope: Scope, opset: int, target: Target, strict: bool) -> bool:

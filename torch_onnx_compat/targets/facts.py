@@ -10,6 +10,7 @@ list of different ones as "mixed". Beside them stand:
 * rank.1: of the second input;
 * reused: yes where the first input is computed and read by other nodes too, else no;
 * gates: of an activation: another where its result is multiplied by another value than its input, else no;
+* group: of a convolution: one, depthwise or some;
 * step: of a Slice: 1, more, or negative;
 * shapes: broadcast where the inputs of an elementwise operator differ in shape, else equal;
 * scales: of a Resize: whole; exact where they are fractions, but the sizes come out whole; else rounded;
@@ -153,6 +154,16 @@ def _slope(node: ir.Node) -> dict[str, Any]:
     return {"slope": "channel" if channel and len(x.shape) > 1 else "other"}
 
 
+def _convolution(node: ir.Node) -> dict[str, Any]:
+    omitted = {
+        name: value for name, value in (("strides", 1), ("dilations", 1), ("pads", 0)) if name not in node.attributes
+    }
+    group = node.attributes["group"].as_int() if "group" in node.attributes else 1
+    x = node.inputs[0]
+    channels = x.shape[1] if x is not None and x.shape is not None and len(x.shape) > 1 else None
+    return {**omitted, "group": "one" if group == 1 else "depthwise" if group == channels else "some"}
+
+
 def _gates(node: ir.Node) -> dict[str, Any]:
     products = [use.node for use in node.outputs[0].uses() if use.node.op_type == "Mul"]
     others = [value for product in products for value in product.inputs if value is not node.outputs[0]]
@@ -213,6 +224,7 @@ def _parts(node: ir.Node) -> dict[str, Any]:
 
 _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     **dict.fromkeys(("Clip", "Erf", "HardSigmoid", "Relu", "Sigmoid", "Softplus", "Tanh"), _gates),
+    **dict.fromkeys(("Conv", "ConvTranspose"), _convolution),
     "AveragePool": _last_window,
     "MaxPool": _last_window,
     "PRelu": _slope,

@@ -1,0 +1,51 @@
+import pytest
+import torch
+
+from torch_onnx_compat import rewrite
+from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.testing import assert_same_outputs
+
+NAME = "bitwise_right_shift_of_bytes"
+NEEDED_ON = ("dynamo",)
+ARGS = (
+    torch.tensor([[0, 9, 200], [25, 255, 128]], dtype=torch.uint8),
+    torch.tensor([[0, 1, 3], [2, 1, 7]], dtype=torch.uint8),
+)
+
+
+def many(x, y):
+    return (
+        torch.bitwise_right_shift(x, y),
+        x.bitwise_right_shift(2),
+        torch.bitwise_right_shift(x, 1),
+    )
+
+
+def test_matches(exporter):
+    uses = (NAME,) if exporter in NEEDED_ON else ()
+    assert_same_outputs(many, ARGS, exporter, uses=uses, dynamic={"x": {0: "batch"}, "y": {0: "batch"}})
+
+
+def test_applied():
+    result = assert_same_outputs(lambda x, y: torch.bitwise_right_shift(x, y), ARGS, NEEDED_ON[0], uses=(NAME,))
+    assert not set(result.nodes) & {"Loop"}
+
+
+def test_near_misses_are_left_alone():
+    result = assert_same_outputs(lambda x, y: torch.bitwise_right_shift(x.int(), y.int()), ARGS, NEEDED_ON[0])
+    assert NAME not in {note.entry for note in result.applied}
+
+
+def test_sentinel():
+    @rewrite(torch.bitwise_right_shift, name=NAME, needed_on=NEEDED_ON, registry=None)
+    def broken(*args, **options):
+        return args[0]
+
+    with pytest.raises(VerificationError, match="does not compute what the model computes"):
+        assert_same_outputs(lambda x, y: torch.bitwise_right_shift(x, y), ARGS, NEEDED_ON[0], rewrites=[broken])
+
+
+@pytest.mark.parametrize("name", NEEDED_ON)
+def test_still_needed(name):
+    with pytest.raises(CompatError):
+        assert_same_outputs(many, ARGS, name, exclude=[NAME])

@@ -1,0 +1,47 @@
+import pytest
+import torch
+
+from torch_onnx_compat import rewrite
+from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.testing import assert_same_outputs
+
+NAME = "dsplit_to_tensor_split"
+NEEDED_ON = ("torchscript",)
+ARGS = (torch.arange(48.0).reshape(2, 4, 6),)
+
+
+def many(x):
+    return (
+        *torch.dsplit(x, 3),
+        *x.dsplit((1, 3)),
+    )
+
+
+def test_matches(exporter):
+    uses = (NAME,) if exporter in NEEDED_ON else ()
+    assert_same_outputs(many, ARGS, exporter, uses=uses, dynamic={"x": {0: "batch"}})
+
+
+def test_applied():
+    result = assert_same_outputs(lambda x: torch.dsplit(x, 3)[1], ARGS, NEEDED_ON[0], uses=(NAME,))
+    assert not set(result.nodes) & {"Loop"}
+
+
+def test_near_misses_are_left_alone():
+    result = assert_same_outputs(lambda x: x.split(2, 1)[0], ARGS, NEEDED_ON[0])
+    assert NAME not in {note.entry for note in result.applied}
+
+
+def test_sentinel():
+    @rewrite(torch.dsplit, name=NAME, needed_on=NEEDED_ON, registry=None)
+    def broken(*args, **options):
+        return (args[0][..., :2],) * 3
+
+    with pytest.raises(VerificationError, match="does not compute what the model computes"):
+        assert_same_outputs(lambda x: torch.dsplit(x, 3)[1], ARGS, NEEDED_ON[0], rewrites=[broken])
+
+
+@pytest.mark.parametrize("name", NEEDED_ON)
+def test_still_needed(name):
+    with pytest.raises(CompatError):
+        assert_same_outputs(many, ARGS, name, exclude=[NAME])

@@ -1,0 +1,49 @@
+import pytest
+import torch
+from torch.nn import functional as F
+
+from torch_onnx_compat import rewrite
+from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.testing import assert_same_outputs
+
+NAME = "softmax_dtype"
+NEEDED_ON = ("torchscript",)
+ARGS = (torch.tensor([[0.5, -2.0, 3.0], [1.5, 0.0, -0.3]]), torch.tensor([[2, -3, 4], [0, 5, 1]]))
+
+
+def many(x, i):
+    return (
+        F.softmax(i, 1, dtype=torch.float32),
+        x.softmax(0, dtype=torch.float64),
+        torch.special.softmax(i, -1, dtype=torch.float32),
+    )
+
+
+def test_matches(exporter):
+    uses = (NAME,) if exporter in NEEDED_ON else ()
+    assert_same_outputs(many, ARGS, exporter, uses=uses, dynamic={"x": {0: "batch"}, "i": {0: "batch"}})
+
+
+def test_applied():
+    result = assert_same_outputs(lambda x, i: F.softmax(i, 1, dtype=torch.float32), ARGS, NEEDED_ON[0], uses=(NAME,))
+    assert not set(result.nodes) & {"Loop"}
+
+
+def test_near_misses_are_left_alone():
+    result = assert_same_outputs(lambda x, i: x.softmax(1, dtype=torch.float32) + i, ARGS, NEEDED_ON[0])
+    assert NAME not in {note.entry for note in result.applied}
+
+
+def test_sentinel():
+    @rewrite(torch.softmax, name=NAME, needed_on=NEEDED_ON, registry=None)
+    def broken(*args, **options):
+        return args[0].to(torch.float32)
+
+    with pytest.raises(VerificationError, match="does not compute what the model computes"):
+        assert_same_outputs(lambda x, i: F.softmax(i, 1, dtype=torch.float32), ARGS, NEEDED_ON[0], rewrites=[broken])
+
+
+@pytest.mark.parametrize("name", NEEDED_ON)
+def test_still_needed(name):
+    with pytest.raises(CompatError):
+        assert_same_outputs(many, ARGS, name, exclude=[NAME])

@@ -1,0 +1,48 @@
+import pytest
+import torch
+
+from torch_onnx_compat import rewrite
+from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.testing import assert_same_outputs
+
+NAME = "vecdot_to_sum"
+NEEDED_ON = ("torchscript",)
+ARGS = (torch.tensor([[0.5, -2.0, 3.0, 0.1], [1.5, 0.0, -0.3, 2.0], [-1.0, 0.7, 0.2, 4.0]]),)
+
+
+def many(x):
+    return (
+        torch.linalg.vecdot(x, x),
+        torch.linalg.vecdot(x, x[:1], dim=0),
+        torch.linalg.vecdot(x[0], x),
+    )
+
+
+def test_matches(exporter):
+    uses = (NAME,) if exporter in NEEDED_ON else ()
+    assert_same_outputs(many, ARGS, exporter, uses=uses, dynamic={"x": {0: "batch"}})
+
+
+def test_applied():
+    result = assert_same_outputs(lambda x: torch.linalg.vecdot(x, x), ARGS, NEEDED_ON[0], uses=(NAME,))
+    assert not set(result.nodes) & {"Loop"}
+
+
+def test_near_misses_are_left_alone():
+    result = assert_same_outputs(lambda x: torch.dot(x[0], x[1]), ARGS, NEEDED_ON[0])
+    assert NAME not in {note.entry for note in result.applied}
+
+
+def test_sentinel():
+    @rewrite(torch.linalg.vecdot, name=NAME, needed_on=NEEDED_ON, registry=None)
+    def broken(*args, **options):
+        return args[0].sum(-1)
+
+    with pytest.raises(VerificationError, match="does not compute what the model computes"):
+        assert_same_outputs(lambda x: torch.linalg.vecdot(x, x), ARGS, NEEDED_ON[0], rewrites=[broken])
+
+
+@pytest.mark.parametrize("name", NEEDED_ON)
+def test_still_needed(name):
+    with pytest.raises(CompatError):
+        assert_same_outputs(many, ARGS, name, exclude=[NAME])

@@ -1,0 +1,48 @@
+import pytest
+import torch
+
+from torch_onnx_compat import symbolic
+from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.testing import assert_same_outputs
+
+NAME = "mH"
+NEEDED_ON = ("torchscript",)
+ARGS = (torch.randn(2, 3, 4),)
+
+
+def many(x):
+    return (
+        x.mH,
+        x[0].adjoint(),
+        x[:, None].mH,
+    )
+
+
+def test_matches(exporter):
+    uses = (NAME,) if exporter in NEEDED_ON else ()
+    assert_same_outputs(many, ARGS, exporter, uses=uses, dynamic={"x": {0: "batch"}})
+
+
+def test_applied():
+    result = assert_same_outputs(lambda x: x.mH, ARGS, NEEDED_ON[0], uses=(NAME,))
+    assert not set(result.nodes) & {"Loop"}
+
+
+def test_near_misses_are_left_alone():
+    result = assert_same_outputs(lambda x: x.transpose(1, 2), ARGS, NEEDED_ON[0])
+    assert NAME not in {note.entry for note in result.applied}
+
+
+def test_sentinel():
+    @symbolic("aten::mH", name=NAME, needed_on=NEEDED_ON, registry=None)
+    def broken(*args, **options):
+        return args[0].Identity(args[1])
+
+    with pytest.raises(VerificationError, match="does not compute what the model computes"):
+        assert_same_outputs(lambda x: x.mH, ARGS, NEEDED_ON[0], symbolics=[broken])
+
+
+@pytest.mark.parametrize("name", NEEDED_ON)
+def test_still_needed(name):
+    with pytest.raises(CompatError):
+        assert_same_outputs(many, ARGS, name, exclude=[NAME])
