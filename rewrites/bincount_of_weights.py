@@ -11,9 +11,9 @@ from torch_onnx_compat import Exactness, rewrite
 from torch_onnx_compat.functional.counting import bincount
 
 
-@rewrite(torch.bincount, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+@rewrite(torch.bincount, needed_on=("dynamo",), exactness=Exactness.ROUNDING)
 def bincount_of_weights(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """Weight of each number's occurrences; neither exporter has a translation for weights."""
+    """Weight of each number's occurrences; stock dynamo's translation takes no weights."""
     if weights is None:
         return NotImplemented  # type: ignore[no-any-return]
     return bincount(input, weights, minlength)

@@ -16,4 +16,4 @@ def bitwise_right_shift_of_bytes(input: Tensor | int, other: Tensor | int) -> Te
     if torch.result_type(input, other) != torch.uint8:
         return NotImplemented  # type: ignore[no-any-return]
     x, y = (value.to(torch.int32) if isinstance(value, Tensor) else value for value in (input, other))
-    return torch.bitwise_right_shift(x, y).to(torch.uint8)
+    return torch.bitwise_right_shift(x, y).to(torch.uint8)  # type: ignore[arg-type]

@@ -18,6 +18,7 @@ from torch_onnx_compat.functional.linear_algebra import cholesky_with_info, smal
 def cholesky_ex_to_columns(input: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """Factor of small matrices; from the row that info names on it holds infinities or NaN, torch's other numbers.
 
+    A minor that is singular but for rounding may be counted otherwise than by LAPACK.
     With check_errors, which makes torch raise where info is not 0, the file raises nothing.
 
     Declines: matrices of more than 8 rows or of no fixed size; out=.
@@ -26,4 +27,5 @@ def cholesky_ex_to_columns(input: Tensor, *, upper: bool = False, check_errors: 
         decline("out must be None, got tensors")
     size = small_size(input)
     factor, info = cholesky_with_info(input.transpose(-2, -1) if upper else input, size)
-    return torch.return_types.linalg_cholesky_ex((factor.transpose(-2, -1) if upper else factor, info))
+    factor = factor.transpose(-2, -1) if upper else factor
+    return torch.return_types.linalg_cholesky_ex((factor, info))  # type: ignore[attr-defined]

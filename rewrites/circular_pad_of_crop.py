@@ -6,19 +6,20 @@ Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.pad.h
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from torch_onnx_compat import Exactness, rewrite
 
 
-@rewrite(F.pad, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+@rewrite(torch.nn.functional.pad, needed_on=("torchscript",), exactness=Exactness.BITWISE)
 def circular_pad_of_crop(
     input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
 ) -> Tensor:
     """Crops and wraps around; stock TorchScript repeats what negative padding takes away."""
     if mode != "circular" or not any(type(width) is int and width < 0 for width in pad):
-        return NotImplemented
+        return NotImplemented  # type: ignore[no-any-return]
+    pad_by = torch.nn.functional.pad
     cropped = [width if type(width) is int and width < 0 else 0 for width in pad]
-    kept = F.pad(input, cropped)
-    return F.pad(kept, [0 if less else width for width, less in zip(pad, cropped, strict=True)], mode="circular")
+    kept = pad_by(input, cropped)
+    return pad_by(kept, [0 if less else width for width, less in zip(pad, cropped, strict=True)], mode="circular")

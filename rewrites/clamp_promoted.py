@@ -18,8 +18,9 @@ def clamp_promoted(input: Tensor, min: Tensor | float | None = None, max: Tensor
         if bound is not None:
             dtype = torch.promote_types(dtype, torch.result_type(input, bound))
     if dtype == torch.int16:
-        return torch.clamp(input.to(torch.int32), min, max).to(torch.int16)
+        return torch.clamp(input.to(torch.int32), min, max).to(torch.int16)  # type: ignore[arg-type]
     if dtype == input.dtype:
         return NotImplemented  # type: ignore[no-any-return]
-    low, high = (bound.to(dtype) if isinstance(bound, Tensor) else bound for bound in (min, max))
-    return torch.clamp(input.to(dtype), low, high)
+    if isinstance(min, Tensor) or isinstance(max, Tensor):
+        min, max = (None if bound is None else torch.as_tensor(bound).to(dtype) for bound in (min, max))
+    return torch.clamp(input.to(dtype), min, max)  # type: ignore[arg-type]

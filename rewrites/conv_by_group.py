@@ -24,7 +24,7 @@ def conv_by_group(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Convolves images with kernels of their own, folded into the groups: StyleGAN2's modulation, trackers' correlation.
+    """Convolves images with kernels of their own, folded into the groups, as StyleGAN2 and trackers do.
 
     Declines: a kernel whose size, or number of channels, varies.
     """

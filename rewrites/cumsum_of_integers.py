@@ -12,8 +12,10 @@ from torch_onnx_compat import Exactness, rewrite
 
 @rewrite(torch.cumsum, needed_on=("torchscript",), exactness=Exactness.BITWISE)
 def cumsum_of_integers(input: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
-    """Running sum, of which stock TorchScript forgets that it changes the element type."""
+    """Running sum, of which stock TorchScript forgets the element type and that one value has no axis."""
     wanted = dtype or (input.dtype if input.is_floating_point() else torch.int64)
+    if input.dim() == 0:
+        return input.to(wanted).clone()
     if input.dtype in (wanted, torch.int64):
         return NotImplemented  # type: ignore[no-any-return]
     return torch.cumsum(input.to(wanted), dim)

@@ -20,7 +20,7 @@ def det_to_elimination(A: Tensor | None = None, *, input: Tensor | None = None, 
     matrix = input if A is None else A
     assert matrix is not None
     if matrix.dtype != torch.float64:
-        return NotImplemented
+        return NotImplemented  # type: ignore[no-any-return]
     if out is not None:
         decline("out must be None, got a tensor")
     return determinant(matrix, small_size(matrix))

@@ -29,4 +29,4 @@ def eigh_to_rotations(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:  #
     if out is not None:
         decline("out must be None, got a tensor")
     size = small_size(A)
-    return torch.return_types.linalg_eigh(eigh(mirrored(A, size, UPLO), size))
+    return torch.return_types.linalg_eigh(eigh(mirrored(A, size, UPLO), size))  # type: ignore[attr-defined]

@@ -26,6 +26,6 @@ def factorisation_outside(*_: Any, **__: Any) -> Any:
     Declines: always.
     """
     decline(
-        "ONNX has no operator for this factorisation; solve small systems by torch.linalg.solve, take eigh for symmetric "
-        "matrices, or compute it outside of the file"
+        "ONNX has no operator for this factorisation; solve small systems by torch.linalg.solve, take eigh for "
+        "symmetric matrices, or compute it outside of the file"
     )

@@ -17,4 +17,5 @@ from torch_onnx_compat.functional.fourier import halves_exchanged
 @rewrite(torch.fft.fftshift, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 def fftshift_to_cat(input: Tensor | Pair, dim: int | Sequence[int] | None = None) -> Tensor | Pair:
     """Moves frequency 0 to the middle; stock TorchScript lacks it, dynamo does not take complex ones."""
-    return halves_exchanged(input, dim, longer_first=False)
+    shifted: Tensor | Pair = halves_exchanged(input, dim, longer_first=False)
+    return shifted

@@ -17,4 +17,5 @@ from torch_onnx_compat.functional.fourier import halves_exchanged
 @rewrite(torch.fft.ifftshift, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 def ifftshift_to_cat(input: Tensor | Pair, dim: int | Sequence[int] | None = None) -> Tensor | Pair:
     """Moves frequency 0 from the middle to the front; stock TorchScript lacks it, dynamo does not take complex ones."""
-    return halves_exchanged(input, dim, longer_first=True)
+    shifted: Tensor | Pair = halves_exchanged(input, dim, longer_first=True)
+    return shifted

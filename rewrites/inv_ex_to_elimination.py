@@ -18,10 +18,11 @@ from torch_onnx_compat.functional.linear_algebra import inverse_with_info, small
 def inv_ex_to_elimination(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:  # noqa: N803
     """Inverse of small matrices; where info is not 0, torch's inverse holds other numbers, this one infinities or NaN.
 
+    A pivot that is 0 but for rounding may be counted otherwise than by LAPACK.
     With check_errors, which makes torch raise for a singular matrix, the file raises nothing.
 
     Declines: matrices of more than 8 rows or of no fixed size; out=.
     """
     if out is not None:
         decline("out must be None, got tensors")
-    return torch.return_types.linalg_inv_ex(inverse_with_info(A, small_size(A)))
+    return torch.return_types.linalg_inv_ex(inverse_with_info(A, small_size(A)))  # type: ignore[attr-defined]

@@ -29,12 +29,12 @@ def linalg_norm_to_vector_norm(
     """
     if out is not None:
         decline("out must be None, got a tensor")
-    axes = dim if dim is None or isinstance(dim, int) else tuple(dim)
-    is_matrix = A.dim() == 2 if axes is None else isinstance(axes, tuple) and len(axes) == 2
+    axes = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    is_matrix = A.dim() == 2 if axes is None else len(axes) == 2
+    axes = tuple(range(A.dim())) if axes is None else axes
     if ord is None or not is_matrix:
-        axes = tuple(range(A.dim())) if axes is None else axes
         norm: Tensor = torch.linalg.vector_norm(A, 2 if ord is None else ord, axes, keepdim, dtype=dtype)
         return norm
     if ord in SPECTRAL:
-        return NotImplemented
-    return matrix_norm(A, ord, (0, 1) if axes is None else axes, keepdim, dtype)
+        return NotImplemented  # type: ignore[no-any-return]
+    return matrix_norm(A, ord, axes, keepdim, dtype)

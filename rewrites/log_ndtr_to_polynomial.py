@@ -11,9 +11,9 @@ from torch_onnx_compat import Exactness, decline, rewrite
 from torch_onnx_compat.functional.error_function import log_ndtr
 
 
-@rewrite(torch.special.log_ndtr, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
+@rewrite(torch.special.log_ndtr, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 def log_ndtr_to_polynomial(input: Tensor) -> Tensor:
-    """Logarithm of the normal distribution function; stock TorchScript has no symbolic for it.
+    """Logarithm of the normal distribution function; stock TorchScript has no symbolic, stock dynamo's is -inf.
 
     Declines: float64.
     """

@@ -35,11 +35,11 @@ def matrix_norm_to_rotations(
     Declines: matrices of more than 8 rows and columns, or of no fixed size; complex ones; out=.
     """
     if ord not in SPECTRAL or isinstance(dim, int) or (dim is not None and len(dim) != 2):
-        return NotImplemented
+        return NotImplemented  # type: ignore[no-any-return]
     if not isinstance(A, Tensor) or A.dtype.is_complex:
         decline("the matrix must be real; ONNX has no complex tensors")
     if dim is None and A.dim() == 1:
-        return NotImplemented
+        return NotImplemented  # type: ignore[no-any-return]
     if out is not None:
         decline("out must be None, got a tensor")
     first, second = (axis % A.dim() for axis in dim or (-2, -1))

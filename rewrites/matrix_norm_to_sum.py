@@ -13,7 +13,7 @@ from torch_onnx_compat import Exactness, decline, rewrite
 from torch_onnx_compat.functional.norms import SPECTRAL, matrix_norm
 
 
-@rewrite(torch.linalg.matrix_norm, needed_on=("dynamo",), exactness=Exactness.ROUNDING)
+@rewrite(torch.linalg.matrix_norm, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 def matrix_norm_to_sum(
     A: Tensor,  # noqa: N803
     ord: float | str = "fro",
@@ -23,12 +23,12 @@ def matrix_norm_to_sum(
     dtype: torch.dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Norms of matrices other than "nuc", 2 and -2; stock dynamo fixes the batch.
+    """Norms of matrices other than "nuc", 2 and -2; stock dynamo fixes sizes, TorchScript loses the dtype.
 
     Declines: out=.
     """
     if ord in SPECTRAL:
-        return NotImplemented
+        return NotImplemented  # type: ignore[no-any-return]
     if out is not None:
         decline("out must be None, got a tensor")
     return matrix_norm(A, ord, dim, keepdim, dtype)

@@ -21,4 +21,5 @@ def max_pool2d_unbatched(input: Tensor, *windows: Any, **options: Any) -> Tensor
         decline(f"{str(input.dtype)[6:]} cannot be pooled in onnxruntime; convert to float32 before")
     if input.dim() != 3:
         return NotImplemented  # type: ignore[no-any-return]
-    return nn.functional.max_pool2d(input.unsqueeze(0), *windows, **options).squeeze(0)
+    pooled: Tensor = nn.functional.max_pool2d(input.unsqueeze(0), *windows, **options).squeeze(0)
+    return pooled

@@ -27,7 +27,7 @@ def normalize_to_div(tensor: Tensor, mean: Sequence[float], std: Sequence[float]
         decline("wanted images of floats, (..., C, H, W), and inplace=False")
     if not all(isinstance(n, (int, float)) for n in (*mean, *std)):
         decline("mean and std must be numbers")
-    if not torch.tensor([*std], dtype=tensor.dtype).all():
+    if min(map(abs, std)) < torch.finfo(tensor.dtype).tiny:
         decline("a deviation is 0")
     means, deviations = (constant([[[n]] for n in numbers], like=tensor) for numbers in (mean, std))
     return (tensor - means) / deviations

@@ -5,8 +5,7 @@ Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.RReLU.html
 """
 
 import torch
-from torch import Tensor
-from torch.nn import functional as F
+from torch import Tensor, nn
 
 from torch_onnx_compat import Exactness, decline, rewrite
 
@@ -21,4 +20,4 @@ def rrelu_to_leaky_relu(
     """
     if training:
         decline("random numbers differ from run to run; export in eval mode")
-    return F.leaky_relu(input, (lower + upper) / 2)
+    return nn.functional.leaky_relu(input, (lower + upper) / 2)

@@ -10,9 +10,9 @@ from torch import Tensor
 from torch_onnx_compat import Exactness, rewrite
 
 
-@rewrite((torch.softmax, torch.special.softmax), needed_on=("torchscript",), exactness=Exactness.ROUNDING)
+@rewrite((torch.softmax, torch.special.softmax), needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 def softmax_dtype(input: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
-    """Converts first; stock TorchScript does so last, which loses digits and fails on integers."""
+    """Converts first; stock does so last, which loses digits and fails on integers."""
     if dtype is None or dtype == input.dtype:
         return NotImplemented  # type: ignore[no-any-return]
     return torch.softmax(input.to(dtype), dim)

@@ -20,4 +20,4 @@ def sort_of_bool(
     if input.dtype != torch.bool or out is not None:
         return NotImplemented  # type: ignore[no-any-return]
     values, indices = torch.sort(input.to(torch.int32), dim=dim, descending=descending)
-    return values.to(torch.bool), indices
+    return torch.return_types.sort((values.to(torch.bool), indices))

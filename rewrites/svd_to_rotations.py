@@ -33,4 +33,4 @@ def svd_to_rotations(A: Tensor, full_matrices: bool = True, *, driver: str | Non
     if not full_matrices:
         count = min(rows, columns)
         left, right = left[..., :count], right[..., :count]
-    return torch.return_types.linalg_svd((left, values, right.transpose(-2, -1)))
+    return torch.return_types.linalg_svd((left, values, right.transpose(-2, -1)))  # type: ignore[attr-defined]

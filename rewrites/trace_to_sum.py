@@ -12,9 +12,9 @@ from torch_onnx_compat.functional.diagonals import diagonal_mask
 from torch_onnx_compat.tracing import static_size
 
 
-@rewrite(torch.trace, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
+@rewrite(torch.trace, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 def trace_to_sum(input: Tensor) -> Tensor:
-    """Sum of a diagonal; stock TorchScript has no symbolic for it."""
+    """Sum of a diagonal; stock TorchScript lacks it, dynamo multiplies what lies beside it by 0, NaN or not."""
     rows, columns = (static_size(input, axis) for axis in (0, 1))
     mask = diagonal_mask(
         input.shape[0] if rows is None else rows, input.shape[1] if columns is None else columns, 0, input

@@ -18,6 +18,8 @@ def where_of_bool(condition: Tensor, *branches: Tensor | float, input: None = No
         return NotImplemented  # type: ignore[no-any-return]
     first, second = branches
     if kinds[0] == kinds[1]:
-        return torch.where(condition, first.to(torch.int32), second.to(torch.int32)).to(torch.bool)
+        return torch.where(
+            condition, torch.as_tensor(first).to(torch.int32), torch.as_tensor(second).to(torch.int32)
+        ).to(torch.bool)
     dtype = torch.result_type(first, second)
     return torch.where(condition, torch.as_tensor(first).to(dtype), torch.as_tensor(second).to(dtype))

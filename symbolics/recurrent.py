@@ -1,10 +1,12 @@
 """torch_onnx_compat::recurrent -> LSTM, GRU or RNN.
 
-Math:   torch has the gates of an LSTM as i f g o and ONNX as i o f g, those of a GRU as r z n and z r n, whose n is made
-        from the state after its bias was added: linear_before_reset.
+Math:   torch has the gates of an LSTM as i f g o and ONNX as i o f g, those of a GRU as r z n and z r n, whose n is
+        made from the state after its bias was added: linear_before_reset.
 Schema: recurrent(Tensor x, Tensor? lengths, Tensor[] weights, Tensor[] state, str kind) -> (Tensor, Tensor, Tensor)
 Source: https://onnx.ai/onnx/operators/onnx__LSTM.html; torch_onnx_compat.functional.recurrent
 """
+
+from typing import Any
 
 import torch
 
@@ -41,7 +43,7 @@ def recurrent(
 
     bias = arranged([2, 3], [-1]) if each == 4 else None
     steps = None if lengths is None else op.cast(lengths, torch.int32)
-    attributes = {"hidden_size": hidden, "direction": "bidirectional" if directions == 2 else "forward"}
+    attributes: dict[str, Any] = {"hidden_size": hidden, "direction": "bidirectional" if directions == 2 else "forward"}
     if kind == "GRU":
         attributes["linear_before_reset"] = 1
     if kind in ("Tanh", "Relu"):

@@ -283,6 +283,32 @@ def test_auto_says_why_the_first_lost():
     assert "was tried first and lost" in str(result)
 
 
+def test_a_refusal_says_why_entries_did_not_help(exporter):
+    with pytest.raises(CompatError, match=r"erfinv_to_polynomials declined: .*allow_approximate=True admits it"):
+        export_compat(lambda x: torch.erfinv(x), torch.tensor([0.5, -0.2]), exporter=exporter)
+
+
+def test_rewrites_hold_for_in_place_forms(exporter):
+    @rewrite(torch.frac, name="a", needed_on=("torchscript", "dynamo"), registry=None)
+    def by_fmod(input):
+        return torch.fmod(input, 1)
+
+    @rewrite(torch.Tensor.__or__, name="b", needed_on=("torchscript", "dynamo"), registry=None)
+    def by_sum(input, other):
+        return input + other - (input & other)
+
+    def model(x, i):
+        x, i, row = x * 2, i + 1, x[0] + 1
+        kept = i
+        i |= 5
+        return x.frac_(), x, i, kept, row.frac_()
+
+    stock = ["frac_to_fmod", "bitwise_or_to_bits"]
+    args = (torch.tensor([[1.7, -2.3], [0.4, 8.9]]), torch.tensor([[3, 4], [8, -2]]))
+    result = export_compat(model, args, exporter=exporter, opset_version=18, rewrites=[by_fmod, by_sum], exclude=stock)
+    assert {"a", "b"} <= {note.entry for note in result.applied}
+
+
 def test_an_axis_that_the_model_fixes_is_an_error(exporter):
     class Fixed(nn.Module):
         def forward(self, x):

@@ -6,7 +6,7 @@ from torch import nn
 
 from torch_onnx_compat import CompatError, Exactness, Operator, rewrite, symbolic
 from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.entry import Rewrite, Symbolic
+from torch_onnx_compat.entry import Declined, Rewrite, Symbolic
 from torch_onnx_compat.errors import ClashError
 from torch_onnx_compat.plan import make_plan
 from torch_onnx_compat.registry import Registry, entry_of
@@ -120,6 +120,18 @@ def test_approximate_entries_need_permission():
     common = {"exporter": "dynamo", "opset": 18, "target": ORT}
     assert "allow_approximate=True" in make_plan(registry, **common).skipped["a"]
     assert "a" in make_plan(registry, **common, allow_approximate=True).armed
+
+
+def test_a_needed_entry_that_lacks_permission_says_so_where_it_would_apply():
+    registry = Registry()
+    common = {"exactness": Exactness.APPROXIMATE, "error": 1e-5, "registry": registry}
+    rewrite(torch.lgamma, name="needed", needed_on=("dynamo",), **common)(body)
+    rewrite(torch.digamma, name="elsewhere", needed_on=("torchscript",), **common)(body)
+    plan = make_plan(registry, exporter="dynamo", opset=18, target=ORT)
+    assert not plan.armed
+    (entry,) = plan.rewrites()
+    with pytest.raises(Declined, match=r"error up to 1e-05\); allow_approximate=True admits it"):
+        entry.body(1, 2)
 
 
 def test_needs_follow_from_the_target():

@@ -61,6 +61,7 @@ def finish(raw: Raw, job: Job, options: FileOptions, metadata: dict[str, Any]) -
     _set_inputs(model, job)
     _set_outputs(model, job, options.output_names)
     _name_axes(model, job, raw.renamed_axes)
+    _forget_branch_shapes(model, job)
     _check_domains(model, options.allow_custom_domains)
     _set_initializers(model, options)
     drop_traces(model)
@@ -142,6 +143,21 @@ def _name_axes(model: ir.Model, job: Job, renamed: dict[str, str]) -> None:
                 continue
             dims[dim] = axis.name
         value.shape = ir.Shape(dims)
+
+
+def _forget_branch_shapes(model: ir.Model, job: Job) -> None:
+    """Drops what the exporter wrote about shapes inside branches and loop bodies when sizes may vary.
+
+    It holds for the example: torch.export shortens ``x[:3]`` to 3 rows where the example has as many, and onnxruntime
+    takes its word for the memory of the branch's result.
+    """
+    if not job.inputs.sizes():
+        return
+    outer = set(model.graph)
+    for node in all_nodes(model.graph):
+        if node not in outer:
+            for output in node.outputs:
+                output.shape = None
 
 
 def _is_used(value: ir.Value) -> bool:

@@ -199,7 +199,7 @@ def _owners(match: str, twin: nn.Module) -> list[tuple[Any, str]]:
 
 
 def _imported(owner: Any, name: str, twin: nn.Module) -> list[tuple[Any, str]]:
-    """Where the model's modules hold a module's function themselves, under whatever name: ``from owner import name``."""
+    """Where the model's modules have a function under a name of their own: ``from owner import name``."""
     function = getattr(owner, name)
     if not inspect.ismodule(owner) or not inspect.isfunction(function):
         return []

@@ -18,7 +18,7 @@ from torch_onnx_compat.tracing import current_trace, resume, untraced
 class Watcher(TorchFunctionMode):
     """Passes calls on and stays in force inside torch's Python functions; subclasses override `watch`.
 
-    A trace walks the Python stack at every operator it records, so a call that is only passed on goes through one frame.
+    A trace walks the Python stack at every operator that it records, so passing a call on takes one frame.
     """
 
     def __init__(self) -> None:

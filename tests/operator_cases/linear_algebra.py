@@ -168,7 +168,13 @@ CASES = [
         options=APPROXIMATE,
     ),
     Case("svd", "Kabsch's rotation", Kabsch(), near, options=APPROXIMATE),
-    Case("linalg.eig", "3x3", lambda m: torch.view_as_real(L.eigvals(m)), normal(3, 3), declined="no operator for this factorisation"),
+    Case(
+        "linalg.eig",
+        "3x3",
+        lambda m: torch.view_as_real(L.eigvals(m)),
+        normal(3, 3),
+        declined="no operator for this factorisation",
+    ),
     # Norms
     Case(
         "norm",

@@ -421,7 +421,7 @@ DIVISION = [
             (x > 0).sign(),
             x.nan_to_num(0, 1, -1).int().sgn(),
         ),
-        repeated(SPECIAL),
+        repeated(torch.tensor([0.0, -0.0, INF, -INF, 3.0, 1.0, -2.5])),
     ),
     Case(
         "signbit",

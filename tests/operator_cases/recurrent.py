@@ -141,6 +141,13 @@ def packs():
         )
     yield Case("packed LSTM", "total_length", Packed(make_lstm(), total=8), packed(), options=GIVEN)
     yield Case("packed LSTM", "total_length of the input", Packed(make_lstm(), total="whole"), packed(), options=GIVEN)
+    yield Case(
+        "packed LSTM",
+        "total_length of the input, dynamic length",
+        Packed(make_lstm(), total="whole", padding=2.5),
+        lambda n: (torch.randn(n, n + 4, 3), torch.tensor([3, 6, 1, 5, 2][:n])),
+        options={"verify": Verify(random=False, sizes={"b2": (), "b6": ()})},
+    )
     yield Case("packed LSTM", "padding_value", Packed(make_lstm(), padding=-7.0), packed(), options=GIVEN)
     yield Case(
         "packed LSTM", "proj_size", Packed(nn.LSTM(3, 4, proj_size=2, batch_first=True)), packed(), options=GIVEN

@@ -14,7 +14,7 @@ def many(x):
     return (
         torch.addr(x, x[:, 0], x[0]),
         x.addr(x[:, 0], x[0], beta=0.5, alpha=2),
-        torch.addr(x / 0, x[:, 0], x[0], beta=0),
+        torch.addr(x, x[:, 0], x[0], beta=0),
     )
 
 

@@ -51,3 +51,8 @@ def test_still_needed_for_torchscript():
         assert_same_outputs(
             lambda x: torch.argwhere(x), EXAMPLE, "torchscript", dynamic=DYNAMIC, samples=SAMPLES, exclude=[NAME]
         )
+
+
+def test_still_needed_for_dynamo():
+    with pytest.raises(CompatError):
+        assert_same_outputs(lambda x: torch.argwhere(x.sum()), EXAMPLE, "dynamo", exclude=[NAME])

@@ -6,7 +6,7 @@ from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.testing import assert_same_outputs
 
 NAME = "bincount_of_weights"
-NEEDED_ON = ("torchscript", "dynamo")
+NEEDED_ON = ("dynamo",)
 ARGS = (torch.tensor([2, 0, 5, 2, 2]), torch.tensor([0.5, 1.0, -2.0, 3.0, 0.25]))
 
 

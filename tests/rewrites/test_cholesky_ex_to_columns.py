@@ -26,7 +26,7 @@ class Model(torch.nn.Module):
         return (
             torch.linalg.cholesky_ex(x).L,
             torch.linalg.cholesky_ex(x, upper=True)[0],
-            torch.linalg.cholesky_ex(x).info,
+            torch.linalg.cholesky_ex(x - 4 * torch.eye(3)).info,
         )
 
 
@@ -43,6 +43,15 @@ def test_equals_eager(size):
     x = matrices(20, size, size).double() + torch.eye(size) / 8
     x = x @ x.mT + torch.eye(size)
     torch.testing.assert_close(catalogue()[NAME].body(x), torch.linalg.cholesky_ex(x))
+
+
+def test_info_is_that_of_lapack():
+    x = torch.randn(200, 4, 4, dtype=torch.float64)
+    x = x + x.mT + 3 * torch.eye(4)
+    wanted, found = torch.linalg.cholesky_ex(x), catalogue()[NAME].body(x)
+    assert torch.equal(found.info, wanted.info)
+    regular = found.info == 0
+    torch.testing.assert_close(found.L[regular], wanted.L[regular])
 
 
 @pytest.mark.parametrize(("size", "reason"), [(9, "must have 1 to 8 rows, got 9"), (0, "got 0")])

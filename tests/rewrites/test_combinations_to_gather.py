@@ -53,3 +53,8 @@ def test_still_needed_for_torchscript():
         assert_same_outputs(
             lambda x: torch.combinations(x[0]), EXAMPLE, "torchscript", dynamic=DYNAMIC, samples=SAMPLES, exclude=[NAME]
         )
+
+
+def test_still_needed_for_dynamo():
+    with pytest.raises(CompatError, match="nonzero_static"):
+        assert_same_outputs(lambda x: torch.combinations(x[0]), EXAMPLE, "dynamo", dynamic=DYNAMIC, exclude=[NAME])

@@ -66,7 +66,7 @@ def test_declines_a_kernel_of_varying_size():
 def test_sentinel():
     @rewrite((torch.conv1d, torch.conv2d, torch.conv3d), name="conv_by_group", needed_on=EXPORTERS, registry=None)
     def broken(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-        return conv.conv_by_group(input, weight.flip(-1), bias, stride, padding, dilation, groups)
+        return 2 * conv.conv_by_group(input, weight, bias, stride, padding, dilation, groups)
 
     with pytest.raises(VerificationError):
         assert_same_outputs(many, (X, W), "torchscript", dynamic=DYNAMIC, rewrites=[broken])

@@ -65,3 +65,10 @@ def test_still_needed_for_torchscript():
             samples=SAMPLES,
             exclude=[NAME],
         )
+
+
+def test_still_needed_for_dynamo():
+    with pytest.raises(CompatError, match="entirely functional graph"):
+        assert_same_outputs(
+            lambda x, v: torch.diagonal_scatter(x, v, 1, 1, 2), EXAMPLE, "dynamo", dynamic=DYNAMIC, exclude=[NAME]
+        )

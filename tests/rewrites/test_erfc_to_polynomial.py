@@ -36,7 +36,7 @@ def test_near_misses_are_left_alone():
 def test_sentinel():
     @rewrite(torch.erfc, name=NAME, needed_on=NEEDED_ON, registry=None)
     def broken(*args, **options):
-        return 1 - torch.erf(args[0])
+        return torch.erf(args[0])
 
     with pytest.raises(VerificationError, match="does not compute what the model computes"):
         assert_same_outputs(lambda x, i: torch.erfc(x), ARGS, NEEDED_ON[0], rewrites=[broken])

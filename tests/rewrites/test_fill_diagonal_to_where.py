@@ -72,3 +72,8 @@ def test_still_needed_for_torchscript():
             samples=SAMPLES,
             exclude=[NAME],
         )
+
+
+def test_still_needed_for_dynamo():
+    with pytest.raises(CompatError, match="was captured for sizes up to"):
+        assert_same_outputs(lambda x: x.clone().fill_diagonal_(9.0), EXAMPLE, "dynamo", dynamic=DYNAMIC, exclude=[NAME])

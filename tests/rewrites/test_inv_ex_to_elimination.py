@@ -22,7 +22,7 @@ def matrices(batch, *sizes):
 
 class Model(torch.nn.Module):
     def forward(self, x):
-        return torch.linalg.inv_ex(x).inverse, torch.linalg.inv_ex(x)[1]
+        return torch.linalg.inv_ex(x).inverse, torch.linalg.inv_ex(x - x[:, :1])[1]
 
 
 def test_matches(exporter):
@@ -37,6 +37,17 @@ def test_matches(exporter):
 def test_equals_eager(size):
     x = matrices(20, size, size).double() + torch.eye(size) / 8
     torch.testing.assert_close(catalogue()[NAME].body(x), torch.linalg.inv_ex(x))
+
+
+def test_info_is_that_of_lapack():
+    x = torch.randn(200, 4, 4, dtype=torch.float64)
+    x[:50, :, 2], x[50:80, :, 0] = 0, 0
+    wanted, found = torch.linalg.inv_ex(x), catalogue()[NAME].body(x)
+    assert found.info.dtype == torch.int32
+    assert torch.equal(found.info, wanted.info)
+    regular = found.info == 0
+    torch.testing.assert_close(found.inverse[regular], wanted.inverse[regular])
+    assert not found.inverse[~regular].isfinite().all(-1).all(-1).any()
 
 
 @pytest.mark.parametrize(("size", "reason"), [(9, "must have 1 to 8 rows, got 9"), (0, "got 0")])

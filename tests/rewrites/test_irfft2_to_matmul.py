@@ -45,6 +45,18 @@ def test_equals_eager(dtype):
         torch.testing.assert_close(found.tensor() if isinstance(found, Pair) else found, wanted)
 
 
+def test_takes_sizes_of_a_shape(exporter):
+    """In a TorchScript trace these are tensors, whose arithmetic must not be mistaken for the model's."""
+
+    def model(x):
+        low = torch.fft.rfft2(x)[..., :2, :2]
+        low = torch.nn.functional.pad(low, (0, x.shape[-1] // 2 - 1, 0, x.shape[-2] - 2))
+        return torch.fft.irfft2(low, s=(x.shape[-2], x.shape[-1]))
+
+    x = torch.randn(2, 3, 6, 8)
+    assert_same_outputs(model, x, exporter, dynamic="batch", samples=[(torch.randn(5, 3, 6, 8),)], uses=(NAME,))
+
+
 def test_declines_long_axes():
     with pytest.raises(Declined, match="have up to 1024 points here, got 4096"):
         catalogue()[NAME].body(torch.ones(2, 1, 4096), (1, 4096))

@@ -6,7 +6,7 @@ from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.testing import assert_same_outputs
 
 NAME = "linalg_vander_to_pow"
-NEEDED_ON = ("torchscript",)
+NEEDED_ON = ("torchscript", "dynamo")
 ARGS = (torch.tensor([[0.5, -2.0, 3.0], [1.5, 0.0, -0.3]]),)
 
 
@@ -46,8 +46,3 @@ def test_sentinel():
 def test_still_needed(name):
     with pytest.raises(CompatError):
         assert_same_outputs(many, ARGS, name, exclude=[NAME])
-
-
-def test_declines_a_varying_number_of_powers():
-    with pytest.raises(CompatError, match="N must be given where the number of values may vary"):
-        assert_same_outputs(lambda x: torch.linalg.vander(x), ARGS, "torchscript", dynamic={"x": {1: "n"}})

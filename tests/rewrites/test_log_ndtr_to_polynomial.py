@@ -6,7 +6,7 @@ from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.testing import assert_same_outputs
 
 NAME = "log_ndtr_to_polynomial"
-NEEDED_ON = ("torchscript",)
+NEEDED_ON = ("torchscript", "dynamo")
 ARGS = (torch.tensor([[0.5, -2.0, 4.5, 3.0], [8.0, 0.0, -6.0, 1e-4]]), torch.tensor([[1, 2], [0, -1]]))
 
 

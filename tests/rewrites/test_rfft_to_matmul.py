@@ -49,6 +49,11 @@ def test_declines_long_axes():
         catalogue()[NAME].body(torch.ones(2, 1, 4096))
 
 
+def test_declines_axes_of_no_fixed_size():
+    with pytest.raises(CompatError, match="size of axis -1, which is transformed, must be fixed; give no dynamic name"):
+        assert_same_outputs(lambda x: torch.fft.rfft(x).real, REAL, "torchscript", dynamic={"x": {2: "length"}})
+
+
 def test_declines_out():
     with pytest.raises(Declined, match="out must be None"):
         catalogue()[NAME].body(REAL, out=REAL)

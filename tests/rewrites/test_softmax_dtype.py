@@ -7,7 +7,7 @@ from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.testing import assert_same_outputs
 
 NAME = "softmax_dtype"
-NEEDED_ON = ("torchscript",)
+NEEDED_ON = ("torchscript", "dynamo")
 ARGS = (torch.tensor([[0.5, -2.0, 3.0], [1.5, 0.0, -0.3]]), torch.tensor([[2, -3, 4], [0, 5, 1]]))
 
 

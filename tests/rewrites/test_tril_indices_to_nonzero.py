@@ -50,3 +50,10 @@ def test_still_needed_for_torchscript():
             samples=SAMPLES,
             exclude=[NAME],
         )
+
+
+def test_still_needed_for_dynamo():
+    with pytest.raises(CompatError, match="came out fixed at"):
+        assert_same_outputs(
+            lambda x: torch.tril_indices(x.shape[0], 4), EXAMPLE, "dynamo", dynamic=DYNAMIC, exclude=[NAME]
+        )

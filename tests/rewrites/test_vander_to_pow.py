@@ -47,8 +47,3 @@ def test_sentinel():
 def test_still_needed(name):
     with pytest.raises(CompatError):
         assert_same_outputs(many, ARGS, name, exclude=[NAME])
-
-
-def test_declines_a_varying_number_of_powers():
-    with pytest.raises(CompatError, match="N must be given where the number of values may vary"):
-        assert_same_outputs(lambda x: torch.vander(x[:, 0]), ARGS, "torchscript", dynamic={"x": {0: "n"}})

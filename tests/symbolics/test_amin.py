@@ -36,8 +36,8 @@ def test_near_misses_are_left_alone():
 
 def test_sentinel():
     @symbolic("aten::amin", name=NAME, needed_on=NEEDED_ON, registry=None)
-    def broken(*args, **options):
-        return args[0].ReduceMean(args[1], keepdims=0)
+    def broken(op, self, dim=None, keepdim=False):
+        return op.ReduceMean(self, keepdims=0)
 
     with pytest.raises(VerificationError, match="does not compute what the model computes"):
         assert_same_outputs(lambda x, i: x.amin(), ARGS, NEEDED_ON[0], symbolics=[broken])

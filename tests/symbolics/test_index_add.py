@@ -70,3 +70,10 @@ def test_still_needed_for_torchscript():
             samples=SAMPLES,
             exclude=[NAME],
         )
+
+
+def test_still_needed_for_dynamo():
+    result = assert_same_outputs(
+        lambda x, i, v: x.index_add(0, i, v), EXAMPLE, "dynamo", dynamic=DYNAMIC, exclude=[NAME, "index_put"]
+    )
+    assert "ScatterND" in result.nodes  # whose threads race where places repeat

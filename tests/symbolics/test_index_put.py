@@ -80,3 +80,10 @@ def test_still_needed_for_torchscript():
             samples=SAMPLES,
             exclude=[NAME],
         )
+
+
+def test_still_needed_for_dynamo():
+    result = assert_same_outputs(
+        lambda x, i, v: x.index_put((i,), v, accumulate=True), EXAMPLE, "dynamo", dynamic=DYNAMIC, exclude=[NAME]
+    )
+    assert "ScatterND" in result.nodes  # whose threads race where places repeat

@@ -34,8 +34,8 @@ def test_near_misses_are_left_alone():
 
 def test_sentinel():
     @symbolic("aten::matrix_H", name=NAME, needed_on=NEEDED_ON, registry=None)
-    def broken(*args, **options):
-        return args[0].Identity(args[1])
+    def broken(op, self):
+        return op.Identity(self)
 
     with pytest.raises(VerificationError, match="does not compute what the model computes"):
         assert_same_outputs(lambda x: x[0].H, ARGS, NEEDED_ON[0], symbolics=[broken])

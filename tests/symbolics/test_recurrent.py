@@ -1,8 +1,9 @@
 import pytest
 import torch
 from torch import nn
+from torch_onnx_compat.symbolics.recurrent import recurrent as torch_recurrent
 
-from torch_onnx_compat import symbolic
+from torch_onnx_compat import Ops, Value, symbolic
 from torch_onnx_compat.entry import EXPORTERS
 from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.functional.recurrent import operator
@@ -80,8 +81,8 @@ def test_torchs_own_layers_are_left_alone():
 
 def test_sentinel():
     @symbolic("torch_onnx_compat::recurrent", name="recurrent", needed_on=EXPORTERS, registry=None)
-    def broken(op, x, lengths, weights, state, kind):
-        return op.Concat(*[state[0]] * 2, axis=0), state[0], state[0]
+    def broken(op: Ops, x: Value, lengths: Value | None, weights: list[Value], state: list[Value], kind: str):
+        return torch_recurrent(op, op.Neg(x), lengths, weights, state, kind)
 
     with pytest.raises(VerificationError):
         exported("torchscript", symbolics=[broken])

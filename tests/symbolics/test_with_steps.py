@@ -15,14 +15,14 @@ DYNAMIC = {"x": {0: "steps", 1: "batch"}}
 
 
 def model(x):
-    fixed = x[:2]
+    fixed, steps = x.permute(2, 0, 1), x.shape[0] * 2
     return (
-        with_steps(x, 3, 7.0),
-        with_steps(x, 9, -1.0),
-        with_steps(x[..., 0], x.shape[0] * 2, 0.0),
-        with_steps(fixed, 4, float("-inf")),
-        with_steps(fixed, 1, 0.0),
-        with_steps(fixed, 2, 0.0),
+        with_steps(x, 3, None, 7.0),
+        with_steps(x, 9, None, -1.0),
+        with_steps(x[..., 0], steps, torch.full((), steps, dtype=torch.int64), 0.0),
+        with_steps(fixed, 4, None, float("-inf")),
+        with_steps(fixed, 1, None, 0.0),
+        with_steps(fixed, 2, None, 0.0),
     )
 
 
@@ -32,9 +32,9 @@ def exported(exporter, **options):
 
 def test_eager_is_torchs():
     x = ARGS[0]
-    assert torch.equal(with_steps(x, 3, 7.0), x[:3])
-    assert torch.equal(with_steps(x, 7, 7.0), torch.cat((x, torch.full((2, 3, 2), 7.0))))
-    torch.library.opcheck(with_steps, (x, 7, 1.5), test_utils=("test_schema", "test_faketensor"))
+    assert torch.equal(with_steps(x, 3, None, 7.0), x[:3])
+    assert torch.equal(with_steps(x, 7, None, 7.0), torch.cat((x, torch.full((2, 3, 2), 7.0))))
+    torch.library.opcheck(with_steps, (x, 7, None, 1.5), test_utils=("test_schema", "test_faketensor"))
 
 
 def test_matches(exporter):
@@ -49,7 +49,7 @@ def test_others_are_left_alone():
 
 def test_sentinel():
     @symbolic("torch_onnx_compat::with_steps", name="with_steps", needed_on=EXPORTERS, registry=None)
-    def broken(op, x, steps, value):
+    def broken(op, x, steps, varying, value):
         return op.Identity(x)
 
     with pytest.raises(VerificationError):

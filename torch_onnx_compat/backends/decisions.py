@@ -89,13 +89,13 @@ class DecisionLog(Watcher):
         if not self._depth:
             Tensor.__round__ = _rounded  # type: ignore[attr-defined]
         self._depth += 1
-        return super().__enter__()
+        return super().__enter__()  # type: ignore[no-untyped-call,unused-ignore]
 
     def __exit__(self, *error: Any) -> None:
         self._depth -= 1
         if not self._depth:
             del Tensor.__round__  # type: ignore[attr-defined]
-        super().__exit__(*error)
+        super().__exit__(*error)  # type: ignore[no-untyped-call,unused-ignore]
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Conversions, and what reads sizes."""
@@ -157,7 +157,9 @@ _MAY_BE_EMPTY = frozenset(
 """What may yield an empty tensor though no axis of the inputs is; among it all that computes with sizes."""
 
 
-_SHAPED_AS_FIRST = frozenset(f"aten::{name}" for name in ("index_put", "index_put_", "copy_", "masked_fill", "masked_fill_"))
+_SHAPED_AS_FIRST = frozenset(
+    f"aten::{name}" for name in ("index_put", "index_put_", "copy_", "masked_fill", "masked_fill_")
+)
 
 
 def asks_for_emptiness(tensor: Tensor, *, is_condition: bool = False) -> bool:

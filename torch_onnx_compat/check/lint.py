@@ -57,7 +57,7 @@ def findings(model: ir.Model, target: Target) -> list[Finding]:
     for node in all_nodes(model.graph):
         if node.domain:
             continue
-        facts = node_facts(node, opset)
+        facts = node_facts(node, opset) if target.asks(node.op_type) else {}
         objection = target.judge(node.op_type, opset, facts)
         if objection is not None:
             found.append(Finding(node.op_type, place(node), facts, objection))

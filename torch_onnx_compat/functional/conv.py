@@ -56,7 +56,7 @@ def conv_by_group(
         padding = 0 if padding == "valid" else padding
         patches = _CONV[len(kernel) - 1](images, ones, None, stride, padding, dilation, channels)
     products = weight.reshape(groups, -1, channels * math.prod(kernel)) @ patches.flatten(2)
-    result = products.reshape(1, -1, *patches.shape[2:])
+    result: Tensor = products.reshape(1, -1, *patches.shape[2:])
     return result if bias is None else result + bias.reshape(-1, *[1] * len(kernel))
 
 
@@ -84,7 +84,7 @@ def conv_transpose_by_group(
     summed = convolve(
         products.reshape(-1, cells, *image), ones, None, stride, padding, output_padding, channels, dilation
     )
-    result = summed.reshape(1, -1, *summed.shape[2:])
+    result: Tensor = summed.reshape(1, -1, *summed.shape[2:])
     return result if bias is None else result + bias.reshape(-1, *[1] * len(kernel))
 
 

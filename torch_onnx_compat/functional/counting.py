@@ -15,7 +15,7 @@ from torch_onnx_compat.tracing import constant
 def bincount(x: Tensor, weights: Tensor | None, least: int) -> Tensor:
     """Number of times, or weight, of 0, 1, ... up to the greatest value, and of `least` numbers at least."""
     length = torch.cat((x, torch.full_like(x[:1], least - 1), x.new_full((1,), least - 1))).max() + 1
-    same = torch.arange(length, dtype=x.dtype).unsqueeze(1) == x
+    same: Tensor = torch.arange(length, dtype=x.dtype).unsqueeze(1) == x  # type: ignore[call-overload]
     if weights is None:
         return same.to(torch.int64).sum(1)
     weighed = weights if weights.is_floating_point() else weights.to(torch.float64)

@@ -80,13 +80,15 @@ def irfft(x: Signal, dim: int, size: int, n: int | None, norm: str | None, *, in
 
 def fftn(input: Any, s: Sequence[int] | None, dim: Any, norm: str | None, *, inverse: bool = False) -> Pair:
     """Several axes of the argument of a rewrite's body."""
-    return _fft_axes(signal(input), _axes(input, s, dim), norm, inverse)
+    spectrum: Pair = _fft_axes(signal(input), _axes(input, s, dim), norm, inverse)
+    return spectrum
 
 
 def rfftn(input: Tensor, s: Sequence[int] | None, dim: Any, norm: str | None) -> Pair:
     """The last axis as by rfft, the others as by fft."""
     *others, (axis, size, length) = _axes(input, s, dim)
-    return _fft_axes(rfft(signal(input), axis, size, length, norm), others, norm, False)
+    spectrum: Pair = _fft_axes(rfft(signal(input), axis, size, length, norm), others, norm, False)
+    return spectrum
 
 
 def irfftn(input: Any, s: Sequence[int] | None, dim: Any, norm: str | None) -> Tensor:

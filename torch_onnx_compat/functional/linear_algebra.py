@@ -215,7 +215,8 @@ def pivots(matrix: Tensor, size: int) -> tuple[Tensor, Tensor]:
 def determinant(matrix: Tensor, size: int) -> Tensor:
     """Determinants of (..., size, size), sizes that are written out."""
     found, places = pivots(matrix, size)
-    return _permutation_sign(matrix, places, size) * found.prod(-1)
+    product: Tensor = _permutation_sign(matrix, places, size) * found.prod(-1)
+    return product
 
 
 def log_determinant(matrix: Tensor, size: int) -> tuple[Tensor, Tensor]:
@@ -249,4 +250,5 @@ def matrix_exp(matrix: Tensor, size: int) -> Tensor:
         power = one + small @ power / k
     for _ in range(SQUARINGS):
         power = power @ power
-    return power.to(matrix.dtype)
+    result: Tensor = power.to(matrix.dtype)
+    return result

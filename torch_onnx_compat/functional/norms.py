@@ -24,6 +24,6 @@ def matrix_norm(x: Tensor, order: float | str, dim: Sequence[int], keepdim: bool
     assert not isinstance(order, str)
     rows, columns = (axis % x.dim() for axis in dim)
     summed, other = (rows, columns) if math.isfinite(order) else (columns, rows)
-    sums = (x if dtype is None else x.to(dtype)).abs().sum(summed, keepdim=True)
-    norm = sums.amax(other, keepdim=True) if order > 0 else sums.amin(other, keepdim=True)
-    return norm if keepdim else norm.squeeze(max(rows, columns)).squeeze(min(rows, columns))
+    sums = (x if dtype is None else x.to(dtype)).abs().sum(summed, keepdim=keepdim)
+    other -= not keepdim and other > summed
+    return sums.amax(other, keepdim=keepdim) if order > 0 else sums.amin(other, keepdim=keepdim)

@@ -121,15 +121,24 @@ def _(x: Tensor, lengths: Tensor) -> Tensor:
 
 
 @torch.library.custom_op(
-    "torch_onnx_compat::with_steps", mutates_args=(), schema="(Tensor x, SymInt steps, float value) -> Tensor"
+    "torch_onnx_compat::with_steps",
+    mutates_args=(),
+    schema="(Tensor x, SymInt steps, Tensor? varying, float value) -> Tensor",
 )
-def with_steps(x: Tensor, steps: int, value: float) -> Tensor:
-    """Padded sequences (T, N, ...) with another T: cut off, or filled up with a value."""
+def with_steps(x: Tensor, steps: int, varying: Tensor | None, value: float) -> Tensor:
+    """Padded sequences (T, N, ...) with another T: cut off, or filled up with a value.
+
+    Args:
+        x: The sequences.
+        steps: The other T.
+        varying: The same as a tensor where it is not fixed, for a trace records no other sizes.
+        value: What is put at the end.
+    """
     return torch.cat((x, x.new_full((max(steps - x.shape[0], 0), *x.shape[1:]), value)))[:steps].clone()
 
 
 @with_steps.register_fake
-def _(x: Tensor, steps: int, value: float) -> Tensor:
+def _(x: Tensor, steps: int, varying: Tensor | None, value: float) -> Tensor:
     return x.new_empty((steps, *x.shape[1:]))
 
 
@@ -175,7 +184,8 @@ def has_projection(args: Sequence[Any]) -> bool:
         return False
     _, _, weights, has_biases, num_layers, *_ = args
     directions = 2 if args[7] else 1
-    return len(weights) == num_layers * directions * (5 if has_biases else 3)
+    count: int = num_layers * directions * (5 if has_biases else 3)
+    return len(weights) == count
 
 
 def recurrent(
@@ -265,4 +275,6 @@ def padded(data: Tensor, lengths: Lengths, value: float, total: Any) -> Tensor:
     difference = total - data.shape[0]
     if isinstance(difference, torch.SymInt) and difference.node.expr == 0:
         return data
-    return with_steps(data, total, float(value))
+    varying = None if type(total) is int else torch.full((), total, dtype=torch.int64)
+    result: Tensor = with_steps(data, total, varying, float(value))
+    return result

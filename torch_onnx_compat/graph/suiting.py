@@ -67,7 +67,10 @@ def suit(model: ir.Model, target: Target) -> dict[str, int]:
 
 
 def _is_bad(node: ir.Node, opset: int, target: Target) -> bool:
-    return not node.domain and target.judge(node.op_type, opset, node_facts(node, opset)) is not None
+    if node.domain:
+        return False
+    facts = node_facts(node, opset) if target.asks(node.op_type) else {}
+    return target.judge(node.op_type, opset, facts) is not None
 
 
 def _rewrite(node: ir.Node, scope: Scope, opset: int, target: Target) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Literal
 
 import onnx
@@ -108,7 +108,7 @@ class Target:
         objection = self.judge(op_type, opset, facts)
         if objection is not None:
             return objection.verdict
-        tried = op_type in self.works or any(row.op_type == op_type for row in self.rows)
+        tried = op_type in self.works or self.asks(op_type)
         return "works" if tried else "unknown"
 
     def objection(self, op_type: str, opset: int, attributes: Mapping[str, Any] | None = None) -> str | None:
@@ -120,12 +120,23 @@ class Target:
         """Why an operator, perhaps only with certain attributes, is to be avoided here, or None."""
         return self.objection(operator.op_type, opset, operator.attributes)
 
+    def asks(self, op_type: str) -> bool:
+        """Whether the verdict on an operator depends on its facts, which take time to find."""
+        return op_type in self._by_operator
+
+    @cached_property
+    def _by_operator(self) -> dict[str, list[Row]]:
+        table: dict[str, list[Row]] = {}
+        for row in self.rows:
+            table.setdefault(row.op_type, []).append(row)
+        return table
+
     def _objections(self, op_type: str, opset: int, facts: Mapping[str, Any], sure: bool) -> Iterator[Objection]:
         first = first_opset(op_type)
         if first is None or opset < first:
             yield Objection("refused", f"needs opset {first} or later" if first else "is no ONNX operator")
-        for row in self.rows:
-            if row.op_type == op_type and (row.matches if sure else row.may_match)(opset, facts):
+        for row in self._by_operator.get(op_type, ()):
+            if (row.matches if sure else row.may_match)(opset, facts):
                 if row.verdict == "works":
                     return
                 where = f" where {row.condition}" if row.condition else ""
@@ -136,13 +147,15 @@ def _fits(fact: Any, wanted: Any) -> bool:
     return fact in wanted if isinstance(wanted, (list, tuple)) else fact == wanted
 
 
-@cache
 def first_opset(op_type: str) -> int | None:
     """The opset that introduced an operator of the default domain; None if there is no such operator."""
-    versions = [s.since_version for s in _schemas() if s.name == op_type]
-    return min(versions, default=None)
+    return _first_opsets().get(op_type)
 
 
 @cache
-def _schemas() -> tuple[Any, ...]:
-    return tuple(s for s in onnx.defs.get_all_schemas_with_history() if s.domain == "")
+def _first_opsets() -> dict[str, int]:
+    first: dict[str, int] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.domain == "":
+            first[schema.name] = min(schema.since_version, first.get(schema.name, schema.since_version))
+    return first

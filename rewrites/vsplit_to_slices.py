@@ -1,6 +1,6 @@
-"""torch.vsplit -> torch.tensor_split of axis 0.
+"""torch.vsplit -> slices of axis 0.
 
-Math:   by definition.
+Math:   torch_onnx_compat.functional.splitting.
 Source: https://docs.pytorch.org/docs/stable/generated/torch.vsplit.html
 """
 
@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat import Exactness, rewrite
+from torch_onnx_compat.functional.splitting import split_axis
 
 
 @rewrite(torch.vsplit, needed_on=("torchscript",), exactness=Exactness.BITWISE)
-def vsplit_to_tensor_split(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def vsplit_to_slices(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Splits axis 0; stock TorchScript has no symbolic for it."""
-    return torch.tensor_split(input, indices_or_sections, dim=0)
+    return split_axis(input, indices_or_sections, 0)

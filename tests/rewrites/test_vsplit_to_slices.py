@@ -5,7 +5,7 @@ from torch_onnx_compat import rewrite
 from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.testing import assert_same_outputs
 
-NAME = "vsplit_to_tensor_split"
+NAME = "vsplit_to_slices"
 NEEDED_ON = ("torchscript",)
 ARGS = (torch.arange(48.0).reshape(2, 4, 6),)
 

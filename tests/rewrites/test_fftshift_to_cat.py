@@ -1,0 +1,50 @@
+import pytest
+import torch
+
+from torch_onnx_compat import rewrite
+from torch_onnx_compat.entry import EXPORTERS
+from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.testing import assert_same_outputs
+
+NAME = "fftshift_to_cat"
+NEEDED_ON = ("torchscript", "dynamo")
+ARGS = (torch.randn(2, 5, 4),)
+DYNAMIC = {"x": {0: "batch"}}
+
+
+def many(x):
+    return (
+        torch.fft.fftshift(x),
+        torch.fft.fftshift(x, dim=1),
+        torch.fft.fftshift(x, (1, -1)),
+        torch.fft.fftshift(torch.view_as_complex(x.reshape(-1, 5, 2, 2)), 1).imag,
+    )
+
+
+def test_matches(exporter):
+    uses = (NAME,) if exporter in NEEDED_ON else ()
+    result = assert_same_outputs(many, ARGS, exporter, dynamic=DYNAMIC, uses=uses)
+    assert not {"If", "Loop", "NonZero"} & set(result.nodes)
+
+
+def test_near_misses_are_left_alone():
+    result = assert_same_outputs(lambda x: x.roll(1, 1), ARGS, "torchscript")
+    assert NAME not in {note.entry for note in (*result.applied, *result.declined)}
+
+
+def test_sentinel(exporter):
+    @rewrite(torch.fft.fftshift, name=NAME, needed_on=EXPORTERS, registry=None)
+    def broken(*args, **options):
+        return args[0] * 1
+
+    with pytest.raises(VerificationError, match="does not compute what the model computes"):
+        assert_same_outputs(lambda x: torch.fft.fftshift(x), ARGS, exporter, rewrites=[broken])
+
+
+def test_still_needed(exporter):
+    if exporter not in NEEDED_ON:
+        result = assert_same_outputs(many, ARGS, exporter)
+        assert NAME not in {note.entry for note in result.applied}
+        return
+    with pytest.raises(CompatError):
+        assert_same_outputs(many, ARGS, exporter, dynamic=DYNAMIC, exclude=[NAME])

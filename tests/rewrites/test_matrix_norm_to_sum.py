@@ -1,0 +1,64 @@
+import pytest
+import torch
+
+from torch_onnx_compat import rewrite
+from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.entry import EXPORTERS, Declined
+from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.testing import assert_same_outputs
+
+NAME = "matrix_norm_to_sum"
+NEEDED_ON = ("torchscript", "dynamo")
+ARGS = (torch.randn(2, 3, 4),)
+DYNAMIC = {"x": {0: "batch"}}
+
+
+def many(x):
+    return (
+        torch.linalg.matrix_norm(x),
+        torch.linalg.matrix_norm(x, 1),
+        torch.linalg.matrix_norm(x, -1),
+        torch.linalg.matrix_norm(x, torch.inf),
+        torch.linalg.matrix_norm(x, -torch.inf),
+        torch.linalg.matrix_norm(x, 1, (2, 0), True),
+        torch.linalg.matrix_norm(x, torch.inf, (-1, 0), dtype=torch.float64),
+    )
+
+
+def test_matches(exporter):
+    uses = (NAME,) if exporter in NEEDED_ON else ()
+    result = assert_same_outputs(many, ARGS, exporter, dynamic=DYNAMIC, uses=uses)
+    assert not {"If", "Loop", "NonZero"} & set(result.nodes)
+
+
+def test_leaves_norms_of_singular_values_alone():
+    for order in ("nuc", 2, -2):
+        assert catalogue()[NAME].body(ARGS[0], order) is NotImplemented
+
+
+def test_declines_out():
+    with pytest.raises(Declined, match="out must be None"):
+        catalogue()[NAME].body(ARGS[0], out=ARGS[0])
+
+
+def test_near_misses_are_left_alone():
+    result = assert_same_outputs(lambda x: torch.linalg.vector_norm(x, 2, 1), ARGS, "torchscript")
+    assert NAME not in {note.entry for note in (*result.applied, *result.declined)}
+
+
+def test_sentinel(exporter):
+    @rewrite(torch.linalg.matrix_norm, name=NAME, needed_on=EXPORTERS, registry=None)
+    def broken(*args, **options):
+        return args[0].sum((1, 2))
+
+    with pytest.raises(VerificationError, match="does not compute what the model computes"):
+        assert_same_outputs(lambda x: torch.linalg.matrix_norm(x, 1), ARGS, exporter, rewrites=[broken])
+
+
+def test_still_needed(exporter):
+    if exporter not in NEEDED_ON:
+        result = assert_same_outputs(many, ARGS, exporter)
+        assert NAME not in {note.entry for note in result.applied}
+        return
+    with pytest.raises(CompatError):
+        assert_same_outputs(many, ARGS, exporter, dynamic=DYNAMIC, exclude=[NAME])

@@ -1,0 +1,67 @@
+import pytest
+import torch
+
+from torch_onnx_compat import rewrite
+from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.entry import EXPORTERS, Declined
+from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.testing import assert_same_outputs
+
+NAME = "svdvals_to_rotations"
+NEEDED_ON = ("torchscript", "dynamo")
+ARGS = (torch.randn(3, 2, 2),)
+DYNAMIC = {"x": {0: "batch"}}
+
+
+def many(x):
+    return (
+        torch.linalg.svdvals(x),
+        torch.linalg.svdvals(x[:, :1]),
+    )
+
+
+def test_matches(exporter):
+    uses = (NAME,) if exporter in NEEDED_ON else ()
+    result = assert_same_outputs(many, ARGS, exporter, dynamic=DYNAMIC, uses=uses, allow_approximate=True)
+    assert not {"If", "Loop", "NonZero"} & set(result.nodes)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (3, 3), (20, 3), (2, 30), (8, 8)])
+def test_equals_eager(sizes):
+    x = torch.randn(100, *sizes)
+    torch.testing.assert_close(catalogue()[NAME].body(x), torch.linalg.svdvals(x), rtol=1e-5, atol=4e-5)
+
+
+def test_declines_large_matrices():
+    with pytest.raises(Declined, match="must have 1 to 8 rows"):
+        catalogue()[NAME].body(torch.ones(9, 9))
+
+
+def test_waits_for_leave():
+    with pytest.raises(CompatError, match="allow_approximate=True admits it"):
+        assert_same_outputs(many, ARGS, "torchscript")
+
+
+def test_near_misses_are_left_alone():
+    result = assert_same_outputs(lambda x: x @ x, ARGS, "torchscript", allow_approximate=True)
+    assert NAME not in {note.entry for note in (*result.applied, *result.declined)}
+
+
+def test_sentinel(exporter):
+    @rewrite(torch.linalg.svdvals, name=NAME, needed_on=EXPORTERS, registry=None)
+    def broken(*args, **options):
+        return args[0][..., 0]
+
+    with pytest.raises(VerificationError, match="does not compute what the model computes"):
+        assert_same_outputs(
+            lambda x: torch.linalg.svdvals(x), ARGS, exporter, rewrites=[broken], allow_approximate=True
+        )
+
+
+def test_still_needed(exporter):
+    if exporter not in NEEDED_ON:
+        result = assert_same_outputs(many, ARGS, exporter)
+        assert NAME not in {note.entry for note in result.applied}
+        return
+    with pytest.raises(CompatError):
+        assert_same_outputs(many, ARGS, exporter, dynamic=DYNAMIC, exclude=[NAME], allow_approximate=True)

@@ -1,0 +1,50 @@
+import pytest
+import torch
+
+from torch_onnx_compat import rewrite
+from torch_onnx_compat.entry import EXPORTERS
+from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.testing import assert_same_outputs
+
+NAME = "trace_to_sum"
+NEEDED_ON = ("torchscript", "dynamo")
+ARGS = (torch.randn(4, 3),)
+DYNAMIC = {"x": {0: "rows"}}
+
+
+def many(x):
+    return (
+        torch.trace(x),
+        x.t().trace(),
+        (x * 5).long().trace(),
+        torch.trace(torch.where(x == x[0, 1], torch.inf, x)),
+    )
+
+
+def test_matches(exporter):
+    uses = (NAME,) if exporter in NEEDED_ON else ()
+    result = assert_same_outputs(many, ARGS, exporter, dynamic=DYNAMIC, uses=uses)
+    assert not {"If", "Loop", "NonZero"} & set(result.nodes)
+
+
+def test_near_misses_are_left_alone():
+    result = assert_same_outputs(lambda x: torch.diag(x), ARGS, "torchscript")
+    assert NAME not in {note.entry for note in (*result.applied, *result.declined)}
+
+
+def test_sentinel(exporter):
+    @rewrite(torch.trace, name=NAME, needed_on=EXPORTERS, registry=None)
+    def broken(*args, **options):
+        return args[0].sum()
+
+    with pytest.raises(VerificationError, match="does not compute what the model computes"):
+        assert_same_outputs(lambda x: torch.trace(x), ARGS, exporter, rewrites=[broken])
+
+
+def test_still_needed(exporter):
+    if exporter not in NEEDED_ON:
+        result = assert_same_outputs(many, ARGS, exporter)
+        assert NAME not in {note.entry for note in result.applied}
+        return
+    with pytest.raises(CompatError):
+        assert_same_outputs(many, ARGS, exporter, dynamic=DYNAMIC, exclude=[NAME])
