@@ -31,4 +31,4 @@ def lstsq_to_qr(input: Tensor, B: Tensor, rcond: float | None = None, *, driver:
     projected = orthogonal[..., :columns].transpose(-2, -1) @ right
     solution = solve_triangular(upper[..., :columns, :], projected, columns, upper=True)
     nothing = torch.zeros(0, dtype=input.dtype, device=input.device)
-    return torch.return_types.linalg_lstsq((solution, nothing, nothing.to(torch.int64), nothing))
+    return torch.return_types.linalg_lstsq((solution, nothing, nothing.to(torch.int64), nothing))  # type: ignore[attr-defined]

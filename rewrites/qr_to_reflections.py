@@ -27,4 +27,4 @@ def qr_to_reflections(A: Tensor, mode: str = "reduced", *, out: Any = None) -> A
         orthogonal, upper = orthogonal[..., : min(rows, columns)], upper[..., : min(rows, columns), :]
     if mode == "r":
         orthogonal = torch.zeros(0, dtype=A.dtype, device=A.device)
-    return torch.return_types.linalg_qr((orthogonal, upper))
+    return torch.return_types.linalg_qr((orthogonal, upper))  # type: ignore[attr-defined]

@@ -23,4 +23,4 @@ def slogdet_to_elimination(A: Tensor | None = None, *, input: Tensor | None = No
     assert matrix is not None
     if out is not None:
         decline("out must be None, got tensors")
-    return torch.return_types.linalg_slogdet(log_determinant(matrix, small_size(matrix)))
+    return torch.return_types.linalg_slogdet(log_determinant(matrix, small_size(matrix)))  # type: ignore[attr-defined]

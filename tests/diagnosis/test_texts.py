@@ -175,8 +175,8 @@ REWORDED = [
         "torchscript_later_opset",
     ),
     (
-        "No ONNX function found for <OpOverload(op='aten.sym_size')>. Failure message: No decompositions registered for "
-        "the complex-valued input",
+        "No ONNX function found for <OpOverload(op='aten.sym_size')>. Failure message: No decompositions registered "
+        "for the complex-valued input",
         "dynamo_function_missing",
     ),
     ("GuardOnDataDependentSymNode: Could not guard on data-dependent expression u0 > 4", "data_dependent"),
