@@ -12,9 +12,12 @@ from torch import Tensor
 from torch_onnx_compat import Exactness, rewrite
 
 
-@rewrite(torch.all, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+@rewrite(torch.all, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 def all_of_numbers(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """Whether all of the cells are true; stock TorchScript takes numbers for booleans and several axes for one."""
+    """Whether all of the cells are true.
+
+    Stock TorchScript refuses numbers and several axes, and stock dynamo returns booleans for bytes.
+    """
     several = isinstance(dim, (tuple, list))
     if input.dtype == torch.bool and not several:
         return NotImplemented  # type: ignore[no-any-return]
