@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_onnx_compat import Exactness, rewrite
 
 
-@rewrite(torch.logaddexp, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
+@rewrite(torch.logaddexp, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 def logaddexp_to_log(input: Tensor, other: Tensor) -> Tensor:
     """Logarithm of a sum of powers; stock TorchScript has no symbolic for it."""
     larger = torch.maximum(input, other)

@@ -5,7 +5,7 @@ from torch import nn
 from torch_onnx_compat import rewrite
 from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.entry import Declined
-from torch_onnx_compat.errors import UnsupportedError, VerificationError
+from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.targets import Target
 from torch_onnx_compat.targets.target import Row
 from torch_onnx_compat.testing import assert_same_outputs
@@ -54,11 +54,13 @@ def test_sentinel(exporter):
         assert_same_outputs(lambda f: f // 3, FLOATS, exporter, rewrites=[broken], include=["floor_divide_to_floor"])
 
 
-def test_number_before_the_operator_is_refused(exporter):
-    with pytest.raises(UnsupportedError, match="Mod refused on without_mod"):
-        assert_same_outputs(lambda f: 7 // f, DIVISORS, exporter, target=WITHOUT_MOD)
+def test_number_before_the_operator_is_left_to_the_graph_rules(exporter):
+    result = assert_same_outputs(lambda f: 7 // f, DIVISORS, exporter, target=WITHOUT_MOD)
+    assert "Mod" not in result.nodes
 
 
-def test_still_needed(exporter):
-    with pytest.raises(UnsupportedError, match="Mod refused on without_mod"):
-        assert_same_outputs(lambda f: f // 3, FLOATS, exporter, target=WITHOUT_MOD, exclude=["floor_divide_to_floor"])
+def test_graph_rules_take_over_without_it(exporter):
+    result = assert_same_outputs(
+        lambda f: f // 3, FLOATS, exporter, target=WITHOUT_MOD, exclude=["floor_divide_to_floor"]
+    )
+    assert "Mod" not in result.nodes

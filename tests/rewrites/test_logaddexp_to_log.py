@@ -7,7 +7,7 @@ from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.testing import assert_same_outputs
 
 NAME = "logaddexp_to_log"
-NEEDED_ON = ("torchscript",)
+NEEDED_ON = ("torchscript", "dynamo")
 INF, NAN = float("inf"), float("nan")
 ARGS = (
     torch.tensor([[1.5, -200.0, 0.0, INF], [-INF, 700.0, -0.0, 3.0]]),
