@@ -44,6 +44,6 @@ def test_still_needed(exporter):
         result = assert_same_outputs(many, ARGS, exporter)
         assert NAME not in {note.entry for note in result.applied}
         return
+    axes = {name: {0: "batch"} for name in ["x", "i"]}
     with pytest.raises(CompatError):
-        axes = {name: {0: "batch"} for name in ["x", "i"]}
         assert_same_outputs(many, ARGS, exporter, dynamic=axes, exclude=[NAME])
