@@ -10,9 +10,9 @@ from torch import Tensor
 from torch_onnx_compat import Exactness, rewrite
 
 
-@rewrite(torch.signbit, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+@rewrite(torch.signbit, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 def signbit_to_less(input: Tensor) -> Tensor:
-    """Whether the sign is set, for which stock TorchScript has no symbolic. That of NaN counts as not set."""
+    """Whether the sign is set, for which stock TorchScript has no symbolic; stock dynamo misses that of -0.0. That of NaN counts as not set."""
     if not input.is_floating_point():
         return input < 0
     return (input < 0) | (1 / input < 0)

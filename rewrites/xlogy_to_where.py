@@ -10,9 +10,9 @@ from torch import Tensor
 from torch_onnx_compat import Exactness, rewrite
 
 
-@rewrite((torch.xlogy, torch.special.xlogy), needed_on=("torchscript",), exactness=Exactness.ROUNDING)
+@rewrite((torch.xlogy, torch.special.xlogy), needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 def xlogy_to_where(input: Tensor | float, other: Tensor | float) -> Tensor:
-    """Product with a logarithm; stock TorchScript has no symbolic for it."""
+    """Product with a logarithm; stock TorchScript has no symbolic for it, stock dynamo loses NaN."""
     y = other if isinstance(other, Tensor) else torch.full((), other)
     product = input * torch.log(y)
     return torch.where((torch.as_tensor(input) == 0) & ~torch.isnan(y), torch.zeros_like(product), product)

@@ -10,7 +10,7 @@ from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.testing import assert_same_outputs
 
 NAME = "quantile_to_topk"
-NEEDED_ON = ("torchscript",)
+NEEDED_ON = EXPORTERS
 INF, NAN = float("inf"), float("nan")
 METHODS = ("lower", "higher", "nearest", "midpoint")
 Q = torch.tensor([0.0, 0.25, 0.7, 1.0])

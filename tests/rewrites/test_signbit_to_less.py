@@ -7,7 +7,7 @@ from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.testing import assert_same_outputs
 
 NAME = "signbit_to_less"
-NEEDED_ON = ("torchscript",)
+NEEDED_ON = EXPORTERS
 INF, NAN = float("inf"), float("nan")
 ARGS = (torch.tensor([[1.5, -2.0, 0.0, -0.0], [-INF, INF, -1.0, 3.0]]), torch.tensor([[2, -3, 4], [0, 5, 1]]))
 

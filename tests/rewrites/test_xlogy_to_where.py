@@ -7,7 +7,7 @@ from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.testing import assert_same_outputs
 
 NAME = "xlogy_to_where"
-NEEDED_ON = ("torchscript",)
+NEEDED_ON = EXPORTERS
 INF, NAN = float("inf"), float("nan")
 ARGS = (
     torch.tensor([[1.5, 0.0, 0.0, 0.0], [2.0, 0.0, 1.0, 3.0]]),
