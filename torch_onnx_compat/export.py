@@ -8,33 +8,26 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO, Literal
 
-import onnx_ir as ir
 import torch
 
-from torch_onnx_compat import backends
+from torch_onnx_compat.attempt import Attempt
 from torch_onnx_compat.backends import ExportFailed, Job
 from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.check.blame import with_place
 from torch_onnx_compat.check.cases import Cases, Verify
-from torch_onnx_compat.check.compare import Comparison
-from torch_onnx_compat.check.lint import Unsuitable, lint
-from torch_onnx_compat.check.on_target import verify_on_target
-from torch_onnx_compat.check.verify import verify as verify_file
+from torch_onnx_compat.check.lint import Unsuitable
 from torch_onnx_compat.clock import Clock
-from torch_onnx_compat.control_flow import Masked, decides, explain, masked
+from torch_onnx_compat.control_flow import decides, explain, masked
 from torch_onnx_compat.diagnosis import with_hint, with_reasons
 from torch_onnx_compat.entry import EXPORTERS, Exporter
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError, unknown_name
-from torch_onnx_compat.finish import FileOptions, finish, node_counts
+from torch_onnx_compat.finish import FileOptions
 from torch_onnx_compat.observe import Observation, SizeFacts, Subject
 from torch_onnx_compat.options import allowed_domains, check_keywords, choose_opset, exporters_to_try, mode_of
 from torch_onnx_compat.plan import Found, Plan, make_plan
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
-from torch_onnx_compat.publish import draft, is_large, publish
 from torch_onnx_compat.result import ExportResult
 from torch_onnx_compat.rewrite import rewrite, watched_functions
 from torch_onnx_compat.targets import Target, load_target
@@ -160,7 +153,7 @@ def export_compat(
         with clock("observe"):
             observation = Observation(prepared)
             trace_inputs = observation.trace_inputs()
-        attempt = _Attempt(
+        attempt = Attempt(
             prepared=prepared,
             observation=observation,
             cases=Cases(observation, how, samples) if verify else None,
@@ -299,96 +292,6 @@ def plan(
         if show_source:
             explain(Job(make_subject, make_subject(), inputs, made, made.opset))
         return made
-
-
-@dataclass
-class _Attempt:
-    """What every back end's attempt has in common: finish, check and publish."""
-
-    prepared: Prepared
-    observation: Observation
-    cases: Cases | None
-    how: Verify
-    clock: Clock
-    file: FileOptions
-    destination: Any
-    external: bool | None
-
-    def run(self, job: Job, rejected: Mapping[str, CompatError], decisions: Masked | None = None) -> ExportResult:
-        with self.clock("export"):
-            raw = backends.export(job.plan.exporter, job)
-        if decisions is not None:
-            decisions.report(job.plan)
-        with self.clock("finish"):
-            model = finish(raw, job, self.file, self._metadata(job.plan))
-        with self.clock("check"):
-            lint(model, job.plan.target)
-            nodes = node_counts(model)
-            custom = tuple(sorted(name for name in nodes if "::" in name))
-        with draft(model, self.destination, self._is_external(model)) as written:
-            with self.clock("check"):
-                table = self._verify(written.path, model, custom)
-                if self.how.on_target and self.cases is not None:
-                    names = [str(value.name) for value in model.graph.outputs]
-                    table += verify_on_target(written.path, names, self.cases, job.plan.target)
-            with self.clock("publish"):
-                published = publish(written, self.destination)
-        notes = [
-            *self.prepared.notes,
-            *raw.notes,
-            *job.subject.outputs.dropped,
-            *(decisions.notes if decisions else ()),
-            *(self.cases.notes if self.cases else ()),
-        ]
-        if custom and self.cases and not table:
-            notes.append(f"not verified: onnxruntime has no {', '.join(custom)}.")
-        notes_of = job.plan.notes
-        return ExportResult(
-            path=published if not isinstance(published, bytes) else None,
-            model_bytes=published if isinstance(published, bytes) else None,
-            exporter=job.plan.exporter,
-            opset=model.opset_imports[""],
-            target=job.plan.target.name,
-            applied=tuple(n for n in notes_of if n.verdict == "applied"),
-            declined=tuple(n for n in notes_of if n.verdict == "declined"),
-            unused=job.plan.unused,
-            table=table,
-            notes=tuple(dict.fromkeys(notes)),
-            rejected={name: str(error) for name, error in rejected.items()},
-            seconds=dict(self.clock.seconds),
-            nodes=nodes,
-            custom_nodes=custom,
-        )
-
-    def _verify(self, path: Any, model: ir.Model, custom: tuple[str, ...]) -> tuple[Comparison, ...]:
-        if self.cases is None or not self.file.export_params:
-            return ()
-        names = [str(v.name) for v in model.graph.outputs]
-        try:
-            return verify_file(path, names, self.cases, self.how)
-        except VerificationError as error:
-            if custom and not error.table:  # the caller allowed nodes that only the engine has
-                return ()
-            with_place(error, path, self.prepared)
-            raise
-
-    def _is_external(self, model: ir.Model) -> bool:
-        if self.destination is None or hasattr(self.destination, "write"):
-            return False
-        return is_large(model) or bool(self.external)
-
-    def _metadata(self, plan: Plan) -> dict[str, Any]:
-        from torch_onnx_compat import __version__
-
-        return {
-            "version": __version__,
-            "torch": torch.__version__,
-            "exporter": plan.exporter,
-            "target": plan.target.name,
-            "entries": ", ".join(dict.fromkeys(n.entry for n in plan.notes if n.verdict == "applied")),
-            "verified": "no" if self.cases is None else "yes",
-            "tolerance": f"rtol={self.how.rtol or 'by dtype'}, atol={self.how.atol or 'by dtype'}",
-        }
 
 
 def _subject(prepared: Prepared, plan: Plan, facts: SizeFacts) -> Subject:

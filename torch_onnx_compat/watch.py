@@ -52,7 +52,7 @@ class Watcher(TorchFunctionMode):
                 return func(*args, **kwargs)
             with self:
                 return copy(*args, **kwargs)
-        except Exception:
+        except Exception:  # whatever a model may catch: the error goes on, the trace must too
             resume(trace)
             raise
 

@@ -1,0 +1,129 @@
+"""One back end's attempt at the file: export -> finish -> check -> publish."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import onnx_ir as ir
+import torch
+
+from torch_onnx_compat import backends
+from torch_onnx_compat.backends import Job
+from torch_onnx_compat.check.blame import with_place
+from torch_onnx_compat.check.cases import Cases, Verify
+from torch_onnx_compat.check.compare import Comparison
+from torch_onnx_compat.check.lint import lint
+from torch_onnx_compat.check.on_target import verify_on_target
+from torch_onnx_compat.check.verify import verify as verify_file
+from torch_onnx_compat.clock import Clock
+from torch_onnx_compat.control_flow import Masked
+from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.finish import FileOptions, finish, node_counts
+from torch_onnx_compat.observe import Observation
+from torch_onnx_compat.plan import Plan
+from torch_onnx_compat.prepare import Prepared
+from torch_onnx_compat.publish import draft, is_large, publish
+from torch_onnx_compat.result import ExportResult
+
+
+@dataclass
+class Attempt:
+    """What the attempts of all back ends have in common."""
+
+    prepared: Prepared
+    observation: Observation
+    cases: Cases | None
+    how: Verify
+    clock: Clock
+    file: FileOptions
+    destination: Any
+    external: bool | None
+
+    def run(self, job: Job, rejected: Mapping[str, CompatError], decisions: Masked | None = None) -> ExportResult:
+        """Makes the file, checks it, and puts it in its place.
+
+        Args:
+            job: What to export and how.
+            rejected: What the attempts before came to, by back end; for the result.
+            decisions: The Python decisions that were rewritten for this attempt, if any.
+
+        Raises:
+            UnsupportedError: The back end cannot, or its file does not suit the target.
+            VerificationError: The file computes something else.
+        """
+        with self.clock("export"):
+            raw = backends.export(job.plan.exporter, job)
+        if decisions is not None:
+            decisions.report(job.plan)
+        with self.clock("finish"):
+            model = finish(raw, job, self.file, self._metadata(job.plan))
+        with self.clock("check"):
+            lint(model, job.plan.target)
+            nodes = node_counts(model)
+            custom = tuple(sorted(name for name in nodes if "::" in name))
+        with draft(model, self.destination, self._is_external(model)) as written:
+            with self.clock("check"):
+                table = self._verify(written.path, model, custom)
+                if self.how.on_target and self.cases is not None:
+                    names = [str(value.name) for value in model.graph.outputs]
+                    table += verify_on_target(written.path, names, self.cases, job.plan.target)
+            with self.clock("publish"):
+                published = publish(written, self.destination)
+        notes = [
+            *self.prepared.notes,
+            *raw.notes,
+            *job.subject.outputs.dropped,
+            *(decisions.notes if decisions else ()),
+            *(self.cases.notes if self.cases else ()),
+        ]
+        if custom and self.cases and not table:
+            notes.append(f"not verified: onnxruntime has no {', '.join(custom)}.")
+        notes_of = job.plan.notes
+        return ExportResult(
+            path=published if not isinstance(published, bytes) else None,
+            model_bytes=published if isinstance(published, bytes) else None,
+            exporter=job.plan.exporter,
+            opset=model.opset_imports[""],
+            target=job.plan.target.name,
+            applied=tuple(n for n in notes_of if n.verdict == "applied"),
+            declined=tuple(n for n in notes_of if n.verdict == "declined"),
+            unused=job.plan.unused,
+            table=table,
+            notes=tuple(dict.fromkeys(notes)),
+            rejected={name: str(error) for name, error in rejected.items()},
+            seconds=dict(self.clock.seconds),
+            nodes=nodes,
+            custom_nodes=custom,
+        )
+
+    def _verify(self, path: Any, model: ir.Model, custom: tuple[str, ...]) -> tuple[Comparison, ...]:
+        if self.cases is None or not self.file.export_params:
+            return ()
+        names = [str(v.name) for v in model.graph.outputs]
+        try:
+            return verify_file(path, names, self.cases, self.how)
+        except VerificationError as error:
+            if custom and not error.table:  # the caller allowed nodes that only the engine has
+                return ()
+            with_place(error, path, self.prepared)
+            raise
+
+    def _is_external(self, model: ir.Model) -> bool:
+        if self.destination is None or hasattr(self.destination, "write"):
+            return False
+        return is_large(model) or bool(self.external)
+
+    def _metadata(self, plan: Plan) -> dict[str, Any]:
+        from torch_onnx_compat import __version__
+
+        return {
+            "version": __version__,
+            "torch": torch.__version__,
+            "exporter": plan.exporter,
+            "target": plan.target.name,
+            "entries": ", ".join(dict.fromkeys(n.entry for n in plan.notes if n.verdict == "applied")),
+            "verified": "no" if self.cases is None else "yes",
+            "tolerance": f"rtol={self.how.rtol or 'by dtype'}, atol={self.how.atol or 'by dtype'}",
+        }

@@ -1,0 +1,10 @@
+"""Complex tensors as pairs of real ones, which is all that ONNX has.
+
+While a model is exported, a `Pair` (pair.py) takes the place of a complex tensor, and what torch's functions make of it
+is written in functions.py.
+"""
+
+from torch_onnx_compat.functional.complex.functions import polar, view_as_real
+from torch_onnx_compat.functional.complex.pair import Pair, answer, has_complex, has_pairs, is_complex, with_pairs
+
+__all__ = ["Pair", "answer", "has_complex", "has_pairs", "is_complex", "polar", "view_as_real", "with_pairs"]

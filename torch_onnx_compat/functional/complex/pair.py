@@ -1,0 +1,185 @@
+"""The pair of real tensors that stands for a complex tensor, and how it meets torch's functions.
+
+Entries for functions that make complex tensors of real ones (torch.view_as_complex, torch.polar, the transforms of
+torch.fft) return a `Pair`; `with_pairs` makes one of each complex constant that a function is given. A torch function
+that meets a `Pair` is answered by its handler; one that nobody has written for pairs gets the complex tensors.
+
+Source: https://docs.pytorch.org/docs/stable/complex_numbers.html;
+        https://docs.pytorch.org/docs/stable/notes/extending.html#extending-torch-python-api
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_onnx_compat.tracing import is_tracing, untraced
+
+_C: Any = torch._C  # its stubs leave the tracer out
+
+COMPLEX_TYPES = {torch.float16: torch.complex32, torch.float32: torch.complex64, torch.float64: torch.complex128}
+"""By the type of their parts."""
+
+_SHARED = frozenset({"shape", "device", "ndim", "size", "dim", "numel", "layout", "is_cuda", "requires_grad"})
+"""Attributes in which a complex tensor and its parts agree."""
+
+HANDLERS: dict[Any, Callable[..., Any]] = {}
+"""What torch functions do with pairs; functions.py fills it."""
+
+
+class Pair:
+    """Stands for a complex tensor; has a complex tensor's methods and attributes.
+
+    Args:
+        real: The real parts.
+        imag: The imaginary parts, of the same shape and dtype.
+    """
+
+    def __init__(self, real: Tensor, imag: Tensor) -> None:
+        self.real, self.imag = real, imag
+
+    @classmethod
+    def of(cls, tensor: Tensor) -> Pair:
+        """The pair of a complex tensor."""
+        parts = torch.view_as_real(tensor.resolve_conj())
+        return cls(parts[..., 0], parts[..., 1])
+
+    def tensor(self) -> Tensor:
+        """The complex tensor."""
+        return torch.complex(self.real, self.imag)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The complex type."""
+        return COMPLEX_TYPES[self.real.dtype]
+
+    @classmethod
+    def __torch_function__(cls, func: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return answer(func, args, kwargs or {})
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _SHARED:
+            return getattr(self.real, name)
+        attribute = getattr(Tensor, name)
+        if callable(attribute):
+            return functools.partial(_call, attribute, self)
+        return _call(attribute.__get__, self)
+
+    def __len__(self) -> int:
+        return len(self.real)
+
+
+def _call(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Calls a torch function so that the modes in force see it."""
+    return torch.overrides.handle_torch_function(function, (args[0],), *args, **kwargs)
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    return lambda self, *args: _call(getattr(Tensor, name), self, *args)
+
+
+for _name in (
+    *("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "matmul", "rmatmul"),
+    *("pow", "neg", "abs", "getitem", "eq", "ne"),
+):
+    setattr(Pair, f"__{_name}__", _operator(f"__{_name}__"))
+
+
+def is_complex(value: Any) -> bool:
+    """Whether a value is a complex tensor, as a pair or as torch has it."""
+    return isinstance(value, Pair) or (isinstance(value, Tensor) and value.dtype.is_complex)
+
+
+def has_pairs(args: Any, kwargs: Any) -> bool:
+    """Whether there is a pair among a call's arguments."""
+    return any(map(_has_pair, args)) or any(map(_has_pair, kwargs.values()))
+
+
+def has_complex(args: Any, kwargs: Any) -> bool:
+    """Whether there is anything complex among a call's arguments: a pair, a tensor, a number."""
+    with _C.DisableTorchFunction():  # modes below the one that asks would see a call for every dtype
+        return any(map(_has_complex, args)) or (bool(kwargs) and any(map(_has_complex, kwargs.values())))
+
+
+def with_pairs(func: Any, args: Any, kwargs: Any, constants: Collection[int] = ()) -> tuple[Any, Any]:
+    """The arguments of a torch function that knows pairs, with one in place of each complex tensor or number.
+
+    Args:
+        func: The function; the arguments of others are returned as they are.
+        args: The positional arguments.
+        kwargs: The keyword arguments.
+        constants: Identities of tensors that are not computed from inputs, though TorchScript traces them as inputs.
+    """
+    if func not in HANDLERS or not has_complex(args, kwargs):
+        return args, kwargs
+    paired = functools.partial(_paired, constants=constants)
+    return mapped(args, paired), mapped(kwargs, paired)
+
+
+def answer(func: Any, args: Any, kwargs: Any) -> Any:
+    """Calls a torch function, or method of Tensor, with pairs among its arguments."""
+    handler = HANDLERS.get(func)
+    result = handler(*args, **kwargs) if handler is not None else NotImplemented
+    return func(*mapped(args, _complex), **mapped(kwargs, _complex)) if result is NotImplemented else result
+
+
+def _has_pair(value: Any) -> bool:
+    return isinstance(value, Pair) or (isinstance(value, (tuple, list)) and any(map(_has_pair, value)))
+
+
+def _has_complex(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return value.dtype.is_complex
+    return isinstance(value, (Pair, complex)) or (isinstance(value, (tuple, list)) and any(map(_has_complex, value)))
+
+
+def _paired(value: Any, constants: Collection[int]) -> Any:
+    if isinstance(value, complex):
+        with untraced():
+            return Pair(torch.tensor(value.real), torch.tensor(value.imag))
+    if not isinstance(value, Tensor) or not value.dtype.is_complex:
+        return value
+    if is_tracing() and (id(value) in constants or _C._get_value_trace(value).node().kind() == "prim::Constant"):
+        with untraced():
+            return Pair(value.real.clone(), value.imag.clone())
+    return Pair.of(value)
+
+
+def _complex(value: Any) -> Any:
+    return value.tensor() if isinstance(value, Pair) else value
+
+
+def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A structure of lists, tuples and dicts with each of its leaves changed."""
+    if type(value) in (tuple, list):
+        return type(value)(mapped(item, change) for item in value)
+    if type(value) is dict:
+        return {key: mapped(item, change) for key, item in value.items()}
+    return change(value)
+
+
+def on_pairs(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers what a torch function and the Tensor method of its name, or an attribute, do when they meet a pair.
+
+    Args:
+        *names: Names in torch or Tensor. The decorated function has the call's arguments, some of them pairs, and
+            returns the result, or NotImplemented where only torch itself can tell.
+    """
+
+    def register(handler: Callable[..., Any]) -> Callable[..., Any]:
+        for name in names:
+            for function in spellings(name):
+                HANDLERS[function] = handler
+        return handler
+
+    return register
+
+
+def spellings(name: str) -> list[Any]:
+    """The function and the method of a name, or the getter of an attribute."""
+    found = [getattr(owner, name) for owner in (torch, Tensor) if hasattr(owner, name)]
+    return [f if callable(f) else f.__get__ for f in found if hasattr(f, "__get__") or callable(f)]
