@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import torch_onnx_compat.export as export_module
-from torch_onnx_compat import CompatError, export_compat, rewrite, symbolic
+from torch_onnx_compat import CompatError, attempt, export_compat, rewrite, symbolic
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.errors import VerificationError
 
@@ -98,18 +98,19 @@ def test_after_an_export(model, user_symbolic, exporter, tmp_path):
 
 
 STEPS = {
-    "prepare": "prepare",
-    "observe": "Observation",
-    "plan": "make_plan",
-    "rewrite": "rewrite",
-    "finish": "finish",
-    "lint": "lint",
-    "check": "verify_file",
-    "publish": "publish",
+    "prepare": (export_module, "prepare"),
+    "observe": (export_module, "Observation"),
+    "plan": (export_module, "make_plan"),
+    "rewrite": (export_module, "rewrite"),
+    "export": (torch.onnx, "export"),
+    "finish": (attempt, "finish"),
+    "lint": (attempt, "lint"),
+    "check": (attempt, "verify_file"),
+    "publish": (attempt, "publish"),
 }
 
 
-@pytest.mark.parametrize("step", [*STEPS, "export"])
+@pytest.mark.parametrize("step", STEPS)
 def test_after_a_failure_at(step, model, user_symbolic, exporter, tmp_path, monkeypatch):
     def fail(*args, **kwargs):
         raise RuntimeError(f"injected into {step}")
@@ -118,10 +119,7 @@ def test_after_a_failure_at(step, model, user_symbolic, exporter, tmp_path, monk
     path.write_bytes(b"the old file")
     before, around = fingerprint(model), surroundings()
     with monkeypatch.context() as patch:
-        if step == "export":
-            patch.setattr(torch.onnx, "export", fail)
-        else:
-            patch.setattr(export_module, STEPS[step], fail)
+        patch.setattr(*STEPS[step], fail)
         with pytest.raises((RuntimeError, CompatError), match=f"injected into {step}"):
             export_compat(model, torch.randn(2, 3, 8, 8), path, exporter=exporter)
     assert fingerprint(model) == before
