@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,21 @@ class VerificationError(CompatError):
         self.table = table
         self.inputs = inputs
         self.place: Localisation | None = None
+
+
+def causes(error: BaseException, *, contexts: bool = False) -> Iterator[BaseException]:
+    """The error, what caused it, what caused that, and so on; each once, though causes may form a ring.
+
+    Args:
+        error: Where to begin.
+        contexts: Whether what was being handled counts as a cause where none was stated.
+    """
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or (cause.__context__ if contexts else None)
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> CompatError:

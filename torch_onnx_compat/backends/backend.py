@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import onnx_ir as ir
 
-from torch_onnx_compat.errors import UnsupportedError
+from torch_onnx_compat.errors import CompatError, UnsupportedError, causes
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import Subject
 from torch_onnx_compat.places import plain, user_statement
@@ -50,12 +50,26 @@ class Raw:
     """Symbols of the graph that stand for the caller's axis names."""
 
 
+def refuse(error: Exception, step: str) -> NoReturn:
+    """Raises what an exporter's error comes to.
+
+    Args:
+        error: What the exporter raised.
+        step: What it was doing.
+
+    Raises:
+        CompatError: The one among the causes, where an entry or a check of ours raised it.
+        ExportFailed: Otherwise; the step and the line that says what happened.
+    """
+    for cause in causes(error, contexts=True):
+        if isinstance(cause, CompatError):
+            raise cause from cause.__cause__
+    raise ExportFailed(f"{step}: {readable(error)}") from error
+
+
 def readable(error: BaseException) -> str:
     """The one line of an exporter's error that says what happened, without colours and graph dumps."""
-    chain: list[BaseException] = [error]
-    while chain[-1].__cause__ is not None:
-        chain.append(chain[-1].__cause__)
-    cause = chain[-1]
+    *_, cause = causes(error)
     lines = [line.strip() for line in plain(str(cause)).splitlines()]
     text = next((line for line in lines if line and not line.startswith(("#", "graph("))), type(cause).__name__)
     place = user_statement(cause) or user_statement(error)

@@ -14,7 +14,7 @@ from torch.export import Dim
 
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.autograd_functions import as_custom_operators
-from torch_onnx_compat.backends.backend import ExportFailed, Job, Raw, readable
+from torch_onnx_compat.backends.backend import ExportFailed, Job, Raw, refuse
 from torch_onnx_compat.backends.dynamo_ops import DynamoOps
 from torch_onnx_compat.backends.quiet import quiet_logs
 from torch_onnx_compat.entry import Declined, Symbolic, decline
@@ -54,7 +54,7 @@ def export(job: Job) -> Raw:
                     verbose=False,
                 )
         except Exception as error:
-            raise _refusal("translation to ONNX", error) from error
+            refuse(error, "dynamo exporter, translation to ONNX")
     assert converted is not None
     for value, name in zip(converted.model.graph.inputs, job.inputs.names, strict=True):
         claim_name(converted.model, value, name)
@@ -74,7 +74,10 @@ def _capture(job: Job) -> torch.export.ExportedProgram:
     except CompatError:
         raise
     except Exception as error:
-        raise _fixed_axis(job, error) or _refusal("torch.export", error) from error
+        fixed = _fixed_axis(job, error)
+        if fixed is not None:
+            raise fixed from error
+        refuse(error, "dynamo exporter, torch.export")
 
 
 def _with_parameters(subject: Subject, names: list[str]) -> Subject:
@@ -103,15 +106,6 @@ def _fixed_axis(job: Job, error: Exception) -> ExportFailed | None:
         f"axis {dim} ({axis.name if axis else ''!r}) of input {job.inputs.names[index]!r} came out fixed at "
         f"{job.inputs.tensors[index].shape[dim]}: {reason}"
     )
-
-
-def _refusal(step: str, error: Exception) -> CompatError:
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, CompatError):
-            return cause
-        cause = cause.__cause__ or cause.__context__
-    return ExportFailed(f"dynamo exporter, {step}: {readable(error)}")
 
 
 def _reject_specialised(job: Job, program: torch.export.ExportedProgram) -> dict[str, str]:

@@ -21,7 +21,7 @@ import torch
 from torch.onnx import symbolic_helper
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.backends.backend import ExportFailed, Job, Raw, readable
+from torch_onnx_compat.backends.backend import ExportFailed, Job, Raw, refuse
 from torch_onnx_compat.backends.decisions import Decision, DecisionLog
 from torch_onnx_compat.backends.islands import inline_scripted
 from torch_onnx_compat.backends.quiet import without_graph_dump
@@ -75,7 +75,9 @@ def _export_at(opset: int, job: Job) -> Raw:
             except CompatError:
                 raise
             except Exception as error:
-                raise _refusal(error, failures, log) from error
+                if failures:
+                    raise _first(failures) from failures[0].__cause__
+                refuse(error, "TorchScript exporter")
             finally:
                 job.subject.around = None
     _reject_frozen(job, log.decisions)
@@ -312,16 +314,9 @@ def _traced_again(job: Job) -> list[Decision] | None:
 # Messages
 
 
-def _refusal(error: Exception, failures: list[BaseException], log: DecisionLog) -> CompatError:
-    if failures:
-        found = failures[0]
-        return found if isinstance(found, CompatError) else ExportFailed(str(found))
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, CompatError):
-            return cause
-        cause = cause.__cause__
-    return ExportFailed(f"TorchScript exporter: {readable(error)}")
+def _first(failures: list[BaseException]) -> CompatError:
+    found = failures[0]
+    return found if isinstance(found, CompatError) else ExportFailed(str(found))
 
 
 def _notes(caught: list[warnings.WarningMessage]) -> list[str]:

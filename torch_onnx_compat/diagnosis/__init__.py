@@ -1,5 +1,5 @@
 """Why an export or a run failed and what to do about it, from the words of the error."""
 
-from torch_onnx_compat.diagnosis.explain import Diagnosis, explain, hint, with_hint, with_reasons
+from torch_onnx_compat.diagnosis.explain import Diagnosis, explain, explain_error, hint, with_hint, with_reasons
 
-__all__ = ["Diagnosis", "explain", "hint", "with_hint", "with_reasons"]
+__all__ = ["Diagnosis", "explain", "explain_error", "hint", "with_hint", "with_reasons"]

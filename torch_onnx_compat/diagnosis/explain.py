@@ -12,7 +12,7 @@ from typing import Any
 from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.diagnosis.match import Message, messages, positions, score, words
 from torch_onnx_compat.entry import Symbolic
-from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.errors import CompatError, causes
 from torch_onnx_compat.places import is_user_file, plain, short
 from torch_onnx_compat.plan import Plan
 
@@ -103,6 +103,11 @@ _WRAPPERS = frozenset({"dynamo_step_capture", "dynamo_step_convert"})
 """Messages that only announce another one."""
 
 
+def explain_error(error: BaseException) -> list[Diagnosis]:
+    """The causes that an error and the errors that caused it speak of, the likeliest first."""
+    return explain("\n".join(_chain(error)))
+
+
 def hint(*texts: str) -> str:
     """The likeliest cause and what to do, in one line; empty where nothing known is said."""
     found = explain("\n".join(texts))
@@ -141,12 +146,7 @@ def with_reasons(error: CompatError, plan: Plan) -> CompatError:
 
 def _chain(error: BaseException) -> list[str]:
     """What an error and the errors that caused it say, the first cause first."""
-    texts: list[str] = []
-    cause: BaseException | None = error
-    while cause is not None:
-        texts.insert(0, str(cause))
-        cause = cause.__cause__
-    return texts
+    return [str(cause) for cause in causes(error)][::-1]
 
 
 @cache

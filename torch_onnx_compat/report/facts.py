@@ -11,7 +11,7 @@ import torch
 
 from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.check.localisation import Localisation
-from torch_onnx_compat.diagnosis import explain
+from torch_onnx_compat.diagnosis import explain_error
 from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.plan import Note
 from torch_onnx_compat.report.snippets import snippet
@@ -85,18 +85,9 @@ def of_failure(error: CompatError, comparison: Localisation | None = None) -> Fa
 
 def _diagnoses(error: CompatError) -> list[Facts]:
     """The causes; none of them after the causes that the message names already."""
-    told = [d.to_dict() for d in explain(_chain(error))]
+    told = [d.to_dict() for d in explain_error(error)]
     named = [d for d in told if d["cause"] in str(error)]
     return named or told
-
-
-def _chain(error: BaseException) -> str:
-    texts: list[str] = []
-    cause: BaseException | None = error
-    while cause is not None:
-        texts.insert(0, str(cause))
-        cause = cause.__cause__
-    return "\n".join(texts)
 
 
 def _layers(comparison: Localisation | None) -> Facts:
