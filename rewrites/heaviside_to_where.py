@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_onnx_compat import Exactness, rewrite
 
 
-@rewrite(torch.heaviside, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+@rewrite(torch.heaviside, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 def heaviside_to_where(input: Tensor, values: Tensor) -> Tensor:
-    """Step function; stock TorchScript has no symbolic for it."""
+    """Step function; stock TorchScript has no symbolic for it, stock dynamo errs on infinities and NaN."""
     return torch.where(input == 0, values, (input > 0).to(input.dtype))

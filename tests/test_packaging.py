@@ -38,7 +38,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
         else:
             shutil.copy(source, copy / name)
     with tarfile.open(_build("sdist", copy, folder / "sdist")) as sdist:
-        sdist.extractall(folder / "unpacked", filter="data")
+        sdist.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.3 and earlier have none
+        sdist.extractall(folder / "unpacked")
     (unpacked,) = (folder / "unpacked").iterdir()
     return zipfile.ZipFile(_build("wheel", unpacked, folder / "wheel"))
 

@@ -10,6 +10,7 @@ import torch
 from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.check.cases import Verify
 from torch_onnx_compat.entry import Entry, Exactness, Exporter
+from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.export import export_compat
 from torch_onnx_compat.registry import entry_of
 from torch_onnx_compat.result import ExportResult
@@ -57,9 +58,7 @@ def assert_same_outputs(
         VerificationError: A value is off.
         AssertionError: An entry in `uses` was not applied.
     """
-    extra = [entry_of(item) for item in (*options.get("symbolics", ()), *options.get("rewrites", ()))]
-    known = {e.name: e for e in (*catalogue(), *extra)}
-    options.setdefault("verify", _verify([known[name] for name in uses]))
+    options.setdefault("verify", _verify([_entry(name, options) for name in uses]))
     result = export_compat(
         model,
         args,
@@ -76,6 +75,69 @@ def assert_same_outputs(
     missing = [name for name in uses if name not in applied]
     assert not missing, f"not applied: {', '.join(missing)}\n{result}"
     return result
+
+
+def assert_entry(name: str, model: Any, args: Any, exporter: Exporter, **options: Any) -> ExportResult:
+    """Checks that the file is right, and that an entry was applied exactly where it is needed.
+
+    Args:
+        name: The entry, of the catalogue or of `symbolics` and `rewrites`.
+        model: A module or function that calls what the entry stands for.
+        args: Its example inputs.
+        exporter: Back end.
+        **options: As for assert_same_outputs.
+
+    Returns:
+        The result.
+
+    Raises:
+        VerificationError: A value is off.
+        AssertionError: The entry was not applied though this exporter needs it, or was applied though it does not.
+    """
+    needed = _is_needed(name, exporter, options)
+    result = assert_same_outputs(model, args, exporter, uses=(name,) if needed else (), **options)
+    assert needed or name not in {note.entry for note in result.applied}, f"{name} is not needed on {exporter}"
+    return result
+
+
+def assert_still_needed(name: str, model: Any, args: Any, exporter: Exporter, **options: Any) -> None:
+    """Checks an entry's `needed_on` against today's torch, by leaving the entry out.
+
+    Args:
+        name: The entry, of the catalogue or of `symbolics` and `rewrites`.
+        model: A module or function that calls what the entry stands for.
+        args: Its example inputs.
+        exporter: Back end.
+        **options: As for assert_same_outputs.
+
+    Raises:
+        AssertionError: The export is right without the entry, though this exporter is said to need it; of an entry
+            that is said to serve always, right and no larger.
+        CompatError: The export fails without the entry, though this exporter is said not to need it.
+    """
+    try:
+        without = {**options, "exclude": [name, *options.get("exclude", ())]}
+        stock = assert_same_outputs(model, args, exporter, **without)
+    except CompatError:
+        if not _is_needed(name, exporter, options):
+            raise
+        return
+    if _entry(name, options).need.always:  # it may also serve to make the file smaller
+        ours = assert_same_outputs(model, args, exporter, **options)
+        assert ours.nodes.total() < stock.nodes.total(), f"no smaller with {name} on {exporter}"
+        return
+    assert not _is_needed(name, exporter, options), f"torch {torch.__version__} is right without {name} on {exporter}"
+
+
+def _is_needed(name: str, exporter: Exporter, options: Mapping[str, Any]) -> bool:
+    need = _entry(name, options).need
+    return need.always or exporter in need.exporters
+
+
+def _entry(name: str, options: Mapping[str, Any]) -> Entry:
+    """The entry of that name among those of this call and those of the catalogue."""
+    extra = [entry_of(item) for item in (*options.get("symbolics", ()), *options.get("rewrites", ()))]
+    return next((entry for entry in extra if entry.name == name), None) or catalogue()[name]
 
 
 def _verify(entries: Sequence[Entry]) -> Verify:

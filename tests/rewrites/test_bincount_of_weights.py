@@ -3,7 +3,7 @@ import torch
 
 from torch_onnx_compat import rewrite
 from torch_onnx_compat.errors import CompatError, VerificationError
-from torch_onnx_compat.testing import assert_same_outputs
+from torch_onnx_compat.testing import assert_entry, assert_same_outputs
 
 NAME = "bincount_of_weights"
 NEEDED_ON = ("dynamo",)
@@ -19,8 +19,7 @@ def many(i, w):
 
 
 def test_matches(exporter):
-    uses = (NAME,) if exporter in NEEDED_ON else ()
-    assert_same_outputs(many, ARGS, exporter, uses=uses, dynamic={"i": {0: "batch"}, "w": {0: "batch"}})
+    assert_entry(NAME, many, ARGS, exporter, dynamic={"i": {0: "batch"}, "w": {0: "batch"}})
 
 
 def test_applied():

@@ -6,11 +6,10 @@ from hypothesis import strategies as st
 from torch_onnx_compat import rewrite
 from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.entry import EXPORTERS
-from torch_onnx_compat.errors import CompatError, VerificationError
-from torch_onnx_compat.testing import assert_same_outputs
+from torch_onnx_compat.errors import VerificationError
+from torch_onnx_compat.testing import assert_entry, assert_same_outputs, assert_still_needed
 
 NAME = "bitwise_or_to_bits"
-NEEDED_ON = ("torchscript",)
 ARGS = (
     torch.tensor([[2, -3, 4], [99, -(2**62) - 5, 2**62 + 9]]),
     torch.tensor([[7, -6, 1], [-(2**63), 1, 2**62 + 12]]),
@@ -30,12 +29,11 @@ def many(i, j):
 
 
 def test_matches(exporter):
-    assert_same_outputs(many, ARGS, exporter, uses=(NAME,) if exporter in NEEDED_ON else ())
+    assert_entry(NAME, many, ARGS, exporter)
 
 
 def test_matches_any_batch(exporter):
-    names = ["i", "j"]
-    assert_same_outputs(many, ARGS, exporter, dynamic={name: {0: "batch"} for name in names})
+    assert_entry(NAME, many, ARGS, exporter, dynamic="batch")
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1))
@@ -61,9 +59,4 @@ def test_sentinel():
 
 
 def test_still_needed(exporter):
-    if exporter not in NEEDED_ON:
-        result = assert_same_outputs(many, ARGS, exporter)
-        assert NAME not in {note.entry for note in result.applied}
-        return
-    with pytest.raises(CompatError):
-        assert_same_outputs(many, ARGS, exporter, exclude=[NAME])
+    assert_still_needed(NAME, many, ARGS, exporter)

@@ -5,7 +5,7 @@ from torch_onnx_compat import rewrite
 from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.entry import EXPORTERS
 from torch_onnx_compat.errors import CompatError, VerificationError
-from torch_onnx_compat.testing import assert_same_outputs
+from torch_onnx_compat.testing import assert_entry, assert_same_outputs
 
 NAME = "block_diag_to_cat"
 EXAMPLE = (torch.randn(3, 4),)
@@ -22,8 +22,7 @@ def many(x):
 
 
 def test_matches(exporter):
-    uses = (NAME,) if exporter == "torchscript" else ()
-    assert_same_outputs(many, EXAMPLE, exporter, dynamic=DYNAMIC, samples=SAMPLES, uses=uses)
+    assert_entry(NAME, many, EXAMPLE, exporter, dynamic=DYNAMIC, samples=SAMPLES)
 
 
 def test_applied():

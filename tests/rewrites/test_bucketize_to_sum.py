@@ -8,10 +8,9 @@ from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.entry import EXPORTERS, Declined
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.functional.searching import COUNT_LIMIT
-from torch_onnx_compat.testing import assert_same_outputs
+from torch_onnx_compat.testing import assert_entry, assert_same_outputs
 
 NAME = "bucketize_to_sum"
-NEEDED_ON = ("torchscript", "dynamo")
 INF, NAN = float("inf"), float("nan")
 EDGES = torch.tensor([-1.5, 0.0, 0.0, 2.0])
 LONG = torch.arange(100) * 0.1 - 5
@@ -26,12 +25,11 @@ def many(v):
 
 
 def test_matches(exporter):
-    assert_same_outputs(many, ARGS, exporter, uses=(NAME,) if exporter in NEEDED_ON else ())
+    assert_entry(NAME, many, ARGS, exporter)
 
 
 def test_matches_any_batch(exporter):
-    names = ["v"]
-    assert_same_outputs(many, ARGS, exporter, dynamic={name: {0: "batch"} for name in names})
+    assert_entry(NAME, many, ARGS, exporter, dynamic="batch")
 
 
 @given(st.lists(st.floats(-3, 3, width=16), min_size=1, max_size=130), st.booleans())

@@ -6,7 +6,7 @@ from torch.nn import functional as F
 from torch_onnx_compat import rewrite
 from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.errors import CompatError, VerificationError
-from torch_onnx_compat.testing import assert_same_outputs
+from torch_onnx_compat.testing import assert_entry, assert_same_outputs
 
 NAME = "channel_shuffle_to_take"
 X = torch.randn(2, 12, 3, 5)
@@ -25,8 +25,7 @@ def many(x):
 
 
 def test_matches(exporter):
-    uses = (NAME,) if exporter == "torchscript" else ()
-    assert_same_outputs(many, (X,), exporter, dynamic=DYNAMIC, uses=uses)
+    assert_entry(NAME, many, (X,), exporter, dynamic=DYNAMIC)
 
 
 def test_takes_one_node():

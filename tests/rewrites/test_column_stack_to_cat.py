@@ -4,7 +4,7 @@ import torch
 from torch_onnx_compat import rewrite
 from torch_onnx_compat.entry import EXPORTERS
 from torch_onnx_compat.errors import CompatError, VerificationError
-from torch_onnx_compat.testing import assert_same_outputs
+from torch_onnx_compat.testing import assert_entry, assert_same_outputs
 
 NAME = "column_stack_to_cat"
 EXAMPLE = (torch.randn(3, 4),)
@@ -17,8 +17,7 @@ def many(x):
 
 
 def test_matches(exporter):
-    uses = (NAME,) if exporter == "torchscript" else ()
-    assert_same_outputs(many, EXAMPLE, exporter, dynamic=DYNAMIC, samples=SAMPLES, uses=uses)
+    assert_entry(NAME, many, EXAMPLE, exporter, dynamic=DYNAMIC, samples=SAMPLES)
 
 
 def test_applied():

@@ -4,10 +4,9 @@ import torch
 from torch_onnx_compat import rewrite
 from torch_onnx_compat.entry import EXPORTERS
 from torch_onnx_compat.errors import CompatError, VerificationError
-from torch_onnx_compat.testing import assert_same_outputs
+from torch_onnx_compat.testing import assert_entry, assert_same_outputs, assert_still_needed
 
 NAME = "corrcoef_to_matmul"
-NEEDED_ON = ("torchscript", "dynamo")
 INF, NAN = float("inf"), float("nan")
 ARGS = (
     torch.tensor([[1.5, -2.0, 0.0, 0.25], [-0.5, 7.0, -1.0, 3.0]]),
@@ -23,7 +22,7 @@ def many(x, y):
 
 
 def test_matches(exporter):
-    assert_same_outputs(many, ARGS, exporter, uses=(NAME,) if exporter in NEEDED_ON else ())
+    assert_entry(NAME, many, ARGS, exporter)
 
 
 def test_declines_varying_numbers_of_rows():
@@ -41,9 +40,4 @@ def test_sentinel():
 
 
 def test_still_needed(exporter):
-    if exporter not in NEEDED_ON:
-        result = assert_same_outputs(many, ARGS, exporter)
-        assert NAME not in {note.entry for note in result.applied}
-        return
-    with pytest.raises(CompatError):
-        assert_same_outputs(many, ARGS, exporter, exclude=[NAME])
+    assert_still_needed(NAME, many, ARGS, exporter)

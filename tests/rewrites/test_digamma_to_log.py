@@ -4,7 +4,7 @@ import torch
 from torch_onnx_compat import rewrite
 from torch_onnx_compat.entry import EXPORTERS
 from torch_onnx_compat.errors import CompatError, VerificationError
-from torch_onnx_compat.testing import assert_same_outputs
+from torch_onnx_compat.testing import assert_same_outputs, assert_still_needed
 
 NAME = "digamma_to_log"
 NEEDED_ON = ("torchscript", "dynamo")
@@ -24,8 +24,7 @@ def test_matches(exporter):
 
 
 def test_matches_any_batch(exporter):
-    names = ["x"]
-    assert_same_outputs(many, ARGS, exporter, allow_approximate=True, dynamic={name: {0: "batch"} for name in names})
+    assert_same_outputs(many, ARGS, exporter, allow_approximate=True, dynamic="batch")
 
 
 def test_sentinel():
@@ -38,12 +37,7 @@ def test_sentinel():
 
 
 def test_still_needed(exporter):
-    if exporter not in NEEDED_ON:
-        result = assert_same_outputs(many, ARGS, exporter)
-        assert NAME not in {note.entry for note in result.applied}
-        return
-    with pytest.raises(CompatError):
-        assert_same_outputs(many, ARGS, exporter, exclude=[NAME])
+    assert_still_needed(NAME, many, ARGS, exporter)
 
 
 def test_needs_leave(exporter):

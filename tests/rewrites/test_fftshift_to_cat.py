@@ -3,11 +3,10 @@ import torch
 
 from torch_onnx_compat import rewrite
 from torch_onnx_compat.entry import EXPORTERS
-from torch_onnx_compat.errors import CompatError, VerificationError
-from torch_onnx_compat.testing import assert_same_outputs
+from torch_onnx_compat.errors import VerificationError
+from torch_onnx_compat.testing import assert_entry, assert_same_outputs, assert_still_needed
 
 NAME = "fftshift_to_cat"
-NEEDED_ON = ("torchscript", "dynamo")
 ARGS = (torch.randn(2, 5, 4),)
 DYNAMIC = {"x": {0: "batch"}}
 
@@ -22,8 +21,7 @@ def many(x):
 
 
 def test_matches(exporter):
-    uses = (NAME,) if exporter in NEEDED_ON else ()
-    result = assert_same_outputs(many, ARGS, exporter, dynamic=DYNAMIC, uses=uses)
+    result = assert_entry(NAME, many, ARGS, exporter, dynamic=DYNAMIC)
     assert not {"If", "Loop", "NonZero"} & set(result.nodes)
 
 
@@ -42,9 +40,4 @@ def test_sentinel(exporter):
 
 
 def test_still_needed(exporter):
-    if exporter not in NEEDED_ON:
-        result = assert_same_outputs(many, ARGS, exporter)
-        assert NAME not in {note.entry for note in result.applied}
-        return
-    with pytest.raises(CompatError):
-        assert_same_outputs(many, ARGS, exporter, dynamic=DYNAMIC, exclude=[NAME])
+    assert_still_needed(NAME, many, ARGS, exporter, dynamic=DYNAMIC)

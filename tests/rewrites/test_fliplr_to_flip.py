@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from torch_onnx_compat import rewrite
-from torch_onnx_compat.errors import CompatError, VerificationError
-from torch_onnx_compat.testing import assert_same_outputs
+from torch_onnx_compat.errors import VerificationError
+from torch_onnx_compat.testing import assert_entry, assert_same_outputs, assert_still_needed
 
 NAME = "fliplr_to_flip"
 NEEDED_ON = ("torchscript",)
@@ -18,8 +18,7 @@ def many(x):
 
 
 def test_matches(exporter):
-    uses = (NAME,) if exporter in NEEDED_ON else ()
-    assert_same_outputs(many, ARGS, exporter, uses=uses, dynamic={"x": {0: "batch"}})
+    assert_entry(NAME, many, ARGS, exporter, dynamic={"x": {0: "batch"}})
 
 
 def test_applied():
@@ -41,7 +40,5 @@ def test_sentinel():
         assert_same_outputs(lambda x: torch.fliplr(x), ARGS, NEEDED_ON[0], rewrites=[broken])
 
 
-@pytest.mark.parametrize("name", NEEDED_ON)
-def test_still_needed(name):
-    with pytest.raises(CompatError):
-        assert_same_outputs(many, ARGS, name, exclude=[NAME])
+def test_still_needed(exporter):
+    assert_still_needed(NAME, many, ARGS, exporter)

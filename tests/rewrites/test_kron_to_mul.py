@@ -4,7 +4,7 @@ import torch
 from torch_onnx_compat import rewrite
 from torch_onnx_compat.entry import EXPORTERS
 from torch_onnx_compat.errors import CompatError, VerificationError
-from torch_onnx_compat.testing import assert_same_outputs
+from torch_onnx_compat.testing import assert_entry, assert_same_outputs
 
 NAME = "kron_to_mul"
 NEEDED_ON = ("torchscript", "dynamo")
@@ -22,12 +22,11 @@ def many(x, i):
 
 
 def test_matches(exporter):
-    assert_same_outputs(many, ARGS, exporter, uses=(NAME,) if exporter in NEEDED_ON else ())
+    assert_entry(NAME, many, ARGS, exporter)
 
 
 def test_matches_any_batch(exporter):
-    names = ["x", "i"]
-    assert_same_outputs(many, ARGS, exporter, dynamic={name: {0: "batch"} for name in names})
+    assert_entry(NAME, many, ARGS, exporter, dynamic="batch")
 
 
 def test_sentinel():

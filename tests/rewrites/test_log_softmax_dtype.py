@@ -3,8 +3,8 @@ import torch
 from torch.nn import functional as F
 
 from torch_onnx_compat import rewrite
-from torch_onnx_compat.errors import CompatError, VerificationError
-from torch_onnx_compat.testing import assert_same_outputs
+from torch_onnx_compat.errors import VerificationError
+from torch_onnx_compat.testing import assert_entry, assert_same_outputs, assert_still_needed
 
 NAME = "log_softmax_dtype"
 NEEDED_ON = ("torchscript", "dynamo")
@@ -20,8 +20,7 @@ def many(x, i):
 
 
 def test_matches(exporter):
-    uses = (NAME,) if exporter in NEEDED_ON else ()
-    assert_same_outputs(many, ARGS, exporter, uses=uses, dynamic={"x": {0: "batch"}, "i": {0: "batch"}})
+    assert_entry(NAME, many, ARGS, exporter, dynamic={"x": {0: "batch"}, "i": {0: "batch"}})
 
 
 def test_applied():
@@ -47,7 +46,5 @@ def test_sentinel():
         )
 
 
-@pytest.mark.parametrize("name", NEEDED_ON)
-def test_still_needed(name):
-    with pytest.raises(CompatError):
-        assert_same_outputs(many, ARGS, name, exclude=[NAME])
+def test_still_needed(exporter):
+    assert_still_needed(NAME, many, ARGS, exporter)

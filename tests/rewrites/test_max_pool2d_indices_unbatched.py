@@ -3,8 +3,8 @@ import torch
 from torch.nn import functional as F
 
 from torch_onnx_compat import rewrite
-from torch_onnx_compat.errors import CompatError, VerificationError
-from torch_onnx_compat.testing import assert_same_outputs
+from torch_onnx_compat.errors import VerificationError
+from torch_onnx_compat.testing import assert_entry, assert_same_outputs, assert_still_needed
 
 NAME = "max_pool2d_indices_unbatched"
 NEEDED_ON = ("torchscript",)
@@ -19,8 +19,7 @@ def many(x):
 
 
 def test_matches(exporter):
-    uses = (NAME,) if exporter in NEEDED_ON else ()
-    assert_same_outputs(many, ARGS, exporter, uses=uses, dynamic=None)
+    assert_entry(NAME, many, ARGS, exporter, dynamic=None)
 
 
 def test_applied():
@@ -42,7 +41,5 @@ def test_sentinel():
         assert_same_outputs(lambda x: F.max_pool2d(x, 2, return_indices=True)[0], ARGS, NEEDED_ON[0], rewrites=[broken])
 
 
-@pytest.mark.parametrize("name", NEEDED_ON)
-def test_still_needed(name):
-    with pytest.raises(CompatError):
-        assert_same_outputs(many, ARGS, name, exclude=[NAME], opset=17)
+def test_still_needed(exporter):
+    assert_still_needed(NAME, many, ARGS, exporter, opset=17)

@@ -4,10 +4,9 @@ from torch.nn import functional as F
 
 from torch_onnx_compat import rewrite
 from torch_onnx_compat.errors import CompatError, VerificationError
-from torch_onnx_compat.testing import assert_same_outputs
+from torch_onnx_compat.testing import assert_entry, assert_same_outputs, assert_still_needed
 
 NAME = "max_pool2d_unbatched"
-NEEDED_ON = ("torchscript",)
 ARGS = (torch.randn(3, 8, 8),)
 
 
@@ -19,33 +18,32 @@ def many(x):
 
 
 def test_matches(exporter):
-    uses = (NAME,) if exporter in NEEDED_ON else ()
-    assert_same_outputs(many, ARGS, exporter, uses=uses, dynamic=None)
+    assert_entry(NAME, many, ARGS, exporter)
 
 
 def test_applied():
-    result = assert_same_outputs(lambda x: F.max_pool2d(x, 2), ARGS, NEEDED_ON[0], uses=(NAME,))
+    result = assert_same_outputs(lambda x: F.max_pool2d(x, 2), ARGS, "torchscript", uses=(NAME,))
     assert not set(result.nodes) & {"Loop"}
 
 
 def test_near_misses_are_left_alone():
-    result = assert_same_outputs(lambda x: F.max_pool2d(x[None], 2), ARGS, NEEDED_ON[0])
+    result = assert_same_outputs(lambda x: F.max_pool2d(x[None], 2), ARGS, "torchscript")
     assert NAME not in {note.entry for note in result.applied}
 
 
 def test_sentinel():
-    @rewrite(F.max_pool2d, name=NAME, needed_on=NEEDED_ON, registry=None)
+    @rewrite(F.max_pool2d, name=NAME, needed_on=("torchscript",), registry=None)
     def broken(*args, **options):
         return args[0][:, ::2, ::2]
 
     with pytest.raises(VerificationError, match="does not compute what the model computes"):
-        assert_same_outputs(lambda x: F.max_pool2d(x, 2), ARGS, NEEDED_ON[0], rewrites=[broken])
+        assert_same_outputs(lambda x: F.max_pool2d(x, 2), ARGS, "torchscript", rewrites=[broken])
 
 
-@pytest.mark.parametrize("name", NEEDED_ON)
-def test_still_needed(name):
-    with pytest.raises(CompatError):
-        assert_same_outputs(many, ARGS, name, exclude=[NAME], opset=17)
+def test_still_needed(exporter):
+    if exporter == "torchscript":
+        assert_still_needed(NAME, many, ARGS, exporter, opset=17)
+    assert_still_needed(NAME, lambda x: F.max_pool2d(x.long()[None], 2), ARGS, exporter)
 
 
 def test_declines_integers(exporter):

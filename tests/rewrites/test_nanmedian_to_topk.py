@@ -6,11 +6,10 @@ from hypothesis import strategies as st
 from torch_onnx_compat import rewrite
 from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.entry import EXPORTERS, Declined
-from torch_onnx_compat.errors import CompatError, VerificationError
-from torch_onnx_compat.testing import assert_same_outputs
+from torch_onnx_compat.errors import VerificationError
+from torch_onnx_compat.testing import assert_entry, assert_same_outputs, assert_still_needed
 
 NAME = "nanmedian_to_topk"
-NEEDED_ON = ("torchscript", "dynamo")
 INF, NAN = float("inf"), float("nan")
 ARGS = (torch.tensor([[1.5, -2.0, 3.0, 0.5], [0.0, NAN, -1.0, 2.0]]), torch.tensor([[2, -3, 4], [0, 5, 1]]))
 
@@ -29,12 +28,11 @@ def many(x, i):
 
 
 def test_matches(exporter):
-    assert_same_outputs(many, ARGS, exporter, uses=(NAME,) if exporter in NEEDED_ON else ())
+    assert_entry(NAME, many, ARGS, exporter)
 
 
 def test_matches_any_batch(exporter):
-    names = ["x", "i"]
-    assert_same_outputs(many, ARGS, exporter, dynamic={name: {0: "batch"} for name in names})
+    assert_entry(NAME, many, ARGS, exporter, dynamic="batch")
 
 
 @given(st.lists(st.sampled_from([-2.0, 0.0, 1.0, 2.5, INF, -INF, NAN]), min_size=1, max_size=12))
@@ -66,9 +64,4 @@ def test_sentinel():
 
 
 def test_still_needed(exporter):
-    if exporter not in NEEDED_ON:
-        result = assert_same_outputs(many, ARGS, exporter)
-        assert NAME not in {note.entry for note in result.applied}
-        return
-    with pytest.raises(CompatError):
-        assert_same_outputs(many, ARGS, exporter, exclude=[NAME])
+    assert_still_needed(NAME, many, ARGS, exporter)

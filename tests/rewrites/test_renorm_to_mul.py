@@ -3,11 +3,10 @@ import torch
 
 from torch_onnx_compat import rewrite
 from torch_onnx_compat.entry import EXPORTERS
-from torch_onnx_compat.errors import CompatError, VerificationError
-from torch_onnx_compat.testing import assert_same_outputs
+from torch_onnx_compat.errors import VerificationError
+from torch_onnx_compat.testing import assert_entry, assert_same_outputs, assert_still_needed
 
 NAME = "renorm_to_mul"
-NEEDED_ON = ("torchscript",)
 INF, NAN = float("inf"), float("nan")
 ARGS = (torch.tensor([[1.5, -2.0, 0.0, 0.25], [-0.5, 7.0, -1.0, 3.0]]), torch.randn(2, 3, 4))
 
@@ -21,12 +20,11 @@ def many(x, y):
 
 
 def test_matches(exporter):
-    assert_same_outputs(many, ARGS, exporter, uses=(NAME,) if exporter in NEEDED_ON else ())
+    assert_entry(NAME, many, ARGS, exporter)
 
 
 def test_matches_any_batch(exporter):
-    names = ["x", "y"]
-    assert_same_outputs(many, ARGS, exporter, dynamic={name: {0: "batch"} for name in names})
+    assert_entry(NAME, many, ARGS, exporter, dynamic="batch")
 
 
 def test_sentinel():
@@ -39,9 +37,4 @@ def test_sentinel():
 
 
 def test_still_needed(exporter):
-    if exporter not in NEEDED_ON:
-        result = assert_same_outputs(many, ARGS, exporter)
-        assert NAME not in {note.entry for note in result.applied}
-        return
-    with pytest.raises(CompatError):
-        assert_same_outputs(many, ARGS, exporter, exclude=[NAME])
+    assert_still_needed(NAME, many, ARGS, exporter)

@@ -3,7 +3,7 @@ import torch
 
 from torch_onnx_compat import rewrite
 from torch_onnx_compat.errors import CompatError, VerificationError
-from torch_onnx_compat.testing import assert_same_outputs
+from torch_onnx_compat.testing import assert_entry, assert_same_outputs
 
 NAME = "rot90_to_flip"
 X = torch.randn(2, 3, 4, 5)
@@ -18,8 +18,7 @@ def many(x):
 
 
 def test_matches(exporter):
-    uses = (NAME,) if exporter == "torchscript" else ()
-    assert_same_outputs(many, (X,), exporter, dynamic=DYNAMIC, uses=uses)
+    assert_entry(NAME, many, (X,), exporter, dynamic=DYNAMIC)
 
 
 def test_takes_two_nodes():

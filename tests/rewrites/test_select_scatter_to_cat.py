@@ -5,7 +5,7 @@ from torch_onnx_compat import rewrite
 from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.entry import EXPORTERS
 from torch_onnx_compat.errors import CompatError, VerificationError
-from torch_onnx_compat.testing import assert_same_outputs
+from torch_onnx_compat.testing import assert_entry, assert_same_outputs
 
 NAME = "select_scatter_to_cat"
 EXAMPLE = (torch.randn(2, 4, 3), torch.randn(2, 3))
@@ -19,8 +19,7 @@ def many(x, v):
 
 
 def test_matches(exporter):
-    uses = (NAME,) if exporter == "torchscript" else ()
-    assert_same_outputs(many, EXAMPLE, exporter, dynamic=DYNAMIC, samples=SAMPLES, uses=uses)
+    assert_entry(NAME, many, EXAMPLE, exporter, dynamic=DYNAMIC, samples=SAMPLES)
 
 
 def test_applied():

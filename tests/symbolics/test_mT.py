@@ -3,7 +3,7 @@ import torch
 
 from torch_onnx_compat import symbolic
 from torch_onnx_compat.errors import CompatError, VerificationError
-from torch_onnx_compat.testing import assert_same_outputs
+from torch_onnx_compat.testing import assert_entry, assert_same_outputs
 
 NAME = "mT"
 X = torch.randn(2, 3, 4)
@@ -14,8 +14,7 @@ def many(x):
 
 
 def test_matches(exporter):
-    uses = (NAME,) if exporter == "torchscript" else ()
-    assert_same_outputs(many, (X,), exporter, dynamic={"x": {0: "batch"}}, uses=uses)
+    assert_entry(NAME, many, (X,), exporter, dynamic={"x": {0: "batch"}})
 
 
 def test_applied():
