@@ -1,61 +1,7 @@
-import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from torch_onnx_compat import rewrite
-from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.entry import EXPORTERS, Declined
-from torch_onnx_compat.errors import VerificationError
-from torch_onnx_compat.testing import assert_entry, assert_same_outputs, assert_still_needed
-
-NAME = "cummax_to_amax"
-INF, NAN = float("inf"), float("nan")
-ARGS = (torch.tensor([[1.0, 1.0, -2.0, 3.0, 3.0], [0.0, 7.0, 7.0, -1.0, 8.0]]), torch.tensor([[2, -3, 2], [5, 5, -9]]))
+from suites.cumulative_extremes import CumulativeExtremeTests
 
 
-def many(x, i):
-    return (
-        *x.cummax(1),
-        *torch.cummax(x, 0),
-        *i.cummax(-1),
-        *i.int().cummax(0),
-        x.cummax(1).values,
-    )
-
-
-def test_matches(exporter):
-    assert_entry(NAME, many, ARGS, exporter)
-
-
-def test_matches_any_batch(exporter):
-    assert_entry(NAME, many, ARGS, exporter, dynamic="batch")
-
-
-@given(
-    st.lists(st.sampled_from([-2.0, -1.0, 0.0, 1.0, 2.0, INF, -INF, NAN]), min_size=1, max_size=70), st.integers(1, 3)
-)
-@settings(max_examples=100, deadline=None)
-def test_equals_eager(values, rows):
-    x = torch.tensor(values).expand(rows, -1).contiguous()
-    for dim in (0, 1, -1):
-        found, wanted = tuple(catalogue()[NAME].body(x, dim)), tuple(torch.cummax(x, dim))
-        torch.testing.assert_close(found, wanted, equal_nan=True, rtol=0, atol=0)
-
-
-def test_declines_out():
-    with pytest.raises(Declined, match="out must be None"):
-        catalogue()[NAME].body(ARGS[0], 1, out=(ARGS[0], ARGS[0]))
-
-
-def test_sentinel():
-    @rewrite(torch.cummax, name=NAME, needed_on=EXPORTERS, registry=None)
-    def broken(input, dim):
-        return (torch.cumsum(input, dim), torch.zeros_like(input, dtype=torch.int64))
-
-    with pytest.raises(VerificationError, match="does not compute what the model computes"):
-        assert_same_outputs(lambda x, i: x.cummax(1), ARGS, "torchscript", rewrites=[broken])
-
-
-def test_still_needed(exporter):
-    assert_still_needed(NAME, many, ARGS, exporter)
+class TestCummax(CumulativeExtremeTests):
+    name = "cummax_to_amax"
+    extreme = staticmethod(torch.cummax)

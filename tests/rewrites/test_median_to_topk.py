@@ -1,67 +1,7 @@
-import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from torch_onnx_compat import rewrite
-from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.entry import EXPORTERS, Declined
-from torch_onnx_compat.errors import VerificationError
-from torch_onnx_compat.testing import assert_entry, assert_same_outputs, assert_still_needed
-
-NAME = "median_to_topk"
-INF, NAN = float("inf"), float("nan")
-ARGS = (torch.tensor([[1.5, -2.0, 3.0, 0.5], [0.0, NAN, -1.0, 2.0]]), torch.tensor([[2, -3, 4], [0, 5, 1]]))
+from suites.medians import MedianTests
 
 
-def many(x, i):
-    return (
-        *(
-            x.median(),
-            i.median(),
-            x.median(1).values,
-            x[:1].median(dim=0).values,
-            torch.median(x, 1, keepdim=True).values,
-        ),
-        i.median(0).values,
-    )
-
-
-def test_matches(exporter):
-    assert_entry(NAME, many, ARGS, exporter)
-
-
-def test_matches_any_batch(exporter):
-    assert_entry(NAME, many, ARGS, exporter, dynamic="batch")
-
-
-@given(st.lists(st.sampled_from([-2.0, 0.0, 1.0, 2.5, INF, -INF, NAN]), min_size=1, max_size=12))
-@settings(max_examples=200, deadline=None)
-def test_equals_eager(values):
-    x, body = torch.tensor(values), catalogue()[NAME].body
-    torch.testing.assert_close(body(x), torch.median(x), equal_nan=True, rtol=0, atol=0)
-    torch.testing.assert_close(body(x, 0).values, x.median(0).values, equal_nan=True, rtol=0, atol=0)
-    torch.testing.assert_close(body(x, 0, True).values, x.median(0, True).values, equal_nan=True, rtol=0, atol=0)
-
-
-def test_declines_out():
-    with pytest.raises(Declined, match="out must be None"):
-        catalogue()[NAME].body(ARGS[0], 1, out=(ARGS[0], ARGS[0]))
-
-
-def test_declines_single_numbers():
-    with pytest.raises(Declined, match="must have an axis"):
-        catalogue()[NAME].body(torch.tensor(1.0), 0)
-
-
-def test_sentinel():
-    @rewrite(torch.median, name=NAME, needed_on=EXPORTERS, registry=None)
-    def broken(input, *axis):
-        return input.mean()
-
-    with pytest.raises(VerificationError, match="does not compute what the model computes"):
-        assert_same_outputs(lambda x, i: x[0].median(), ARGS, "torchscript", rewrites=[broken])
-
-
-def test_still_needed(exporter):
-    assert_still_needed(NAME, many, ARGS, exporter)
+class TestMedian(MedianTests):
+    name = "median_to_topk"
+    median = staticmethod(torch.median)
