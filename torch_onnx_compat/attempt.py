@@ -96,6 +96,7 @@ class Attempt:
             seconds=dict(self.clock.seconds),
             nodes=nodes,
             custom_nodes=custom,
+            source=decisions.source if decisions else "",
         )
 
     def _verify(self, path: Any, model: ir.Model, custom: tuple[str, ...]) -> tuple[Comparison, ...]:

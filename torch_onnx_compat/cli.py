@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
@@ -98,6 +99,7 @@ def export_command(
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Do not compare the file with the model.")] = False,
     report: Report = None,
     open: Annotated[bool, typer.Option("--open", help="Show the report.")] = False,
+    netron: Annotated[bool, typer.Option("--netron", help="Show the file in Netron, if that is installed.")] = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -122,7 +124,11 @@ def export_command(
         except CompatError as error:
             _report(report, open, partial(write_report, subject=error))
             raise
+        if report is not None:
+            step("report")
         _report(report, open, lambda path: result.report(path, sample.model, sample.args, sample.kwargs))
+        if netron:
+            _netron(output)
     print_json(result.to_dict()) if json else typer.echo(str(result))
 
 
@@ -267,6 +273,14 @@ def _report(path: Path | None, show: bool, write: Callable[[Path], Any]) -> None
         write(path)
         if show:
             typer.launch(str(path))
+
+
+def _netron(path: Path) -> None:
+    try:
+        netron = importlib.import_module("netron")
+    except ImportError as error:
+        raise CompatError(f"--netron: Netron is not installed; pip install netron, then netron {path}.") from error
+    netron.start(str(path))
 
 
 def _told(diagnosis: Diagnosis) -> str:

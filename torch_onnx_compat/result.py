@@ -43,6 +43,7 @@ class ExportResult:
         seconds: Time spent in each step.
         nodes: How many nodes of each operator the file holds.
         custom_nodes: Operators of other domains than ONNX's own.
+        source: What was rewritten in the model's own functions for its Python decisions, as a unified diff.
     """
 
     path: Path | None
@@ -59,6 +60,7 @@ class ExportResult:
     seconds: dict[str, float]
     nodes: Counter[str] = field(default_factory=Counter)
     custom_nodes: tuple[str, ...] = ()
+    source: str = ""
 
     def session(self, **options: Any) -> onnxruntime.InferenceSession:
         """Opens the file in onnxruntime.
@@ -104,7 +106,8 @@ class ExportResult:
 
         Args:
             path: Where to; the ending says how: .html, .md or .json.
-            model: The original model; with it the report shows the error of every layer.
+            model: The original model; with it the report shows the error of every layer, and what torch.onnx.export
+                alone makes of the model, which takes about as long as the export did.
             args: Positional inputs to compare the layers on.
             kwargs: Keyword inputs.
 
@@ -114,10 +117,12 @@ class ExportResult:
         Raises:
             CompatError: The ending is none of these, or the file cannot be written.
         """
-        from torch_onnx_compat.report import write_report
+        from torch_onnx_compat.report import before, write_report
 
-        layers = None if model is None else localise(model, self._source(), args, kwargs=kwargs)
-        return write_report(path, self, layers)
+        if model is None:
+            return write_report(path, self)
+        layers = localise(model, self._source(), args, kwargs=kwargs)
+        return write_report(path, self, layers, before(self, model, args, kwargs))
 
     @property
     def model_proto(self) -> onnx.ModelProto:
@@ -148,6 +153,7 @@ class ExportResult:
             "seconds": {k: round(v, 3) for k, v in self.seconds.items()},
             "nodes": dict(sorted(self.nodes.items())),
             "custom_nodes": list(self.custom_nodes),
+            "source": self.source,
         }
 
     def __str__(self) -> str:

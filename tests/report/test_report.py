@@ -12,6 +12,7 @@ from torch_onnx_compat import CompatError, export_compat
 from torch_onnx_compat.check.localisation import Layer, Localisation
 from torch_onnx_compat.report import write_report
 from torch_onnx_compat.report.page import page
+from torch_onnx_compat.report.picture import draw
 from torch_onnx_compat.report.plot import plot
 from torch_onnx_compat.report.snippets import snippet
 
@@ -26,6 +27,18 @@ class Model(nn.Module):
 
     def forward(self, x):
         return self.pool(self.body(x))
+
+
+class Remainder(nn.Module):
+    def forward(self, x):
+        return x.relu() % 3
+
+
+class Decides(nn.Module):
+    def forward(self, x):
+        if x.sum() > 0:
+            return x + 1
+        return x - 1
 
 
 class Impossible(nn.Module):
@@ -71,7 +84,7 @@ def test_html(exported, tmp_path):
     text, tags = read(result.report(tmp_path / "report.html", model, (image,)))
     assert tags.seen.count("h1") == 1
     assert tags.links == []
-    assert not re.search(r"https?://|@import|url\(|<script", text)
+    assert not re.search(r"@import|url\(|<script", text)
     assert text.index("Verified on") < text.index("What was changed") < text.index("Verification</h2>")
     for told in ("adaptive_avg_pool2d_to_matmul", "<svg", "batch=", "InferenceSession", "MatMul", ">pool<"):
         assert told in text, told
@@ -104,10 +117,68 @@ def test_what_a_model_is_called_is_no_markup():
         "title": "<script>", "ok": False, "verdict": "no", "summary": {"target": "a&b"}, "message": "<b>",
         "diagnoses": [], "difference": "", "inputs": [], "outputs": [], "applied": [], "declined": [],
         "rejected": {"<i>": "<u>"}, "notes": ["<em>"], "table": [], "operators": [], "seconds": {}, "snippet": "",
+        "stock": "<s>", "source": "-<del>\n+<ins>",
+        "changes": [{"entry": "<a>", "place": "<b>", "code": "<code2>", "before": None, "after": {
+            "nodes": [{"operator": "<rect2>", "changed": True}], "edges": [], "more": 0}}],
         "layers": [{"module": "<svg>", "error": 1.0, "tolerance": 1e-5}],
     }  # fmt: skip
     text = page(facts)
-    assert not re.search(r"<(script|b|i|u|em)>", text)
+    assert not re.search(r"<(script|b|i|u|em|s|a|del|ins|code2|rect2)>", text)
+
+
+@pytest.fixture(scope="module")
+def facts(exported, tmp_path_factory):
+    result, model, image = exported
+    path = tmp_path_factory.mktemp("facts") / "report.json"
+    return json.loads(result.report(path, model, (image,)).read_text(encoding="utf-8"))
+
+
+def test_before_and_after(facts):
+    """TorchScript makes an error of a pool whose output sizes do not divide the input's."""
+    (change,) = facts["changes"]
+    assert facts["stock"].startswith("torch.onnx.export refuses the model: ")
+    assert change["before"] is None
+    assert change["place"] == "pool"
+    assert "def adaptive_avg_pool2d_to_matmul" in change["code"]
+    assert "MatMul" in [n["operator"] for n in change["after"]["nodes"] if n["changed"]]
+    assert all(row["before"] is None for row in facts["operators"])
+
+
+def test_operators_before_and_after(tmp_path):
+    x = torch.arange(6.0).reshape(2, 3)
+    result = export_compat(Remainder(), (x,), exporter="torchscript", dynamic="batch")
+    report = json.loads(result.report(tmp_path / "report.json", Remainder(), (x,)).read_text(encoding="utf-8"))
+    (change,) = report["changes"]
+    before, after = change["before"], change["after"]
+    assert {n["operator"] for n in before["nodes"] if n["changed"]} >= {"Div", "Floor", "Mul", "Sub"}
+    assert {n["operator"] for n in after["nodes"] if n["changed"]} >= {"Mod"}
+    assert [n["operator"] for n in after["nodes"] if not n["changed"]] == ["Relu"]
+    counts = {row["operator"]: (row["before"], row["count"]) for row in report["operators"]}
+    assert counts["Floor"] == (1, 0)
+    assert counts["Mod"] == (0, 1)
+    text, _ = read(result.report(tmp_path / "report.html", Remainder(), (x,)))
+    assert text.count('<figure class="graph">') == 2
+
+
+def test_a_rewritten_decision_is_shown_as_a_diff(tmp_path):
+    x = torch.ones(2, 3)
+    result = export_compat(Decides(), (x,), exporter="torchscript", samples=[(-x,)])
+    text, _ = read(result.report(tmp_path / "report.html"))
+    assert re.search(r'<span class="removed">-\s+if x.sum\(\) &gt; 0:', text)
+
+
+def test_a_drawing_puts_nodes_below_what_they_read():
+    part = {
+        "nodes": [{"operator": op, "changed": op != "Relu"} for op in ("Relu", "Abs", "Neg", "Add")],
+        "edges": [(0, 1), (0, 2), (1, 3), (2, 3)],
+        "more": 4,
+    }
+    drawn = draw(part, "x")
+    heights = [float(y) for y in re.findall(r'<text x="[\d.]+" y="([\d.]+)"', drawn)]
+    assert heights[0] < heights[1] == heights[2] < heights[3]
+    assert drawn.count('class="changed"') == 3
+    assert "and 4 more" in drawn
+    assert 'aria-label="x: Abs, Neg, Add"' in drawn
 
 
 def test_the_plot_tells_wrong_layers_by_shape_and_in_words():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -135,7 +135,7 @@ def _operands(node: onnx.NodeProto) -> list[str]:
     return names
 
 
-def module_of(node: onnx.NodeProto, modules: Mapping[str, object]) -> str | None:
+def module_of(node: onnx.NodeProto, modules: Collection[str]) -> str | None:
     """Path of the module that a node comes from; None where the file does not say.
 
     dynamo writes name scopes into the metadata; TorchScript writes ``/layer1/layer1.0/conv1/Conv`` as the node's name,
@@ -143,7 +143,7 @@ def module_of(node: onnx.NodeProto, modules: Mapping[str, object]) -> str | None
 
     Args:
         node: The node.
-        modules: The model's modules by path.
+        modules: Paths of the model's modules.
     """
     metadata = {entry.key: entry.value for entry in node.metadata_props}
     scopes = re.findall(r"'([^']*)'", metadata.get(_SCOPES, ""))
@@ -169,7 +169,7 @@ def scope_of(node: onnx.NodeProto) -> str:
     return ".".join(path)
 
 
-def _joined(parts: list[str], modules: Mapping[str, object]) -> str:
+def _joined(parts: list[str], modules: Collection[str]) -> str:
     path = ""
     for part in parts:
         last = path.rpartition(".")[2]

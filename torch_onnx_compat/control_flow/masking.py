@@ -41,6 +41,11 @@ class Masked:
         dropped = dict.fromkeys(place for session in self.sessions for place in session.dropped)
         return [f"{place}: this check depends on the inputs and is not made in the file." for place in dropped]
 
+    @property
+    def source(self) -> str:
+        """What is rewritten in the model's own functions, as a unified diff."""
+        return self.found.rewriting.diff()
+
     def explained(self, first: CompatError, second: CompatError | None = None) -> CompatError:
         """The error to report: what the second try met if it says more about decisions than the first.
 

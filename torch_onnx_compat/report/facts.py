@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections import Counter
 from typing import Any
 
 import onnx
@@ -14,14 +15,16 @@ from torch_onnx_compat.check.localisation import Localisation
 from torch_onnx_compat.diagnosis import explain_error
 from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.plan import Note
+from torch_onnx_compat.report.picture import changed_parts
 from torch_onnx_compat.report.snippets import snippet
+from torch_onnx_compat.report.stock import Before
 from torch_onnx_compat.result import ExportResult
 from torch_onnx_compat.targets import Target, load_target
 
 Facts = dict[str, Any]
 
 
-def of_result(result: ExportResult, comparison: Localisation | None = None) -> Facts:
+def of_result(result: ExportResult, comparison: Localisation | None = None, without: Before | None = None) -> Facts:
     """Tells of an export that succeeded."""
     proto = _graph(result)
     cases = len({row.case for row in result.table})
@@ -50,7 +53,10 @@ def of_result(result: ExportResult, comparison: Localisation | None = None) -> F
         "rejected": dict(result.rejected),
         "notes": list(result.notes),
         "table": [row.to_dict() for row in result.table],
-        "operators": _operators(result),
+        "operators": _operators(result, without),
+        "stock": _stock(without),
+        "changes": _changes(result, proto, without),
+        "source": result.source,
         "seconds": {step: round(spent, 3) for step, spent in result.seconds.items()},
         "snippet": snippet(result.target, result.path.name if result.path else "model.onnx", proto),
         **_layers(comparison),
@@ -77,6 +83,9 @@ def of_failure(error: CompatError, comparison: Localisation | None = None) -> Fa
         "notes": [],
         "table": [row.to_dict() for row in rows],
         "operators": [],
+        "stock": "",
+        "changes": [],
+        "source": "",
         "seconds": {},
         "snippet": "",
         **_layers(place),
@@ -137,14 +146,44 @@ def _entry(note: Note) -> Facts:
     }
 
 
-def _operators(result: ExportResult) -> list[Facts]:
+def _stock(without: Before | None) -> str:
+    """What torch's own export came to, in words; empty where it was not tried."""
+    if without is None:
+        return ""
+    if without.graph is None:
+        return f"torch.onnx.export refuses the model: {without.refusal}"
+    return f"torch.onnx.export makes {sum(_counts(without.graph).values())} nodes of the model."
+
+
+def _counts(model: onnx.ModelProto) -> Counter[str]:
+    return Counter(node.op_type for node in model.graph.node)
+
+
+def _changes(result: ExportResult, proto: onnx.ModelProto | None, without: Before | None) -> list[Facts]:
+    """For each entry the code that took the operator's place, and the graph around its first place."""
+    entries = {entry.name: entry for entry in catalogue()}
+    changes = []
+    for note in result.applied:
+        place, entry = (note.places or ("",))[0], entries.get(note.entry)
+        parts: dict[str, Any] = {}
+        if without is not None and proto is not None:
+            found = changed_parts(without.graph, proto, place, without.modules)
+            parts = dict(zip(("before", "after"), found, strict=True)) if found else {}
+        code = inspect.getsource(entry.body) if entry else ""
+        changes.append({"entry": note.entry, "place": place or "the model", "code": code, **parts})
+    return changes
+
+
+def _operators(result: ExportResult, without: Before | None) -> list[Facts]:
     try:
         target: Target | None = load_target(result.target)
     except CompatError:  # a profile that was given by its path
         target = None
+    stock = _counts(without.graph) if without is not None and without.graph is not None else None
+    nodes = {**dict.fromkeys(stock or (), 0), **result.nodes}
     rows = []
-    for name, count in sorted(result.nodes.items(), key=lambda item: (-item[1], item[0])):
+    for name, count in sorted(nodes.items(), key=lambda item: (-item[1], item[0])):
         objection = target.objection(name, result.opset) if target and "::" not in name else None
         verdict = "custom" if "::" in name else objection or ("runs" if target else "unknown")
-        rows.append({"operator": name, "count": count, "verdict": verdict})
+        rows.append({"operator": name, "count": count, "before": stock and stock.get(name, 0), "verdict": verdict})
     return rows

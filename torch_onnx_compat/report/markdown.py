@@ -24,23 +24,37 @@ def markdown(facts: Facts) -> str:
         for r in facts["table"]
     ]
     layers = [(x["module"], f"{x['error']:.2g}", f"{x['tolerance']:.2g}") for x in facts["layers"]]
-    operators = [(o["operator"], o["count"], o["verdict"]) for o in facts["operators"]]
+    columns = operator_columns(facts)
+    operators = [[o[key] for key in columns] for o in facts["operators"]]
     sections: list[tuple[str, Sequence[str], Sequence[Sequence[Any]]]] = [
         ("Inputs and outputs", ("name", "type", "shape"), tensors),
         ("Applied", ("entry", "what", "where", "why"), changes),
         ("Declined", ("entry", "where", "why"), declined),
         ("Verification", ("case", "output", "max abs", "max rel", "tolerance", "verdict"), rows),
         ("Error per layer", ("module", "relative error", "explained by rounding"), layers),
-        ("Operators", ("operator", "nodes", "target"), operators),
+        ("Operators", tuple(columns.values()), operators),
         ("Time", ("step", "seconds"), list(facts["seconds"].items())),
         ("Tried before", ("exporter", "why it lost"), list(facts["rejected"].items())),
     ]
     parts += [f"## {title}\n\n{_table(head, lines)}" for title, head, lines in sections if lines]
+    if facts["stock"]:
+        parts.append(facts["stock"])
+    if facts["source"]:
+        parts.append(f"## Rewritten source\n\n```diff\n{facts['source']}\n```")
     if facts["notes"]:
         parts.append("## Notes\n\n" + "\n".join(f"* {note}" for note in facts["notes"]))
     if facts["snippet"]:
         parts.append(f"## How to run it\n\n```python\n{facts['snippet']}```")
     return "\n\n".join(parts) + "\n"
+
+
+def operator_columns(facts: Facts) -> dict[str, str]:
+    """The keys of the rows of operators that there is something to tell of, with their headings."""
+    target = facts["summary"].get("target", "the target")
+    columns = {"operator": "operator", "before": "nodes before", "count": "nodes", "verdict": f"on {target}"}
+    if any(row.get("before") is None for row in facts["operators"]):
+        del columns["before"]
+    return columns
 
 
 def verdict_of(row: Facts) -> str:

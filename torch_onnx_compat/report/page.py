@@ -7,7 +7,8 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from torch_onnx_compat.report.markdown import verdict_of
+from torch_onnx_compat.report.markdown import operator_columns, verdict_of
+from torch_onnx_compat.report.picture import draw
 from torch_onnx_compat.report.plot import plot
 
 Facts = dict[str, Any]
@@ -58,13 +59,40 @@ def _what(facts: Facts) -> list[str]:
     applied = [(e["entry"], e["what"], _places(e["places"]), e["reason"] or e["exactness"]) for e in facts["applied"]]
     declined = [(e["entry"], _places(e["places"]), e["reason"]) for e in facts["declined"]]
     notes = "".join(f"<li>{escape(note)}</li>" for note in facts["notes"])
+    changes = "".join(_change(change, facts["stock"]) for change in facts["changes"])
     return [
         _listed("Inputs and outputs", ("", "name", "type", "shape"), tensors),
         _listed("What was changed", ("entry", "what", "where", "how exact"), applied),
+        _section("Before and after", f"<p>{escape(facts['stock'])}</p>{changes}") if facts["stock"] else changes,
+        _section("Rewritten source", _scroll("Rewritten source", _diff(facts["source"]))) if facts["source"] else "",
         _listed("What was left alone", ("entry", "where", "why"), declined),
         _listed("Tried before", ("exporter", "why it lost"), list(facts["rejected"].items())),
         _section("Notes", f"<ul>{notes}</ul>") if notes else "",
     ]
+
+
+def _change(change: Facts, stock: str) -> str:
+    """One entry: the graph around its first place before and after, and its code."""
+    told = f"{change['entry']} at {change['place']}"
+    sides = []
+    if "after" in change:
+        old = change["before"]
+        without = draw(old, f"{told}, before") if old is not None else f"<p>{escape(stock)}</p>"
+        sides = [("Before", without), ("After", draw(change["after"], f"{told}, after"))]
+    shown = "".join(f"<div><h4>{name}</h4>{body}</div>" for name, body in sides)
+    code = _scroll(f"Code of {change['entry']}", f"<pre><code>{escape(change['code'])}</code></pre>")
+    details = f"<details><summary>Code of {escape(change['entry'])}</summary>{code}</details>" if change["code"] else ""
+    return f'<h3>{escape(told)}</h3><div class="sides">{shown}</div>{details}'
+
+
+def _diff(text: str) -> str:
+    """A unified diff; its signs tell what its colours do."""
+    kinds = {"+": "added", "-": "removed", "@": "hunk"}
+    lines = (
+        f'<span class="{kinds[line[0]]}">{escape(line)}</span>' if line[:1] in kinds else escape(line)
+        for line in text.splitlines()
+    )
+    return f"<pre><code>{chr(10).join(lines)}</code></pre>"
 
 
 def _proof(facts: Facts) -> list[str]:
@@ -72,14 +100,15 @@ def _proof(facts: Facts) -> list[str]:
         (r["case"], r["output"], f"{r['max_abs']:.2g}", f"{r['max_rel']:.2g}", r["tolerance"], verdict_of(r))
         for r in facts["table"]
     ]
-    operators = [(o["operator"], o["count"], o["verdict"]) for o in facts["operators"]]
+    columns = operator_columns(facts)
+    operators = [tuple(o[key] for key in columns) for o in facts["operators"]]
     seconds = [(step, f"{spent:.2f}") for step, spent in facts["seconds"].items()]
     code = f"<pre><code>{escape(facts['snippet'])}</code></pre>"
     return [
         _listed("Verification", ("case", "output", "max abs", "max rel", "tolerance", "verdict"), rows),
         _section("Error per layer", plot(facts["layers"])) if facts["layers"] else "",
         _section("How to run it", _scroll("Code", code)) if facts["snippet"] else "",
-        _listed("Operators", ("operator", "nodes", f"on {facts['summary'].get('target', 'the target')}"), operators),
+        _listed("Operators", tuple(columns.values()), operators),
         _listed("Time", ("step", "seconds"), seconds),
     ]
 

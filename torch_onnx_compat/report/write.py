@@ -13,6 +13,7 @@ from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.report.facts import of_failure, of_result
 from torch_onnx_compat.report.markdown import markdown
 from torch_onnx_compat.report.page import page
+from torch_onnx_compat.report.stock import Before
 from torch_onnx_compat.result import ExportResult
 
 
@@ -27,6 +28,7 @@ def write_report(
     path: str | os.PathLike[str],
     subject: ExportResult | CompatError,
     comparison: Localisation | None = None,
+    without: Before | None = None,
 ) -> Path:
     """Writes a report about an export.
 
@@ -34,6 +36,7 @@ def write_report(
         path: Where to; the ending says how: .html, .md or .json.
         subject: What export_compat returned or raised.
         comparison: What localise() found, for the error of each layer; a failed verification brings its own.
+        without: What torch makes of the model alone, for the changes before and after.
 
     Returns:
         The path.
@@ -44,7 +47,10 @@ def write_report(
     path = Path(path)
     if path.suffix not in _FORMS:
         raise CompatError(f"report {str(path)!r}: the ending is {path.suffix!r}; wanted {', '.join(_FORMS)}.")
-    facts = of_result(subject, comparison) if isinstance(subject, ExportResult) else of_failure(subject, comparison)
+    if isinstance(subject, ExportResult):
+        facts = of_result(subject, comparison, without)
+    else:
+        facts = of_failure(subject, comparison)
     try:
         path.write_text(_FORMS[path.suffix](facts), encoding="utf-8")
     except OSError as error:

@@ -15,7 +15,7 @@ list of different ones as "mixed". Beside them stand:
 * shapes: broadcast where the inputs of an elementwise operator differ in shape, else equal;
 * scales: of a Resize: whole; exact where they are fractions, but the sizes come out whole; else rounded;
 * slope: of a PRelu: one, by channel (C, 1, ...) or other;
-* last_window: of a pool with ceil_mode: inside, beyond the end, or on the padding;
+* last_window: of a pool, inside, or with ceil_mode beyond the end or on the padding;
 * pads_sign: negative where a Pad crops;
 * parts: even or uneven, of a Split.
 """
@@ -40,6 +40,11 @@ _ELEMENTWISE = frozenset(
 )
 _TYPES = frozenset({"to", "dtype"})
 _MANY = 4
+_NEWEST = onnx.defs.onnx_opset_version()
+_PER_AXIS = {"strides": 1, "dilations": 1, "pads": 0, "output_padding": 0}
+"""What the specification says of attributes that hold a number for each axis, where they are absent."""
+_INFERRED = frozenset({"kernel_shape", "output_shape"})
+"""Attributes that, where they are absent, follow from the shapes of the inputs."""
 
 
 def node_facts(node: ir.Node, opset: int) -> dict[str, Any]:
@@ -84,11 +89,14 @@ def _attributes(node: ir.Node, opset: int) -> dict[str, Any]:
 
 @cache
 def _defaults(op_type: str, opset: int) -> Mapping[str, Any]:
-    definition = schema.find(op_type, opset)
+    """What an attribute that a node does not have stands for; also one that only a newer version has."""
     found: dict[str, Any] = {}
-    for name, attribute in definition.attributes.items() if definition else ():
-        if attribute.default_value.name:
-            found[name] = _plain(name, onnx.helper.get_attribute_value(attribute.default_value))
+    for definition in (schema.find(op_type, _NEWEST), schema.find(op_type, opset)):
+        for name, attribute in definition.attributes.items() if definition else ():
+            if attribute.default_value.name:
+                found[name] = _plain(name, onnx.helper.get_attribute_value(attribute.default_value))
+            elif name not in _INFERRED:
+                found.setdefault(name, _PER_AXIS.get(name, "absent"))
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -155,13 +163,10 @@ def _slope(node: ir.Node) -> dict[str, Any]:
 
 
 def _convolution(node: ir.Node) -> dict[str, Any]:
-    omitted = {
-        name: value for name, value in (("strides", 1), ("dilations", 1), ("pads", 0)) if name not in node.attributes
-    }
     group = node.attributes["group"].as_int() if "group" in node.attributes else 1
     x = node.inputs[0]
     channels = x.shape[1] if x is not None and x.shape is not None and len(x.shape) > 1 else None
-    return {**omitted, "group": "one" if group == 1 else "depthwise" if group == channels else "some"}
+    return {"group": "one" if group == 1 else "depthwise" if group == channels else "some"}
 
 
 def _gates(node: ir.Node) -> dict[str, Any]:
@@ -172,7 +177,9 @@ def _gates(node: ir.Node) -> dict[str, Any]:
 
 def _last_window(node: ir.Node) -> dict[str, Any]:
     x = node.inputs[0]
-    if x is None or x.shape is None or "ceil_mode" not in node.attributes or not node.attributes["ceil_mode"].value:
+    if "ceil_mode" not in node.attributes or not node.attributes["ceil_mode"].value:
+        return {"last_window": "inside"}
+    if x is None or x.shape is None:
         return {}
     kernel: Any = node.attributes["kernel_shape"].value
     rank = len(kernel)
