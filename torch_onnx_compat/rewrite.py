@@ -24,6 +24,7 @@ from torch_onnx_compat.functional.complex import answer, has_complex, has_pairs,
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import SizeFacts, Subject
 from torch_onnx_compat.plan import Plan
+from torch_onnx_compat.stack import frames
 from torch_onnx_compat.tracing import answering
 from torch_onnx_compat.watch import CallCounter, in_place, spellings
 
@@ -259,12 +260,10 @@ def module_paths(twin: nn.Module) -> dict[int, str]:
 
 def calling_module(paths: dict[int, str]) -> str:
     """Path of the module whose forward is running, found on the call stack."""
-    frame: Any = sys._getframe(1)
     code = nn.Module._call_impl.__code__
-    while frame is not None:
+    for frame in frames():
         if frame.f_code is code:
             path = paths.get(id(frame.f_locals.get("self")))
             if path is not None:
                 return path
-        frame = frame.f_back
     return ""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.places import is_user_file, short
+from torch_onnx_compat.stack import frames
 from torch_onnx_compat.tracing import is_tracing, untraced
 from torch_onnx_compat.watch import Watcher
 
@@ -251,15 +251,13 @@ def origins(tensor: Tensor, inputs: int) -> tuple[bool, list[int]]:
 
 def _statements() -> tuple[str, tuple[tuple[str, int], ...]]:
     """The place in the model's own code; the converting statement, perhaps torch's, and the model's own."""
-    frame: Any = sys._getframe(1)
     converting: tuple[str, int] | None = None
-    while frame is not None:
+    for frame in frames():
         here = (frame.f_code.co_filename, frame.f_lineno)
         if converting is None and frame.f_globals.get("__name__") not in _WATCHERS:
             converting = here
         if is_user_file(here[0]):
             return short(*here), (converting or here, here)
-        frame = frame.f_back
     return "unknown place", (converting,) if converting else ()
 
 

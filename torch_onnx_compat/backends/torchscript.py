@@ -32,6 +32,7 @@ from torch_onnx_compat.graph.garbage import collection_paused
 from torch_onnx_compat.graph.stream import read_model
 from torch_onnx_compat.ops import Number
 from torch_onnx_compat.places import is_user_file, short
+from torch_onnx_compat.stack import own_stacks
 
 _jit: Any = torch.jit
 
@@ -68,6 +69,7 @@ def _export_at(opset: int, job: Job) -> Raw:
             stack.enter_context(internals.registered_symbolics(functions, opset))
             stack.enter_context(_function_symbolics(job, opset, failures))
             stack.enter_context(without_graph_dump())
+            stack.enter_context(own_stacks(job.subject))
             inline_scripted(job.subject)
             job.subject.around = log
             try:

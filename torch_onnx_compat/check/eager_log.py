@@ -5,7 +5,6 @@ The model runs twice, in float64 for the values and in its own type for the roun
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import Subject
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.prepare import Prepared, export_conditions
+from torch_onnx_compat.stack import frames
 
 SAMPLE = 4096
 """Elements of a tensor that are kept; larger tensors are sampled at positions fixed by their size."""
@@ -209,11 +209,9 @@ def _sample_tensor(value: Tensor) -> Array:
 
 def _statement() -> str:
     """The innermost statement of the user's code that is running."""
-    frame = sys._getframe(2)
-    while frame is not None:
+    for frame in frames():
         if is_user_file(frame.f_code.co_filename):
             return short(frame.f_code.co_filename, frame.f_lineno)
-        frame = frame.f_back  # type: ignore[assignment]
     return ""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from torch_onnx_compat.backends.backend import ExportFailed
 from torch_onnx_compat.backends.decisions import DecisionLog, asks_for_emptiness, origins
 from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.places import short
+from torch_onnx_compat.stack import frames
 from torch_onnx_compat.tracing import is_tracing, untraced
 
 _C: Any = torch._C  # its stubs leave the tracer out
@@ -134,9 +134,8 @@ def active(session: Session) -> Iterator[None]:
 
 def here() -> tuple[str, int]:
     """File and line of the model's code that called the run-time module."""
-    frame: Any = sys._getframe(1)
-    while str(frame.f_globals.get("__name__", "")).startswith("torch_onnx_compat.") and frame.f_back is not None:
-        frame = frame.f_back
+    outside = (f for f in frames() if not str(f.f_globals.get("__name__", "")).startswith("torch_onnx_compat."))
+    frame = next(outside)
     return frame.f_code.co_filename, frame.f_lineno
 
 

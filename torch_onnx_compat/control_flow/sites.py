@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import sys
 import types
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from torch_onnx_compat.backends.decisions import DecisionLog
 from torch_onnx_compat.control_flow.source import lexical_chain
 from torch_onnx_compat.places import is_user_file, short
+from torch_onnx_compat.stack import frames
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,7 @@ class SiteLog(DecisionLog):
 
 def _converting_frame() -> types.FrameType | None:
     """The innermost frame of the model's own code: what it hands to torch's functions may be what they convert."""
-    frame: types.FrameType | None = sys._getframe(1)
-    while frame is not None and not is_user_file(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame
+    return next((frame for frame in frames() if is_user_file(frame.f_code.co_filename)), None)
 
 
 def functions_of(codes: Iterable[types.CodeType]) -> dict[types.CodeType, list[types.FunctionType]]:

@@ -13,9 +13,11 @@ import linecache
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import dropwhile
 from typing import Any
 
 from torch_onnx_compat.places import short
+from torch_onnx_compat.stack import frames
 
 FunctionNode = ast.FunctionDef
 
@@ -139,12 +141,10 @@ def lexical_chain(frame: types.FrameType) -> Iterator[types.FrameType]:
     """A frame and those below it on the stack whose code its own is written inside of."""
     yield frame
     code = frame.f_code
-    below = frame.f_back
-    while below is not None:
+    for below in dropwhile(lambda other: other is not frame, frames()):
         if any(c is code for c in below.f_code.co_consts):
             yield below
             code = below.f_code
-        below = below.f_back
 
 
 def place_of(filename: str, line: int) -> str:

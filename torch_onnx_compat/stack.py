@@ -1,0 +1,58 @@
+"""Python's stack: one of its own for every module's forward while TorchScript traces, and the way back through them.
+
+To note where an operator comes from, the tracer walks the whole stack at every operator that it records, which in a
+deep model is most of what a trace costs. A greenlet's stack begins where the greenlet does, so in one of its own a
+forward is walked no further than to itself.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from greenlet import getcurrent, greenlet
+from torch import nn
+
+_FORWARD = "_slow_forward"
+"""The method of nn.Module through which torch calls forward while it traces, and only then."""
+
+
+@contextmanager
+def own_stacks(model: nn.Module) -> Iterator[None]:
+    """While in force, a trace runs the forward of each module of a model on a stack of its own.
+
+    Args:
+        model: A copy that nobody else uses; its modules get an attribute and lose it again.
+    """
+    modules = [module for module in model.modules() if not isinstance(module, torch.jit.ScriptModule)]
+    for module in modules:
+        # A partial, so that a copy of the module which its parent makes in forward calls itself.
+        vars(module)[_FORWARD] = partial(_on_own_stack, getattr(type(module), _FORWARD), module)
+    try:
+        yield
+    finally:
+        for module in modules:
+            vars(module).pop(_FORWARD, None)
+
+
+def _on_own_stack(function: Any, *args: Any, **kwargs: Any) -> Any:
+    new = greenlet(function)
+    new.gr_context = getcurrent().gr_context
+    return new.switch(*args, **kwargs)
+
+
+def frames() -> Iterator[types.FrameType]:
+    """The frames of the caller and of its callers, the innermost first, across stacks."""
+    frame: types.FrameType | None = sys._getframe(1)
+    here: greenlet | None = getcurrent()
+    while here is not None:
+        while frame is not None:
+            yield frame
+            frame = frame.f_back
+        here = here.parent
+        frame = here.gr_frame if here is not None else None
