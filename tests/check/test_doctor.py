@@ -173,6 +173,29 @@ def test_a_healthy_model_is_left_in_peace(spec):
     assert found.healthy, str(found)
 
 
+TORCHVISION = """
+    alexnet vgg11 densenet121 googlenet inception_v3 mnasnet0_5 mobilenet_v2 regnet_x_400mf resnext50_32x4d
+    wide_resnet50_2 convnext_tiny efficientnet_v2_s vit_b_32 resnet34 resnet50 shufflenet_v2_x1_0 squeezenet1_0
+    deeplabv3_mobilenet_v3_large fcn_resnet50 r3d_18 mc3_18 r2plus1d_18 swin_v2_t
+"""
+TIMM = """
+    resnet10t.c3_in1k resnet18 mobilenetv3_small_050 mobilenetv4_conv_small efficientnet_lite0 ghostnet_050
+    vit_tiny_patch16_224 deit_tiny_patch16_224 convnext_atto convnextv2_atto repvgg_a0 regnetx_002 rexnet_100
+    mixer_s32_224 gmixer_12_224 resmlp_12_224 poolformer_s12 edgenext_xx_small levit_128s fastvit_t8
+    repghostnet_050 lcnet_050 hardcorenas_a semnasnet_075 spnasnet_100 fbnetc_100 dla34 selecsls42 cspdarknet53
+    darknet17 tinynet_e mnasnet_small
+"""
+MORE = [*(f"torchvision:{name}" for name in TORCHVISION.split()), *(f"timm:{name}" for name in TIMM.split())]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", MORE)
+def test_more_healthy_models_are_left_in_peace(spec):
+    sample = zoo.load(spec)
+    found = doctor(sample.model, sample.args, kwargs=sample.kwargs)
+    assert found.healthy, str(found)
+
+
 def test_a_statement_and_what_to_do_are_told():
     (found,) = doctor(Call(lambda x: F.relu(x) if x.mean() > 0 else x).eval(), IMAGE).findings
     assert found.place.startswith("check/test_doctor.py:")
