@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from torch_onnx_compat import CompatError, Exactness, Operator, rewrite, symbolic
+from torch_onnx_compat import CompatError, Exactness, rewrite, symbolic
 from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.entry import Declined, Rewrite, Symbolic
+from torch_onnx_compat.entry import Declined, Operator, Rewrite, Symbolic
 from torch_onnx_compat.errors import ClashError
 from torch_onnx_compat.plan import make_plan
 from torch_onnx_compat.registry import Registry, entry_of

@@ -9,7 +9,7 @@ if not (_here / "symbolics").is_dir():  # a checkout: the catalogue lies beside 
 __version__ = "0.1.0"
 
 from torch_onnx_compat.check.cases import Verify  # noqa: E402
-from torch_onnx_compat.entry import Exactness, Operator, decline  # noqa: E402
+from torch_onnx_compat.entry import Exactness, decline  # noqa: E402
 from torch_onnx_compat.errors import CompatError  # noqa: E402
 from torch_onnx_compat.export import export_compat, plan  # noqa: E402
 from torch_onnx_compat.ops import Ops, Value  # noqa: E402
@@ -21,7 +21,6 @@ __all__ = [
     "CompatError",
     "Exactness",
     "ExportResult",
-    "Operator",
     "Ops",
     "Target",
     "Value",

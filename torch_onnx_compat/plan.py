@@ -20,6 +20,10 @@ _NOT_NEEDED = "needed"
 _ADMITS = "allow_approximate=True admits it"
 
 
+DECISIONS = "control_flow"
+"""What stands for an entry in notes on Python decisions."""
+
+
 @dataclass(frozen=True)
 class Note:
     """What one entry did, or refused to do, at one or more places of the model."""
@@ -76,7 +80,7 @@ class Plan:
 
     def decided(self, place: str, what: str) -> None:
         """Notes that a Python decision of the model's is now taken in the file."""
-        self._events.append(("control_flow", "applied", place, what))
+        self._events.append((DECISIONS, "applied", place, what))
 
     def declined(self, entry: Entry, place: str, reason: str) -> None:
         """Notes that an entry refused a place."""

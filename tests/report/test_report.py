@@ -164,6 +164,7 @@ def test_a_rewritten_decision_is_shown_as_a_diff(tmp_path):
     x = torch.ones(2, 3)
     result = export_compat(Decides(), (x,), exporter="torchscript", samples=[(-x,)])
     text, _ = read(result.report(tmp_path / "report.html"))
+    assert "A decision that Python took" in text
     assert re.search(r'<span class="removed">-\s+if x.sum\(\) &gt; 0:', text)
 
 

@@ -14,7 +14,7 @@ from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.check.localisation import Localisation
 from torch_onnx_compat.diagnosis import explain_error
 from torch_onnx_compat.errors import CompatError, VerificationError
-from torch_onnx_compat.plan import Note
+from torch_onnx_compat.plan import DECISIONS, Note
 from torch_onnx_compat.report.picture import changed_parts
 from torch_onnx_compat.report.snippets import snippet
 from torch_onnx_compat.report.stock import Before
@@ -22,6 +22,8 @@ from torch_onnx_compat.result import ExportResult
 from torch_onnx_compat.targets import Target, load_target
 
 Facts = dict[str, Any]
+
+_DECISION = "A decision that Python took -> one that the file takes."
 
 
 def of_result(result: ExportResult, comparison: Localisation | None = None, without: Before | None = None) -> Facts:
@@ -140,7 +142,7 @@ def _entry(note: Note) -> Facts:
         "entry": note.entry,
         "places": [place or "the model" for place in note.places],
         "reason": note.reason,
-        "what": inspect.cleandoc(doc).partition("\n")[0],
+        "what": _DECISION if note.entry == DECISIONS else inspect.cleandoc(doc).partition("\n")[0],
         "exactness": entry.exactness.value if entry else "",
         "source": entry.source if entry else "",
     }
@@ -151,7 +153,7 @@ def _stock(without: Before | None) -> str:
     if without is None:
         return ""
     if without.graph is None:
-        return f"torch.onnx.export refuses the model: {without.refusal}"
+        return f"torch.onnx.export refuses the model: {without.refusal.partition(' [Caused by')[0]}"
     return f"torch.onnx.export makes {sum(_counts(without.graph).values())} nodes of the model."
 
 
@@ -165,6 +167,8 @@ def _changes(result: ExportResult, proto: onnx.ModelProto | None, without: Befor
     changes = []
     for note in result.applied:
         place, entry = (note.places or ("",))[0], entries.get(note.entry)
+        if note.entry == DECISIONS:  # the rewritten source shows those
+            continue
         parts: dict[str, Any] = {}
         if without is not None and proto is not None:
             found = changed_parts(without.graph, proto, place, without.modules)

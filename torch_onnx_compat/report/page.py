@@ -59,7 +59,7 @@ def _what(facts: Facts) -> list[str]:
     applied = [(e["entry"], e["what"], _places(e["places"]), e["reason"] or e["exactness"]) for e in facts["applied"]]
     declined = [(e["entry"], _places(e["places"]), e["reason"]) for e in facts["declined"]]
     notes = "".join(f"<li>{escape(note)}</li>" for note in facts["notes"])
-    changes = "".join(_change(change, facts["stock"]) for change in facts["changes"])
+    changes = "".join(_change(change) for change in facts["changes"])
     return [
         _listed("Inputs and outputs", ("", "name", "type", "shape"), tensors),
         _listed("What was changed", ("entry", "what", "where", "how exact"), applied),
@@ -71,14 +71,13 @@ def _what(facts: Facts) -> list[str]:
     ]
 
 
-def _change(change: Facts, stock: str) -> str:
+def _change(change: Facts) -> str:
     """One entry: the graph around its first place before and after, and its code."""
     told = f"{change['entry']} at {change['place']}"
     sides = []
-    if "after" in change:
-        old = change["before"]
-        without = draw(old, f"{told}, before") if old is not None else f"<p>{escape(stock)}</p>"
-        sides = [("Before", without), ("After", draw(change["after"], f"{told}, after"))]
+    for side in ("before", "after"):
+        if change.get(side) is not None:
+            sides.append((side.capitalize(), draw(change[side], f"{told}, {side}")))
     shown = "".join(f"<div><h4>{name}</h4>{body}</div>" for name, body in sides)
     code = _scroll(f"Code of {change['entry']}", f"<pre><code>{escape(change['code'])}</code></pre>")
     details = f"<details><summary>Code of {escape(change['entry'])}</summary>{code}</details>" if change["code"] else ""
