@@ -2,8 +2,9 @@
 
 The lines are those of the operator matrix (docs/operator_matrix.jsonl says which stock files are right) where an entry
 was applied. Every form of a line is exported once and runs in turn on one thread until the time is up; a form's figure
-is its best run, and ours is divided by the fastest stock form of either exporter. Lines with a naive form, the same
-computation as people commonly write it, are compared with that too. Usage:
+is its best run. Ours is divided by the stock form of the same exporter and opset; where that is not right, by the
+fastest right one that its opset allows. Lines with a naive form, the same computation as people commonly write it, are
+compared with that too. Usage:
 
     python benchmarks/operators.py [--only scatter] [--batch 32] [--seconds 0.5] [--write]
 """
@@ -40,7 +41,15 @@ MATRIX = ROOT / "docs" / "operator_matrix.jsonl"
 RESULT = ROOT / "benchmarks" / "results" / "operators.md"
 PACKAGES = ("torch", "onnx", "onnxscript", "onnxruntime")
 LIMIT = 1.3
-REASONS: dict[str, str] = {}
+_DIGITS = "stock loses digits near 0 or in the tails"
+REASONS = {
+    "logdet_to_elimination": "stock's determinant runs over where its logarithm does not",
+    "expm1_to_tanh": _DIGITS,
+    "erfc_to_polynomial": _DIGITS,
+    "erfcx_to_polynomial": _DIGITS,
+    "log_ndtr_to_polynomial": _DIGITS,
+    "ndtr_to_erfc": _DIGITS,
+}
 """Why an entry is more than 1.3 times as slow as a stock form, by its name."""
 
 
@@ -87,7 +96,6 @@ def measure(case: Case, cells: list[dict[str, Any]], batch: int, seconds: float)
     for cell in mine:
         files[f"ours {cell['exporter']} {cell['opset']}"] = ours(case, cell["exporter"], cell["opset"]).model_bytes
     times = best_times(files, case, batch, seconds)
-    fastest = min((t for n, t in times.items() if n.startswith("stock")), default=None)
     naive = min((t for n, t in times.items() if n.startswith("naive")), default=None)
     return [
         {
@@ -95,11 +103,18 @@ def measure(case: Case, cells: list[dict[str, Any]], batch: int, seconds: float)
             "form": f"{cell['exporter']} {cell['opset']}",
             "entries": cell["entries"],
             "ours": times[f"ours {cell['exporter']} {cell['opset']}"],
-            "stock": fastest,
+            "stock": comparable(cell, theirs, times),
             "naive": naive,
         }
         for cell in mine
     ]
+
+
+def comparable(mine: dict[str, Any], theirs: list[dict[str, Any]], times: dict[str, float]) -> float | None:
+    """The time of the stock form to compare a file of ours with."""
+    own = [c for c in theirs if (c["exporter"], c["opset"]) == (mine["exporter"], mine["opset"])]
+    allowed = own or [c for c in theirs if c["opset"] <= mine["opset"]]
+    return min((times[f"stock {c['exporter']} {c['opset']}"] for c in allowed), default=None)
 
 
 def geometric_mean(ratios: list[float]) -> float:
@@ -115,7 +130,7 @@ def report(rows: list[dict[str, Any]], title: str) -> str:
     ratios = [row["ours"] / row["stock"] for row in rows if row["stock"]]
     naive = [row["ours"] / row["naive"] for row in rows if row["naive"]]
     lines = [
-        f"{title}. Ours over the fastest stock form that is right: geometric mean **{geometric_mean(ratios):.2f}** of "
+        f"{title}. Ours over a stock form that is right: geometric mean **{geometric_mean(ratios):.2f}** of "
         f"{len(ratios)} files; over the naive form: **{geometric_mean(naive):.2f}** of {len(naive)}.",
         "",
         "| entry | files | ours / stock | note |",

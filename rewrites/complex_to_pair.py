@@ -15,6 +15,8 @@ from torch_onnx_compat.functional.complex import Pair
 def complex_to_pair(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Pair:
     """Puts two tensors side by side.
 
+    Stock TorchScript has no complex numbers; stock dynamo has, but few of the functions that meet them.
+
     Declines: out=.
     """
     if out is not None:

@@ -28,6 +28,8 @@ def embedding_bag_to_embedding(
 ) -> Tensor:
     """Sums, means or largest values of bags of rows, those of an empty bag being zeros.
 
+    Stock TorchScript's file runs a Loop over the bags, stock dynamo has no function for most of them.
+
     Declines: max_norm, which writes to the table.
     """
     if max_norm is not None:

@@ -14,7 +14,7 @@ from torch_onnx_compat import Exactness, rewrite
 
 @rewrite(torch.logaddexp2, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 def logaddexp2_to_log(input: Tensor, other: Tensor) -> Tensor:
-    """Logarithm of a sum of powers; stock TorchScript has no symbolic for it."""
+    """Logarithm of a sum of powers; stock TorchScript has no symbolic, stock dynamo's is NaN of infinities."""
     larger = torch.maximum(input, other)
     gap = torch.abs(input - other)
     return torch.where(

@@ -15,6 +15,8 @@ from torch_onnx_compat.functional.complex import Pair, polar
 def polar_to_pair(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Pair:
     """Real and imaginary parts from lengths and angles.
 
+    Stock TorchScript has no complex numbers; stock dynamo has, but few of the functions that meet them.
+
     Declines: out=.
     """
     if out is not None:

@@ -14,11 +14,13 @@ from torch_onnx_compat import Exactness, rewrite
 from torch_onnx_compat.tracing import static_size
 
 
-# TorchScript refuses dims=None, errs on shifts beyond the size and freezes those computed from sizes; dynamo refuses
-# these last, and its file fails on an empty axis.
 @rewrite(torch.roll, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 def roll_to_slices(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
-    """Rolls one axis after the other, or the flattened tensor where no axis is named."""
+    """Rolls one axis after the other, or the flattened tensor where no axis is named.
+
+    TorchScript refuses dims=None, errs on shifts beyond the size and freezes those computed from sizes; dynamo refuses
+    these last, and its file fails on an empty axis.
+    """
     shifts = shifts if isinstance(shifts, (tuple, list)) else (shifts,)
     dims = () if dims is None else dims if isinstance(dims, (tuple, list)) else (dims,)
     sizes = [static_size(input, dim) for dim in dims or range(input.dim())]

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_onnx_compat import Exactness, rewrite
 
 
-@rewrite((torch.sinc, torch.special.sinc), needed_on=("torchscript",), exactness=Exactness.ROUNDING)
+@rewrite((torch.sinc, torch.special.sinc), needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 def sinc_to_sin(input: Tensor) -> Tensor:
     """Normalized sinc; stock TorchScript has no symbolic for it."""
     angle = input * math.pi

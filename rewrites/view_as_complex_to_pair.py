@@ -14,5 +14,8 @@ from torch_onnx_compat.functional.complex import Pair
 # TorchScript knows no complex numbers; dynamo fails on most of what is done with them.
 @rewrite(torch.view_as_complex, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 def view_as_complex_to_pair(input: Tensor) -> Pair:
-    """Takes the real and the imaginary parts from the last axis."""
+    """Takes the real and the imaginary parts from the last axis.
+
+    Stock TorchScript has no complex numbers; stock dynamo has, but few of the functions that meet them.
+    """
     return Pair(input[..., 0], input[..., 1])

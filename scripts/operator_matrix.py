@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import datetime
 import importlib.metadata
+import inspect
 import json
 import logging
 import multiprocessing
 import os
+import re
 import sys
 import time
 import warnings
@@ -40,6 +42,7 @@ from operator_cases.case import Case  # noqa: E402
 from operator_cases.exports import ours, stock  # noqa: E402
 
 from torch_onnx_compat import CompatError  # noqa: E402
+from torch_onnx_compat.catalogue import catalogue  # noqa: E402
 from torch_onnx_compat.check.compare import compare  # noqa: E402
 
 Column = tuple[str, int, str]
@@ -58,6 +61,8 @@ COLUMNS = (
 VERDICTS = {"ok": "green", "declined": "cyan", "refused": "yellow", "wrong": "red", "crashed": "magenta"}
 LIMIT_S = 180
 SHORT = 240
+ALONGSIDE = {"scalar_tensor", "remainder", "floor_divide", "mT"}
+"""Entries that are not what makes a file larger."""
 
 
 @dataclass(frozen=True)
@@ -250,6 +255,28 @@ def larger(cells: list[Cell]) -> list[str]:
     return lines
 
 
+def larger_table(cells: list[Cell]) -> list[str]:
+    """The lines of `larger` as Markdown, and what the entries in them are for."""
+    lines = larger(cells)
+    named = {e for line in lines for e in re.findall(r"\w+", line.rpartition("(")[2])}
+    told = [
+        "",
+        "## Larger than torch's own file",
+        "",
+        "Where torch's own file is right on the two inputs of a line, and",
+    ]
+    told += [
+        "smaller than ours, an entry serves other inputs, other sizes or speed:",
+        "",
+        "| entry | what for |",
+        "| --- | --- |",
+    ]
+    for name in sorted(named & {e.name for e in catalogue()} - ALONGSIDE):
+        doc = inspect.getdoc(catalogue()[name].body) or ""
+        told.append(f"| `{name}` | {' '.join(doc.partition('Declines:')[0].split())} |")
+    return [*told, "", *(f"* {line.removeprefix('larger than stock: ')}" for line in lines)]
+
+
 def summary(cells: list[Cell]) -> str:
     """How many of each verdict, by column."""
     lines = []
@@ -288,7 +315,7 @@ def page(cells: list[Cell], title: str) -> str:
         lines.append(
             "| " + " | ".join([name.replace("|", "\\|"), *verdicts, ", ".join(f"`{e}`" for e in entries)]) + " |"
         )
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, *larger_table(cells), ""])
 
 
 def main(

@@ -159,9 +159,16 @@ ARITHMETIC = [
             torch.add(x, y, alpha=2.5),
             torch.sub(x, y, alpha=3),
             torch.rsub(x, y, alpha=2),
-            torch.addr(x[:5, :1], x[:, 0], y[0, :6]),
+            torch.addr(x[:, :1], x[:, 0], y[0, :6]),
         ),
         two(6),
+    ),
+    Case(
+        "sum",
+        "addr to at most five rows",
+        lambda x, y: torch.addr(x[:5, :1], x[:, 0], y[0, :6]),
+        two(6),
+        declined="or say that it is no longer",
     ),
     Case(
         "sum",
@@ -640,7 +647,7 @@ GEOMETRY = [
         "cdist", "30 points", lambda x, y: torch.cdist(x, y), lambda n: (torch.randn(n, 30, 8), torch.randn(n, 27, 8))
     ),
     Case("pdist", "", lambda x: (F.pdist(x[0]), torch.pdist(x[0], p=1)), rows(6, 3)),
-    Case("pdist", "dynamic", lambda x: F.pdist(x), rows(3)),
+    Case("pdist", "dynamic", lambda x: F.pdist(x), rows(3), declined="take the upper triangle of torch.cdist(x, x)"),
     Case(
         "pairwise_distance",
         "",

@@ -26,6 +26,12 @@ def test_matches_any_batch(exporter):
     assert_entry(NAME, many, ARGS, exporter, dynamic="batch")
 
 
+def test_many_points_are_one_product(exporter):
+    points = torch.randn(2, 30, 3)
+    result = assert_same_outputs(lambda x: torch.cdist(x, x + 4), points, exporter, dynamic="batch", uses=(NAME,))
+    assert result.nodes["MatMul"] == 1
+
+
 def test_sentinel():
     @rewrite(torch.cdist, name=NAME, needed_on=EXPORTERS, registry=None)
     def broken(x1, x2, p=2.0, compute_mode=""):

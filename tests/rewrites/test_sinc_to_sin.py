@@ -8,7 +8,7 @@ from torch_onnx_compat.testing import assert_entry, assert_same_outputs, assert_
 
 NAME = "sinc_to_sin"
 INF, NAN = float("inf"), float("nan")
-ARGS = (torch.tensor([[0.5, -1.3, 0.0, 0.25], [-0.5, 2.7, -0.0, 3.4]]),)
+ARGS = (torch.tensor([[0.5, -1.3, 0.0, 0.25], [-0.5, 2.7, -0.0, 3.4], [1.0, -2.0, 5.0, 7.0]]),)
 
 
 def many(x):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import types
@@ -136,7 +137,9 @@ def _reject_specialised(job: Job, program: torch.export.ExportedProgram) -> dict
             if asked is None and getattr(upper, "is_Integer", False) and int(upper) < 2**31:
                 raise ExportFailed(
                     f"axis {dim} ({axis.name!r}) of input {name!r} was captured for sizes up to {int(upper)} only: a "
-                    f"Python decision in the model depends on it."
+                    f"Python decision in the model, or a slice, depends on it. Give an example in which it is longer, "
+                    f"or say that it is no longer: dynamic_shapes={{{name!r}: {{{dim}: torch.export.Dim("
+                    f"{axis.name!r}, max={int(upper)})}}}}."
                 )
     return names
 
@@ -146,10 +149,24 @@ def _reject_decided(job: Job, program: torch.export.ExportedProgram) -> None:
 
     Many follow from shapes that have to fit; only where the model's own code decides on a size is one frozen.
     """
-    conditions = internals.size_conditions(program)
+    conditions = [c for c in internals.size_conditions(program) if not _follows_from_names(job, c)]
     if conditions and job.decides is not None and job.decides(job):
         found = re.sub(r"L\['\w+'\]\.size\(\)\[(\d+)\]", r"size(\1)", "; ".join(conditions))
         raise ExportFailed(f"dynamo would freeze a Python decision on a size at its value for the example: {found}.")
+
+
+def _follows_from_names(job: Job, condition: str) -> bool:
+    """Whether a condition only says that axes of one name are equally long, e.g. 4 * batch == 4 * batch."""
+
+    def named(size: re.Match[str]) -> str:
+        index, dim = int(size[1]), int(size[2])
+        axis = job.inputs.axes[index].get(dim)
+        return f"axis_of[{axis.name!r}]" if axis else f"size_of[{index}, {dim}]"
+
+    test = ast.parse(re.sub(r"L\['tensor_(\d+)'\]\.size\(\)\[(\d+)\]", named, condition), mode="eval").body
+    if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq)):
+        return False
+    return ast.dump(test.left) == ast.dump(test.comparators[0])
 
 
 # Symbolics

@@ -43,6 +43,13 @@ class Axis:
         """Whether a table can be computed outside the file."""
         return type(self.size) is int and type(self.output) is int
 
+    @property
+    def is_ratio_of_sizes(self) -> bool:
+        """Whether the scale is known to be output / size exactly."""
+        if self.scale is None or self.scale.is_integer():
+            return True
+        return self.is_fixed and bool(self.output == self.size * self.scale)
+
 
 def resized_axes(input: Tensor, size: Any, scale_factor: Any, recompute: bool | None) -> list[Axis]:
     """Size and scale of each axis after the channels, as F.interpolate understands its arguments.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import onnx_ir as ir
@@ -11,6 +12,7 @@ from onnxscript import rewriter
 from onnxscript.optimizer._constant_folding import FoldConstantsPass
 
 from torch_onnx_compat.graph.sequences import slice_split_sequences
+from torch_onnx_compat.graph.walk import all_nodes
 
 _FOLD_INPUT_LIMIT = 8192
 """Largest constant, in elements, that is folded with others; folding larger ones would duplicate weights."""
@@ -40,14 +42,15 @@ def tidy(model: ir.Model, *, fold: bool) -> None:
         log.setLevel(level)
 
 
-def _folding() -> list[ir.passes.InPlacePass]:
-    fold: list[ir.passes.InPlacePass] = [
+def _folding() -> list[Callable[[ir.Model], Any]]:
+    fold: list[Callable[[ir.Model], Any]] = [
         FoldConstantsPass(
             shape_inference=True, input_size_limit=_FOLD_INPUT_LIMIT, output_size_limit=_FOLD_OUTPUT_LIMIT
         ),
         # torch's own order rewrites nodes that nobody reads; dropping them first is most of what makes this fast.
         passes.RemoveUnusedNodesPass(),
         rewriter.RewritePass(_rules()),
+        _keep_constants,
         passes.RemoveUnusedNodesPass(),
     ]
     return [
@@ -57,6 +60,24 @@ def _folding() -> list[ir.passes.InPlacePass]:
         passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
         passes.LiftSubgraphInitializersToMainGraphPass(),
     ]
+
+
+def _keep_constants(model: ir.Model) -> None:
+    """Puts constants back into the table of initializers whose place there a later one of the same name took.
+
+    Onnxscript's Clip rule names the bounds after the clipped value, which may be clipped more than once.
+    """
+    initializers = model.graph.initializers
+    for node in all_nodes(model.graph):
+        for value in node.inputs:
+            is_lost = value is not None and value.const_value is not None and value.producer() is None
+            if value is None or not is_lost or value.is_initializer() or value.is_graph_input():
+                continue
+            name, number = value.name, 1
+            while f"{name}_{number}" in initializers:
+                number += 1
+            value.name = f"{name}_{number}"
+            initializers[value.name] = value
 
 
 def _cleaning() -> list[ir.passes.InPlacePass]:

@@ -1,0 +1,40 @@
+"""Which conditions on sizes, that torch.export takes for granted, are held against a file."""
+
+import pytest
+import torch
+
+from torch_onnx_compat.backends.backend import ExportFailed
+from torch_onnx_compat.testing import assert_same_outputs
+
+X = torch.randn(4, 6)
+
+
+def by_batch(x, y):
+    return x + y if x.numel() == y.numel() else x - y.sum()
+
+
+def by_width(x, y):
+    return x.sum(1) + y.sum(1) if x.shape[1] == y.shape[1] else x.sum(1)
+
+
+def test_axes_of_one_name_are_equally_long():
+    axes = {0: "batch"}
+    assert_same_outputs(by_batch, (X, X + 1), "dynamo", dynamic={"x": axes, "y": axes}, control_flow=False)
+    assert "If" not in assert_same_outputs(by_batch, (X, X + 1), "dynamo", dynamic={"x": axes, "y": axes}).nodes
+
+
+def test_axes_of_two_names_need_not_be():
+    dynamic = {"x": {0: "batch", 1: "width"}, "y": {0: "batch", 1: "height"}}
+    samples = [(X, torch.randn(4, 5))]
+    assert_same_outputs(by_width, (X, X + 1), "dynamo", dynamic=dynamic, samples=samples)
+
+
+def test_a_bound_on_an_axis_says_what_to_do():
+    def call(x):
+        return torch.addr(x[:5, :1], x[:, 0], x[0])
+
+    with pytest.raises(ExportFailed, match="sizes up to 4 only") as error:
+        assert_same_outputs(call, (X[:2],), "dynamo", dynamic="batch")
+    assert "dynamic_shapes={'x': {0: torch.export.Dim('batch', max=4)}}" in str(error.value)
+    shapes = {"x": {0: torch.export.Dim("batch", max=4)}}
+    assert_same_outputs(call, (X[:2],), "dynamo", dynamic_shapes=shapes, samples=[(X,)])
