@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from torch_onnx_compat import rewrite
@@ -11,6 +11,7 @@ from torch_onnx_compat.entry import EXPORTERS, Declined
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.testing import assert_entry, assert_same_outputs, assert_still_needed
 
+INHERITED = [HealthCheck.differing_executors]  # each sibling runs the method as its own
 INF, NAN = float("inf"), float("nan")
 METHODS = ("lower", "higher", "nearest", "midpoint")
 Q = torch.tensor([0.0, 0.25, 0.7, 1.0])
@@ -42,7 +43,7 @@ class QuantileTests:
         st.sampled_from(["linear", *METHODS]),
         st.booleans(),
     )
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=300, deadline=None, suppress_health_check=INHERITED)
     def test_equals_eager(self, values, q, method, keepdim):
         x = torch.tensor(values).reshape(-1, 1).repeat(1, 2)
         for probability in (q, torch.tensor([q, 0.5])):

@@ -42,7 +42,13 @@ _LITERALS = frozenset({torch.tensor, torch.as_tensor})
 _READS = frozenset({Tensor.size, Tensor.numel, torch.numel, Tensor.nelement, Tensor.shape.__get__})  # type: ignore[attr-defined]
 """Functions that read sizes."""
 
-_WATCHERS = (__name__, "torch_onnx_compat.watch", "torch_onnx_compat.rewrite")
+_WATCHERS = (
+    __name__,
+    "torch_onnx_compat.watch",
+    "torch_onnx_compat.rewrite",
+    "torch_onnx_compat.backends.writes",
+    "torch_onnx_compat.backends.repairs",
+)
 """Modules whose frames stand between a conversion and the statement that asked for it."""
 
 

@@ -25,6 +25,7 @@ from torch_onnx_compat.backends.backend import ExportFailed, Job, Raw, refuse
 from torch_onnx_compat.backends.decisions import Decision, DecisionLog
 from torch_onnx_compat.backends.islands import inline_scripted
 from torch_onnx_compat.backends.quiet import without_graph_dump
+from torch_onnx_compat.backends.repairs import Repairs
 from torch_onnx_compat.backends.torchscript_ops import TorchScriptOps
 from torch_onnx_compat.entry import Declined, Symbolic, decline
 from torch_onnx_compat.errors import CompatError
@@ -71,6 +72,7 @@ def _export_at(opset: int, job: Job) -> Raw:
             stack.enter_context(without_graph_dump())
             stack.enter_context(own_stacks(job.subject))
             inline_scripted(job.subject)
+            job.subject.wrap(Repairs)
             job.subject.around = log
             try:
                 model = _run(job, opset)

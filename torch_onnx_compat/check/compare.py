@@ -94,13 +94,15 @@ def within_noise(row: Comparison, found: Array, wanted: Tensor, exact: Tensor) -
         exact: What the original computed in float64.
     """
     reference, precise = _array(wanted).astype(np.float64), _array(exact).astype(np.float64)
+    if _mismatch(found, _array(wanted), wanted.dtype) is not None:
+        return row
     if reference.shape != precise.shape or not np.isfinite(precise).all() or not np.isfinite(found).all():
         return row
     noise = float(np.abs(reference - precise).max(initial=0.0))
     error = float(np.abs(found.astype(np.float64) - precise).max(initial=0.0))
     scale = float(np.abs(precise).max(initial=0.0)) or 1.0
     if error <= NOISE_FACTOR * noise and NOISE_FACTOR * noise <= NOISE_LIMIT * scale:
-        detail = f"{error / noise:.1f} x eager's own rounding error against float64"
+        detail = f"{error / noise if noise else 0:.1f} x eager's own rounding error against float64"
         return Comparison(row.case, row.output, row.max_abs, row.max_rel, f"{NOISE_FACTOR:g} x noise", True, detail)
     return row
 

@@ -70,6 +70,10 @@ def running_extreme(x: Tensor, dim: int, size: int | None, *, largest: bool) -> 
         largest: Whether the maximum is wanted.
     """
     values = _extreme(x, dim, size, largest)
+    if x.is_floating_point():
+        # Engines' reductions take a NaN or leave it, by its place. Only what comes after one is set here.
+        nan_before = torch.isnan(x).to(torch.float32).cumsum(dim) > 0
+        values = torch.where(nan_before, constant(float("nan"), like=x), values)
     cell = torch.arange(x.shape[dim], device=x.device) if size is None else constant(range(size), x, torch.int64)
     cell = cell.reshape([-1] + [1] * (x.dim() - 1 - dim % x.dim()))
     is_record = x == values

@@ -1,0 +1,103 @@
+"""In-place writes in TorchScript traces."""
+
+import pytest
+import torch
+
+from torch_onnx_compat.backends.repairs import FUNCTIONS
+from torch_onnx_compat.testing import assert_same_outputs
+
+X = torch.randn(3, 4, 4)
+
+
+def slice_of_slice(y):
+    z = y[:, 1:]
+    z[..., ::2] = 5.0
+
+
+def twice_nested(y):
+    y[:, 1:][0][1].mul_(3.0)
+
+
+def transposed(y):
+    y.transpose(1, 2)[:, 0] = 2.0
+    y.view(-1, 16)[:, 3:5].add_(1.0)
+
+
+def read_after_write(y):
+    row, block = y[0], y[:, 1:]
+    block.select(2, 1).fill_(7.0)
+    y[1] = row * 2
+    block.sub_(row[:1])
+
+
+def owner_after_view(y):
+    first = y[:, 0]
+    y.mul_(2.0)
+    y[:, 1] = first
+
+
+def in_place_of_a_part(y):
+    y[:, 1:] += 1.0
+    y[0] *= 2.0
+
+
+def pieces(y):
+    a, b = y.split(2, dim=1)
+    a.copy_(b * 2)
+    b[:, 0] = a[:, 1]
+
+
+WRITES = [slice_of_slice, twice_nested, transposed, read_after_write, owner_after_view, in_place_of_a_part, pieces]
+
+
+@pytest.mark.parametrize("statement", WRITES)
+@pytest.mark.parametrize("dynamic", [None, "batch"])
+def test_write_reaches_the_owner(statement, dynamic):
+    def model(x):
+        y = x.clone()
+        statement(y)
+        return y
+
+    assert_same_outputs(model, X, "torchscript", dynamic=dynamic)
+
+
+def test_comparison_keeps_the_type():
+    def model(i):
+        a, b, c = i.clone(), i.clone(), i.float()
+        return a.logical_not_(), b.gt_(1), c.eq_(2)
+
+    assert_same_outputs(model, torch.arange(-3, 4), "torchscript")
+
+
+def test_functions_of_integers():
+    functions = sorted({f.__name__ for f in FUNCTIONS})
+    model = lambda i: tuple(getattr(torch, name)(i) for name in functions)  # noqa: E731
+    result = assert_same_outputs(model, torch.ones(2, 3, dtype=torch.int64), "torchscript")
+    assert result.nodes["Cast"]
+    assert_same_outputs(lambda b: (b.exp(), b.sqrt()), torch.tensor([True, False]), "torchscript")
+
+
+def test_a_write_that_nobody_else_reads_costs_nothing():
+    def part(x):
+        return torch.cat([x, -x], 1)[:, :3]
+
+    def model(x):
+        y = part(x)
+        y.add_(1.0)
+        return y * 2
+
+    result = assert_same_outputs(model, X, "torchscript", dynamic="batch")
+    assert not {"ScatterND", "ScatterElements"} & set(result.nodes)
+
+
+def test_a_write_that_a_sister_view_reads_is_made():
+    def parts(x):
+        y = torch.cat([x, -x], 1)
+        return y[:, :3], y[:, 1:]
+
+    def model(x):
+        y, z = parts(x)
+        y.add_(1.0)
+        return z * 2
+
+    assert_same_outputs(model, X, "torchscript", dynamic="batch")

@@ -1,0 +1,39 @@
+"""What a TorchScript trace would lose, or write with operators that take other types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_onnx_compat.backends.writes import ViewWrites
+from torch_onnx_compat.tracing import is_tracing
+
+_NAMES = (
+    *("sin", "cos", "tan", "asin", "acos", "atan", "arcsin", "arccos", "arctan", "tanh", "exp", "log", "log2", "log10"),
+    *("log1p", "sqrt", "rsqrt", "sigmoid", "erf"),
+)
+FUNCTIONS = frozenset(getattr(owner, name) for name in _NAMES for owner in (torch, Tensor))
+"""Functions of one tensor whose result is a float of the default type where the tensor holds integers."""
+
+
+class Repairs(ViewWrites):
+    """Casts the integers that elementary functions get, as torch's promotion does, and makes the writes to views."""
+
+    def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Views, writes, and elementary functions of integers."""
+        return (func in FUNCTIONS and _is_of_integers(args)) or super().concerns(func, args, kwargs)
+
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Makes one call."""
+        if func in FUNCTIONS and is_tracing() and _is_of_integers(args):
+            args = (args[0].to(torch.get_default_dtype()), *args[1:])
+        return super().watch(func, args, kwargs)
+
+
+def _is_of_integers(args: tuple[Any, ...]) -> bool:
+    if not args or not isinstance(args[0], Tensor):
+        return False
+    with torch._C.DisableTorchFunction():
+        return not (args[0].is_floating_point() or args[0].is_complex())
