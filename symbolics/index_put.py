@@ -1,4 +1,4 @@
-"""aten::index_put, the x[i, mask] = v of tensors -> Where, ScatterND, or ScatterElements that adds.
+"""aten::index_put, the x[i, mask] = v of tensors -> Where, or ScatterElements that adds.
 
 Math:   torch_onnx_compat.functional.indexing. One value at a mask is a choice between it and x. Adding, every
         repetition of a place counts: ScatterElements adds one update after the other, while onnxruntime's
@@ -12,15 +12,14 @@ from math import prod
 import torch
 
 from torch_onnx_compat import Exactness, Ops, Value, decline, symbolic
-from torch_onnx_compat.functional.indexing import Indexing, added, is_mask, written
+from torch_onnx_compat.functional.indexing import Indexing, added, is_mask
 
 
 @symbolic("aten::index_put", needed_on=("torchscript", "dynamo"), opset=(16, 99), exactness=Exactness.ROUNDING)
 def index_put(op: Ops, self: Value, indices: list[Value | None], values: Value, accumulate: bool = False) -> Value:
-    """Adds at places, writes one value at a mask, or at indices with whole axes between; torch writes elsewhere.
+    """Adds at places, or writes one value at a mask; other writing is left to torch.
 
-    Stock TorchScript refuses indices that are apart, and loses repeated places; stock dynamo adds them in a race and
-    writes a mask as nine nodes or more.
+    Stock TorchScript loses repeated places, stock dynamo adds them in a race and writes a mask as nine nodes or more.
 
     Declines: sums of truth values, and of what has no known rank.
     """
@@ -29,18 +28,10 @@ def index_put(op: Ops, self: Value, indices: list[Value | None], values: Value, 
     if not accumulate:
         if len(given) == 1 and is_mask(op, given[0]) and _is_one(op, values):
             return _chosen(op, self, indices, op.cast(values, dtype))
-        if len(given) > 1 and _is_split(indices) and not any(is_mask(op, index) for index in given):
-            return written(op, Indexing(op, self, indices), op.cast(values, dtype))
         return NotImplemented
     if dtype == torch.bool:
         decline("truth values have no sum")
     return added(op, Indexing(op, self, indices), op.cast(values, dtype))
-
-
-def _is_split(indices: list[Value | None]) -> bool:
-    """Whether an axis that is taken whole stands between the indices."""
-    axes = [axis for axis, index in enumerate(indices) if index is not None]
-    return axes[-1] - axes[0] + 1 != len(axes)
 
 
 def _is_one(op: Ops, values: Value) -> bool:

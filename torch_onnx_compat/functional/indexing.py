@@ -131,20 +131,9 @@ def added(op: Ops, indexing: Indexing, values: Value) -> Value:
     total = op.ScatterElements(rows, flat, updates, axis=0, reduction="add")
     if rows is not front:
         total = op.Reshape(total, op.Shape(front))
-    return _turned_back(indexing, total)
-
-
-def written(op: Ops, indexing: Indexing, values: Value) -> Value:
-    """The indexed tensor with values in its places."""
-    places = indexing.places()
-    return _turned_back(indexing, op.ScatterND(indexing.front, places, indexing.updates(values, places)))
-
-
-def _turned_back(indexing: Indexing, front: Value) -> Value:
-    """A tensor with the indexed axes in front, with all axes in order."""
     if indexing.perm == sorted(indexing.perm):
-        return front
-    return indexing.op.Transpose(front, perm=[indexing.perm.index(axis) for axis in range(indexing.rank)])
+        return total
+    return op.Transpose(total, perm=[indexing.perm.index(axis) for axis in range(indexing.rank)])
 
 
 def _sizes(op: Ops, x: Value, start: int, end: int) -> Value:
