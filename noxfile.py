@@ -30,7 +30,7 @@ def types(session: nox.Session) -> None:
 def tests(session: nox.Session, torch: str) -> None:
     pin = () if torch == "newest" else (f"torch=={torch}.*",)
     session.install("-e", ".[test]", *pin)
-    session.run("pytest", "-n", "auto", *(session.posargs or ("-m", "not slow")), env={"OMP_NUM_THREADS": "1"})
+    session.run("pytest", "-n", "auto", *session.posargs, env={"OMP_NUM_THREADS": "1"})
 
 
 @nox.session
@@ -44,4 +44,4 @@ def wheel(session: nox.Session) -> None:
     (built,) = dist.glob("*.whl")
     session.install(f"{built}[test]")
     session.chdir(session.create_tmp())
-    session.run("pytest", "-n", "auto", str(ROOT / "tests"), "-m", "not slow", env={"OMP_NUM_THREADS": "1"})
+    session.run("pytest", "-n", "auto", str(ROOT / "tests"), env={"OMP_NUM_THREADS": "1"})
