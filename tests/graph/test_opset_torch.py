@@ -11,6 +11,10 @@ from torch import nn
 
 from torch_onnx_compat.graph.opset import convert
 
+OLD = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 7)
+BEYOND_OLD = {"convolutions", "attention"}
+"""With torch 2.6, whose own export these tests begin with: BatchNorm is refused, axes of ReduceMean are computed."""
+
 
 class Upsampled(nn.Module):
     def forward(self, x):
@@ -46,6 +50,8 @@ def exported():
     programs = {}
 
     def export(name):
+        if OLD and name in BEYOND_OLD:
+            pytest.skip("torch 2.6 does not export it, or not with constant axes")
         if name not in programs:
             module, shape = MODULES[name]
             programs[name] = _export(module.eval(), torch.randn(shape))
