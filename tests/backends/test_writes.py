@@ -47,7 +47,20 @@ def pieces(y):
     b[:, 0] = a[:, 1]
 
 
-WRITES = [slice_of_slice, twice_nested, transposed, read_after_write, owner_after_view, in_place_of_a_part, pieces]
+def copied(y):
+    y[:, :2].copy_(y[:, 1:3] * 2)
+
+
+WRITES = [
+    copied,
+    slice_of_slice,
+    twice_nested,
+    transposed,
+    read_after_write,
+    owner_after_view,
+    in_place_of_a_part,
+    pieces,
+]
 
 
 @pytest.mark.parametrize("statement", WRITES)

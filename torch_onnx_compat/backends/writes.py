@@ -88,15 +88,17 @@ class ViewWrites(Watcher):
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Makes one call on views as they are now."""
-        if func in WRITES and args and isinstance(args[0], Tensor):
-            rest, kwargs = self._renewed((args[1:], kwargs)) if self._stale else (args[1:], kwargs)
-            is_alone = args[0] not in self._views and args[0] not in self._viewed
-            write = self._written if is_alone else self._write
-            return write(func, args[0], rest, kwargs)
+        writes = func in WRITES and bool(args) and isinstance(args[0], Tensor)
         if self._stale:
-            args, kwargs = self._renewed((args, kwargs))
+            rest, kwargs = self._renewed((args[1:] if writes else args, kwargs))
+            args = (args[0], *rest) if writes else rest
+        if writes and not self._is_plain(func, args[0]):
+            return self._write(func, args[0], args[1:], kwargs)
+        # Views and plain writes are called here: the exporter joins the two by the stack that they were called with.
         result = self.pass_on(func, args, kwargs)
-        if func in VIEWS and args and isinstance(args[0], Tensor):
+        if writes and args[0] in self._views:
+            self._count(args[0])
+        elif func in VIEWS and args and isinstance(args[0], Tensor):
             self._note(func, args, kwargs, result)
         return result
 
@@ -139,12 +141,19 @@ class ViewWrites(Watcher):
 
     # Writes
 
-    def _write(self, func: Any, tensor: Tensor, rest: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _is_plain(self, func: Any, tensor: Tensor) -> bool:
+        """Whether the exporter makes the write right by itself."""
+        if func in _COMPARED and tensor.dtype != torch.bool:
+            return False
         if self._is_alone(tensor):
             self._views.pop(tensor, None)
-            return self._written(func, tensor, rest, kwargs)
         view = self._views.get(tensor)
-        if view is None or (func is Tensor.copy_ and view.key is not None and view.parent not in self._views):
+        if view is None:
+            return tensor not in self._viewed
+        return func is Tensor.copy_ and view.key is not None and view.parent not in self._views
+
+    def _write(self, func: Any, tensor: Tensor, rest: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if tensor not in self._views:
             result = self._written(func, tensor, rest, kwargs)
             self._count(tensor)
             return result
