@@ -14,7 +14,6 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import importlib.metadata
-import json
 import logging
 import math
 import sys
@@ -35,9 +34,9 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
 from operator_cases import families  # noqa: E402
 from operator_cases.case import Case  # noqa: E402
+from operator_cases.cells import Cell, read_cells  # noqa: E402
 from operator_cases.exports import ours, stock  # noqa: E402
 
-MATRIX = ROOT / "docs" / "operator_matrix.jsonl"
 RESULT = ROOT / "benchmarks" / "results" / "operators.md"
 PACKAGES = ("torch", "onnx", "onnxscript", "onnxruntime")
 LIMIT = 1.3
@@ -85,24 +84,24 @@ def naive_files(case: Case) -> dict[str, bytes]:
     return files
 
 
-def measure(case: Case, cells: list[dict[str, Any]], batch: int, seconds: float) -> list[dict[str, Any]]:
+def measure(case: Case, cells: list[Cell], batch: int, seconds: float) -> list[dict[str, Any]]:
     """One row for each file of ours with entries in it."""
-    mine = [c for c in cells if c["who"] == "ours" and c["verdict"] == "ok" and c["entries"]]
-    theirs = [c for c in cells if c["who"] == "stock" and c["verdict"] == "ok"]
+    mine = [c for c in cells if c.who == "ours" and c.verdict == "ok" and c.entries]
+    theirs = [c for c in cells if c.who == "stock" and c.verdict == "ok"]
     if not mine or not (theirs or case.naive):
         return []
-    files = {f"stock {c['exporter']} {c['opset']}": stock(case, c["exporter"], c["opset"]) for c in theirs}
+    files = {f"stock {c.exporter} {c.opset}": stock(case, c.exporter, c.opset) for c in theirs}
     files |= naive_files(case)
     for cell in mine:
-        files[f"ours {cell['exporter']} {cell['opset']}"] = ours(case, cell["exporter"], cell["opset"]).model_bytes
+        files[f"ours {cell.exporter} {cell.opset}"] = ours(case, cell.exporter, cell.opset).model_bytes
     times = best_times(files, case, batch, seconds)
     naive = min((t for n, t in times.items() if n.startswith("naive")), default=None)
     return [
         {
             "case": case.name,
-            "form": f"{cell['exporter']} {cell['opset']}",
-            "entries": cell["entries"],
-            "ours": times[f"ours {cell['exporter']} {cell['opset']}"],
+            "form": f"{cell.exporter} {cell.opset}",
+            "entries": cell.entries,
+            "ours": times[f"ours {cell.exporter} {cell.opset}"],
             "stock": comparable(cell, theirs, times),
             "naive": naive,
         }
@@ -110,11 +109,11 @@ def measure(case: Case, cells: list[dict[str, Any]], batch: int, seconds: float)
     ]
 
 
-def comparable(mine: dict[str, Any], theirs: list[dict[str, Any]], times: dict[str, float]) -> float | None:
+def comparable(mine: Cell, theirs: list[Cell], times: dict[str, float]) -> float | None:
     """The time of the stock form to compare a file of ours with."""
-    own = [c for c in theirs if (c["exporter"], c["opset"]) == (mine["exporter"], mine["opset"])]
-    allowed = own or [c for c in theirs if c["opset"] <= mine["opset"]]
-    return min((times[f"stock {c['exporter']} {c['opset']}"] for c in allowed), default=None)
+    own = [c for c in theirs if (c.exporter, c.opset) == (mine.exporter, mine.opset)]
+    allowed = own or [c for c in theirs if c.opset <= mine.opset]
+    return min((times[f"stock {c.exporter} {c.opset}"] for c in allowed), default=None)
 
 
 def geometric_mean(ratios: list[float]) -> float:
@@ -169,10 +168,9 @@ def main(
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    cells: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for line in MATRIX.read_text(encoding="utf-8").splitlines():
-        cell = json.loads(line)
-        cells[cell["name"]].append(cell)
+    cells: dict[str, list[Cell]] = defaultdict(list)
+    for cell in read_cells():
+        cells[cell.name].append(cell)
     chosen = [case for cases in families().values() for case in cases if only in case.name]
     rows: list[dict[str, Any]] = []
     for case in track(chosen, "operators", console=Console(stderr=True)):

@@ -70,7 +70,8 @@ def refuse(error: Exception, step: str) -> NoReturn:
 def readable(error: BaseException) -> str:
     """The one line of an exporter's error that says what happened, without colours and graph dumps."""
     *_, cause = causes(error)
-    lines = [line.strip() for line in plain(str(cause)).splitlines()]
+    text = plain(str(cause)).partition(" [Caused by the value")[0]
+    lines = [line.strip() for line in text.splitlines()]
     text = next((line for line in lines if line and not line.startswith(("#", "graph("))), type(cause).__name__)
     place = user_statement(cause) or user_statement(error)
     return f"{text[:500]}{f' (at {place})' if place else ''}"

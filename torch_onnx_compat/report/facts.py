@@ -153,7 +153,7 @@ def _stock(without: Before | None) -> str:
     if without is None:
         return ""
     if without.graph is None:
-        return f"torch.onnx.export refuses the model: {without.refusal.partition(' [Caused by')[0]}"
+        return f"torch.onnx.export refuses the model: {without.refusal}"
     return f"torch.onnx.export makes {sum(_counts(without.graph).values())} nodes of the model."
 
 
