@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 import traceback
+from pathlib import Path
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _MACHINERY = ("torch", "torch_onnx_compat", "onnxscript", "onnx_ir", "onnxruntime")
+_CATALOGUE = tuple(f"{Path(__file__).parents[1] / folder}/".replace("\\", "/") for folder in ("symbolics", "rewrites"))
+"""In a checkout the entries lie beside the package."""
 
 
 def is_user_file(filename: str) -> bool:
     """Whether a file is neither torch, nor an exporter, nor this package's machinery."""
-    parts = filename.replace("\\", "/").split("/")
-    return not filename.startswith("<") and not any(name in parts for name in _MACHINERY)
+    path = filename.replace("\\", "/")
+    parts = path.split("/")
+    return not path.startswith(("<", *_CATALOGUE)) and not any(name in parts for name in _MACHINERY)
 
 
 def short(filename: str, line: int | None) -> str:

@@ -17,7 +17,7 @@ from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.autograd_functions import as_custom_operators
 from torch_onnx_compat.backends.backend import ExportFailed, Job, Raw, refuse
 from torch_onnx_compat.backends.dynamo_ops import DynamoOps
-from torch_onnx_compat.backends.quiet import quiet_logs
+from torch_onnx_compat.backends.quiet import quiet_logs, without_partial_program
 from torch_onnx_compat.entry import Declined, Symbolic, decline
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.names import claim_name
@@ -37,7 +37,7 @@ def export(job: Job) -> Raw:
         ExportFailed: torch refused, or the capture fixed a dynamic axis or bounded it.
     """
     opset = min(max(job.opset, MIN_OPSET), MAX_OPSET)
-    with quiet_logs(), as_custom_operators(job, opset) as function_table:
+    with quiet_logs(), without_partial_program(), as_custom_operators(job, opset) as function_table:
         program = _capture(job)
         axes = _reject_specialised(job, program)
         _reject_decided(job, program)

@@ -6,13 +6,16 @@ import contextlib
 import ctypes
 import logging
 import os
+import re
 import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from typing import Any
 
 _LOGGERS = ("torch", "torch.onnx", "torch.export", "torch._dynamo", "torch.fx", "onnxscript", "onnx_ir")
 _DUMPS = (b"ONNX graph being constructed during exception", b"Torch IR graph at exception")
+_PROGRAM = re.compile(r"\s*(?:class \w+\(torch\.nn\.Module\):|def forward\(self)")
 _HINTS = (b"In-place op on output of tensor.shape",)
 
 
@@ -30,6 +33,29 @@ def quiet_logs() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def without_partial_program() -> Iterator[None]:
+    """Passes on what is printed to the standard error but the unfinished program that a failed torch.export prints."""
+    with contextlib.redirect_stderr(_WithoutPrograms(sys.stderr)):
+        yield
+
+
+class _WithoutPrograms:
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._ending = False
+
+    def write(self, text: str) -> int:
+        dropped = _PROGRAM.match(text) is not None or (self._ending and text == "\n")
+        self._ending = dropped and text != "\n"
+        if not dropped:
+            self._stream.write(text)
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 @contextlib.contextmanager

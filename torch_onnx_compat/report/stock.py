@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import onnx
 import torch
 
 from torch_onnx_compat.backends.backend import readable
-from torch_onnx_compat.backends.quiet import quiet_logs, without_graph_dump
+from torch_onnx_compat.backends.quiet import quiet_logs, without_graph_dump, without_partial_program
 from torch_onnx_compat.prepare import export_conditions, prepare
 from torch_onnx_compat.result import ExportResult
 
@@ -47,7 +48,10 @@ def before(result: ExportResult, model: Any, args: Any = (), kwargs: Mapping[str
     }
     prepared = prepare(model, args, kwargs=kwargs)
     modules = frozenset(path for path, _ in prepared.model.named_modules())
-    with tempfile.TemporaryDirectory() as folder, export_conditions(), quiet_logs(), without_graph_dump():
+    quiet = quiet_logs(), without_graph_dump(), without_partial_program()
+    with tempfile.TemporaryDirectory() as folder, export_conditions(), contextlib.ExitStack() as stack:
+        for context in quiet:
+            stack.enter_context(context)
         path = Path(folder) / "stock.onnx"
         try:
             torch.onnx.export(
