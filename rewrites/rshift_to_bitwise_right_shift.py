@@ -13,7 +13,4 @@ from torch_onnx_compat import Exactness, rewrite
 @rewrite(Tensor.__rshift__, needed_on=("dynamo",), exactness=Exactness.BITWISE)
 def rshift_to_bitwise_right_shift(self: Tensor, other: Tensor | int) -> Tensor:
     """Shifts; stock dynamo knows the function, not the operator."""
-    if torch.result_type(self, other) == torch.uint8:
-        wide = other.to(torch.int32) if isinstance(other, Tensor) else other
-        return torch.bitwise_right_shift(self.to(torch.int32), wide).to(torch.uint8)
     return torch.bitwise_right_shift(self, other)

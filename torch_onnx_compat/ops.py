@@ -62,7 +62,8 @@ class Ops(abc.ABC):
         """Element type of an operator's input; a Python number has torch's default for its kind.
 
         Raises:
-            UnsupportedError: The exporter does not know it (it does for every argument of the operator).
+            Declined: TorchScript does not know it, as happens inside a scripted loop.
+            UnsupportedError: dynamo does not know it, as of what a node has just computed.
         """
 
     @abc.abstractmethod

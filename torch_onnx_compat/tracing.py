@@ -104,3 +104,19 @@ def answering(static_sizes: StaticSizes | None) -> Iterator[None]:
 def size_tensor(x: Tensor, dim: int) -> Tensor:
     """Size of an axis as an int64 tensor of shape (), recorded in the file where the axis may vary."""
     return torch.full((), x.shape[dim], dtype=torch.int64, device=x.device)
+
+
+def as_size(value: Tensor, least: int, most: int) -> Any:
+    """A size that the values of tensors decide, as the exporter wants sizes.
+
+    Args:
+        value: int64 tensor of shape ().
+        least: Smallest size that it can be.
+        most: Largest.
+    """
+    if is_tracing():
+        return value
+    size = value.item()
+    torch._check(size >= least)
+    torch._check(size <= most)
+    return size

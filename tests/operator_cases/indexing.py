@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 
+from operator_cases import naive
 from operator_cases.case import Case
 
 
@@ -413,7 +414,7 @@ SCATTERS = [
     Case("scatter", "reduce add", lambda x, i, v: x.scatter(1, i, v, reduce="add"), grid),
     Case("scatter", "reduce multiply", lambda x, i, v: x.scatter(1, i, v, reduce="multiply"), grid),
     Case("scatter", "reduce add, value", lambda x, i, v: x.scatter(1, i, 0.5, reduce="add"), grid),
-    Case("scatter_add", "", lambda x, i, v: x.scatter_add(1, i, v), grid),
+    Case("scatter_add", "", lambda x, i, v: x.scatter_add(1, i, v), grid, naive=naive.scatter_add_by_one_hot),
     Case("scatter_add", "dynamic axis", lambda x, i, v: x.scatter_add(0, i, v), rows),
     Case("scatter_add", "in place, longer source", Written(lambda y, i, v: y.scatter_add_(-1, i[:, :4], v)), grid),
     Case("scatter_add", "integers", lambda x, i, v: x.long().scatter_add(1, i, v.long()), grid),

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from operator_cases import naive
 from operator_cases.case import Case
 
 
@@ -52,7 +53,13 @@ MANY = {
 CASES = [
     Case("adaptive_avg_pool1d", "8 to 3", lambda x: F.adaptive_avg_pool1d(x, 3), image(3, 8)),
     Case("adaptive_avg_pool1d", "dynamic length", lambda x: F.adaptive_avg_pool1d(x, 3), growing(3, 5)),
-    Case("adaptive_avg_pool2d", "7x5 to 3x2", lambda x: F.adaptive_avg_pool2d(x, (3, 2)), image(3, 7, 5)),
+    Case(
+        "adaptive_avg_pool2d",
+        "7x5 to 3x2",
+        lambda x: F.adaptive_avg_pool2d(x, (3, 2)),
+        image(3, 7, 5),
+        naive=naive.adaptive_avg_pool_by_cell,
+    ),
     Case("adaptive_avg_pool2d", "6x4 to 3x2", lambda x: F.adaptive_avg_pool2d(x, (3, 2)), image(3, 6, 4)),
     Case("adaptive_avg_pool2d", "None and 3", nn.AdaptiveAvgPool2d((None, 3)), image(3, 7, 5)),
     Case("adaptive_avg_pool2d", "dynamic size", nn.AdaptiveAvgPool2d((3, 4)), growing(3, 4, 6)),

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from operator_cases import naive
 from operator_cases.case import Case
 
 
@@ -50,7 +51,15 @@ def sampled(align_corners: bool, **kwargs):
 
 
 SMOOTH_2D = ("bilinear", "bicubic")
-CASES = []
+CASES = [
+    Case(
+        "grid_sample",
+        "bilinear",
+        lambda x, grid: F.grid_sample(x, grid, align_corners=False),
+        lambda n: (torch.randn(n, 3, 32, 48), torch.rand(n, 24, 40, 2) * 2.6 - 1.3),
+        naive=naive.bilinear_by_corners,
+    )
+]
 for mode in ("nearest", "nearest-exact"):
     CASES += [
         Case("interpolate", f"{mode}, 1-D", to(size=11, mode=mode), image(3, 7)),

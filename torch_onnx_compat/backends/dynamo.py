@@ -41,6 +41,7 @@ def export(job: Job) -> Raw:
         program = _capture(job)
         axes = _reject_specialised(job, program)
         _reject_decided(job, program)
+        _drop_assertions(program)
         table = {**_table(job, opset), **function_table, **(job.options.get("custom_translation_table") or {})}
         try:
             with internals.cached_torchlib():
@@ -153,6 +154,20 @@ def _reject_decided(job: Job, program: torch.export.ExportedProgram) -> None:
     if conditions and job.decides is not None and job.decides(job):
         found = re.sub(r"L\['\w+'\]\.size\(\)\[(\d+)\]", r"size(\1)", "; ".join(conditions))
         raise ExportFailed(f"dynamo would freeze a Python decision on a size at its value for the example: {found}.")
+
+
+def _drop_assertions(program: torch.export.ExportedProgram) -> None:
+    """Drops the assertions about sizes, which no file holds, with the comparisons that only they read.
+
+    Torch's exporter drops the assertions alone, and then translates bounds such as 2**64 - 4, which are no int64.
+    """
+    for node in list(program.graph.nodes):
+        if node.target is torch.ops.aten._assert_scalar.default:
+            program.graph.erase_node(node)
+    for node in reversed(list(program.graph.nodes)):
+        if not node.users and getattr(node.target, "__module__", "") == "_operator":
+            program.graph.erase_node(node)
+    program.graph_module.recompile()
 
 
 def _follows_from_names(job: Job, condition: str) -> bool:

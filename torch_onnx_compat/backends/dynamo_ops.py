@@ -14,6 +14,20 @@ from onnxscript import evaluator
 from torch_onnx_compat.errors import UnsupportedError
 from torch_onnx_compat.ops import ONNX_TYPES, TORCH_TYPES, Number, Ops, Value, number_dtype
 
+_OF_SIZES = {
+    "Shape": 0,
+    "Size": 0,
+    "Squeeze": 1,
+    "Gather": 1,
+    "Cast": 1,
+    "Add": 2,
+    "Mul": 2,
+    "Div": 2,
+    "Min": 9,
+    "Max": 9,
+}
+"""Operators that compute nothing negative from sizes, and how many of their inputs have to be sizes for that."""
+
 
 class DynamoOps(Ops):
     """Adds nodes to those that the exporter records for one operator.
@@ -95,8 +109,14 @@ class DynamoOps(Ops):
         return total.dtype if isinstance(total, torch.Tensor) else number_dtype(total)
 
     def is_size(self, value: Value | Number) -> bool:
-        """Whether the value is computed from sizes; torch.export keeps those out of tensor operators."""
-        return isinstance(value, (bool, int, float)) and value >= 0
+        """Whether the value is computed from sizes and non-negative constants only, by what the graph holds so far."""
+        number = self.number(value)
+        if number is not None:
+            return number >= 0
+        producer = value.producer()
+        if producer is None or producer.op_type not in _OF_SIZES:
+            return False
+        return all(i is None or self.is_size(i) for i in producer.inputs[: _OF_SIZES[producer.op_type]])
 
     def _example(self, value: Value) -> torch.Tensor:
         rank = self.rank(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import linecache
+import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -147,9 +148,14 @@ def rnn_decompositions(dynamic: bool) -> Any:
     return patch(dynamic) if patch is not None else nullcontext()
 
 
-def overloads(op: str) -> list[OpOverload]:
-    """All overloads of a qualified operator that this torch has; none if it lacks the operator."""
+def overloads(op: str) -> list[Any]:
+    """All overloads of a qualified operator that this torch has; none if it lacks the operator.
+
+    In the namespace ``_operator`` are Python's own, which torch.export records of sizes.
+    """
     namespace, _, name = op.partition("::")
+    if namespace == "_operator":
+        return [getattr(operator, name)]
     packet = getattr(getattr(torch.ops, namespace), name, None)
     if not isinstance(packet, OpOverloadPacket):
         return []
@@ -181,6 +187,17 @@ def without_function_modes(kind: type) -> Iterator[None]:
             overrides._pop_mode()
         for mode in reversed(modes):
             overrides._push_mode(mode)
+
+
+def scan() -> Callable[..., Any] | None:
+    """Torch's scan, which its ONNX exporter writes as Scan; None where it has no lowering for it."""
+    operator_ = getattr(torch.ops.higher_order, "scan", None)
+    module = _first_module("torch._higher_order_ops.scan")
+    hops = _first_module("torch.onnx._internal.exporter._torchlib.ops.hop")
+    if operator_ is None or not hasattr(hops, "higher_order_scan"):
+        return None
+    function: Callable[..., Any] = module.scan
+    return function
 
 
 # TorchScript: traces and conditionals

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch.onnx import JitScalarType, symbolic_helper  # type: ignore[attr-defined]
 
-from torch_onnx_compat.errors import UnsupportedError
+from torch_onnx_compat.entry import decline
 from torch_onnx_compat.ops import Number, Ops, Value, number_dtype
 
 
@@ -48,9 +48,7 @@ class TorchScriptOps(Ops):
             return number_dtype(value)
         found = JitScalarType.from_value(value, JitScalarType.UNDEFINED)
         if found == JitScalarType.UNDEFINED:
-            raise UnsupportedError(
-                f"the element type of {value.debugName()!r} is not known to the TorchScript exporter."
-            )
+            decline("the element type must be known, which it is not everywhere inside a scripted loop")
         return found.dtype()
 
     def shape(self, value: Value) -> tuple[int | None, ...] | None:

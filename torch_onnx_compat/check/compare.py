@@ -18,8 +18,13 @@ RTOL = {torch.float64: 1e-6, torch.float32: 1e-3, torch.float16: 2e-2, torch.bfl
 ATOL = {torch.float64: 1e-8, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 """Largest difference relative to the output's typical magnitude, for values near zero."""
 
+_DTYPES = {"float64": torch.float64, "float32": torch.float32, "float16": torch.float16}
+
 NOISE_FACTOR = 8.0
+"""How many times as far from float64 as eager torch a file may be."""
+
 NOISE_LIMIT = 1e-2
+"""How far at most, relative to the output's largest value."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +61,8 @@ def compare(
         rtol: Relative tolerance; by dtype if None.
         atol: Tolerance relative to the typical magnitude; by dtype if None.
     """
-    if wanted.is_complex():
-        wanted = torch.view_as_real(wanted)
-    dtype = wanted.dtype
-    reference = _array(wanted)
+    reference = as_array(wanted)
+    dtype = wanted.dtype.to_real()
     failure = _mismatch(found, reference, dtype)
     if failure is not None:
         return Comparison(case, output, float("nan"), float("nan"), "", False, failure)
@@ -93,18 +96,37 @@ def within_noise(row: Comparison, found: Array, wanted: Tensor, exact: Tensor) -
         wanted: What the original computed in its own dtype.
         exact: What the original computed in float64.
     """
-    reference, precise = _array(wanted).astype(np.float64), _array(exact).astype(np.float64)
-    if _mismatch(found, _array(wanted), wanted.dtype) is not None:
+    reference, precise = as_array(wanted).astype(np.float64), as_array(exact).astype(np.float64)
+    if _mismatch(found, as_array(wanted), wanted.dtype) is not None:
         return row
     if reference.shape != precise.shape or not np.isfinite(precise).all() or not np.isfinite(found).all():
         return row
     noise = float(np.abs(reference - precise).max(initial=0.0))
     error = float(np.abs(found.astype(np.float64) - precise).max(initial=0.0))
     scale = float(np.abs(precise).max(initial=0.0)) or 1.0
-    if error <= NOISE_FACTOR * noise and NOISE_FACTOR * noise <= NOISE_LIMIT * scale:
+    if error <= min(NOISE_FACTOR * noise, NOISE_LIMIT * scale):
         detail = f"{error / noise if noise else 0:.1f} x eager's own rounding error against float64"
         return Comparison(row.case, row.output, row.max_abs, row.max_rel, f"{NOISE_FACTOR:g} x noise", True, detail)
     return row
+
+
+def is_close(found: Array, wanted: Array) -> Array:
+    """Which values are right within the default tolerance, of arrays of one shape."""
+    if wanted.dtype.kind != "f":
+        equal: Array = found == wanted
+        return equal
+    a, b = found.astype(np.float64), wanted.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        near: Array = (np.abs(a - b) <= allowance(wanted)) | (a == b) | (np.isnan(a) & np.isnan(b))
+    return near
+
+
+def allowance(wanted: Array) -> Array:
+    """By how much each of these floating-point values may be off, by default."""
+    dtype = _DTYPES.get(wanted.dtype.name, torch.float32)
+    finite = wanted[np.isfinite(wanted)].astype(np.float64)
+    limits: Array = RTOL[dtype] * np.abs(wanted.astype(np.float64)) + ATOL[dtype] * _typical(finite)
+    return limits
 
 
 def _mismatch(found: Array, reference: Array, dtype: torch.dtype) -> str | None:
@@ -141,8 +163,11 @@ def _worst(a: Array, b: Array, difference: Array, allowed: Array) -> str:
     return f"{wrong} of {a.size} values differ, e.g. {a.flat[where]:.6g} for {b.flat[where]:.6g}"
 
 
-def _array(tensor: Tensor) -> Array:
+def as_array(tensor: Tensor) -> Array:
+    """A tensor's values; bfloat16 ones widened to float32, complex ones as pairs."""
     tensor = tensor.detach().cpu()
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor.resolve_conj())
     if tensor.dtype is torch.bfloat16:
         tensor = tensor.float()
     array: Array = tensor.resolve_conj().resolve_neg().contiguous().numpy()

@@ -283,6 +283,8 @@ def _values(step: Step | None, value: Value | None) -> tuple[float | None, float
         return None, None, "the file has no such tensor"
     if squeezed(step.shape) != squeezed(value.shape):
         return None, None, f"shape {value.shape} for {step.shape}"
+    if not step.sample.size:
+        return None, None, "both are empty"
     worst = np.nan_to_num(np.abs(value.sample - step.sample), nan=np.inf)
     where = int(np.argmax(worst))
     return float(step.sample[where]), float(value.sample[where]), ""

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
-from torch_onnx_compat.check.cases import Case, Cases, Verify
-from torch_onnx_compat.check.compare import Array, Comparison, compare, within_noise
+from torch_onnx_compat.check.cases import Cases, Verify
+from torch_onnx_compat.check.compare import Array, Comparison
+from torch_onnx_compat.check.rounding import judged
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.inputs import Inputs
-from torch_onnx_compat.observe import ModelRefused, Observation
 
 
 def verify(path: str | os.PathLike[str], names: Sequence[str], cases: Cases, how: Verify) -> tuple[Comparison, ...]:
@@ -45,11 +45,7 @@ def verify(path: str | os.PathLike[str], names: Sequence[str], cases: Cases, how
         except Exception as error:
             rows.append(Comparison(case.label, "", float("nan"), float("nan"), "", False, f"fails: {_reason(error)}"))
             raise VerificationError(_message(rows), tuple(rows), case.inputs) from error
-        for index, (name, array, wanted) in enumerate(zip(names, found, case.reference.outputs, strict=True)):
-            row = compare(case.label, name, array, wanted, how.rtol, how.atol)
-            if not row.ok and wanted.is_floating_point() and how.rtol is None:
-                row = _judged_by_noise(row, array, wanted, index, case, cases.observation)
-            rows.append(row)
+        rows += judged(names, found, case, how, cases.observation)
         if not all(row.ok for row in rows):
             raise VerificationError(_message(rows), tuple(rows), case.inputs)
     return tuple(rows)
@@ -101,20 +97,6 @@ def _numpy(value: Any) -> Array:
         return widened
     array: Array = value.numpy()
     return array
-
-
-def _judged_by_noise(
-    row: Comparison, found: Array, wanted: Tensor, index: int, case: Case, observation: Observation
-) -> Comparison:
-    if found.shape != tuple(wanted.shape) or wanted.dtype is torch.float64:
-        return row
-    try:
-        exact = observation.reference(f"{case.label} in float64", case.inputs, torch.float64)
-    except ModelRefused:
-        return row
-    if index >= len(exact.outputs):
-        return row
-    return within_noise(row, found, wanted, exact.outputs[index])
 
 
 def _message(rows: Sequence[Comparison]) -> str:

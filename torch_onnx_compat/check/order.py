@@ -1,0 +1,93 @@
+"""Puts rows that a model sorts by score in eager torch's order, where scores are equal but for rounding.
+
+Detectors and top-k selections return several outputs row by row, best score first. Two rows whose scores differ by less
+than the tolerance come in either order, and both are right; which box belongs to which label is not up to rounding.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+from torch import Tensor
+
+from torch_onnx_compat import tree
+from torch_onnx_compat.check.compare import Array, allowance, as_array
+
+_WIDEST_ROW = 4096
+"""Outputs with more values in a row, such as masks, are moved along but not used to tell rows apart."""
+
+
+def row_orders(outputs: Sequence[Tensor], paths: Sequence[tree.Path], found: Sequence[Array]) -> dict[int, Array]:
+    """How the rows of what a file computed have to be taken to be the original's.
+
+    Args:
+        outputs: The original's.
+        paths: Where each of them is in the original's result; those of one container belong together.
+        found: The file's.
+
+    Returns:
+        For every output whose rows have to be moved, by its number, the numbers of its rows.
+    """
+    orders: dict[int, Array] = {}
+    wanted = [as_array(output) for output in outputs]
+    groups: dict[tuple[tree.Path, int], list[int]] = defaultdict(list)
+    for index, (array, path) in enumerate(zip(wanted, paths, strict=True)):
+        if array.ndim and len(array) > 1 and array.shape == found[index].shape:
+            groups[path[:-1], len(array)].append(index)
+    for members in groups.values():
+        order = _order([wanted[i] for i in members], [found[i] for i in members])
+        if order is not None:
+            orders.update(dict.fromkeys(members, order))
+    return orders
+
+
+def _order(wanted: list[Array], found: list[Array]) -> Array | None:
+    """Which of the file's rows stands for each of the original's; None where they are as they should be."""
+    key = next((a for a in wanted if _is_sorted(a)), None)
+    if key is None:
+        return None
+    order = np.arange(len(key))
+    for start, end in _ties(key):
+        costs = [_distances(w[start:end], f[start:end]) for w, f in zip(wanted, found, strict=True)]
+        order[start:end] = start + _nearest(np.sum(costs, axis=0))
+    return None if (order == np.arange(len(key))).all() else order
+
+
+def _is_sorted(array: Array) -> bool:
+    return array.ndim == 1 and array.dtype.kind == "f" and bool((np.diff(array) <= 0).all())
+
+
+def _ties(key: Array) -> list[tuple[int, int]]:
+    """Stretches of more than one row, each row within the tolerance of the one before it."""
+    close = -np.diff(key) <= allowance(key)[1:]
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], close, [False])).astype(np.int8)))
+    return [(int(a), int(b) + 1) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def _distances(wanted: Array, found: Array) -> Array:
+    """How far each of the original's rows is from each of the file's, in tolerances."""
+    count = len(wanted)
+    a, b = wanted.reshape(count, -1), found.reshape(count, -1)
+    if a.shape[1] > _WIDEST_ROW:
+        return np.zeros((count, count))
+    if a.dtype.kind != "f":
+        return np.array([(row != b).sum(axis=1) for row in a], dtype=np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        units = [np.abs(row - b) / np.maximum(allowed, 1e-30) for row, allowed in zip(a, allowance(a), strict=True)]
+    worst = np.stack([unit.max(axis=1, initial=0.0) for unit in units])
+    return np.asarray(np.nan_to_num(worst, nan=0.0, posinf=1e30))
+
+
+def _nearest(costs: Array) -> Array:
+    """One column for each row, cheap ones first; rows that are right where they stand stay."""
+    chosen = np.full(len(costs), -1)
+    for place in np.flatnonzero(np.diag(costs) <= 1.0):
+        chosen[place] = place
+    free = np.ones(len(costs), dtype=bool)
+    free[chosen[chosen >= 0]] = False
+    for row in np.flatnonzero(chosen < 0):
+        column = int(np.argmin(np.where(free, costs[row], np.inf)))
+        chosen[row], free[column] = column, False
+    return chosen
