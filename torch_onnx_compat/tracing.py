@@ -20,6 +20,9 @@ StaticSizes = Callable[[Tensor], "tuple[int | None, ...] | None"]
 
 _C: Any = torch._C  # its stubs leave the tracer out
 
+LARGE = 2**12
+"""What stands for a size that only the data decides where the size of an example is asked for."""
+
 _static_sizes: ContextVar[StaticSizes | None] = ContextVar("static_sizes", default=None)
 
 
@@ -120,3 +123,19 @@ def as_size(value: Tensor, least: int, most: int) -> Any:
     torch._check(size >= least)
     torch._check(size <= most)
     return size
+
+
+def example_size(size: Any) -> int:
+    """A size as a number: the example's, outside of a TorchScript trace; of one that the data decides, a large one.
+
+    Args:
+        size: What the shape of a tensor holds, or a product or quotient of such sizes.
+    """
+    return int(size) if isinstance(size, (int, Tensor)) else _symbolic_size(size, LARGE)
+
+
+def _symbolic_size(size: Any, unknown: int) -> int:
+    """A symbolic size at the example's sizes, and at `unknown` for what is no size of the example."""
+    node = size.node
+    hints = getattr(node.shape_env, "backed_var_to_val", None) or getattr(node.shape_env, "var_to_val", {})
+    return int(node.expr.xreplace({symbol: hints.get(symbol, unknown) for symbol in node.expr.free_symbols}))
