@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.control_flow.guard import attempt
+from torch_onnx_compat.control_flow.guard import Guard, attempt
 from torch_onnx_compat.control_flow.join import UNDEFINED
 from torch_onnx_compat.control_flow.session import Refused, Session, as_tensor, is_number
 from torch_onnx_compat.places import first_line
@@ -126,29 +126,29 @@ def _map_tensors(value: Any, function: Callable[[Tensor], Any]) -> Any:
 # Results: only tensors pass through an If
 
 
-def _flat(value: Any, tensors: list[Tensor]) -> Any:
+def flat(value: Any, tensors: list[Tensor]) -> Any:
     """The structure of a result, its tensors and numbers taken out."""
     if isinstance(value, Tensor) or is_number(value):
         tensors.append(as_tensor(value))
         return Tensor
     if isinstance(value, dict):
-        return type(value), [(key, _flat(item, tensors)) for key, item in value.items()]
+        return type(value), [(key, flat(item, tensors)) for key, item in value.items()]
     if isinstance(value, (list, tuple)):
-        return type(value), [_flat(item, tensors) for item in value]
+        return type(value), [flat(item, tensors) for item in value]
     if value is None or value is UNDEFINED:
         return value
     raise NoConditional(f"a branch yields a {type(value).__name__}")
 
 
-def _filled(structure: Any, tensors: Iterator[Tensor]) -> Any:
+def filled(structure: Any, tensors: Iterator[Tensor]) -> Any:
     if structure is Tensor:
         return next(tensors)
     if not isinstance(structure, tuple):
         return structure
     kind, items = structure
     if issubclass(kind, dict):
-        return kind((key, _filled(item, tensors)) for key, item in items)
-    values = [_filled(item, tensors) for item in items]
+        return kind((key, filled(item, tensors)) for key, item in items)
+    values = [filled(item, tensors) for item in items]
     return kind(*values) if hasattr(kind, "_fields") else kind(values)
 
 
@@ -162,8 +162,8 @@ def _checked(structures: list[Any], results: list[list[Tensor]]) -> None:
         raise NoConditional("the branches yield no tensor")
 
 
-def _value(session: Session, piece: Piece) -> Any:
-    outcome = attempt(session, piece, by_size=False)
+def _value(piece: Piece) -> Any:
+    outcome = attempt(piece, Guard(by_size=False))
     if outcome.error is not None:
         raise outcome.error
     if outcome.writes:
@@ -183,7 +183,7 @@ def _scripted(session: Session, condition: Tensor, then: Piece, otherwise: Piece
         def run(*tensors: Tensor) -> tuple[Tensor, ...]:
             with captured.replaced_by(tensors) as pieces:
                 results[which] = []
-                structures[which] = _flat(_value(session, pieces[which]), results[which])
+                structures[which] = flat(_value(pieces[which]), results[which])
             return tuple(result.clone() for result in results[which])
 
         return torch.jit.trace(run, examples, check_trace=False)
@@ -200,7 +200,7 @@ def _scripted(session: Session, condition: Tensor, then: Piece, otherwise: Piece
         _checked(structures, results)
         chooser = internals.scripted_if(functions[0], functions[1], len(examples), len(results[0]))
     chosen = chooser(condition, *captured.tensors)
-    return _filled(structures[0], iter(chosen if isinstance(chosen, tuple) else (chosen,)))
+    return filled(structures[0], iter(chosen if isinstance(chosen, tuple) else (chosen,)))
 
 
 # dynamo: torch.cond traces the branches itself
@@ -213,16 +213,16 @@ def _cond(session: Session, condition: Tensor, then: Piece, otherwise: Piece) ->
     def flattened(piece: Piece) -> Callable[[], tuple[Tensor, ...]]:
         def run() -> tuple[Tensor, ...]:
             tensors: list[Tensor] = []
-            _flat(piece(), tensors)
+            flat(piece(), tensors)
             return tuple(tensor.clone() for tensor in tensors)  # results may not alias what a branch reads
 
         return run
 
     for piece in (then, otherwise):
         tensors: list[Tensor] = []
-        structures.append(_flat(_value(session, piece), tensors))
+        structures.append(flat(_value(piece), tensors))
         results.append(tensors)
     _checked(structures, results)
     with internals.without_function_modes(Watcher):
         chosen = torch.cond(condition, flattened(then), flattened(otherwise), ())
-    return _filled(structures[0], iter(chosen))
+    return filled(structures[0], iter(chosen))

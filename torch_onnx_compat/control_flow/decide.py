@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from torch_onnx_compat.control_flow.conditional import NoConditional, Piece, conditional
-from torch_onnx_compat.control_flow.guard import Outcome, attempt, written
+from torch_onnx_compat.control_flow.guard import Guard, Outcome, attempt, written
 from torch_onnx_compat.control_flow.join import Mismatch, join
 from torch_onnx_compat.control_flow.raising import raises_on_purpose
 from torch_onnx_compat.control_flow.session import Refused, Session, current, refused
@@ -32,7 +32,7 @@ def decide(session: Session, test: Any, then: Piece, otherwise: Piece, why: str 
     if key in session.conflicts:
         return _conditional(session, condition, then, otherwise, session.conflicts[key])
     by_size = not session.from_data(condition)
-    outcomes = attempt(session, then, by_size), attempt(session, otherwise, by_size)
+    outcomes = attempt(then, Guard(by_size)), attempt(otherwise, Guard(by_size))
     try:
         return _masked(session, condition, *outcomes)
     except Mismatch as mismatch:

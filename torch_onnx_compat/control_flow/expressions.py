@@ -22,9 +22,11 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
     ast.NotEq: "!=",
 }
-_BUILTINS = frozenset({"int", "float", "bool", "min", "max", "round", "abs", "any", "all", "len", "sum", "list"})
+_BUILTINS = frozenset({"int", "float", "bool", "min", "max", "round", "abs", "any", "all", "len", "sum", "list"}) | {
+    *("range", "enumerate", "zip"),
+}
 _ATTRIBUTES = frozenset(
-    {"item", "tolist", "tensor", "as_tensor", "floor", "ceil", "trunc"}
+    {"item", "tolist", "unbind", "tensor", "as_tensor", "floor", "ceil", "trunc"}
     | {"sqrt", "log", "log2", "exp", "sin", "cos", "tanh"}
     | {"pad", "view", "reshape", "expand", "repeat", "zeros", "ones", "full", "empty"}
 )
@@ -60,10 +62,12 @@ class Expressions(ast.NodeTransformer):
     Args:
         lines: Lines on which decisions were seen.
         first: Name of the function's first parameter, for ``super()``.
+        loops: Lines of ``while`` loops that do not end by themselves.
     """
 
-    def __init__(self, lines: Collection[int], first: str) -> None:
+    def __init__(self, lines: Collection[int], first: str, loops: Collection[int] = ()) -> None:
         self._lines = lines
+        self._loops = loops
         self._first = first
         self._active = False
 
@@ -76,6 +80,8 @@ class Expressions(ast.NodeTransformer):
         self._active = any(line in self._lines for line in range(node.lineno, last + 1))
         if isinstance(node, (ast.If, ast.While)):
             node.masked = self._active  # type: ignore[union-attr]
+        if isinstance(node, (ast.For, ast.While)):
+            node.looped = self._active if isinstance(node, ast.For) else node.lineno in self._loops  # type: ignore[union-attr]
         result = super().visit(node)
         self._active = before
         return result
@@ -122,6 +128,22 @@ class Expressions(ast.NodeTransformer):
         if not self._active or not (_can_wait(node.body) and _can_wait(node.orelse)):
             return node
         return runtime_call("choose", node.test, thunk(node.body), thunk(node.orelse), at=node)
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        """``[f(item) for item in items]``, without a filter."""
+        self.generic_visit(node)
+        generator = node.generators[0]
+        if not self._active or len(node.generators) > 1 or generator.ifs or not _can_wait(node.elt):
+            return node
+        target = generator.target
+        targets = target.elts if isinstance(target, ast.Tuple) else [target]
+        if not all(isinstance(name, ast.Name) for name in targets):
+            return node
+        names = [name.id for name in targets if isinstance(name, ast.Name)]
+        arguments = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
+        function = placed(ast.Lambda(arguments, node.elt), node.elt)
+        star = [placed(ast.Constant(True), node)] if isinstance(target, ast.Tuple) else []
+        return runtime_call("collect", generator.iter, function, *star, at=node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Calls that turn tensors into numbers; ``super()``, which a function inside a method could not use."""

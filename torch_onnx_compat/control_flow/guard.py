@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.control_flow.session import Session, as_tensor, refused
+from torch_onnx_compat.control_flow.session import as_tensor, refused
 from torch_onnx_compat.tracing import is_tracing, untraced
 from torch_onnx_compat.watch import Watcher
 
@@ -28,30 +28,22 @@ class Outcome:
     """By identity: a tensor from outside, and what the branch left in it."""
 
 
-class Guard(Watcher):
-    """The mode that a branch runs under.
+class WriteLog(Watcher):
+    """Saves the tensors from outside that a function is about to overwrite.
 
     Args:
-        session: Of the run.
-        by_size: Whether the decision rests on sizes, so that a plain index may be out of range in this branch.
+        made: Tensors that are the function's own.
     """
 
-    def __init__(self, session: Session, by_size: bool) -> None:
+    def __init__(self, made: Iterable[Tensor] = ()) -> None:
         super().__init__()
-        self._session = session
-        self._by_size = by_size
-        self._made: dict[int, Tensor] = {}
+        self._made = {id(tensor): tensor for tensor in made}
         self.saved: dict[int, tuple[Tensor, Tensor]] = {}
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Saves what is about to be overwritten, keeps indices and divisors in range, makes the call."""
-        name = getattr(func, "__name__", "")
-        if _writes(name, kwargs):
+        """Saves what the call overwrites, then makes it."""
+        if _writes(getattr(func, "__name__", ""), kwargs):
             self._save(kwargs.get("out", args[0] if args else None))
-        elif func in _INDEXED:
-            args = self._in_range(func, args)
-        elif func in _DIVISIONS and len(args) == 2:
-            args = _divisible(func, args)
         result = self.pass_on(func, args, kwargs)
         for tensor in result if isinstance(result, (tuple, list)) else (result,):
             if isinstance(tensor, Tensor):
@@ -70,6 +62,26 @@ class Guard(Watcher):
                 "record; write x = x + y instead of x += y, or use torch.where."
             )
         self.saved[id(root)] = (root, root.clone())
+
+
+class Guard(WriteLog):
+    """The mode that a branch runs under which may not be taken.
+
+    Args:
+        by_size: Whether the decision rests on sizes, so that a plain index may be out of range in this branch.
+    """
+
+    def __init__(self, by_size: bool) -> None:
+        super().__init__()
+        self._by_size = by_size
+
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Keeps indices and divisors in range, too."""
+        if func in _INDEXED:
+            args = self._in_range(func, args)
+        elif func in _DIVISIONS and len(args) == 2:
+            args = _divisible(func, args)
+        return super().watch(func, args, kwargs)
 
     def _in_range(self, func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
         if func is Tensor.__getitem__:
@@ -131,9 +143,8 @@ def _divisible(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     return (safe, args[1]) if position == 0 else (args[0], safe)
 
 
-def attempt(session: Session, branch: Callable[[], Any], by_size: bool) -> Outcome:
-    """Runs a branch under guard and takes back what it wrote."""
-    guard = Guard(session, by_size)
+def attempt(branch: Callable[[], Any], guard: WriteLog) -> Outcome:
+    """Runs a branch, or a round of a loop, and takes back what it wrote."""
     outcome = Outcome()
     try:
         with guard:

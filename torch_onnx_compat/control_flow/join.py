@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_onnx_compat.control_flow.iterables import Appended
 from torch_onnx_compat.control_flow.session import SYMBOLS, as_tensor, current, is_number
 from torch_onnx_compat.tracing import is_tracing, untraced
 
@@ -58,6 +59,8 @@ def _join_containers(condition: Tensor, a: Any, b: Any, path: str) -> Any:
             raise Mismatch(f"{path} has the keys {list(a)} in one branch and {list(b)} in the other")
         values = {key: join(condition, a[key], b[key], f"{path}[{key!r}]") for key in a}
         return type(a)(**values) if dataclasses.is_dataclass(a) else type(a)(values)
+    if isinstance(a, Appended):
+        return Appended(_join_containers(condition, a.items, b.items, path))
     if isinstance(a, (list, tuple)):
         if len(a) != len(b):
             raise Mismatch(f"{path} has {len(a)} items in one branch and {len(b)} in the other")

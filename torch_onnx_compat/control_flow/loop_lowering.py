@@ -18,6 +18,7 @@ import copy
 from collections.abc import Sequence
 
 from torch_onnx_compat.control_flow.expressions import RUNTIME, placed, runtime_call, thunk
+from torch_onnx_compat.control_flow.loop_form import LoopForm
 from torch_onnx_compat.control_flow.names import blocks, bound, exits, loads, terminates
 from torch_onnx_compat.control_flow.source import Unrewritable
 
@@ -30,6 +31,8 @@ def leaves_by_decision(stmts: Sequence[ast.stmt], kinds: tuple[type[ast.stmt], .
         if isinstance(stmt, (ast.FunctionDef, ast.ClassDef)):
             continue
         inner = kinds
+        if getattr(stmt, "looped", False):
+            continue  # a function of its own
         if isinstance(stmt, (ast.For, ast.While)):
             inner = tuple(k for k in kinds if k is ast.Return)
             if needs_lowering(stmt) and inner and exits([stmt], inner):
@@ -46,7 +49,7 @@ def needs_lowering(stmt: ast.For | ast.While) -> bool:
     return getattr(stmt, "masked", False) or leaves_by_decision(stmt.body, EXITS)
 
 
-class LoopLowering:
+class LoopLowering(LoopForm):
     """The part of the lowering that deals with loops."""
 
     def __init__(self) -> None:
@@ -68,12 +71,6 @@ class LoopLowering:
 
     def joined(self, stmt: ast.If, live: set[str]) -> list[ast.stmt]:
         """An if without exits."""
-        raise NotImplementedError
-
-    def function(
-        self, name: str, body: Sequence[ast.stmt], after: set[str], tail: list[ast.stmt], at: ast.stmt
-    ) -> ast.FunctionDef:
-        """A local function around statements."""
         raise NotImplementedError
 
     def loop(self, stmt: ast.For | ast.While, live: set[str]) -> tuple[list[ast.stmt], ast.If | None]:
@@ -124,6 +121,8 @@ class LoopLowering:
                 return out + leave.when(placed(ast.Constant(True), stmt), [stmt])
             if isinstance(stmt, ast.If) and getattr(stmt, "masked", False):
                 out += self.joined(stmt, live)
+            elif isinstance(stmt, (ast.For, ast.While)) and getattr(stmt, "looped", False):
+                out += self.looped(stmt, live)
             elif isinstance(stmt, (ast.For, ast.While)) and needs_lowering(stmt):
                 lowered, leaving = self.loop(stmt, live)
                 out += lowered

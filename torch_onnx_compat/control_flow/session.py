@@ -50,6 +50,8 @@ class Session:
     """The same of a run at other sizes."""
     conflicts: dict[Key, str] = field(default_factory=dict)
     """Decisions whose branches cannot be joined by a mask at every size, and why."""
+    unbounded: set[tuple[str, int]] = field(default_factory=set)
+    """File and line of each ``while`` that did not end by itself."""
     done: dict[str, str] = field(default_factory=dict)
     """What became of each place."""
     dropped: dict[str, None] = field(default_factory=dict)
@@ -60,6 +62,16 @@ class Session:
         """Starts a run."""
         self._seen.clear()
         self.sizes = {}
+
+    @property
+    def logged_inputs(self) -> int:
+        """How many of the trace's inputs the log takes for the model's."""
+        return self.log.inputs if self.log else self.inputs
+
+    @logged_inputs.setter
+    def logged_inputs(self, number: int) -> None:
+        if self.log:
+            self.log.inputs = number
 
     def key(self) -> Key:
         """Identity of the decision that is being taken."""

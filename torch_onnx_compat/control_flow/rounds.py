@@ -1,0 +1,251 @@
+"""One round of a loop as a function of tensors alone: what it carries on, what it reads from outside, what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_onnx_compat.control_flow.conditional import NoConditional, Piece, filled, flat
+from torch_onnx_compat.control_flow.guard import WriteLog, attempt
+from torch_onnx_compat.control_flow.iterables import Appended
+from torch_onnx_compat.control_flow.join import UNDEFINED
+from torch_onnx_compat.control_flow.loop_form import ITEM
+from torch_onnx_compat.control_flow.session import Session, as_tensor, is_number
+from torch_onnx_compat.tracing import is_tracing
+from torch_onnx_compat.watch import Watcher
+
+
+class Lifting(Watcher):
+    """Puts tensors in the places of those from outside that a function reads, whatever way it comes by them.
+
+    Args:
+        table: By identity: a tensor from outside and what to take for it. Others are kept in `outside`.
+        own: Tensors that the function was given.
+    """
+
+    def __init__(self, table: dict[int, tuple[Tensor, Tensor]], own: Sequence[Tensor]) -> None:
+        super().__init__()
+        self._table = table
+        self._made = {id(tensor): tensor for tensor in own}
+        self.outside: dict[int, Tensor] = {}
+
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Makes one call."""
+        result = self.pass_on(func, self._moved(args), {k: self._moved(v) for k, v in kwargs.items()})
+        self._keep(result)
+        return result
+
+    def _keep(self, result: Any) -> None:
+        if isinstance(result, Tensor):
+            self._made[id(result)] = result
+        elif isinstance(result, (tuple, list)):
+            for item in result:
+                self._keep(item)
+
+    def _moved(self, value: Any) -> Any:
+        if isinstance(value, Tensor):
+            if id(value) in self._table:
+                return self._table[id(value)][1]
+            if id(value) not in self._made:
+                self.outside.setdefault(id(value), value)
+            return value
+        if type(value) in (list, tuple):
+            return type(value)(self._moved(item) for item in value)
+        if type(value) is slice:
+            return slice(self._moved(value.start), self._moved(value.stop), self._moved(value.step))
+        if type(value) is dict:
+            return {key: self._moved(item) for key, item in value.items()}
+        return value
+
+
+class Picking(Watcher):
+    """Takes and writes items by a number that is a tensor, without asking for its value."""
+
+    def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """``x[i]``, ``x[:, i]`` and writes to them."""
+        return func in (Tensor.__getitem__, Tensor.__setitem__) and len(_numbers(args[1])) == 1
+
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Makes one call."""
+        tensor, key = args[0], args[1] if isinstance(args[1], tuple) else (args[1],)
+        place = _numbers(args[1])[0]
+        number = key[place]
+        axis = place if Ellipsis not in key[:place] else tensor.dim() - (len(key) - place)
+        size = tensor.shape[axis]
+        number = torch.where(number < 0, number + as_tensor(size, number), number).reshape(1)
+        if func is Tensor.__getitem__:
+            taken = torch.index_select(tensor, axis, number)
+            return taken[(*key[:place], 0, *key[place + 1 :])]
+        if any(part != slice(None) and part is not Ellipsis for k, part in enumerate(key) if k != place):
+            return self.pass_on(func, args, kwargs)
+        part = torch.index_select(tensor, axis, number)
+        value = as_tensor(args[2], tensor).to(tensor.dtype).expand_as(part.select(axis, 0)).unsqueeze(axis)
+        shape = [1] * tensor.dim()
+        shape[axis] = -1
+        places = torch.arange(size, device=tensor.device).reshape(shape)
+        tensor.copy_(torch.where(places == number, value, tensor))
+        return None
+
+
+def _numbers(key: Any) -> list[int]:
+    """Where in an index of numbers and slices tensors of shape () stand; none if there is anything else."""
+    parts = key if isinstance(key, tuple) else (key,)
+    places = []
+    for place, part in enumerate(parts):
+        if isinstance(part, Tensor) and not part.dim() and part.dtype in (torch.int64, torch.int32):
+            places.append(place)
+        elif not isinstance(part, (int, slice)) and part is not Ellipsis or isinstance(part, bool):
+            return []
+    return places
+
+
+@dataclass
+class Result:
+    """What a round did."""
+
+    go: Any
+    values: dict[str, Any]
+    rows: dict[str, list[Any]]
+    writes: dict[int, tuple[Tensor, Tensor]]
+    outside: dict[int, Tensor]
+
+
+@dataclass
+class Round:
+    """The body of a loop.
+
+    Attributes:
+        session: Of the run.
+        body: Takes an item and the names; returns whether to go on, and the names.
+        names: What it carries on.
+        item: The item of a number; None in a ``while``.
+        test: Whether there is another round, given the names; None in a ``for``.
+        scope: Values of the names before the loop, and of the parameters of `body` and `test`.
+    """
+
+    session: Session
+    body: Callable[..., Any]
+    names: tuple[str, ...]
+    item: Callable[[Tensor], Any] | None
+    test: Callable[..., Any] | None
+    scope: dict[str, Any]
+
+    def __call__(
+        self,
+        number: Tensor | None,
+        values: dict[str, Any],
+        table: dict[int, tuple[Tensor, Tensor]] | None = None,
+        made: Sequence[Tensor] = (),
+    ) -> Result:
+        """Runs one round.
+
+        Args:
+            number: Of the round, shape (), int64.
+            values: Of the names; a list that is appended to is an `Appended`.
+            table: See `Lifting`.
+            made: Tensors that the round may write to.
+        """
+        own: list[Tensor] = [number] if number is not None else []
+        flat({k: v for k, v in values.items() if not isinstance(v, Appended) and v is not UNDEFINED}, own)
+        lifting = Lifting(table or {}, own)
+        rows = {name: Appended() for name, value in values.items() if isinstance(value, Appended)}
+        scope = {**self.scope, **values, **rows}
+
+        def run() -> tuple[Any, dict[str, Any]]:
+            if self.item is not None and number is not None:
+                scope[ITEM] = self.item(number)
+            go, *news = Piece(self.body, scope)()
+            after = dict(zip(self.names, news, strict=True))
+            if self.test is not None:
+                known = self.session.condition(go)
+                again = Piece(self.test, {**scope, **after})()
+                go = self.session.condition(again)
+                if known is not True:
+                    go = as_tensor(known) & as_tensor(go)
+            return go, after
+
+        with lifting, Picking():
+            outcome = attempt(run, WriteLog(made))
+        if outcome.error is not None:
+            raise outcome.error
+        go, after = outcome.value
+        appended = {name: value.items for name, value in after.items() if isinstance(value, Appended)}
+        values = {name: value for name, value in after.items() if name not in appended}
+        return Result(go, values, appended, outcome.writes, lifting.outside)
+
+
+def settled(name: str, old: Any, new: Any) -> Any:
+    """The value that a name has before the first round, in the form that later rounds give it.
+
+    Raises:
+        NoConditional: There is none.
+    """
+    if isinstance(old, Appended):
+        return old
+    if _is_value(new) and (_is_value(old) or old is UNDEFINED):
+        return _like(old, as_tensor(new))
+    if old is UNDEFINED:
+        tensors: list[Tensor] = []
+        structure = flat(new, tensors)
+        return filled(structure, iter([_like(old, tensor) for tensor in tensors]))
+    if type(old) is not type(new):
+        raise NoConditional(
+            f"{name!r} is a {type(old).__name__} before the loop and a {type(new).__name__} after a round"
+        )
+    if isinstance(old, dict) and list(old) == list(new):
+        return type(old)((key, settled(name, old[key], new[key])) for key in old)
+    if isinstance(old, (list, tuple)):
+        if len(old) != len(new):
+            raise NoConditional(f"{name!r} has {len(old)} items before the loop and {len(new)} after a round")
+        items = [settled(name, a, b) for a, b in zip(old, new, strict=True)]
+        return type(old)(*items) if hasattr(old, "_fields") else type(old)(items)
+    if old is None or old is new or old == new:
+        return old
+    raise NoConditional(f"{name!r} is a {type(old).__name__} that changes in the loop, which is no tensor")
+
+
+def _is_value(value: Any) -> bool:
+    return isinstance(value, Tensor) or is_number(value)
+
+
+def _like(old: Any, new: Tensor) -> Tensor:
+    if old is UNDEFINED:
+        return torch.zeros_like(new)
+    if is_number(old) or (is_tracing() and not old.dim() and new.dim()):
+        value = as_tensor(old, new)
+        wanted = torch.promote_types(value.dtype, new.dtype) if value.dtype != new.dtype else new.dtype
+        if wanted != new.dtype:
+            raise NoConditional(f"a number of dtype {value.dtype} becomes {new.dtype} in the loop")
+        return value.to(new.dtype).expand_as(new).clone() if new.dim() else value.to(new.dtype)
+    if old.dtype != new.dtype:
+        raise NoConditional(f"a tensor is {old.dtype} before the loop and {new.dtype} after a round")
+    if old.dim() != new.dim():
+        raise NoConditional(f"a tensor has {old.dim()} axes before the loop and {new.dim()} after a round")
+    return old
+
+
+def is_filled(old: Any, new: Any) -> bool:
+    """Whether a round left a list longer than it was, with what was in it before."""
+    return type(old) is list and type(new) is list and len(new) > len(old) and all(map(_same, old, new))
+
+
+def _same(a: Any, b: Any) -> bool:
+    return a is b
+
+
+def leaves(values: dict[str, Any]) -> tuple[Any, list[Tensor]]:
+    """The structure of the names' values, and the tensors in them; lists that are appended to have none."""
+    tensors: list[Tensor] = []
+    structure = {name: flat(v, tensors) for name, v in values.items() if not isinstance(v, Appended)}
+    return structure, tensors
+
+
+def restored(structure: dict[str, Any], tensors: Iterator[Tensor], values: dict[str, Any]) -> dict[str, Any]:
+    """The values again, with other tensors."""
+    return {
+        name: filled(structure[name], tensors) if name in structure else value for name, value in values.items()
+    }
