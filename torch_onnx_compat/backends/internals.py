@@ -264,7 +264,8 @@ def while_looped(body: Callable[..., Any], state: list[Any], read: list[Any]) ->
     operator = getattr(torch.ops.higher_order, "while_loop", None)
     if operator is None:
         raise CompatError(f"torch {torch.__version__} has no while_loop")
-    made = operator(lambda go, *_: go.clone(), lambda go, *rest: body(*rest), tuple(state), tuple(read))
+    # torch takes a clone away before it looks whether a result is one of the arguments.
+    made = operator(lambda go, *_: go.logical_and(go), lambda go, *rest: body(*rest), tuple(state), tuple(read))
     return list(made)
 
 

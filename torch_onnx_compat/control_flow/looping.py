@@ -89,19 +89,21 @@ class _Plan:
     trial: Result
 
     def __post_init__(self) -> None:
-        self.structure, self.carried = leaves(self.initial)
+        self.structure, before = leaves(self.initial)
         found, news = leaves({**self.initial, **self.trial.values})
         if found != self.structure:
             raise NoConditional("what it carries from round to round changes its structure")
-        for old, new in zip(self.carried, news, strict=True):
+        for old, new in zip(before, news, strict=True):
             if old.dtype != new.dtype or old.dim() != new.dim():
                 raise NoConditional(f"a tensor that it carries changes from {_kind(old)} to {_kind(new)}")
-        mine = {id(tensor) for tensor in self.carried}
-        kept = {id(old) for old, new in zip(self.carried, news, strict=True) if old is new}
+        mine = {id(tensor) for tensor in before}
+        kept = {id(old) for old, new in zip(before, news, strict=True) if old is new}
+        self.fixed = [tensor if id(tensor) in kept and id(tensor) not in self.trial.writes else None for tensor in before]
+        self.carried = [tensor for tensor, fixed in zip(before, self.fixed, strict=True) if fixed is None]
         if any(identity in mine and identity not in kept for identity in self.trial.writes):
             raise NoConditional("it writes in place into a tensor and then puts another in its place")
         self.written = [tensor for tensor, _ in self.trial.writes.values() if id(tensor) not in mine]
-        known = {*mine, *map(id, self.written)}
+        known = {id(tensor) for tensor in (*self.carried, *self.written)}
         self.read = [tensor for identity, tensor in self.trial.outside.items() if identity not in known]
         self.appended = {name: len(rows) for name, rows in self.trial.rows.items()}
 
@@ -111,17 +113,23 @@ class _Plan:
         carried = [tensor.clone() for tensor in carried]
         copies = [tensor.clone() for tensor in written]
         outside = [*zip(self.written, copies, strict=True), *zip(self.read, read, strict=True)]
-        values = restored(self.structure, iter(carried), self.initial)
-        result = self.one(number, values, {id(old): (old, new) for old, new in outside}, carried)
+        result = self.one(number, self._values(carried), {id(old): (old, new) for old, new in outside}, carried)
         foreign = [t for i, t in result.outside.items() if i not in self.trial.outside]
         if foreign:
             raise NoConditional("its rounds read different tensors")
-        _, news = leaves({**self.initial, **result.values})
+        _, after = leaves({**self.initial, **result.values})
+        news = [tensor for tensor, fixed in zip(after, self.fixed, strict=True) if fixed is None]
         states = [result.writes[id(copy)][1] if id(copy) in result.writes else copy for copy in copies]
         rows = [as_tensor(item) for name in self.appended for item in result.rows.get(name, [])]
         if {name: len(items) for name, items in result.rows.items()} != self.appended:
             raise NoConditional("it appends a different number of items in different rounds")
         return result.go, [*news, *states], rows
+
+    def _values(self, carried: list[Tensor]) -> dict[str, Any]:
+        """The names' values; what no round changes is as it was before the loop."""
+        moving = iter(carried)
+        tensors = [next(moving) if fixed is None else fixed for fixed in self.fixed]
+        return restored(self.structure, iter(tensors), self.initial)
 
     def _split(self, tensors: tuple[Tensor, ...]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
         first, second = len(self.carried), len(self.carried) + len(self.written)
@@ -182,7 +190,7 @@ class _Plan:
         for place, tensor in enumerate(self.carried):
             if id(tensor) in self.trial.writes:
                 carried[place] = tensor.copy_(carried[place])
-        after = restored(self.structure, iter(carried), self.initial)
+        after = self._values(carried)
         items = iter(rows)
         for name, count in self.appended.items():
             parts = [next(items) for _ in range(count)]

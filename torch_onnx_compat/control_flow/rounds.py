@@ -35,6 +35,8 @@ class Lifting(Watcher):
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Makes one call."""
+        if func is torch.tensor and not is_tracing() and args and isinstance(args[0], (bool, int, float)):
+            func, args = torch.full, ((), *args)  # torch.export keeps constants outside of a loop's body
         result = self.pass_on(func, self._moved(args), {k: self._moved(v) for k, v in kwargs.items()})
         self._keep(result)
         return result
@@ -149,9 +151,7 @@ class Round:
             table: See `Lifting`.
             made: Tensors that the round may write to.
         """
-        own: list[Tensor] = [number] if number is not None else []
-        flat({k: v for k, v in values.items() if not isinstance(v, Appended) and v is not UNDEFINED}, own)
-        lifting = Lifting(table or {}, own)
+        lifting = Lifting(table or {}, [*made, *([number] if number is not None else [])])
         rows = {name: Appended() for name, value in values.items() if isinstance(value, Appended)}
         scope = {**self.scope, **values, **rows}
 

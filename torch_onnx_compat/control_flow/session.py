@@ -167,6 +167,8 @@ def as_tensor(value: Any, like: Tensor | None = None) -> Tensor:
         return torch.full((), value, dtype=torch.int64, device=device)
     if isinstance(value, torch.SymFloat):
         return torch.full((), value, device=device)
+    if not is_tracing() and current() is not None:
+        return torch.full((), value, device=device)  # a constant of torch.tensor may not stand in a loop's body
     return torch.tensor(value, device=device)
 
 
