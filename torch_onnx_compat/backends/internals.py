@@ -255,8 +255,13 @@ def _scripted(source: str, scope: dict[str, Any]) -> Callable[..., Any]:
 _made = itertools.count()
 
 
-# dynamo: loops, called as operators with all that they read as arguments: torch's functions that find that out by
-# themselves cannot follow the run-time module
+# dynamo: conditionals and loops, called as operators with all that they read as arguments: torch's functions that find that out by
+# themselves cannot follow the run-time module. No two arguments may share memory.
+
+
+def chosen(condition: Any, then: Callable[..., Any], otherwise: Callable[..., Any], read: list[Any]) -> tuple[Any, ...]:
+    """torch.cond."""
+    return tuple(torch.ops.higher_order.cond(condition, then, otherwise, tuple(read)))
 
 
 def while_looped(body: Callable[..., Any], state: list[Any], read: list[Any]) -> list[Any]:

@@ -6,9 +6,10 @@ from typing import Any
 
 from torch import Tensor
 
-from torch_onnx_compat.control_flow.conditional import NoConditional, Piece, conditional
+from torch_onnx_compat.control_flow.conditional import conditional
 from torch_onnx_compat.control_flow.guard import Guard, Outcome, attempt, written
 from torch_onnx_compat.control_flow.join import Mismatch, join
+from torch_onnx_compat.control_flow.piece import NoConditional, Piece
 from torch_onnx_compat.control_flow.raising import raises_on_purpose
 from torch_onnx_compat.control_flow.session import Refused, Session, current, refused
 from torch_onnx_compat.places import first_line

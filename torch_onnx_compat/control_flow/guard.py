@@ -56,12 +56,18 @@ class WriteLog(Watcher):
         root = target._base if target._is_view() and target._base is not None else target
         if id(root) in self._made or id(root) in self.saved:
             return
-        if is_tracing() and (root is not target or _is_shared(root)):
-            raise refused(
-                "a branch writes in place through a view, or into a tensor that has views, which TorchScript does not "
-                "record; write x = x + y instead of x += y, or use torch.where."
-            )
+        refuse_shared(target)
         self.saved[id(root)] = (root, root.clone())
+
+
+def refuse_shared(target: Tensor) -> None:
+    """Raises if a TorchScript trace would lose what a write to a tensor does to others."""
+    root = target._base if target._is_view() and target._base is not None else target
+    if is_tracing() and (root is not target or _is_shared(root)):
+        raise refused(
+            "a branch or loop writes in place through a view, or into a tensor that has views, which TorchScript does "
+            "not record; write x = x + y instead of x += y, or use torch.where."
+        )
 
 
 class Guard(WriteLog):

@@ -48,9 +48,10 @@ def _range(session: Session, function: Any, *args: Any) -> Any:
     start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
     if isinstance(step, (Tensor, *SYMBOLS)):
         raise refused("the step of a range depends on the inputs; use a fixed one.")
-    if isinstance(stop, torch.SymInt) and (start, step) == (0, 1) and not has_free_unbacked_symbols(stop):
-        length: Any = stop
-    else:
+    length: Any = None
+    if abs(step) == 1 and not isinstance(start, Tensor) and not isinstance(stop, Tensor):
+        length = (stop - start) * step
+    if not is_scannable(length):
         distance = as_tensor(stop) - as_tensor(start) if step > 0 else as_tensor(start) - as_tensor(stop)
         if abs(step) > 1:
             distance = torch.div(distance + (abs(step) - 1), abs(step), rounding_mode="floor")
@@ -61,6 +62,14 @@ def _range(session: Session, function: Any, *args: Any) -> Any:
         return value if isinstance(start, int) and start == 0 else value + as_tensor(start)
 
     return Counted(length, at)
+
+
+def is_scannable(length: Any) -> bool:
+    """Whether a length is a symbolic size that is at least 1 when every dynamic axis is, as a Scan has to be."""
+    if not isinstance(length, torch.SymInt) or has_free_unbacked_symbols(length):
+        return False
+    least = length.node.expr
+    return bool(least.subs(dict.fromkeys(least.free_symbols, 1)) >= 1)
 
 
 def _enumerate(session: Session, function: Any, items: Any, start: int = 0) -> Any:

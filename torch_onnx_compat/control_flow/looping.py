@@ -14,8 +14,10 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.control_flow.conditional import NoConditional, Piece
-from torch_onnx_compat.control_flow.iterables import Appended, Counted, Rows
+from torch_onnx_compat.control_flow.guard import refuse_shared
+from torch_onnx_compat.control_flow.iterables import Appended, Counted, Rows, is_scannable
+from torch_onnx_compat.control_flow.lifting import handed_over
+from torch_onnx_compat.control_flow.piece import NoConditional, Piece
 from torch_onnx_compat.control_flow.rounds import Result, Round, leaves, restored, settled
 from torch_onnx_compat.control_flow.session import Refused, Session, as_tensor, refused
 from torch_onnx_compat.places import first_line
@@ -66,7 +68,7 @@ def _emitted(
         assert one.test is not None
         go = session.condition(Piece(one.test, {**one.scope, **initial})())
         rest = plan.while_loop(as_tensor(go), None, None)
-    elif leaves_early or not (is_tracing() or isinstance(source.length, torch.SymInt)):
+    elif leaves_early or not (is_tracing() or is_scannable(source.length)):
         length = as_tensor(source.length)
         rest = plan.while_loop(length > 0, torch.zeros((), dtype=torch.int64), length)
     else:
@@ -102,7 +104,10 @@ class _Plan:
         self.carried = [tensor for tensor, fixed in zip(before, self.fixed, strict=True) if fixed is None]
         if any(identity in mine and identity not in kept for identity in self.trial.writes):
             raise NoConditional("it writes in place into a tensor and then puts another in its place")
-        self.written = [tensor for tensor, _ in self.trial.writes.values() if id(tensor) not in mine]
+        outside = {**self.trial.outside, **{id(tensor): tensor for tensor in before}}
+        self.written = [outside[identity] for identity in self.trial.writes if identity not in mine]
+        for identity in self.trial.writes:
+            refuse_shared(outside[identity])
         known = {id(tensor) for tensor in (*self.carried, *self.written)}
         self.read = [tensor for identity, tensor in self.trial.outside.items() if identity not in known]
         self.appended = {name: len(rows) for name, rows in self.trial.rows.items()}
@@ -114,12 +119,11 @@ class _Plan:
         copies = [tensor.clone() for tensor in written]
         outside = [*zip(self.written, copies, strict=True), *zip(self.read, read, strict=True)]
         result = self.one(number, self._values(carried), {id(old): (old, new) for old, new in outside}, carried)
-        foreign = [t for i, t in result.outside.items() if i not in self.trial.outside]
-        if foreign:
+        if result.outside:
             raise NoConditional("its rounds read different tensors")
         _, after = leaves({**self.initial, **result.values})
         news = [tensor for tensor, fixed in zip(after, self.fixed, strict=True) if fixed is None]
-        states = [result.writes[id(copy)][1] if id(copy) in result.writes else copy for copy in copies]
+        states = [result.writes.get(id(old), (copy, copy))[1] for old, copy in zip(self.written, copies, strict=True)]
         rows = [as_tensor(item) for name in self.appended for item in result.rows.get(name, [])]
         if {name: len(items) for name, items in result.rows.items()} != self.appended:
             raise NoConditional("it appends a different number of items in different rounds")
@@ -154,8 +158,9 @@ class _Plan:
         if is_tracing():
             made = self._scripted("for", body, as_tensor(length), [], [*state, *self.read], rows)
         else:
+            state, read, numbers = handed_over(state), handed_over(self.read), torch.arange(length)
             with internals.without_function_modes(Watcher):
-                made = internals.scanned(_cloned(body), torch.arange(length), state, self.read)
+                made = internals.scanned(_cloned(body), numbers, state, read)
         return self._after(made)
 
     def while_loop(self, go: Tensor, number: Tensor | None, length: Tensor | None) -> dict[str, Any]:
@@ -178,8 +183,9 @@ class _Plan:
         elif rows:
             raise NoConditional("it appends to a list, which torch.while_loop cannot; write to a tensor instead")
         else:
+            state, read = handed_over([go, *ahead, *state]), handed_over(read)
             with internals.without_function_modes(Watcher):
-                made = internals.while_looped(_cloned(body), [go, *ahead, *state], read)[1:]
+                made = internals.while_looped(_cloned(body), state, read)[1:]
         return self._after(made[len(ahead) :])
 
     def _after(self, made: list[Tensor]) -> dict[str, Any]:
@@ -219,19 +225,13 @@ class _Plan:
     ) -> list[Tensor]:
         numbers = [torch.zeros((), dtype=torch.int64)] if kind == "for" else []
         empty = [torch.empty_like(row).unsqueeze(0).narrow(0, 0, 0) for row in rows]
-        session = self.session
         with untraced():
             examples = tuple(tensor.detach().clone() for tensor in (*numbers, *ahead, *tensors))
-            inputs, session.inputs = session.inputs, len(examples)
-            logged, session.logged_inputs = session.logged_inputs, len(examples)
-            try:
-                function = torch.jit.trace(_alone(body), examples, check_trace=False)  # type: ignore[no-untyped-call]
-            finally:
-                session.inputs, session.logged_inputs = inputs, logged
+        with self.session.inside(len(examples)), untraced():
+            function = torch.jit.trace(_alone(body), examples, check_trace=False)  # type: ignore[no-untyped-call]
             carried = len(ahead) + self.count
-            reads = len(tensors) - self.count
-            loop = internals.scripted_loop(kind, function, carried, reads, len(rows))
-        made = loop(control, *ahead, *tensors, *empty)
+            loop = internals.scripted_loop(kind, function, carried, len(tensors) - self.count, len(rows))
+        made = loop(*handed_over([control, *ahead, *tensors]), *empty)
         return list(made) if isinstance(made, (tuple, list)) else [made]
 
 

@@ -9,59 +9,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.control_flow.conditional import NoConditional, Piece, filled, flat
+from torch_onnx_compat import tree
+from torch_onnx_compat.control_flow.piece import NoConditional, Piece, filled, flat
 from torch_onnx_compat.control_flow.guard import WriteLog, attempt
 from torch_onnx_compat.control_flow.iterables import Appended
 from torch_onnx_compat.control_flow.join import UNDEFINED
+from torch_onnx_compat.control_flow.lifting import Lifting, Table
 from torch_onnx_compat.control_flow.loop_form import ITEM
 from torch_onnx_compat.control_flow.session import Session, as_tensor, is_number
 from torch_onnx_compat.tracing import is_tracing
 from torch_onnx_compat.watch import Watcher
-
-
-class Lifting(Watcher):
-    """Puts tensors in the places of those from outside that a function reads, whatever way it comes by them.
-
-    Args:
-        table: By identity: a tensor from outside and what to take for it. Others are kept in `outside`.
-        own: Tensors that the function was given.
-    """
-
-    def __init__(self, table: dict[int, tuple[Tensor, Tensor]], own: Sequence[Tensor]) -> None:
-        super().__init__()
-        self._table = table
-        self._made = {id(tensor): tensor for tensor in own}
-        self.outside: dict[int, Tensor] = {}
-
-    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Makes one call."""
-        if func is torch.tensor and not is_tracing() and args and isinstance(args[0], (bool, int, float)):
-            func, args = torch.full, ((), *args)  # torch.export keeps constants outside of a loop's body
-        result = self.pass_on(func, self._moved(args), {k: self._moved(v) for k, v in kwargs.items()})
-        self._keep(result)
-        return result
-
-    def _keep(self, result: Any) -> None:
-        if isinstance(result, Tensor):
-            self._made[id(result)] = result
-        elif isinstance(result, (tuple, list)):
-            for item in result:
-                self._keep(item)
-
-    def _moved(self, value: Any) -> Any:
-        if isinstance(value, Tensor):
-            if id(value) in self._table:
-                return self._table[id(value)][1]
-            if id(value) not in self._made:
-                self.outside.setdefault(id(value), value)
-            return value
-        if type(value) in (list, tuple):
-            return type(value)(self._moved(item) for item in value)
-        if type(value) is slice:
-            return slice(self._moved(value.start), self._moved(value.stop), self._moved(value.step))
-        if type(value) is dict:
-            return {key: self._moved(item) for key, item in value.items()}
-        return value
 
 
 class Picking(Watcher):
@@ -112,7 +69,8 @@ class Result:
     go: Any
     values: dict[str, Any]
     rows: dict[str, list[Any]]
-    writes: dict[int, tuple[Tensor, Tensor]]
+    writes: Table
+    """What was written to, by the identity of the tensor from outside, and what is in it now."""
     outside: dict[int, Tensor]
 
 
@@ -137,21 +95,18 @@ class Round:
     scope: dict[str, Any]
 
     def __call__(
-        self,
-        number: Tensor | None,
-        values: dict[str, Any],
-        table: dict[int, tuple[Tensor, Tensor]] | None = None,
-        made: Sequence[Tensor] = (),
+        self, number: Tensor | None, values: dict[str, Any], table: Table | None = None, own: Sequence[Tensor] = ()
     ) -> Result:
         """Runs one round.
 
         Args:
             number: Of the round, shape (), int64.
             values: Of the names; a list that is appended to is an `Appended`.
-            table: See `Lifting`.
-            made: Tensors that the round may write to.
+            table: What to take for tensors from outside; None for a trial, on copies.
+            own: Tensors that the round may write to.
         """
-        lifting = Lifting(table or {}, [*made, *([number] if number is not None else [])])
+        given = [*own, *([number] if number is not None else [])]
+        lifting = Lifting(table, given)
         rows = {name: Appended() for name, value in values.items() if isinstance(value, Appended)}
         scope = {**self.scope, **values, **rows}
 
@@ -169,13 +124,14 @@ class Round:
             return go, after
 
         with lifting, Picking():
-            outcome = attempt(run, WriteLog(made))
+            outcome = attempt(run, WriteLog(own))
         if outcome.error is not None:
             raise outcome.error
         go, after = outcome.value
         appended = {name: value.items for name, value in after.items() if isinstance(value, Appended)}
-        values = {name: value for name, value in after.items() if name not in appended}
-        return Result(go, values, appended, outcome.writes, lifting.outside)
+        kept = {name: value for name, value in after.items() if name not in appended}
+        writes = {id(lifting.original(tensor)): (tensor, state) for tensor, state in outcome.writes.values()}
+        return Result(go, tree.map_leaves(kept, lifting.original), appended, writes, lifting.outside)
 
 
 def settled(name: str, old: Any, new: Any) -> Any:
@@ -194,7 +150,7 @@ def settled(name: str, old: Any, new: Any) -> Any:
         return filled(structure, iter([_like(old, tensor) for tensor in tensors]))
     if type(old) is not type(new):
         raise NoConditional(
-            f"{name!r} is a {type(old).__name__} before the loop and a {type(new).__name__} after a round"
+            f"{name!r} is a {_called(old)} before the loop and a {_called(new)} after a round"
         )
     if isinstance(old, dict) and list(old) == list(new):
         return type(old)((key, settled(name, old[key], new[key])) for key in old)
@@ -206,6 +162,10 @@ def settled(name: str, old: Any, new: Any) -> Any:
     if old is None or old is new or old == new:
         return old
     raise NoConditional(f"{name!r} is a {type(old).__name__} that changes in the loop, which is no tensor")
+
+
+def _called(value: Any) -> str:
+    return "Tensor" if isinstance(value, Tensor) else type(value).__name__
 
 
 def _is_value(value: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from torch import Tensor
 
 from torch_onnx_compat.control_flow.callees import callee
-from torch_onnx_compat.control_flow.conditional import Piece
+from torch_onnx_compat.control_flow.piece import Piece
 from torch_onnx_compat.control_flow.decide import decide, joined_or_refused
 from torch_onnx_compat.control_flow.iterables import Appended, Counted, counted
 from torch_onnx_compat.control_flow.join import UNDEFINED
@@ -290,14 +290,15 @@ def while_(
     """A ``while`` that does not end by itself when it is unrolled; parameters as of `for_`."""
     session = current()
     state = dict(scope)
-    if session is not None and session.is_dynamic(resumed(test, state)):
-        return _in_file(session, Round(session, body, names, None, test, scope), None, appended, True, why)
-    while resumed(test, state):
-        go, *news = resumed(body, state)
+    while True:
+        known = bool(resumed(test, state)) if session is None else session.condition(resumed(test, state))
+        if not isinstance(known, bool):
+            assert session is not None
+            return _in_file(session, Round(session, body, names, None, test, state), None, appended, True, why)
+        go, *news = resumed(body, state) if known else (False, *(state.get(name, UNDEFINED) for name in names))
         state.update(zip(names, news, strict=True))
         if not go:
-            break
-    return tuple(state.get(name, UNDEFINED) for name in names)
+            return tuple(state.get(name, UNDEFINED) for name in names)
 
 
 def _in_file(

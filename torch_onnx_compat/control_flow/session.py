@@ -63,15 +63,20 @@ class Session:
         self._seen.clear()
         self.sizes = {}
 
-    @property
-    def logged_inputs(self) -> int:
-        """How many of the trace's inputs the log takes for the model's."""
-        return self.log.inputs if self.log else self.inputs
-
-    @logged_inputs.setter
-    def logged_inputs(self, number: int) -> None:
+    @contextmanager
+    def inside(self, inputs: int) -> Iterator[None]:
+        """For a trace in a trace, which has inputs of its own."""
+        before = self.inputs
+        logged = self.log.inputs if self.log else 0
+        self.inputs = inputs
         if self.log:
-            self.log.inputs = number
+            self.log.inputs = inputs
+        try:
+            yield
+        finally:
+            self.inputs = before
+            if self.log:
+                self.log.inputs = logged
 
     def key(self) -> Key:
         """Identity of the decision that is being taken."""
