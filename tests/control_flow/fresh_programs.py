@@ -11,6 +11,7 @@ from control_flow.programs import SIZES, VALUES, Program
 
 FRESH: dict[str, Program] = {}
 
+
 def fresh(samples=VALUES, dynamic=None):
     def register(cls):
         torch.manual_seed(0)

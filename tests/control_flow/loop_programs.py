@@ -1,4 +1,4 @@
-# ruff: noqa: SIM113 - the statements are what is tested
+# ruff: noqa: SIM108 - the statements are what is tested
 """Small models whose loops run as often as the inputs say."""
 
 import torch

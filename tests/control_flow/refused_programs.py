@@ -79,7 +79,6 @@ class ModuleChosen(nn.Module):
         return layer(x)
 
 
-
 @refused(r"refused_programs.py:\d+: .*writes in place through a view", exporters=("torchscript",))
 def write_through_view(self, x):
     y = x * 1
@@ -174,8 +173,6 @@ def numpy_round_trip(self, x):
     return x * float(x.numpy().sum())
 
 
-
-
 @refused(r"refused_programs.py:\d+")
 def dictionary_lookup(self, x):
     return x * {True: 2.0, False: 3.0}[bool(x.sum() > 0)]
@@ -184,7 +181,9 @@ def dictionary_lookup(self, x):
 # Loops whose number of rounds depends on the inputs
 
 
-@refused(r"refused_programs.py:\d+: how often this loop runs depends on the inputs, and .*writes the attribute", "batch")
+@refused(
+    r"refused_programs.py:\d+: how often this loop runs depends on the inputs, and .*writes the attribute", "batch"
+)
 def loop_writes_attribute(self, x):
     for row in x:
         self.last = row

@@ -1,3 +1,4 @@
+# ruff: noqa: SIM108 - the statements are what is tested
 """Loops whose number of rounds depends on the inputs come out right for every number of rounds."""
 
 import pytest
@@ -9,8 +10,9 @@ from control_flow.programs import SIZES, Program
 from control_flow.test_programs import check
 from torch_onnx_compat import export_compat
 
-
-scripting = pytest.mark.filterwarnings("ignore:`torch.jit.script:FutureWarning", "ignore:`torch.jit.script:DeprecationWarning")
+scripting = pytest.mark.filterwarnings(
+    "ignore:`torch.jit.script:FutureWarning", "ignore:`torch.jit.script:DeprecationWarning"
+)
 
 
 @pytest.mark.parametrize("name", LOOPS)

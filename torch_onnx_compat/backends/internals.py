@@ -255,17 +255,17 @@ def _scripted(source: str, scope: dict[str, Any]) -> Callable[..., Any]:
 _made = itertools.count()
 
 
-# dynamo: conditionals and loops, called as operators with all that they read as arguments: torch's functions that find that out by
-# themselves cannot follow the run-time module. No two arguments may share memory.
+# dynamo: conditionals and loops, called as operators with all that they read as arguments, since torch's functions that
+# find that out by themselves cannot follow the run-time module. No two arguments may share memory.
 
 
 def chosen(condition: Any, then: Callable[..., Any], otherwise: Callable[..., Any], read: list[Any]) -> tuple[Any, ...]:
-    """torch.cond."""
+    """One of two functions of the same tensors."""
     return tuple(torch.ops.higher_order.cond(condition, then, otherwise, tuple(read)))
 
 
 def while_looped(body: Callable[..., Any], state: list[Any], read: list[Any]) -> list[Any]:
-    """torch.while_loop; the first value carried says whether to go on, and is not given to the body."""
+    """A while_loop; the first value carried says whether to go on, and is not given to the body."""
     operator = getattr(torch.ops.higher_order, "while_loop", None)
     if operator is None:
         raise CompatError(f"torch {torch.__version__} has no while_loop")
@@ -275,7 +275,7 @@ def while_looped(body: Callable[..., Any], state: list[Any], read: list[Any]) ->
 
 
 def scanned(body: Callable[..., Any], numbers: Any, state: list[Any], read: list[Any]) -> list[Any]:
-    """torch's scan over numbers: what is carried in the end, then what the rounds appended."""
+    """A scan over numbers: what is carried in the end, then what the rounds appended."""
     operator = getattr(torch.ops.higher_order, "scan", None)
     if operator is None:
         raise CompatError(f"torch {torch.__version__} has no scan")

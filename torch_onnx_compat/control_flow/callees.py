@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from torch_onnx_compat.control_flow import iterables
-from torch_onnx_compat.control_flow.piece import Piece
 from torch_onnx_compat.control_flow.decide import decide
+from torch_onnx_compat.control_flow.piece import Piece
 from torch_onnx_compat.control_flow.session import SYMBOLS, Session, as_tensor, current, is_number
 from torch_onnx_compat.tracing import is_tracing
 

@@ -34,7 +34,7 @@ def conditional(session: Session, condition: Tensor, then: Piece, otherwise: Pie
         else:
             _check(branches)
             with internals.without_function_modes(Watcher):
-                chosen = internals.chosen(handed[0], *(branch.over(read) for branch in branches), given)
+                chosen = internals.chosen(handed[0], branches[0].over(read), branches[1].over(read), given)
         return filled(branches[0].structure, iter(chosen))
     except (NoConditional, Refused):
         raise
@@ -99,7 +99,7 @@ def _scripted(
     with untraced():
         examples = tuple(tensor.detach().clone() for tensor in read)
     with session.inside(len(examples)), untraced():
-        functions = [torch.jit.trace(branch.over(read), examples, check_trace=False) for branch in branches]  # type: ignore[no-untyped-call]
+        functions = [torch.jit.trace(branch.over(read), examples, check_trace=False) for branch in branches]
         _check(branches)
         chooser = internals.scripted_if(functions[0], functions[1], len(examples), len(branches[0].results))
     chosen = chooser(condition, *given)

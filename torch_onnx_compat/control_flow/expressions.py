@@ -6,10 +6,10 @@ Every form is exact for plain Python values too: what a rewritten expression doe
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
 
-from torch_onnx_compat.control_flow.names import walk
+from torch_onnx_compat.control_flow.names import everywhere, walk
 
 RUNTIME = "_rt"
 """The name under which rewritten functions import the run-time module."""
@@ -42,12 +42,22 @@ def runtime_call(function: str, *arguments: ast.expr, at: ast.AST) -> ast.Call:
 
 def placed(node: S, at: ast.AST) -> S:
     """Gives a new node, and what is new inside it, the position of an old one."""
-    for inner in ast.walk(node):
+    for inner in everywhere(node):
         if "lineno" in inner._attributes and not hasattr(inner, "lineno"):
             ast.copy_location(inner, at)
             # On one line: a call is traced to the line on which what is called ends.
             inner.end_lineno, inner.end_col_offset = inner.lineno, inner.col_offset  # type: ignore[attr-defined]
     return node
+
+
+def local_function(name: str, parameters: Iterable[str], body: list[ast.stmt], at: ast.AST) -> ast.FunctionDef:
+    """``def name(parameters): body``."""
+    arguments = ast.arguments([], [ast.arg(parameter) for parameter in parameters], None, [], [], None, [])
+    more: Any = {"type_params": []} if "type_params" in ast.FunctionDef._fields else {}  # Python 3.12
+    made = ast.FunctionDef(name, arguments, [], [], None, None, **more)
+    placed(made, at)
+    made.body = body
+    return made
 
 
 def thunk(expression: ast.expr) -> ast.Lambda:

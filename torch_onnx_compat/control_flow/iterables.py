@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols
 
-from torch_onnx_compat.control_flow.session import SYMBOLS, Session, as_tensor, current, refused
+from torch_onnx_compat.control_flow.session import SYMBOLS, Session, as_tensor, refused
 from torch_onnx_compat.watch import Watcher
 
 
@@ -205,8 +205,3 @@ def length(rows: Rows) -> Any:
     """``len()``."""
     size = rows.rest.shape[0]
     return size + len(rows.first) if rows.first else size
-
-
-def is_open(value: Any) -> bool:
-    """Whether a value stands for a list of varying length, during an export."""
-    return current() is not None and isinstance(value, (Rows, Appended))

@@ -12,12 +12,12 @@ What a round returns says first whether to go on: break is a return of False, co
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Sequence
+from typing import Any
 
 from torch_onnx_compat.control_flow.effects import obstacle
 from torch_onnx_compat.control_flow.expressions import placed, runtime_call
-from torch_onnx_compat.control_flow.names import SCOPES, bound, changed_containers, exits, loads, needed, walk
+from torch_onnx_compat.control_flow.names import SCOPES, bound, changed_containers, copied, exits, loads, needed, walk
 from torch_onnx_compat.control_flow.source import Unrewritable
 
 ITEM = "item_of_loop"
@@ -64,7 +64,7 @@ class LoopForm:
         again = needed(body, set()) | tested
         names = [n for n in dict.fromkeys([*bound(body), *changed_containers(body)]) if n in live or n in again]
         leaves = exits(body, (ast.Break,))
-        rounds = [_Rounds(names).visit(copy.deepcopy(one)) for one in body]
+        rounds: list[Any] = [_Rounds(names).visit(copied(one)) for one in body]
         end = _state(stmt, True, names)
         given = [ITEM] if isinstance(stmt, ast.For) else names
         function = self.function(self.fresh("body", stmt), rounds, set(), [end], stmt, given or [ITEM])

@@ -14,12 +14,11 @@ the first leave whose condition holds wins.
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Sequence
 
 from torch_onnx_compat.control_flow.expressions import RUNTIME, placed, runtime_call, thunk
 from torch_onnx_compat.control_flow.loop_form import LoopForm
-from torch_onnx_compat.control_flow.names import blocks, bound, exits, loads, terminates
+from torch_onnx_compat.control_flow.names import blocks, bound, copied, exits, loads, terminates
 from torch_onnx_compat.control_flow.source import Unrewritable
 
 EXITS = (ast.Return, ast.Break, ast.Continue)
@@ -129,10 +128,14 @@ class LoopLowering(LoopForm):
                 if leaving is not None:
                     return out + self._round([leaving, *rest], live, leave)
             else:
-                if isinstance(stmt, (ast.For, ast.While, ast.With, ast.Try)) and exits([stmt], EXITS):
-                    raise Unrewritable(f"line {stmt.lineno} leaves the loop around it in a way that is not covered")
-                out.append(self.plain(stmt, live))
+                out.append(self._inside(stmt, live))
         return out
+
+    def _inside(self, stmt: ast.stmt, live: set[str]) -> ast.stmt:
+        """A statement in a round that does not leave the loop."""
+        if isinstance(stmt, (ast.For, ast.While, ast.With, ast.Try)) and exits([stmt], EXITS):
+            raise Unrewritable(f"line {stmt.lineno} leaves the loop around it in a way that is not covered")
+        return self.plain(stmt, live)
 
     def _leaving_if(self, stmt: ast.If, rest: list[ast.stmt], live: set[str], leave: _Leave) -> list[ast.stmt]:
         body, orelse = stmt.body, stmt.orelse
@@ -187,7 +190,7 @@ class _Leave:
     def when(self, test: ast.expr, block: Sequence[ast.stmt]) -> list[ast.stmt]:
         """Leaves the loop through a block that ends in break or return, if the test holds."""
         at = block[-1]
-        stmts = [_AsReturn(self._names).visit(copy.deepcopy(stmt)) for stmt in block]
+        stmts = [_AsReturn(self._names).visit(copied(stmt)) for stmt in block]
         name = self._lowering.fresh("leave", at)
         definition = self._lowering.function(name, stmts, set(), [], at)
         method = ast.Attribute(ast.Name(self._name, ast.Load()), "leave", ast.Load())

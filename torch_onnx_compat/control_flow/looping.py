@@ -99,10 +99,11 @@ class _Plan:
             if old.dtype != new.dtype or old.dim() != new.dim():
                 raise NoConditional(f"a tensor that it carries changes from {_kind(old)} to {_kind(new)}")
         mine = {id(tensor) for tensor in before}
-        kept = {id(old) for old, new in zip(before, news, strict=True) if old is new}
-        self.fixed = [tensor if id(tensor) in kept and id(tensor) not in self.trial.writes else None for tensor in before]
+        same = {id(old) for old, new in zip(before, news, strict=True) if old is new}
+        kept = same - set(self.trial.writes)
+        self.fixed = [tensor if id(tensor) in kept else None for tensor in before]
         self.carried = [tensor for tensor, fixed in zip(before, self.fixed, strict=True) if fixed is None]
-        if any(identity in mine and identity not in kept for identity in self.trial.writes):
+        if any(identity in mine and identity not in same for identity in self.trial.writes):
             raise NoConditional("it writes in place into a tensor and then puts another in its place")
         outside = {**self.trial.outside, **{id(tensor): tensor for tensor in before}}
         self.written = [outside[identity] for identity in self.trial.writes if identity not in mine]
@@ -228,7 +229,7 @@ class _Plan:
         with untraced():
             examples = tuple(tensor.detach().clone() for tensor in (*numbers, *ahead, *tensors))
         with self.session.inside(len(examples)), untraced():
-            function = torch.jit.trace(_alone(body), examples, check_trace=False)  # type: ignore[no-untyped-call]
+            function = torch.jit.trace(_alone(body), examples, check_trace=False)
             carried = len(ahead) + self.count
             loop = internals.scripted_loop(kind, function, carried, len(tensors) - self.count, len(rows))
         made = loop(*handed_over([control, *ahead, *tensors]), *empty)

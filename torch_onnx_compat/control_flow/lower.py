@@ -14,9 +14,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Sequence
 
-from torch_onnx_compat.control_flow.expressions import RUNTIME, Expressions, placed, runtime_call
-from torch_onnx_compat.control_flow.loop_lowering import LoopLowering, leaves_by_decision, needs_lowering
 from torch_onnx_compat.control_flow.effects import GENERATED, obstacle
+from torch_onnx_compat.control_flow.expressions import RUNTIME, Expressions, local_function, placed, runtime_call
+from torch_onnx_compat.control_flow.loop_lowering import LoopLowering, leaves_by_decision, needs_lowering
 from torch_onnx_compat.control_flow.names import SCOPES, blocks, bound, changed_containers, loads, needed, walk
 from torch_onnx_compat.control_flow.names import terminates as ends
 from torch_onnx_compat.control_flow.source import FunctionNode, Unrewritable
@@ -42,10 +42,7 @@ def lower(node: FunctionNode, lines: Collection[int], loops: Collection[int] = (
     expressions = Expressions(lines, first, loops)
     body = [expressions.visit(stmt) for stmt in node.body[head:]]
     lowered = Lowering().block(body, set(), [])
-    start = ast.parse(f"from torch_onnx_compat.control_flow import runtime as {RUNTIME}").body[0]
-    for inner in ast.walk(start):
-        if "lineno" in inner._attributes:
-            ast.copy_location(inner, body[0])
+    start = placed(ast.ImportFrom("torch_onnx_compat.control_flow", [ast.alias("runtime", RUNTIME)], 0), body[0])
     node.body = [*node.body[:head], start, *lowered]
     return node
 
@@ -147,18 +144,13 @@ class Lowering(LoopLowering):
         own = dict.fromkeys([*given, *bound(body), *changed_containers(body), *sorted(loads(tail))])
         wanted = needed([*body, *tail], after)
         parameters = [n for n in own if n in wanted and n != RUNTIME and not n.startswith(GENERATED)]
-        definition = ast.parse(f"def {name}({', '.join(parameters)}): pass").body[0]
-        assert isinstance(definition, ast.FunctionDef)
-        for inner in ast.walk(definition):
-            if "lineno" in inner._attributes:
-                ast.copy_location(inner, at)
         forks: list[ast.stmt] = []
         for changed in changed_containers(body):
             if changed in parameters and not given:
                 copied = runtime_call("forked", ast.Name(changed, ast.Load()), at=at)
                 forks.append(placed(ast.Assign([ast.Name(changed, ast.Store())], copied), at))
-        definition.body = [*forks, *self.block(list(body), after, tail)] or [placed(ast.Pass(), at)]
-        return definition
+        statements = [*forks, *self.block(list(body), after, tail)] or [placed(ast.Pass(), at)]
+        return local_function(name, parameters, statements, at)
 
 
 def _tuple(names: Sequence[str], context: ast.expr_context) -> ast.Tuple:

@@ -44,6 +44,7 @@ def flat(value: Any, tensors: list[Tensor]) -> Any:
 
 
 def filled(structure: Any, tensors: Iterator[Tensor]) -> Any:
+    """The result again, with tensors put in the places of those that `flat` took out."""
     if structure is Tensor:
         return next(tensors)
     if not isinstance(structure, tuple):

@@ -1,21 +1,21 @@
-"""One round of a loop as a function of tensors alone: what it carries on, what it reads from outside, what it writes."""
+"""One round of a loop as a function of tensors alone: what it carries on, what it reads, what it writes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from torch_onnx_compat import tree
-from torch_onnx_compat.control_flow.piece import NoConditional, Piece, filled, flat
 from torch_onnx_compat.control_flow.guard import WriteLog, attempt
 from torch_onnx_compat.control_flow.iterables import Appended
 from torch_onnx_compat.control_flow.join import UNDEFINED
 from torch_onnx_compat.control_flow.lifting import Lifting, Table
 from torch_onnx_compat.control_flow.loop_form import ITEM
+from torch_onnx_compat.control_flow.piece import NoConditional, Piece, filled, flat
 from torch_onnx_compat.control_flow.session import Session, as_tensor, is_number
 from torch_onnx_compat.tracing import is_tracing
 from torch_onnx_compat.watch import Watcher
@@ -38,7 +38,8 @@ class Picking(Watcher):
         number = torch.where(number < 0, number + as_tensor(size, number), number).reshape(1)
         if func is Tensor.__getitem__:
             taken = torch.index_select(tensor, axis, number)
-            return taken[(*key[:place], 0, *key[place + 1 :])]
+            index = (*key[:place], 0, *key[place + 1 :])
+            return taken[index]
         if any(part != slice(None) and part is not Ellipsis for k, part in enumerate(key) if k != place):
             return self.pass_on(func, args, kwargs)
         part = torch.index_select(tensor, axis, number)
@@ -57,7 +58,7 @@ def _numbers(key: Any) -> list[int]:
     for place, part in enumerate(parts):
         if isinstance(part, Tensor) and not part.dim() and part.dtype in (torch.int64, torch.int32):
             places.append(place)
-        elif not isinstance(part, (int, slice)) and part is not Ellipsis or isinstance(part, bool):
+        elif (not isinstance(part, (int, slice)) and part is not Ellipsis) or isinstance(part, bool):
             return []
     return places
 
@@ -140,7 +141,7 @@ def settled(name: str, old: Any, new: Any) -> Any:
     Raises:
         NoConditional: There is none.
     """
-    if isinstance(old, Appended):
+    if old is new or isinstance(old, Appended):
         return old
     if _is_value(new) and (_is_value(old) or old is UNDEFINED):
         return _like(old, as_tensor(new))
@@ -149,19 +150,21 @@ def settled(name: str, old: Any, new: Any) -> Any:
         structure = flat(new, tensors)
         return filled(structure, iter([_like(old, tensor) for tensor in tensors]))
     if type(old) is not type(new):
-        raise NoConditional(
-            f"{name!r} is a {_called(old)} before the loop and a {_called(new)} after a round"
-        )
-    if isinstance(old, dict) and list(old) == list(new):
-        return type(old)((key, settled(name, old[key], new[key])) for key in old)
-    if isinstance(old, (list, tuple)):
-        if len(old) != len(new):
-            raise NoConditional(f"{name!r} has {len(old)} items before the loop and {len(new)} after a round")
-        items = [settled(name, a, b) for a, b in zip(old, new, strict=True)]
-        return type(old)(*items) if hasattr(old, "_fields") else type(old)(items)
-    if old is None or old is new or old == new:
+        raise NoConditional(f"{name!r} is a {_called(old)} before the loop and a {_called(new)} after a round")
+    if isinstance(old, (dict, list, tuple)):
+        return _settled_items(name, old, new)
+    if old == new:
         return old
     raise NoConditional(f"{name!r} is a {type(old).__name__} that changes in the loop, which is no tensor")
+
+
+def _settled_items(name: str, old: Any, new: Any) -> Any:
+    if len(old) != len(new) or (isinstance(old, dict) and list(old) != list(new)):
+        raise NoConditional(f"{name!r} has {len(old)} items before the loop and others after a round")
+    if isinstance(old, dict):
+        return type(old)((key, settled(name, old[key], new[key])) for key in old)
+    items = [settled(name, a, b) for a, b in zip(old, new, strict=True)]
+    return type(old)(*items) if hasattr(old, "_fields") else type(old)(items)
 
 
 def _called(value: Any) -> str:
@@ -185,16 +188,8 @@ def _like(old: Any, new: Tensor) -> Tensor:
         raise NoConditional(f"a tensor is {old.dtype} before the loop and {new.dtype} after a round")
     if old.dim() != new.dim():
         raise NoConditional(f"a tensor has {old.dim()} axes before the loop and {new.dim()} after a round")
-    return old
-
-
-def is_filled(old: Any, new: Any) -> bool:
-    """Whether a round left a list longer than it was, with what was in it before."""
-    return type(old) is list and type(new) is list and len(new) > len(old) and all(map(_same, old, new))
-
-
-def _same(a: Any, b: Any) -> bool:
-    return a is b
+    tensor: Tensor = old
+    return tensor
 
 
 def leaves(values: dict[str, Any]) -> tuple[Any, list[Tensor]]:
@@ -206,6 +201,4 @@ def leaves(values: dict[str, Any]) -> tuple[Any, list[Tensor]]:
 
 def restored(structure: dict[str, Any], tensors: Iterator[Tensor], values: dict[str, Any]) -> dict[str, Any]:
     """The values again, with other tensors."""
-    return {
-        name: filled(structure[name], tensors) if name in structure else value for name, value in values.items()
-    }
+    return {name: filled(structure[name], tensors) if name in structure else value for name, value in values.items()}

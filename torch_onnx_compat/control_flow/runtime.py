@@ -13,12 +13,12 @@ from typing import Any
 from torch import Tensor
 
 from torch_onnx_compat.control_flow.callees import callee
-from torch_onnx_compat.control_flow.piece import Piece
 from torch_onnx_compat.control_flow.decide import decide, joined_or_refused
 from torch_onnx_compat.control_flow.iterables import Appended, Counted, counted
 from torch_onnx_compat.control_flow.join import UNDEFINED
 from torch_onnx_compat.control_flow.loop_form import ITEM
 from torch_onnx_compat.control_flow.looping import looped
+from torch_onnx_compat.control_flow.piece import Piece
 from torch_onnx_compat.control_flow.rounds import Round
 from torch_onnx_compat.control_flow.session import SYMBOLS, Session, as_tensor, current, here, refused
 
@@ -30,8 +30,8 @@ __all__ = [
     "branch",
     "callee",
     "choose",
-    "compare",
     "collect",
+    "compare",
     "for_",
     "forked",
     "holds",

@@ -17,7 +17,6 @@ from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames
 from torch_onnx_compat.tracing import is_tracing, untraced
 
-
 _TAKING_APART = (Tensor.__iter__, Tensor.unbind, torch.unbind)
 
 
