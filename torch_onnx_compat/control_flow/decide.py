@@ -8,7 +8,7 @@ from torch import Tensor
 
 from torch_onnx_compat.control_flow.conditional import conditional
 from torch_onnx_compat.control_flow.guard import Guard, Outcome, attempt, written
-from torch_onnx_compat.control_flow.join import Mismatch, join
+from torch_onnx_compat.control_flow.join import Mismatch, join, join_what_fits
 from torch_onnx_compat.control_flow.piece import NoConditional, Piece
 from torch_onnx_compat.control_flow.raising import raises_on_purpose
 from torch_onnx_compat.control_flow.session import Refused, Session, current, refused
@@ -75,7 +75,8 @@ def _taken(condition: Tensor, yes: Outcome, no: Outcome) -> Any:
     outcome = yes if _now(condition) else no
     if outcome.error is not None:
         raise outcome.error
-    return outcome.value
+    other = no if outcome is yes else yes
+    return outcome.value if other.error is not None else join_what_fits(condition, outcome.value, other.value)
 
 
 def _conditional(session: Session, condition: Tensor, then: Piece, otherwise: Piece, why: str) -> Any:

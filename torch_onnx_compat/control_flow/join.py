@@ -49,6 +49,16 @@ def join(condition: Tensor, a: Any, b: Any, path: str = "the result") -> Any:
     return _join_containers(condition, a, b, path)
 
 
+def join_what_fits(condition: Tensor, taken: Any, other: Any) -> Any:
+    """`taken`, with every item that can be joined varying as it will in the file; for a search, which goes on."""
+    try:
+        return join(condition, taken, other)
+    except Mismatch:
+        if type(taken) is tuple and type(other) is tuple and len(taken) == len(other):
+            return tuple(join_what_fits(condition, a, b) for a, b in zip(taken, other, strict=True))
+        return taken
+
+
 def _is_value(value: Any) -> bool:
     return isinstance(value, Tensor) or is_number(value)
 
