@@ -62,13 +62,14 @@ class Subject(nn.Module):
         # An object of its own: torch.export puts the module's attributes back as they were before the capture.
         self.outputs = Outputs()
 
-    def wrap(self, scope: Callable[[], AbstractContextManager[Any]]) -> None:
-        """Adds a context around the one in which the twin runs."""
-        inner = self._scope
+    def wrap(self, scope: Callable[[], AbstractContextManager[Any]], *, inside: bool = False) -> None:
+        """Adds a context around, or inside, the one in which the twin runs."""
+        there = self._scope or nullcontext
+        outer, inner = (there, scope) if inside else (scope, there)
 
         @contextmanager
         def both() -> Iterator[None]:
-            with scope(), inner() if inner else nullcontext():
+            with outer(), inner():
                 yield
 
         self._scope = both

@@ -11,9 +11,6 @@ from control_flow.programs import SIZES, VALUES, Program
 
 FRESH: dict[str, Program] = {}
 
-REFUSED = {"AdaptiveThreshold": "a while loop depends on a tensor and has no bound"}
-"""Its bound is a tensor itself, so nothing in the code says how many rounds there can be."""
-
 
 def fresh(samples=VALUES, dynamic=None):
     def register(cls):

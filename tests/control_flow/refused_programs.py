@@ -79,13 +79,6 @@ class ModuleChosen(nn.Module):
         return layer(x)
 
 
-@refused(r"refused_programs.py:\d+: a while loop depends on a tensor and has no bound")
-def while_without_bound(self, x):
-    while x.norm() < 1e30:
-        x = x * 1.5
-    return x
-
-
 @refused(r"refused_programs.py:\d+: .*writes in place through a view", exporters=("torchscript",))
 def write_through_view(self, x):
     y = x * 1
@@ -180,21 +173,89 @@ def numpy_round_trip(self, x):
     return x * float(x.numpy().sum())
 
 
-@refused(r"refused_programs.py:\d+|came out fixed at 3", "batch")
-def loop_over_size(self, x):
-    total = x[0]
-    for i in range(1, x.shape[0]):
-        total = total * 0.5 + x[i]
-    return total
-
-
-@refused(r"refused_programs.py:\d+")
-def range_of_value(self, x):
-    for _ in range(int(x.abs().sum())):
-        x = x + 1
-    return x
-
-
 @refused(r"refused_programs.py:\d+")
 def dictionary_lookup(self, x):
     return x * {True: 2.0, False: 3.0}[bool(x.sum() > 0)]
+
+
+# Loops whose number of rounds depends on the inputs
+
+
+@refused(
+    r"refused_programs.py:\d+: how often this loop runs depends on the inputs, and .*writes the attribute", "batch"
+)
+def loop_writes_attribute(self, x):
+    for row in x:
+        self.last = row
+    return x + self.last
+
+
+@refused(r"refused_programs.py:\d+: a list that a loop of varying length appends to is read in it", "batch")
+def loop_reads_list(self, x):
+    states = [x[0]]
+    for row in x:
+        states.append(states[-1] * 0.5 + row)
+    return torch.stack(states)
+
+
+@refused(r"refused_programs.py:\d+: the loop in line \d+ returns from the function|returns from the function", "batch")
+def loop_returns(self, x):
+    for row in x:
+        if row.sum() > 0:
+            return row
+    return x[0]
+
+
+@refused(r"refused_programs.py:\d+: something whose length depends on the inputs is zipped with", "batch")
+def loop_zips_fixed(self, x):
+    total = torch.zeros(4)
+    for row, factor in zip(x, (1, 2, 3)):  # noqa: B905
+        total = total + row * factor
+    return total
+
+
+@refused(r"refused_programs.py:\d+: a list whose length depends on the inputs is used otherwise", "batch")
+def rows_picked(self, x):
+    rows = []
+    for row in x:
+        rows.append(row * 2)
+    return rows[0] + rows[-1]
+
+
+@refused(r"refused_programs.py:\d+: how often .*'kind' is a str that changes in the loop", "batch")
+def loop_changes_text(self, x):
+    kind = "first"
+    for row in x:
+        x = x + row if kind == "first" else x - row
+        kind = "later"
+    return x
+
+
+@refused(r"refused_programs.py:\d+: how often .*'total' is a NoneType before the loop and a Tensor after", "batch")
+def loop_from_none(self, x):
+    total = None
+    for row in x:
+        total = row if total is None else total + row
+    return total
+
+
+@refused(r"refused_programs.py:\d+", "batch")
+class LoopOverLayers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(8))
+
+    def forward(self, x):
+        total = torch.zeros(4)
+        for i in range(x.shape[0]):
+            total = total + self.layers[i](x[i])
+        return total
+
+
+@refused(r"refused_programs.py:\d+: how often .*a list of a changing number|refused_programs.py:\d+: .*item", "batch")
+def loop_appends_sometimes(self, x):
+    rows = [x[0]]
+    for row in x:
+        if row.sum() > 0:
+            rows.append(row)
+    return torch.stack(rows)

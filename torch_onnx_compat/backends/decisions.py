@@ -86,7 +86,7 @@ class DecisionLog(Watcher):
     def __init__(self, inputs: int) -> None:
         super().__init__()
         self.decisions: list[Decision] = []
-        self._inputs = inputs
+        self.inputs = inputs
         self._read: dict[int, int] = {}
         self._depth = 0
 
@@ -139,7 +139,7 @@ class DecisionLog(Watcher):
             with untraced():
                 self._add(conversion, False, (int(tensor.shape[0]),))
             return
-        from_data, leaves = origins(tensor, self._inputs)
+        from_data, leaves = origins(tensor, self.inputs)
         harmless = asks_for_emptiness(tensor, is_condition=conversion == "bool()")
         if (from_data or leaves) and not harmless:
             self._add(conversion, from_data, tuple(map(self.value_of, leaves)))

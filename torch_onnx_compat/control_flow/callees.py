@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from torch_onnx_compat.control_flow.conditional import Piece
+from torch_onnx_compat.control_flow import iterables
 from torch_onnx_compat.control_flow.decide import decide
+from torch_onnx_compat.control_flow.piece import Piece
 from torch_onnx_compat.control_flow.session import SYMBOLS, Session, as_tensor, current, is_number
 from torch_onnx_compat.tracing import is_tracing
 
@@ -62,10 +63,11 @@ def _tolist(session: Session, function: Any, tensor: Tensor) -> Any:
         return function()
     if tensor.dim() == 0:
         return _item(session, tensor.item, tensor)
-    return [_tolist(session, row.tolist, row) for row in tensor]
+    rows = iterables.counted(session, tensor)
+    return rows if rows is not None else [_tolist(session, row.tolist, row) for row in tensor]
 
 
-_METHODS: dict[str, Callable[..., Any]] = {"item": _item, "tolist": _tolist}
+_METHODS: dict[str, Callable[..., Any]] = {"item": _item, "tolist": _tolist, **iterables.METHODS}
 
 
 # Functions and methods that take sizes: a size that was computed in floating point is a whole number all the same
@@ -150,6 +152,10 @@ def _real(of_tensor: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
 
 
 def _len(session: Session, function: Any, value: Any) -> Any:
+    if isinstance(value, iterables.Rows):
+        return iterables.length(value)
+    if isinstance(value, iterables.Counted):
+        return value.length
     return value.shape[0] if isinstance(value, Tensor) and value.dim() else function(value)
 
 
@@ -238,4 +244,5 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     torch.as_tensor: _tensor,
     functional.pad: _pad,
     **dict.fromkeys((torch.zeros, torch.ones, torch.full, torch.empty), _sized),
+    **iterables.STAND_INS,
 }

@@ -6,9 +6,10 @@ from typing import Any
 
 from torch import Tensor
 
-from torch_onnx_compat.control_flow.conditional import NoConditional, Piece, conditional
-from torch_onnx_compat.control_flow.guard import Outcome, attempt, written
-from torch_onnx_compat.control_flow.join import Mismatch, join
+from torch_onnx_compat.control_flow.conditional import conditional
+from torch_onnx_compat.control_flow.guard import Guard, Outcome, attempt, written
+from torch_onnx_compat.control_flow.join import Mismatch, join, join_what_fits
+from torch_onnx_compat.control_flow.piece import NoConditional, Piece
 from torch_onnx_compat.control_flow.raising import raises_on_purpose
 from torch_onnx_compat.control_flow.session import Refused, Session, current, refused
 from torch_onnx_compat.places import first_line
@@ -32,7 +33,7 @@ def decide(session: Session, test: Any, then: Piece, otherwise: Piece, why: str 
     if key in session.conflicts:
         return _conditional(session, condition, then, otherwise, session.conflicts[key])
     by_size = not session.from_data(condition)
-    outcomes = attempt(session, then, by_size), attempt(session, otherwise, by_size)
+    outcomes = attempt(then, Guard(by_size)), attempt(otherwise, Guard(by_size))
     try:
         return _masked(session, condition, *outcomes)
     except Mismatch as mismatch:
@@ -74,7 +75,8 @@ def _taken(condition: Tensor, yes: Outcome, no: Outcome) -> Any:
     outcome = yes if _now(condition) else no
     if outcome.error is not None:
         raise outcome.error
-    return outcome.value
+    other = no if outcome is yes else yes
+    return outcome.value if other.error is not None else join_what_fits(condition, outcome.value, other.value)
 
 
 def _conditional(session: Session, condition: Tensor, then: Piece, otherwise: Piece, why: str) -> Any:

@@ -6,10 +6,10 @@ Every form is exact for plain Python values too: what a rewritten expression doe
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
 
-from torch_onnx_compat.control_flow.names import walk
+from torch_onnx_compat.control_flow.names import everywhere, walk
 
 RUNTIME = "_rt"
 """The name under which rewritten functions import the run-time module."""
@@ -22,9 +22,11 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
     ast.NotEq: "!=",
 }
-_BUILTINS = frozenset({"int", "float", "bool", "min", "max", "round", "abs", "any", "all", "len", "sum", "list"})
+_BUILTINS = frozenset({"int", "float", "bool", "min", "max", "round", "abs", "any", "all", "len", "sum", "list"}) | {
+    *("range", "enumerate", "zip"),
+}
 _ATTRIBUTES = frozenset(
-    {"item", "tolist", "tensor", "as_tensor", "floor", "ceil", "trunc"}
+    {"item", "tolist", "unbind", "tensor", "as_tensor", "floor", "ceil", "trunc"}
     | {"sqrt", "log", "log2", "exp", "sin", "cos", "tanh"}
     | {"pad", "view", "reshape", "expand", "repeat", "zeros", "ones", "full", "empty"}
 )
@@ -40,12 +42,22 @@ def runtime_call(function: str, *arguments: ast.expr, at: ast.AST) -> ast.Call:
 
 def placed(node: S, at: ast.AST) -> S:
     """Gives a new node, and what is new inside it, the position of an old one."""
-    for inner in ast.walk(node):
+    for inner in everywhere(node):
         if "lineno" in inner._attributes and not hasattr(inner, "lineno"):
             ast.copy_location(inner, at)
             # On one line: a call is traced to the line on which what is called ends.
             inner.end_lineno, inner.end_col_offset = inner.lineno, inner.col_offset  # type: ignore[attr-defined]
     return node
+
+
+def local_function(name: str, parameters: Iterable[str], body: list[ast.stmt], at: ast.AST) -> ast.FunctionDef:
+    """``def name(parameters): body``."""
+    arguments = ast.arguments([], [ast.arg(parameter) for parameter in parameters], None, [], [], None, [])
+    more: Any = {"type_params": []} if "type_params" in ast.FunctionDef._fields else {}  # Python 3.12
+    made = ast.FunctionDef(name, arguments, [], [], None, None, **more)
+    placed(made, at)
+    made.body = body
+    return made
 
 
 def thunk(expression: ast.expr) -> ast.Lambda:
@@ -60,10 +72,12 @@ class Expressions(ast.NodeTransformer):
     Args:
         lines: Lines on which decisions were seen.
         first: Name of the function's first parameter, for ``super()``.
+        loops: Lines of ``while`` loops that do not end by themselves.
     """
 
-    def __init__(self, lines: Collection[int], first: str) -> None:
+    def __init__(self, lines: Collection[int], first: str, loops: Collection[int] = ()) -> None:
         self._lines = lines
+        self._loops = loops
         self._first = first
         self._active = False
 
@@ -76,6 +90,8 @@ class Expressions(ast.NodeTransformer):
         self._active = any(line in self._lines for line in range(node.lineno, last + 1))
         if isinstance(node, (ast.If, ast.While)):
             node.masked = self._active  # type: ignore[union-attr]
+        if isinstance(node, (ast.For, ast.While)):
+            node.looped = self._active if isinstance(node, ast.For) else node.lineno in self._loops  # type: ignore[union-attr]
         result = super().visit(node)
         self._active = before
         return result
@@ -122,6 +138,22 @@ class Expressions(ast.NodeTransformer):
         if not self._active or not (_can_wait(node.body) and _can_wait(node.orelse)):
             return node
         return runtime_call("choose", node.test, thunk(node.body), thunk(node.orelse), at=node)
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        """``[f(item) for item in items]``, without a filter."""
+        self.generic_visit(node)
+        generator = node.generators[0]
+        if not self._active or len(node.generators) > 1 or generator.ifs or not _can_wait(node.elt):
+            return node
+        target = generator.target
+        targets = target.elts if isinstance(target, ast.Tuple) else [target]
+        if not all(isinstance(name, ast.Name) for name in targets):
+            return node
+        names = [name.id for name in targets if isinstance(name, ast.Name)]
+        arguments = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
+        function = placed(ast.Lambda(arguments, node.elt), node.elt)
+        star = [placed(ast.Constant(True), node)] if isinstance(target, ast.Tuple) else []
+        return runtime_call("collect", generator.iter, function, *star, at=node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Calls that turn tensors into numbers; ``super()``, which a function inside a method could not use."""

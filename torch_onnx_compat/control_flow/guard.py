@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.control_flow.session import Session, as_tensor, refused
+from torch_onnx_compat.control_flow.session import as_tensor, refused
 from torch_onnx_compat.tracing import is_tracing, untraced
 from torch_onnx_compat.watch import Watcher
 
@@ -28,30 +28,22 @@ class Outcome:
     """By identity: a tensor from outside, and what the branch left in it."""
 
 
-class Guard(Watcher):
-    """The mode that a branch runs under.
+class WriteLog(Watcher):
+    """Saves the tensors from outside that a function is about to overwrite.
 
     Args:
-        session: Of the run.
-        by_size: Whether the decision rests on sizes, so that a plain index may be out of range in this branch.
+        made: Tensors that are the function's own.
     """
 
-    def __init__(self, session: Session, by_size: bool) -> None:
+    def __init__(self, made: Iterable[Tensor] = ()) -> None:
         super().__init__()
-        self._session = session
-        self._by_size = by_size
-        self._made: dict[int, Tensor] = {}
+        self._made = {id(tensor): tensor for tensor in made}
         self.saved: dict[int, tuple[Tensor, Tensor]] = {}
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Saves what is about to be overwritten, keeps indices and divisors in range, makes the call."""
-        name = getattr(func, "__name__", "")
-        if _writes(name, kwargs):
+        """Saves what the call overwrites, then makes it."""
+        if _writes(getattr(func, "__name__", ""), kwargs):
             self._save(kwargs.get("out", args[0] if args else None))
-        elif func in _INDEXED:
-            args = self._in_range(func, args)
-        elif func in _DIVISIONS and len(args) == 2:
-            args = _divisible(func, args)
         result = self.pass_on(func, args, kwargs)
         for tensor in result if isinstance(result, (tuple, list)) else (result,):
             if isinstance(tensor, Tensor):
@@ -64,12 +56,38 @@ class Guard(Watcher):
         root = target._base if target._is_view() and target._base is not None else target
         if id(root) in self._made or id(root) in self.saved:
             return
-        if is_tracing() and (root is not target or _is_shared(root)):
-            raise refused(
-                "a branch writes in place through a view, or into a tensor that has views, which TorchScript does not "
-                "record; write x = x + y instead of x += y, or use torch.where."
-            )
+        refuse_shared(target)
         self.saved[id(root)] = (root, root.clone())
+
+
+def refuse_shared(target: Tensor) -> None:
+    """Raises if a TorchScript trace would lose what a write to a tensor does to others."""
+    root = target._base if target._is_view() and target._base is not None else target
+    if is_tracing() and (root is not target or _is_shared(root)):
+        raise refused(
+            "a branch or loop writes in place through a view, or into a tensor that has views, which TorchScript does "
+            "not record; write x = x + y instead of x += y, or use torch.where."
+        )
+
+
+class Guard(WriteLog):
+    """The mode that a branch runs under which may not be taken.
+
+    Args:
+        by_size: Whether the decision rests on sizes, so that a plain index may be out of range in this branch.
+    """
+
+    def __init__(self, by_size: bool) -> None:
+        super().__init__()
+        self._by_size = by_size
+
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Keeps indices and divisors in range, too."""
+        if func in _INDEXED:
+            args = self._in_range(func, args)
+        elif func in _DIVISIONS and len(args) == 2:
+            args = _divisible(func, args)
+        return super().watch(func, args, kwargs)
 
     def _in_range(self, func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
         if func is Tensor.__getitem__:
@@ -131,9 +149,8 @@ def _divisible(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     return (safe, args[1]) if position == 0 else (args[0], safe)
 
 
-def attempt(session: Session, branch: Callable[[], Any], by_size: bool) -> Outcome:
-    """Runs a branch under guard and takes back what it wrote."""
-    guard = Guard(session, by_size)
+def attempt(branch: Callable[[], Any], guard: WriteLog) -> Outcome:
+    """Runs a branch, or a round of a loop, and takes back what it wrote."""
     outcome = Outcome()
     try:
         with guard:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_onnx_compat.control_flow.iterables import Appended
 from torch_onnx_compat.control_flow.session import SYMBOLS, as_tensor, current, is_number
 from torch_onnx_compat.tracing import is_tracing, untraced
 
@@ -48,6 +49,16 @@ def join(condition: Tensor, a: Any, b: Any, path: str = "the result") -> Any:
     return _join_containers(condition, a, b, path)
 
 
+def join_what_fits(condition: Tensor, taken: Any, other: Any) -> Any:
+    """`taken`, with every item that can be joined varying as it will in the file; for a search, which goes on."""
+    try:
+        return join(condition, taken, other)
+    except Mismatch:
+        if type(taken) is tuple and type(other) is tuple and len(taken) == len(other):
+            return tuple(join_what_fits(condition, a, b) for a, b in zip(taken, other, strict=True))
+        return taken
+
+
 def _is_value(value: Any) -> bool:
     return isinstance(value, Tensor) or is_number(value)
 
@@ -58,6 +69,8 @@ def _join_containers(condition: Tensor, a: Any, b: Any, path: str) -> Any:
             raise Mismatch(f"{path} has the keys {list(a)} in one branch and {list(b)} in the other")
         values = {key: join(condition, a[key], b[key], f"{path}[{key!r}]") for key in a}
         return type(a)(**values) if dataclasses.is_dataclass(a) else type(a)(values)
+    if isinstance(a, Appended):
+        return Appended(_join_containers(condition, a.items, b.items, path))
     if isinstance(a, (list, tuple)):
         if len(a) != len(b):
             raise Mismatch(f"{path} has {len(a)} items in one branch and {len(b)} in the other")

@@ -14,11 +14,11 @@ the first leave whose condition holds wins.
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Sequence
 
 from torch_onnx_compat.control_flow.expressions import RUNTIME, placed, runtime_call, thunk
-from torch_onnx_compat.control_flow.names import blocks, bound, exits, loads, terminates
+from torch_onnx_compat.control_flow.loop_form import LoopForm
+from torch_onnx_compat.control_flow.names import blocks, bound, copied, exits, loads, terminates
 from torch_onnx_compat.control_flow.source import Unrewritable
 
 EXITS = (ast.Return, ast.Break, ast.Continue)
@@ -30,6 +30,8 @@ def leaves_by_decision(stmts: Sequence[ast.stmt], kinds: tuple[type[ast.stmt], .
         if isinstance(stmt, (ast.FunctionDef, ast.ClassDef)):
             continue
         inner = kinds
+        if getattr(stmt, "looped", False):
+            continue  # a function of its own
         if isinstance(stmt, (ast.For, ast.While)):
             inner = tuple(k for k in kinds if k is ast.Return)
             if needs_lowering(stmt) and inner and exits([stmt], inner):
@@ -46,7 +48,7 @@ def needs_lowering(stmt: ast.For | ast.While) -> bool:
     return getattr(stmt, "masked", False) or leaves_by_decision(stmt.body, EXITS)
 
 
-class LoopLowering:
+class LoopLowering(LoopForm):
     """The part of the lowering that deals with loops."""
 
     def __init__(self) -> None:
@@ -68,12 +70,6 @@ class LoopLowering:
 
     def joined(self, stmt: ast.If, live: set[str]) -> list[ast.stmt]:
         """An if without exits."""
-        raise NotImplementedError
-
-    def function(
-        self, name: str, body: Sequence[ast.stmt], after: set[str], tail: list[ast.stmt], at: ast.stmt
-    ) -> ast.FunctionDef:
-        """A local function around statements."""
         raise NotImplementedError
 
     def loop(self, stmt: ast.For | ast.While, live: set[str]) -> tuple[list[ast.stmt], ast.If | None]:
@@ -124,16 +120,22 @@ class LoopLowering:
                 return out + leave.when(placed(ast.Constant(True), stmt), [stmt])
             if isinstance(stmt, ast.If) and getattr(stmt, "masked", False):
                 out += self.joined(stmt, live)
+            elif isinstance(stmt, (ast.For, ast.While)) and getattr(stmt, "looped", False):
+                out += self.looped(stmt, live)
             elif isinstance(stmt, (ast.For, ast.While)) and needs_lowering(stmt):
                 lowered, leaving = self.loop(stmt, live)
                 out += lowered
                 if leaving is not None:
                     return out + self._round([leaving, *rest], live, leave)
             else:
-                if isinstance(stmt, (ast.For, ast.While, ast.With, ast.Try)) and exits([stmt], EXITS):
-                    raise Unrewritable(f"line {stmt.lineno} leaves the loop around it in a way that is not covered")
-                out.append(self.plain(stmt, live))
+                out.append(self._inside(stmt, live))
         return out
+
+    def _inside(self, stmt: ast.stmt, live: set[str]) -> ast.stmt:
+        """A statement in a round that does not leave the loop."""
+        if isinstance(stmt, (ast.For, ast.While, ast.With, ast.Try)) and exits([stmt], EXITS):
+            raise Unrewritable(f"line {stmt.lineno} leaves the loop around it in a way that is not covered")
+        return self.plain(stmt, live)
 
     def _leaving_if(self, stmt: ast.If, rest: list[ast.stmt], live: set[str], leave: _Leave) -> list[ast.stmt]:
         body, orelse = stmt.body, stmt.orelse
@@ -188,7 +190,7 @@ class _Leave:
     def when(self, test: ast.expr, block: Sequence[ast.stmt]) -> list[ast.stmt]:
         """Leaves the loop through a block that ends in break or return, if the test holds."""
         at = block[-1]
-        stmts = [_AsReturn(self._names).visit(copy.deepcopy(stmt)) for stmt in block]
+        stmts = [_AsReturn(self._names).visit(copied(stmt)) for stmt in block]
         name = self._lowering.fresh("leave", at)
         definition = self._lowering.function(name, stmts, set(), [], at)
         method = ast.Attribute(ast.Name(self._name, ast.Load()), "leave", ast.Load())

@@ -12,9 +12,10 @@ leaves a loop is in loop_lowering.py.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from torch_onnx_compat.control_flow.expressions import RUNTIME, Expressions, placed, runtime_call
+from torch_onnx_compat.control_flow.effects import GENERATED, obstacle
+from torch_onnx_compat.control_flow.expressions import RUNTIME, Expressions, local_function, placed, runtime_call
 from torch_onnx_compat.control_flow.loop_lowering import LoopLowering, leaves_by_decision, needs_lowering
 from torch_onnx_compat.control_flow.names import SCOPES, blocks, bound, changed_containers, loads, needed, walk
 from torch_onnx_compat.control_flow.names import terminates as ends
@@ -23,8 +24,13 @@ from torch_onnx_compat.control_flow.source import FunctionNode, Unrewritable
 EXITS = (ast.Return, ast.Break, ast.Continue)
 
 
-def lower(node: FunctionNode, lines: set[int]) -> FunctionNode:
+def lower(node: FunctionNode, lines: Collection[int], loops: Collection[int] = ()) -> FunctionNode:
     """Rewrites a definition in place so that the decisions on these lines are taken by the run-time module.
+
+    Args:
+        node: The definition.
+        lines: Where decisions were seen.
+        loops: Lines of ``while`` loops that do not end by themselves.
 
     Raises:
         Unrewritable: It holds something that has no equivalent.
@@ -33,13 +39,10 @@ def lower(node: FunctionNode, lines: set[int]) -> FunctionNode:
         raise Unrewritable("it is a generator")
     first = node.args.args[0].arg if node.args.args else ""
     head = 1 if ast.get_docstring(node, clean=False) is not None else 0
-    expressions = Expressions(lines, first)
+    expressions = Expressions(lines, first, loops)
     body = [expressions.visit(stmt) for stmt in node.body[head:]]
     lowered = Lowering().block(body, set(), [])
-    start = ast.parse(f"from torch_onnx_compat.control_flow import runtime as {RUNTIME}").body[0]
-    for inner in ast.walk(start):
-        if "lineno" in inner._attributes:
-            ast.copy_location(inner, body[0])
+    start = placed(ast.ImportFrom("torch_onnx_compat.control_flow", [ast.alias("runtime", RUNTIME)], 0), body[0])
     node.body = [*node.body[:head], start, *lowered]
     return node
 
@@ -63,6 +66,8 @@ class Lowering(LoopLowering):
                 return [*out, *self._split(stmt, rest, after, tail)]
             if isinstance(stmt, ast.If) and getattr(stmt, "masked", False):
                 out += self.joined(stmt, live)
+            elif isinstance(stmt, (ast.For, ast.While)) and getattr(stmt, "looped", False):
+                out += self.looped(stmt, live)
             elif isinstance(stmt, (ast.For, ast.While)) and needs_lowering(stmt):
                 lowered, leaving = self.loop(stmt, live)
                 out += lowered
@@ -127,53 +132,25 @@ class Lowering(LoopLowering):
         return runtime_call("branch", stmt.test, *names, _locals(), *extra, at=stmt)
 
     def function(
-        self, name: str, body: Sequence[ast.stmt], after: set[str], tail: list[ast.stmt], at: ast.stmt
+        self,
+        name: str,
+        body: Sequence[ast.stmt],
+        after: set[str],
+        tail: list[ast.stmt],
+        at: ast.stmt,
+        given: Sequence[str] = (),
     ) -> ast.FunctionDef:
         """A local function around statements; its parameters are the names it reads before it binds them."""
-        own = dict.fromkeys([*bound(body), *changed_containers(body), *sorted(loads(tail))])
+        own = dict.fromkeys([*given, *bound(body), *changed_containers(body), *sorted(loads(tail))])
         wanted = needed([*body, *tail], after)
-        parameters = [n for n in own if n in wanted and n != RUNTIME and not n.startswith(_GENERATED)]
-        definition = ast.parse(f"def {name}({', '.join(parameters)}): pass").body[0]
-        assert isinstance(definition, ast.FunctionDef)
-        for inner in ast.walk(definition):
-            if "lineno" in inner._attributes:
-                ast.copy_location(inner, at)
+        parameters = [n for n in own if n in wanted and n != RUNTIME and not n.startswith(GENERATED)]
         forks: list[ast.stmt] = []
         for changed in changed_containers(body):
-            if changed in parameters:
+            if changed in parameters and not given:
                 copied = runtime_call("forked", ast.Name(changed, ast.Load()), at=at)
                 forks.append(placed(ast.Assign([ast.Name(changed, ast.Store())], copied), at))
-        definition.body = [*forks, *self.block(list(body), after, tail)] or [placed(ast.Pass(), at)]
-        return definition
-
-
-_GENERATED = ("then_", "otherwise_", "rest_", "leave_", "loop_")
-
-
-def obstacle(stmts: Sequence[ast.stmt]) -> str:
-    """What in a branch must not happen when the branch is not taken; empty if there is nothing."""
-    for node in walk(list(stmts)):
-        what = _effect(node)
-        if what:
-            return f"line {getattr(node, 'lineno', 0)} {what}"
-    return ""
-
-
-def _effect(node: ast.AST) -> str:
-    """What a node does beyond binding names of the function."""
-    if isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)):
-        return f"writes the attribute {ast.unparse(node)}"
-    if isinstance(node, (ast.Global, ast.Nonlocal)):
-        return "binds names of an outer scope"
-    if isinstance(node, ast.Delete):
-        return "deletes a name"
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CONTAINER_WRITES:
-        changed = node.func.value
-        return "" if isinstance(changed, (ast.Name, ast.Subscript)) else f"changes {ast.unparse(changed)}"
-    return ""
-
-
-_CONTAINER_WRITES = frozenset({"append", "extend", "insert", "pop", "popitem", "update", "setdefault", "remove"})
+        statements = [*forks, *self.block(list(body), after, tail)] or [placed(ast.Pass(), at)]
+        return local_function(name, parameters, statements, at)
 
 
 def _tuple(names: Sequence[str], context: ast.expr_context) -> ast.Tuple:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from torch_onnx_compat.backends.backend import ExportFailed, Job
+from torch_onnx_compat.control_flow.iterables import Stacking
 from torch_onnx_compat.control_flow.session import Refused, Session, active
 from torch_onnx_compat.control_flow.survey import Survey, survey
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError
@@ -95,6 +96,7 @@ def _subject(make: Callable[[], Subject], job: Job, found: Survey, sessions: lis
         conflicts=dict(found.conflicts),
     )
     sessions.append(session)
+    subject.wrap(Stacking, inside=True)
     subject.wrap(partial(_scope, subject, session, found))
     return subject
 

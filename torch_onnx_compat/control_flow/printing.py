@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 import types
+from collections.abc import Callable
 
-from torch_onnx_compat.control_flow.lower import lower
-from torch_onnx_compat.control_flow.source import definition
+from torch_onnx_compat.control_flow.source import FunctionNode, definition
 
 
-def rewritten_lines(code: types.CodeType, lines: set[int]) -> tuple[list[str], list[str]]:
+def rewritten_lines(
+    code: types.CodeType, lowered: Callable[[FunctionNode], FunctionNode]
+) -> tuple[list[str], list[str]]:
     """Both sources, line by line, without comments."""
     old = ast.unparse(definition(code).node).splitlines()
-    new = ast.unparse(ast.fix_missing_locations(lower(definition(code).node, lines))).splitlines()
+    new = ast.unparse(ast.fix_missing_locations(lowered(definition(code).node))).splitlines()
     return old, new

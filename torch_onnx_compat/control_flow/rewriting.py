@@ -7,11 +7,12 @@ import types
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from torch_onnx_compat.control_flow.lower import lower
 from torch_onnx_compat.control_flow.printing import rewritten_lines
 from torch_onnx_compat.control_flow.sites import Event, functions_of
-from torch_onnx_compat.control_flow.source import Unrewritable, compiled, definition, place_of
+from torch_onnx_compat.control_flow.source import FunctionNode, Unrewritable, compiled, definition, place_of
 
 
 @dataclass
@@ -25,6 +26,8 @@ class Rewriting:
     obstacles: dict[str, str] = field(default_factory=dict)
     """Places with decisions that could not be rewritten, and why."""
     _lines: dict[str, set[int]] = field(default_factory=dict)
+    _loops: dict[str, set[int]] = field(default_factory=dict)
+    """Files and lines of ``while`` loops that do not end by themselves."""
     _codes: dict[types.CodeType, types.CodeType] = field(default_factory=dict)
     _originals: dict[types.CodeType, types.CodeType] = field(default_factory=dict)
     _functions: dict[types.CodeType, list[types.FunctionType]] = field(default_factory=dict)
@@ -43,6 +46,16 @@ class Rewriting:
             lines.add(event.line)
         return self._rewrite(stale)
 
+    def loop(self, places: Iterable[tuple[str, int]]) -> bool:
+        """Makes these ``while`` loops loops of the file; whether anything changed."""
+        stale: dict[types.CodeType, int] = {}
+        for filename, line in places:
+            loops = self._loops.setdefault(filename, set())
+            if line not in loops:
+                loops.add(line)
+                stale.update((code, line) for code in self._codes if code.co_filename == filename)
+        return self._rewrite(stale)
+
     def _rewrite(self, stale: dict[types.CodeType, int]) -> bool:
         unknown = [code for code in stale if code not in self._functions]
         self._functions.update(functions_of(unknown))
@@ -52,7 +65,7 @@ class Rewriting:
                 continue  # made by a call and gone with it; the function around it is rewritten instead
             try:
                 found = definition(code)
-                new = compiled(lower(found.node, self._lines[code.co_filename]), found.owner, code)
+                new = compiled(self._lowered(code, found.node), found.owner, code)
             except Unrewritable as reason:
                 self.obstacles[place_of(code.co_filename, line)] = str(reason)
                 continue
@@ -60,6 +73,9 @@ class Rewriting:
             self._originals[new] = code
             changed = True
         return changed
+
+    def _lowered(self, code: types.CodeType, node: FunctionNode) -> FunctionNode:
+        return lower(node, self._lines[code.co_filename], self._loops.get(code.co_filename, ()))
 
     @contextmanager
     def applied(self) -> Iterator[None]:
@@ -79,7 +95,7 @@ class Rewriting:
         """What the rewriting comes to, as a unified diff of each function."""
         parts: list[str] = []
         for code in self._codes:
-            old, new = rewritten_lines(code, self._lines[code.co_filename])
+            old, new = rewritten_lines(code, partial(self._lowered, code))
             name = f"{place_of(code.co_filename, code.co_firstlineno)} {code.co_name}"
             parts += difflib.unified_diff(old, new, f"{name} (original)", f"{name} (rewritten)", lineterm="", n=2)
         return "\n".join(parts)

@@ -50,6 +50,8 @@ class Session:
     """The same of a run at other sizes."""
     conflicts: dict[Key, str] = field(default_factory=dict)
     """Decisions whose branches cannot be joined by a mask at every size, and why."""
+    unbounded: set[tuple[str, int]] = field(default_factory=set)
+    """File and line of each ``while`` that did not end by itself."""
     done: dict[str, str] = field(default_factory=dict)
     """What became of each place."""
     dropped: dict[str, None] = field(default_factory=dict)
@@ -60,6 +62,21 @@ class Session:
         """Starts a run."""
         self._seen.clear()
         self.sizes = {}
+
+    @contextmanager
+    def inside(self, inputs: int) -> Iterator[None]:
+        """For a trace in a trace, which has inputs of its own."""
+        before = self.inputs
+        logged = self.log.inputs if self.log else 0
+        self.inputs = inputs
+        if self.log:
+            self.log.inputs = inputs
+        try:
+            yield
+        finally:
+            self.inputs = before
+            if self.log:
+                self.log.inputs = logged
 
     def key(self) -> Key:
         """Identity of the decision that is being taken."""
@@ -155,6 +172,8 @@ def as_tensor(value: Any, like: Tensor | None = None) -> Tensor:
         return torch.full((), value, dtype=torch.int64, device=device)
     if isinstance(value, torch.SymFloat):
         return torch.full((), value, device=device)
+    if not is_tracing() and current() is not None:
+        return torch.full((), value, device=device)  # a constant of torch.tensor may not stand in a loop's body
     return torch.tensor(value, device=device)
 
 

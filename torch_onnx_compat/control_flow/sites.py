@@ -6,11 +6,18 @@ import gc
 import types
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
 
 from torch_onnx_compat.backends.decisions import DecisionLog
 from torch_onnx_compat.control_flow.source import lexical_chain
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames
+from torch_onnx_compat.tracing import is_tracing, untraced
+
+_TAKING_APART = (Tensor.__iter__, Tensor.unbind, torch.unbind)
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,18 @@ class SiteLog(DecisionLog):
     def __init__(self, inputs: int) -> None:
         super().__init__(inputs)
         self.events: list[Event] = []
+
+    def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """What a decision log looks at, and what takes a tensor apart."""
+        return func in _TAKING_APART or super().concerns(func, args, kwargs)
+
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Notes how many parts there are."""
+        if func in _TAKING_APART and is_tracing():
+            tensor, dim = args[0], kwargs.get("dim", args[1] if len(args) > 1 else 0)
+            with untraced():
+                self._add("iteration", False, (int(tensor.shape[dim]),))
+        return super().watch(func, args, kwargs)
 
     def _add(self, conversion: str, from_data: bool, sizes: tuple[int, ...]) -> None:
         super()._add(conversion, from_data, sizes)

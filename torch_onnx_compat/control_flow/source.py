@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from itertools import dropwhile
 from typing import Any
 
+from torch_onnx_compat.control_flow.expressions import local_function, placed
+from torch_onnx_compat.control_flow.names import children, copied, everywhere
 from torch_onnx_compat.places import short
 from torch_onnx_compat.stack import frames
 
@@ -46,7 +48,7 @@ def definition(code: types.CodeType) -> Definition:
         raise Unrewritable("its source is not at hand; define the model in a file")
     if not isinstance(found.node, ast.FunctionDef):
         raise Unrewritable("it is a coroutine")
-    return Definition(copy.deepcopy(found.node), found.owner)
+    return Definition(copied(found.node), found.owner)
 
 
 def source_lines(filename: str) -> list[str]:
@@ -69,7 +71,7 @@ def _definitions(filename: str) -> dict[int, Definition]:
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
             found[first] = Definition(node, owner)  # type: ignore[arg-type]
         inner = node.name if isinstance(node, ast.ClassDef) else owner
-        todo += [(child, inner) for child in ast.iter_child_nodes(node)]
+        todo += [(child, inner) for child in children(node)]
     return found
 
 
@@ -87,10 +89,10 @@ def compiled(node: FunctionNode, owner: str, code: types.CodeType) -> types.Code
     bare = _without_decoration(node)
     body: ast.stmt = bare
     if owner:  # so that the compiler mangles private names
-        body = _at(ast.ClassDef(name=owner, bases=[], keywords=[], body=[bare], decorator_list=[]), node)
-    outer = _at(_function("outer", [n for n in code.co_freevars if n != "__class__"], [body]), node)
-    module = ast.Module(body=[outer], type_ignores=[])
-    ast.fix_missing_locations(module)
+        more: Any = {"type_params": []} if "type_params" in ast.ClassDef._fields else {}  # Python 3.12
+        body = ast.ClassDef(name=owner, bases=[], keywords=[], body=[bare], decorator_list=[], **more)
+    outer = local_function("outer", [n for n in code.co_freevars if n != "__class__"], [body], node)
+    module = placed(ast.Module(body=[outer], type_ignores=[]), node)
     whole = compile(module, code.co_filename, "exec", flags=code.co_flags & _FUTURES, dont_inherit=True)
     names = ["outer", *([owner] if owner else []), bare.name]
     new = whole
@@ -114,27 +116,14 @@ def _without_decoration(node: FunctionNode) -> FunctionNode:
     """The definition without what is evaluated when it runs: decorators, defaults and annotations."""
     bare = copy.copy(node)
     bare.decorator_list, bare.returns = [], None
-    bare.args = copy.deepcopy(node.args)
+    bare.args = copied(node.args)
     # The function object keeps its own defaults; only how many there are is part of the code, through the object.
     bare.args.defaults = []
     bare.args.kw_defaults = [None for _ in bare.args.kwonlyargs]
-    for inner in ast.walk(bare.args):
+    for inner in everywhere(bare.args):
         if isinstance(inner, ast.arg):
             inner.annotation = None
     return bare
-
-
-def _function(name: str, parameters: list[str], body: list[ast.stmt]) -> FunctionNode:
-    node = ast.parse(f"def {name}({', '.join(parameters)}): pass").body[0]
-    assert isinstance(node, ast.FunctionDef)
-    node.body = body
-    return node
-
-
-def _at(node: ast.ClassDef | FunctionNode, where: ast.stmt) -> ast.ClassDef | FunctionNode:
-    if isinstance(node, ast.ClassDef) and "type_params" in node._fields:
-        setattr(node, "type_params", [])  # noqa: B010 - Python 3.12 has it
-    return ast.copy_location(node, where)
 
 
 def lexical_chain(frame: types.FrameType) -> Iterator[types.FrameType]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import Job
 from torch_onnx_compat.backends.islands import inline_scripted
+from torch_onnx_compat.control_flow.iterables import Stacking
 from torch_onnx_compat.control_flow.rewriting import Rewriting
 from torch_onnx_compat.control_flow.session import Key, Session, active
 from torch_onnx_compat.control_flow.sites import Event, SiteLog
@@ -67,6 +68,8 @@ def survey(job: Job) -> Survey:
         events = [e for e in _varying(one, other) if e.place not in job.allow_baked]
         found.places.update(dict.fromkeys(e.place for e in events))
         new = found.rewriting.extend(events)
+        unbounded = one.session.unbounded | (other.session.unbounded if other else set())
+        new |= found.rewriting.loop(unbounded)
         found.own_sizes = one.session.sizes
         found.sizes = other.session.sizes if other else None
         conflicts = {**(other.session.conflicts if other else {}), **one.session.conflicts}
@@ -128,6 +131,7 @@ def _traced(job: Job, inputs: Inputs, found: Survey, known: Sizes | None) -> _Ru
     subject = job.make_subject()
     inline_scripted(subject)
     subject.around = log
+    subject.wrap(Stacking, inside=True)
     subject.wrap(_abandoned)
     complete = False
     try:

@@ -1,0 +1,304 @@
+# ruff: noqa: SIM108 - the statements are what is tested
+"""Small models whose loops run as often as the inputs say."""
+
+import torch
+from torch import nn
+
+from control_flow.programs import SIZES, VALUES, Program
+
+LOOPS: dict[str, Program] = {}
+
+
+def loop(samples=SIZES, dynamic="batch"):
+    """Registers a forward function, or a module class, under its name."""
+
+    def register(made):
+        torch.manual_seed(0)
+        model = made() if isinstance(made, type) else type(made.__name__, (nn.Module,), {"forward": made})()
+        LOOPS[made.__name__] = Program(model.eval(), samples, dynamic)
+        return made
+
+    return register
+
+
+by_size = loop()
+by_value = loop(VALUES, None)
+
+
+class WithLayer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+
+@by_size
+class RecurrenceFromSecondRow(WithLayer):
+    def forward(self, x):
+        total = x[0]
+        for i in range(1, x.shape[0]):
+            total = total * 0.5 + self.layer(x[i])
+        return total
+
+
+@by_size
+class RowsAppended(WithLayer):
+    def forward(self, x):
+        rows = []
+        for row in x:
+            rows.append(self.layer(row).relu())
+        return torch.stack(rows)
+
+
+@by_size
+class RowsInComprehension(WithLayer):
+    def forward(self, x):
+        return torch.cat([self.layer(row[None]) for row in x.unbind(0)], 0)
+
+
+@by_size
+class StatesAppended(WithLayer):
+    def forward(self, x):
+        state, states = torch.zeros(4), []
+        for i in range(x.size(0)):
+            state = torch.tanh(self.layer(x[i]) + state)
+            states.append(state)
+        return torch.stack(states, dim=1), state
+
+
+@by_size
+def list_begun_before(self, x):
+    rows = [x[0] * 0]
+    for row in x:
+        rows.append(row + 1)
+    return torch.stack(rows)
+
+
+@by_size
+def two_appended_a_round(self, x):
+    rows = []
+    for row in x:
+        rows.append(row)
+        rows.append(-row)
+    return torch.stack(rows)
+
+
+@by_size
+def total_from_zero(self, x):
+    total = 0
+    for row in x:
+        total = total + row * row
+    return total
+
+
+@by_size
+def added_in_place(self, x):
+    total = torch.zeros(4)
+    alias = total
+    for row in x:
+        total += row
+    return total, alias * 2
+
+
+@by_size
+class WrittenByNumber(WithLayer):
+    def forward(self, x):
+        out = torch.zeros_like(x)
+        for i in range(x.shape[0]):
+            out[i] = self.layer(x[i])
+        return out
+
+
+@by_size
+def written_from_the_row_before(self, x):
+    out = x.clone()
+    for i in range(1, x.shape[0]):
+        out[i] = out[i - 1] * 0.5 + x[i]
+    return out
+
+
+@by_size
+def number_and_row(self, x):
+    total = torch.zeros(4)
+    for i, row in enumerate(x):
+        total = total + row * i
+    return total
+
+
+@by_size
+def number_decides(self, x):
+    total = torch.zeros(4)
+    for i, row in enumerate(x):
+        if i % 2 == 0:
+            total = total + row
+        else:
+            total = total - row * 2
+    return total
+
+
+@by_size
+def row_decides(self, x):
+    kept = torch.zeros(4)
+    count = 0
+    for row in x:
+        if row.sum() > 0:
+            kept = kept + row
+            count += 1
+    return kept / max(count, 1)
+
+
+@by_size
+def two_tensors_zipped(self, x):
+    y = x.flip(1)
+    total = torch.zeros(())
+    for a, b in zip(x, y):  # noqa: B905 - of one length
+        total = total + (a * b).sum()
+    return total
+
+
+@by_size
+def left_by_break(self, x):
+    total = torch.zeros(4)
+    for i in range(x.shape[0]):
+        total = total + x[i]
+        if total.sum() > 1:
+            break
+    return total, i
+
+
+@by_size
+def rounds_skipped(self, x):
+    total = torch.zeros(4)
+    for row in x:
+        if row.sum() < 0:
+            continue
+        total = total + row
+    return total
+
+
+@by_size
+def loop_in_loop(self, x):
+    total = torch.zeros(())
+    for i in range(x.shape[0]):
+        for j in range(x.shape[0]):
+            total = total + (x[i] * x[j]).sum() / (1 + i + j)
+    return total
+
+
+@by_size
+def fixed_loop_inside(self, x):
+    total = torch.zeros(())
+    for row in x:
+        for k in range(3):
+            total = total + row[k] * (k + 1)
+    return total
+
+
+@by_size
+def backwards(self, x):
+    state, states = torch.zeros(4), []
+    for i in range(x.shape[0] - 1, -1, -1):
+        state = state * 0.5 + x[i]
+        states.append(state)
+    return torch.stack(states)
+
+
+@by_size
+def every_second(self, x):
+    total = torch.zeros(4)
+    for i in range(0, x.shape[0], 2):
+        total = total + x[i]
+    return total
+
+
+@by_size
+def state_in_tuple(self, x):
+    state = (torch.zeros(4), torch.ones(4))
+    for row in x:
+        state = (state[0] + row, state[1] * row)
+    return state
+
+
+@by_size
+def running_maximum(self, x):
+    best, place = x[0].sum(), 0
+    for i in range(1, x.shape[0]):
+        if x[i].sum() > best:
+            best, place = x[i].sum(), i
+    return best, place
+
+
+def summed(rows):
+    """In a function that the model calls."""
+    total = rows[0]
+    for row in rows[1:]:
+        total = total * 0.9 + row
+    return total
+
+
+@by_size
+def in_a_helper(self, x):
+    return summed(x.relu())
+
+
+@by_size
+class ColumnsOfAttribute(WithLayer):
+    def forward(self, x):
+        self.seen = x * 2
+        total = torch.zeros(4)
+        for i in range(x.shape[0]):
+            total = total + self.layer(self.seen[i])
+        return total
+
+
+@by_value
+def as_often_as_a_value(self, x):
+    for _ in range(int(x.abs().sum()) % 7):
+        x = x + 1
+    return x
+
+
+@by_value
+def while_norm(self, x):
+    while x.norm() < 1e6:
+        x = x * 1.5
+    return x
+
+
+@by_value
+def while_with_counter(self, x):
+    n = 0
+    while x.abs().max() > 1e-3:
+        x = x / 2
+        n += 1
+    return x, n
+
+
+@by_value
+def while_left_by_break(self, x):
+    n = 0
+    while x.norm() < 1e6:
+        x = x * 1.5
+        n += 1
+        if x.sum() > 100:
+            break
+    return x, n
+
+
+@by_value
+class FixedPoint(WithLayer):
+    def forward(self, x):
+        y, error = x, torch.ones(())
+        while error > 1e-5:
+            new = torch.tanh(self.layer(y)) * 0.5
+            error = (new - y).abs().max()
+            y = new
+        return y
+
+
+@by_value
+def collatz(self, x):
+    n, steps = x.abs().sum().long() + 1, 0
+    while n > 1:
+        n = n // 2 if n % 2 == 0 else n * 3 + 1
+        steps = steps + 1
+    return steps

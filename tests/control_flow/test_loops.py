@@ -1,0 +1,75 @@
+# ruff: noqa: SIM108 - the statements are what is tested
+"""Loops whose number of rounds depends on the inputs come out right for every number of rounds."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from control_flow.loop_programs import LOOPS
+from control_flow.programs import SIZES, Program
+from control_flow.test_programs import check
+from torch_onnx_compat import export_compat
+
+scripting = pytest.mark.filterwarnings(
+    "ignore:`torch.jit.script:FutureWarning", "ignore:`torch.jit.script:DeprecationWarning"
+)
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_right_for_every_number_of_rounds(name, exporter):
+    check(LOOPS[name], exporter)
+
+
+def test_one_body_in_the_file():
+    result = export_compat(LOOPS["RowsAppended"].model, torch.randn(3, 4), dynamic="batch", exporter="dynamo")
+    assert result.nodes["Scan"] == 1
+    assert result.nodes["MatMul"] == 1
+    assert [note.reason for note in result.applied if note.entry == "control_flow"] == ["Loop"]
+
+
+class Scripted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        total = x[0]
+        for i in range(1, x.size(0)):
+            total = total * 0.5 + self.layer(x[i])
+        if bool(total.sum() > 0):
+            total = total * 2
+        rounds = 0
+        while bool(total.abs().sum() < 50.0) and rounds < 30:
+            total = total * 1.5
+            rounds += 1
+        return x + total
+
+
+@scripting
+def test_scripted_submodule():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 4), torch.jit.script(Scripted())).eval()
+    check(Program(model, SIZES, "batch"), "torchscript")
+
+
+@scripting
+def test_scripted_model():
+    torch.manual_seed(0)
+    check(Program(torch.jit.script(Scripted().eval()), SIZES, "batch"), "torchscript")
+
+
+def signed_sum(x: Tensor) -> Tensor:
+    total = torch.zeros_like(x[0])
+    for i in range(x.size(0)):
+        if bool(x[i].sum() > 0):
+            total = total + x[i]
+        else:
+            total = total - x[i]
+    return total
+
+
+@scripting
+def test_scripted_function():
+    scripted = torch.jit.script(signed_sum)
+    model = type("Model", (nn.Module,), {"forward": lambda self, x: scripted(x) * 2})().eval()
+    check(Program(model, SIZES, "batch"), "torchscript")

@@ -1,0 +1,79 @@
+"""A part of a model as a function of all tensors that it reads, whatever way it comes by them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_onnx_compat.tracing import is_tracing
+from torch_onnx_compat.watch import Watcher
+
+Table = dict[int, tuple[Tensor, Tensor]]
+"""By identity: a tensor and what is taken for it."""
+
+
+class Lifting(Watcher):
+    """Puts tensors in the places of those from outside that a function reads, whatever way it comes by them.
+
+    Args:
+        table: By identity: a tensor from outside and what to take for it; None to take a copy of each.
+        own: Tensors that the function was given.
+    """
+
+    def __init__(self, table: Table | None, own: Sequence[Tensor]) -> None:
+        super().__init__()
+        self._trial = table is None
+        self._table: Table = table or {}
+        self.made = {id(tensor): tensor for tensor in own}
+        self.outside: dict[int, Tensor] = {}
+        """Tensors from outside that are not in the table."""
+
+    def original(self, tensor: Any) -> Any:
+        """The tensor that another one was taken for."""
+        return next((old for old, new in self._table.values() if new is tensor), tensor)
+
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Makes one call."""
+        if func is torch.tensor and not is_tracing() and args and isinstance(args[0], (bool, int, float)):
+            func, args = torch.full, ((), *args)  # torch.export keeps constants outside of a loop's body
+        result = self.pass_on(func, self._moved(args), {k: self._moved(v) for k, v in kwargs.items()})
+        self._keep(result)
+        return result
+
+    def _keep(self, result: Any) -> None:
+        if isinstance(result, Tensor):
+            self.made[id(result)] = result
+        elif isinstance(result, (tuple, list)):
+            for item in result:
+                self._keep(item)
+
+    def _copy(self, tensor: Tensor) -> Tensor:
+        copy = tensor.clone()
+        self.made[id(copy)] = copy
+        return copy
+
+    def _moved(self, value: Any) -> Any:
+        if isinstance(value, Tensor):
+            if id(value) in self.made:
+                return value
+            if id(value) not in self._table:
+                self.outside[id(value)] = value
+                if not self._trial:
+                    return value
+                self._table[id(value)] = value, self._copy(value)
+            return self._table[id(value)][1]
+        if type(value) in (list, tuple):
+            return type(value)(self._moved(item) for item in value)
+        if type(value) is slice:
+            return slice(self._moved(value.start), self._moved(value.stop), self._moved(value.step))
+        if type(value) is dict:
+            return {key: self._moved(item) for key, item in value.items()}
+        return value
+
+
+def handed_over(tensors: Iterable[Tensor]) -> list[Tensor]:
+    """Tensors as arguments of a call that no mode sees: a function around, lifted itself, has to see them."""
+    return [tensor.clone() for tensor in tensors]
