@@ -30,6 +30,8 @@ from torch_onnx_compat.plan import Found, Plan, make_plan
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
 from torch_onnx_compat.result import ExportResult
 from torch_onnx_compat.rewrite import rewrite, watched_functions
+from torch_onnx_compat.surgery.ends import with_outputs
+from torch_onnx_compat.surgery.parts import part_of
 from torch_onnx_compat.targets import Target, load_target
 
 _lock = threading.RLock()
@@ -49,6 +51,8 @@ def export_compat(
     dynamic: str | Mapping[str, Any] | None = None,
     dynamic_axes: Mapping[str, Any] | None = None,
     dynamic_shapes: Any = None,
+    outputs: Sequence[str] | None = None,
+    submodule: str | None = None,
     exporter: Literal["auto", "torchscript", "dynamo"] | None = None,
     dynamo: bool | None = None,
     verify: bool | Literal["target"] | Verify = True,
@@ -92,6 +96,10 @@ def export_compat(
             ``{"image": {0: "batch", 2: "height"}}``. Axes of one name have one size.
         dynamic_axes: The same as torch.onnx.export spells it.
         dynamic_shapes: The same as torch.export spells it.
+        outputs: Modules whose results are the file's outputs instead of the model's own: ``["layer3", "fc"]``. ``""``
+            is the model's own; ``"head:1"`` a module's second call; ``"fc:input"`` what it is given;
+            ``"attn:attention"`` the attention weights (N, heads, L, S) computed in it.
+        submodule: Exports this part alone, with the inputs that it gets when the model runs on the example.
         exporter: ``"auto"`` (default) tries the cheaper back end first and takes the other where its file does not
             pass the checks; ``"torchscript"`` and ``"dynamo"`` try only that one.
         dynamo: torch's spelling of `exporter`.
@@ -143,13 +151,17 @@ def export_compat(
                 model,
                 args,
                 kwargs=kwargs,
-                input_names=input_names,
+                input_names=None if submodule else input_names,
                 output_names=output_names,
                 dynamic=dynamic,
                 dynamic_axes=dynamic_axes,
                 dynamic_shapes=dynamic_shapes,
                 training=mode_of(training),
             )
+            if submodule is not None:
+                prepared = part_of(prepared, submodule, input_names)
+            if outputs is not None:
+                prepared = with_outputs(prepared, outputs)
         with clock("observe"):
             observation = Observation(prepared)
             trace_inputs = observation.trace_inputs()
@@ -295,7 +307,7 @@ def plan(
 
 
 def _subject(prepared: Prepared, plan: Plan, facts: SizeFacts) -> Subject:
-    return rewrite(prepared.twin(), prepared.inputs, plan, facts)
+    return rewrite(prepared.twin(), prepared.inputs, plan, facts, prepared.ends)
 
 
 def _all_failed(rejected: Mapping[str, CompatError]) -> CompatError:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from torch_onnx_compat.errors import CompatError
 
@@ -218,3 +219,23 @@ def scripted_if(then: Any, otherwise: Any, inputs: int, outputs: int) -> Callabl
 
 
 _made = itertools.count()
+
+
+# torch.export: the modules that are running
+
+
+@contextmanager
+def unwinding(kind: type[BaseException]) -> Iterator[None]:
+    """Ends quietly when an exception of this kind comes out of a module.
+
+    torch.export's tracer keeps a stack of the modules that are running, from which an exception takes nothing.
+    """
+    mode = get_proxy_mode()
+    stack = getattr(getattr(mode, "tracer", None), "module_stack", None)
+    before = dict(stack or ())
+    try:
+        yield
+    except kind:
+        if stack is not None:
+            stack.clear()
+            stack.update(before)
