@@ -31,6 +31,7 @@ from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
 from torch_onnx_compat.result import ExportResult
 from torch_onnx_compat.rewrite import rewrite, watched_functions
 from torch_onnx_compat.surgery.ends import with_outputs
+from torch_onnx_compat.surgery.operation import plan_operation
 from torch_onnx_compat.surgery.parts import part_of
 from torch_onnx_compat.targets import Target, load_target
 
@@ -53,6 +54,9 @@ def export_compat(
     dynamic_shapes: Any = None,
     outputs: Sequence[str] | None = None,
     submodule: str | None = None,
+    split: Sequence[str] = (),
+    preprocess: Literal["keep", "extract", "fold"] = "keep",
+    postprocess: Literal["keep", "strip"] = "keep",
     exporter: Literal["auto", "torchscript", "dynamo"] | None = None,
     dynamo: bool | None = None,
     verify: bool | Literal["target"] | Verify = True,
@@ -100,6 +104,11 @@ def export_compat(
             is the model's own; ``"head:1"`` a module's second call; ``"fc:input"`` what it is given;
             ``"attn:attention"`` the attention weights (N, heads, L, S) computed in it.
         submodule: Exports this part alone, with the inputs that it gets when the model runs on the example.
+        split: Modules after whose results the network is cut into a chain of files as well: ``["layer2", "layer4"]``.
+        preprocess: What becomes of the preprocessing that the model begins with: ``"keep"``; ``"extract"`` takes it out
+            of the file into ``result.preprocess``; ``"fold"`` takes its arithmetic into the first layer's weights.
+        postprocess: What becomes of what follows the last layers: ``"keep"``; ``"strip"`` takes it out of the file into
+            ``result.postprocess``.
         exporter: ``"auto"`` (default) tries the cheaper back end first and takes the other where its file does not
             pass the checks; ``"torchscript"`` and ``"dynamo"`` try only that one.
         dynamo: torch's spelling of `exporter`.
@@ -162,6 +171,7 @@ def export_compat(
                 prepared = part_of(prepared, submodule, input_names)
             if outputs is not None:
                 prepared = with_outputs(prepared, outputs)
+            operation = plan_operation(prepared, preprocess, postprocess, split)
         with clock("observe"):
             observation = Observation(prepared)
             trace_inputs = observation.trace_inputs()
@@ -171,6 +181,7 @@ def export_compat(
             cases=Cases(observation, how, samples) if verify else None,
             how=how,
             clock=clock,
+            operation=operation,
             file=FileOptions(
                 opset=opset,
                 output_names=tuple(output_names or ()),
@@ -199,7 +210,7 @@ def export_compat(
                 )
             with clock("rewrite"):
                 facts = observation.size_facts(watched_functions(plan.rewrites()), trace_inputs)
-                make_subject = partial(_subject, prepared, plan, facts)
+                make_subject = partial(_subject, operation.traced(prepared), plan, facts)
                 subject = make_subject()
             job = Job(
                 make_subject=make_subject,

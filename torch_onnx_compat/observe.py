@@ -88,7 +88,7 @@ class Subject(nn.Module):
     def _flat(self, result: Any) -> tuple[Tensor, ...]:
         result = tree.map_leaves(result, _as_tensor)
         leaves, _ = tree.flatten(result)
-        self.outputs.paths = [path for path, _ in leaves]
+        self.outputs.paths = [self._ends.path_of(path) if self._ends else path for path, _ in leaves]
         self.outputs.dropped = [
             f"output {tree.dotted(path) or 'output'} is a {type(value).__name__}, not a tensor; left out of the file."
             for path, value in tree.constants(result)

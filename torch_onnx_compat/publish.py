@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.stream import write_model
+
+if TYPE_CHECKING:
+    from torch_onnx_compat.surgery.stage import Stage
 
 INLINE_LIMIT = 1_500_000_000
 """Weights, in bytes, up to which they lie in the file itself; protobuf ends at 2 GiB."""
@@ -106,6 +109,23 @@ def publish(draft: Draft, destination: Any) -> Path | bytes | None:
             os.replace(backup, their_place)
         raise _cannot_write(destination, error) from error
     return target
+
+
+def publish_stages(stages: Iterable[Stage], beside: Path) -> None:
+    """Writes the stages beside the file: ``model.preprocess.onnx`` beside ``model.onnx``, each in one step.
+
+    Raises:
+        CompatError: One cannot be written.
+    """
+    for stage in stages:
+        place = beside.with_name(f"{beside.stem}.{stage.name}{beside.suffix}")
+        partial = place.with_name(f".{place.name}.partial")
+        try:
+            partial.write_bytes(stage.model_bytes)
+            os.replace(partial, place)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise _cannot_write(place, error) from error
 
 
 def _as_path(destination: Any) -> Path | None:
