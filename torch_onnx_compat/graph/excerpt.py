@@ -28,15 +28,9 @@ def reads(node: ir.Node) -> Iterator[ir.Value]:
                 yield value
 
 
-def is_weight(value: ir.Value) -> bool:
-    """Whether a value is a constant of the file: neither computed nor an input."""
-    return value.producer() is None and not value.is_graph_input()
-
-
 def is_constant(value: ir.Value) -> bool:
-    """Whether a value is a weight, or the result of a node without inputs."""
-    node = value.producer()
-    return is_weight(value) if node is None else node.op_type == "Constant" and not node.domain
+    """Whether a value is a weight or another initializer: neither computed nor an input."""
+    return value.producer() is None and not value.is_graph_input()
 
 
 def ancestors(values: Collection[ir.Value], stop: Collection[ir.Value] = ()) -> set[ir.Node]:
@@ -69,8 +63,8 @@ def excerpt(model: ir.Model, inputs: Sequence[ir.Value], outputs: Sequence[ir.Va
     chosen = ancestors(outputs, inputs)
     nodes = [node for node in model.graph if node in chosen]
     given = {id(value) for value in inputs}
-    weights = {id(v): v for node in nodes for v in reads(node) if is_weight(v) and id(v) not in given}
-    weights |= {id(v): v for v in outputs if is_weight(v)}
+    weights = {id(v): v for node in nodes for v in reads(node) if is_constant(v) and id(v) not in given}
+    weights |= {id(v): v for v in outputs if is_constant(v)}
     for value in (v for node in nodes for v in reads(node)):
         if value.is_graph_input() and id(value) not in given and value.graph is model.graph:
             raise ValueError(f"{name}: depends on {value.name!r}, which is not among its inputs")

@@ -21,7 +21,7 @@ ARITHMETIC = frozenset({"Add", "Sub", "Mul", "Div", "Neg", "Pow", "Sqrt", "Abs",
 """On pictures; between the picture and constants, or between channels of the picture."""
 ARRANGING = frozenset(
     {"Transpose", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Expand", "Concat", "Split", "Gather", "Slice"}
-    | {"Identity", "Cast", "ScatterND", "ScatterElements", "Tile"}
+    | {"Identity", "Cast", "ScatterND", "ScatterElements", "Tile", "GatherND"}
 )
 GEOMETRY = frozenset({"Pad", "Resize"})
 SIZES = frozenset(
@@ -63,18 +63,24 @@ def find_leading(model: ir.Model, source: ir.Value) -> Leading:
         end = node.outputs[0]
         if len(node.outputs) == 1 and _looks_alike(source, end) and _is_only_way(model, source, end, inside):
             before = ancestors([end])
-            if before & set(work):
+            if not before.isdisjoint(work):
                 return Leading(source, end, tuple(n for n in region if n in before))
     return Leading(source, reason=_why_not(source, work, inside))
 
 
 def leading_nodes(model: ir.Model, source: ir.Value) -> list[ir.Node]:
-    """The nodes that could be preprocessing: they follow from this input alone and are of the kinds above."""
+    """The nodes that could be preprocessing: they follow from this input alone and are of the kinds above.
+
+    What is computed from constants alone is left out.
+    """
     known = {id(source)}
+    fixed: set[int] = set()
     region = []
     for node in model.graph:
-        values = [value for value in reads(node) if not is_constant(value)]
-        if values and all(id(v) in known for v in values) and _is_movable(node, source):
+        values = [v for v in reads(node) if not is_constant(v) and id(v) not in fixed]
+        if not values:
+            fixed.update(id(output) for output in node.outputs)
+        elif all(id(v) in known for v in values) and _is_movable(node, source):
             region.append(node)
             known.update(id(output) for output in node.outputs)
     return region
@@ -88,11 +94,13 @@ def _is_movable(node: ir.Node, source: ir.Value) -> bool:
         return True
     if node.op_type in GEOMETRY:
         return True
+    if node.op_type in ("ReduceSum", "ReduceMean"):  # to grey
+        return _sums_channels(node)
     if node.op_type in ARITHMETIC:
-        return all(_is_small(value) for value in node.inputs if value is not None and is_constant(value))
+        return all(_is_small(value) for value in node.inputs if value is not None and _is_fixed(value))
     if node.op_type not in ARRANGING or first is None:
         return False
-    if node.op_type == "Gather":  # of the picture, not from a table
+    if node.op_type in ("Gather", "GatherND"):  # of the picture, not from a table
         return not is_constant(first)
     return node.op_type != "Slice" or _is_crop(node)
 
@@ -107,7 +115,23 @@ def _is_size(node: ir.Node) -> bool:
 
 def _is_small(value: ir.Value) -> bool:
     """Whether a constant has at most one axis: one number for all, or one for each channel."""
-    return value.shape is not None and sum(size != 1 for size in value.shape) <= 1
+    tensor = ir.convenience.get_const_tensor(value)
+    shape = value.shape if tensor is None else tensor.shape
+    return shape is not None and sum(size != 1 for size in shape) <= 1
+
+
+def _is_fixed(value: ir.Value) -> bool:
+    """Whether a value is a constant, or computed from constants alone."""
+    return is_constant(value) or (
+        not value.is_graph_input() and not any(v.is_graph_input() for node in ancestors([value]) for v in reads(node))
+    )
+
+
+def _sums_channels(node: ir.Node) -> bool:
+    axes = ir.convenience.get_const_tensor(node.inputs[1]) if len(node.inputs) > 1 and node.inputs[1] else None
+    numbers = axes.numpy().tolist() if axes is not None else node.attributes.get_ints("axes", ())
+    shape = node.inputs[0].shape if node.inputs[0] is not None else None
+    return len(numbers) == 1 and shape is not None and len(shape) >= 3 and numbers[0] in (-3, len(shape) - 3)
 
 
 def _is_crop(node: ir.Node) -> bool:
@@ -137,9 +161,7 @@ def _looks_alike(source: ir.Value, value: ir.Value) -> bool:
 
 def _is_only_way(model: ir.Model, source: ir.Value, end: ir.Value, inside: set[ir.Node]) -> bool:
     """Whether the rest of the graph reads nothing of what is before the end but the end itself."""
-    before = ancestors([end])
-    if not before <= inside:
-        return False
+    before = ancestors([end]) & inside
     values = [source, *(output for node in before for output in node.outputs if output is not end)]
     return not any(_is_read_elsewhere(model, value, before) for value in values)
 

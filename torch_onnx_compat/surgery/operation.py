@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
-from onnx_ir.passes.common import IdentityEliminationPass
+from onnx_ir.passes.common import IdentityEliminationPass, LiftConstantsToInitializersPass
 
 from torch_onnx_compat import tree
 from torch_onnx_compat.errors import CompatError, unknown_name
@@ -97,6 +97,8 @@ class Operation:
         pieces = Pieces(model)
         if self.prunes:
             _prune(pieces)
+        if self.cuts or self.preprocess != "keep" or self.postprocess != "keep":
+            LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
         if self.cuts:
             cuts = self._take_cuts(model, paths)
             pieces.parts = split(model, cuts)

@@ -29,7 +29,7 @@ def split(model: ir.Model, cuts: Sequence[tuple[str, Sequence[ir.Value]]]) -> tu
     stages = []
     for index, nodes in enumerate(parts):
         later = {node for part in parts[index + 1 :] for node in part}
-        made = [output for node in model.graph if node in nodes for output in node.outputs if not is_constant(output)]
+        made = [output for node in model.graph if node in nodes for output in node.outputs]
         read_later = {id(value) for node in later for value in reads(node)}
         outputs = [v for v in made if id(v) in read_later or any(v is final for final in finals)]
         mine = {id(value) for value in made}
@@ -44,7 +44,7 @@ def _partition(model: ir.Model, cuts: Sequence[tuple[str, Sequence[ir.Value]]]) 
     taken: set[ir.Node] = set()
     for name, values in (*cuts, ("the model's end", list(model.graph.outputs))):
         part = ancestors(values) - taken
-        if all(is_constant(node.outputs[0]) for node in part):
+        if not part:
             before = cuts[len(parts) - 1][0] if parts else "the input"
             raise CompatError(
                 f"split: nothing is computed between {before!r} and {name!r}; name the cuts in the order in which they "

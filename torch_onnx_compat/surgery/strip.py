@@ -63,7 +63,7 @@ def _tail(model: ir.Model) -> set[ir.Node]:
     for node in model.graph:
         if node not in leading and _belongs(node, leading):
             leading.update(_activation(node))
-    return {node for node in model.graph if node not in leading and not is_constant(node.outputs[0])}
+    return {node for node in model.graph if node not in leading}
 
 
 def _is_layer(node: ir.Node) -> bool:
