@@ -110,8 +110,16 @@ def _replacement(module: nn.Module, place: str, entries: Sequence[Rewrite], plan
         if not isinstance(new, nn.Module):
             raise CompatError(f"{place}: entry {entry.name!r} returned a {type(new).__name__}; wanted an nn.Module.")
         plan.applied(entry, place)
+        _carry_over(module, new)
         return new.train(module.training)
     return module
+
+
+def _carry_over(old: nn.Module, new: nn.Module) -> None:
+    """Gives a replacement what others may read off the module: ultralytics' graph notes on each layer where it reads."""
+    for name, value in vars(old).items():
+        if isinstance(value, (bool, int, float, str, list, tuple)) and not hasattr(new, name):
+            vars(new)[name] = value
 
 
 def _is_class(module: nn.Module, match: Any) -> bool:

@@ -133,13 +133,13 @@ def _padded(op: Builder, layer: ir.Node, dense: Dense, value: ir.Value) -> ir.Va
     if not any(pads) or not dense.padding.any():
         return value
     beside = dense.padding
+    if len(beside) > _MOST_CHANNELS and (beside != beside[0]).any():
+        raise Stays(f"its padding would have to be a number of its own in each of {len(beside)} channels")
     whole = [0, 0, *pads[:2], 0, 0, *pads[2:]]
     layer.attributes["pads"] = ir.AttrInt64s("pads", [0] * len(pads))
     if (beside == beside[0]).all():
         padded: ir.Value = op.Pad(value, whole, op.constant(beside[0], op.dtype(value)))
         return padded
-    if len(beside) > _MOST_CHANNELS:
-        raise Stays(f"its padding would have to be a number of its own in each of {len(beside)} channels")
     count = len(beside)
     split = {"num_outputs": count} if op.opset >= 18 else {}
     sizes = [[1] * count] if op.opset < 18 else []

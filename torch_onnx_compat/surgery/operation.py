@@ -98,7 +98,7 @@ class Operation:
         if self.prunes:
             _prune(pieces)
         if self.cuts or self.preprocess != "keep" or self.postprocess != "keep":
-            LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
+            _plain(model)
         if self.cuts:
             cuts = self._take_cuts(model, paths)
             pieces.parts = split(model, cuts)
@@ -139,6 +139,12 @@ def plan_operation(prepared: Prepared, preprocess: str, postprocess: str, places
     asked = {selector.text for selector in prepared.ends.outputs} if prepared.ends else set()
     added = frozenset(cut.text for cut in cuts if cut.text not in asked)
     return Operation(preprocess, postprocess, cuts, added, prunes=prepared.ends is not None)
+
+
+def _plain(model: ir.Model) -> None:
+    """Makes every constant an initializer of its own: TorchScript writes equal ones as an Identity of one."""
+    LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
+    IdentityEliminationPass()(model)
 
 
 def _prune(pieces: Pieces) -> None:

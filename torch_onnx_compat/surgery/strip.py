@@ -45,7 +45,7 @@ def strip(pieces: Pieces) -> None:
     for value in heads:
         node = value.producer()
         if node is not None and not value.is_graph_output():
-            claim_name(model, value, _name(model, node))
+            claim_name(model, value, _name(node))
     kept = [final for final in finals if final.producer() not in tail]
     after = [final for final in finals if final.producer() in tail]
     pieces.postprocess = make_stage("postprocess", excerpt(model, cuts, after, "postprocess"))
@@ -120,5 +120,9 @@ def _activation(node: ir.Node) -> list[ir.Node]:
     return [node]
 
 
-def _name(model: ir.Model, node: ir.Node) -> str:
-    return place(node).replace("/", "_").replace(".", "_").strip("_") or str(node.outputs[0].name)
+def _name(node: ir.Node) -> str:
+    """The module's path; TorchScript writes ``/head/head.0/conv/Conv``, where a part may begin with the one before it."""
+    *parts, last = place(node).strip("/").split("/")
+    parts = parts or [last]
+    path = [part for part, after in zip(parts, [*parts[1:], ""], strict=True) if not after.startswith(f"{part}.")]
+    return ".".join(path).replace(".", "_") or str(node.outputs[0].name)
