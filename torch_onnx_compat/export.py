@@ -30,7 +30,9 @@ from torch_onnx_compat.plan import Found, Plan, make_plan
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
 from torch_onnx_compat.result import ExportResult
 from torch_onnx_compat.rewrite import rewrite, watched_functions
-from torch_onnx_compat.surgery.ends import with_outputs
+from torch_onnx_compat.surgery.detections import Detections
+from torch_onnx_compat.surgery.ends import with_ends
+from torch_onnx_compat.surgery.normalize import Normalize
 from torch_onnx_compat.surgery.operation import plan_operation
 from torch_onnx_compat.surgery.parts import part_of
 from torch_onnx_compat.targets import Target, load_target
@@ -55,8 +57,8 @@ def export_compat(
     outputs: Sequence[str] | None = None,
     submodule: str | None = None,
     split: Sequence[str] = (),
-    preprocess: Literal["keep", "extract", "fold"] = "keep",
-    postprocess: Literal["keep", "strip"] = "keep",
+    preprocess: Literal["keep", "extract", "fold"] | Normalize = "keep",
+    postprocess: Literal["keep", "strip"] | Detections = "keep",
     exporter: Literal["auto", "torchscript", "dynamo"] | None = None,
     dynamo: bool | None = None,
     verify: bool | Literal["target"] | Verify = True,
@@ -106,9 +108,10 @@ def export_compat(
         submodule: Exports this part alone, with the inputs that it gets when the model runs on the example.
         split: Modules after whose results the network is cut into a chain of files as well: ``["layer2", "layer4"]``.
         preprocess: What becomes of the preprocessing that the model begins with: ``"keep"``; ``"extract"`` takes it out
-            of the file into ``result.preprocess``; ``"fold"`` takes its arithmetic into the first layer's weights.
+            of the file into ``result.preprocess``; ``"fold"`` takes its arithmetic into the first layer's weights. Or a
+            Normalize, which is put before the model: the example is then a raw picture.
         postprocess: What becomes of what follows the last layers: ``"keep"``; ``"strip"`` takes it out of the file into
-            ``result.postprocess``.
+            ``result.postprocess``. Or Detections, non-maximum suppression that is put after the model.
         exporter: ``"auto"`` (default) tries the cheaper back end first and takes the other where its file does not
             pass the checks; ``"torchscript"`` and ``"dynamo"`` try only that one.
         dynamo: torch's spelling of `exporter`.
@@ -169,8 +172,7 @@ def export_compat(
             )
             if submodule is not None:
                 prepared = part_of(prepared, submodule, input_names)
-            if outputs is not None:
-                prepared = with_outputs(prepared, outputs)
+            prepared = with_ends(prepared, outputs, preprocess, postprocess)
             operation = plan_operation(prepared, preprocess, postprocess, split)
         with clock("observe"):
             observation = Observation(prepared)

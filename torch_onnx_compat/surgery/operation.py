@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import onnx_ir as ir
 from onnx_ir.passes.common import IdentityEliminationPass, LiftConstantsToInitializersPass
@@ -11,9 +12,11 @@ from onnx_ir.passes.common import IdentityEliminationPass, LiftConstantsToInitia
 from torch_onnx_compat import tree
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.prepare import Prepared
-from torch_onnx_compat.surgery.ends import select, with_cuts
+from torch_onnx_compat.surgery.detections import Detections
+from torch_onnx_compat.surgery.ends import Ends, select, with_cuts
 from torch_onnx_compat.surgery.extract import extract
 from torch_onnx_compat.surgery.fold import fold
+from torch_onnx_compat.surgery.normalize import Normalize
 from torch_onnx_compat.surgery.selectors import Selector
 from torch_onnx_compat.surgery.split import split
 from torch_onnx_compat.surgery.stage import Stage
@@ -123,12 +126,14 @@ class Operation:
         return list(at.items())
 
 
-def plan_operation(prepared: Prepared, preprocess: str, postprocess: str, places: Sequence[str]) -> Operation:
+def plan_operation(prepared: Prepared, preprocess: Any, postprocess: Any, places: Sequence[str]) -> Operation:
     """Reads what the caller wants.
 
     Raises:
         CompatError: A word is unknown, two of them contradict each other, or a place to split at is not found.
     """
+    preprocess = "keep" if isinstance(preprocess, Normalize) else preprocess
+    postprocess = "keep" if isinstance(postprocess, Detections) else postprocess
     if preprocess not in PREPROCESS:
         raise unknown_name("preprocess", str(preprocess), PREPROCESS)
     if postprocess not in POSTPROCESS:
@@ -138,7 +143,7 @@ def plan_operation(prepared: Prepared, preprocess: str, postprocess: str, places
     cuts = select("split", prepared, places) if places else ()
     asked = {selector.text for selector in prepared.ends.outputs} if prepared.ends else set()
     added = frozenset(cut.text for cut in cuts if cut.text not in asked)
-    return Operation(preprocess, postprocess, cuts, added, prunes=prepared.ends is not None)
+    return Operation(preprocess, postprocess, cuts, added, prunes=prepared.ends is not None and prepared.ends.outputs != Ends().outputs)
 
 
 def _plain(model: ir.Model) -> None:
