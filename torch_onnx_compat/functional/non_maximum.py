@@ -41,10 +41,11 @@ def best_candidates(boxes: Tensor, scores: Tensor, count: int, pad: bool) -> Can
         count: How many to take.
         pad: Whether there may be fewer; then empty boxes with a score of -inf make up for those that lack.
     """
-    best, classes = scores.max(-1)
     if pad:
-        boxes, best = F.pad(boxes, (0, 0, 0, count)), F.pad(best, (0, count), value=float("-inf"))
-        classes = torch.cat((classes, torch.zeros_like(best[:, :count], dtype=torch.int64)), 1)
+        batch, classes_of_box = boxes.shape[0], scores.shape[2]
+        boxes = torch.cat((boxes, boxes.new_zeros((batch, count, 4))), 1)
+        scores = torch.cat((scores, scores.new_full((batch, count, classes_of_box), float("-inf"))), 1)
+    best, classes = scores.max(-1)
     best, order = torch.sort(best, dim=-1, descending=True, stable=True)
     order = order[:, :count]
     chosen = boxes.gather(1, order.unsqueeze(-1).expand(-1, -1, 4))
