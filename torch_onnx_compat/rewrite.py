@@ -116,7 +116,7 @@ def _replacement(module: nn.Module, place: str, entries: Sequence[Rewrite], plan
 
 
 def _carry_over(old: nn.Module, new: nn.Module) -> None:
-    """Gives a replacement what others may read off the module: ultralytics' graph notes on each layer where it reads."""
+    """Gives a replacement what others may read off the module: ultralytics notes on each layer what it reads."""
     for name, value in vars(old).items():
         if isinstance(value, (bool, int, float, str, list, tuple)) and not hasattr(new, name):
             vars(new)[name] = value

@@ -71,7 +71,7 @@ def verify(
 def _open_all(
     path: str | os.PathLike[str] | None, names: Sequence[str], before: Sequence[Stage], after: Sequence[Stage]
 ) -> Any:
-    opened = [] if path is None else [(open_session(path, sess_options=_patient()), {})]
+    opened: list[Any] = [] if path is None else [(open_session(path, sess_options=_patient()), {})]
     if path is not None and not before and not after:
         return opened[0][0]
     first, last = ([(s.session(sess_options=_patient()), s.feeds) for s in stages] for stages in (before, after))

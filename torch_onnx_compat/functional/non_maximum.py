@@ -1,11 +1,11 @@
-"""Non-maximum suppression of a batch of pictures, as a mask over the candidates: as an operator, or as plain arithmetic.
+"""Non-maximum suppression of a batch of pictures as a mask over the candidates: as an operator, or as arithmetic.
 
-Math:   greedy suppression keeps a box unless a kept one with a higher score overlaps it by more than the threshold. With the
-        boxes sorted by score, and S[i, j] = 1 where j < i and they overlap, that is the only solution of
-        keep[i] = (sum over j of S[i, j] keep[j] = 0). Started from all ones, the iteration keep <- relu(1 - S keep) has the
-        first t + 1 of them right after t steps, so that k - 1 steps are exact for k boxes.
-        The operator knows no classes here: boxes of class c are moved by c (m + 1), m being the extent of all of them, as
-        torchvision.ops.batched_nms does, which rounds large coordinates.
+Math:   greedy suppression keeps a box unless a kept one with a higher score overlaps it by more than the threshold.
+        With the boxes sorted by score, and S[i, j] = 1 where j < i and they overlap, that is the only solution of
+        keep[i] = (sum over j of S[i, j] keep[j] = 0). Started from all ones, keep <- relu(1 - S keep) has the first
+        t + 1 of them right after t steps, so that k - 1 steps are exact for k boxes.
+        The operator knows no classes here: boxes of class c are moved by c (m + 1), m being the extent of all of them,
+        as torchvision.ops.batched_nms does, which rounds large coordinates.
 Source: torchvision/csrc/ops/cpu/nms_kernel.cpp for the overlap, which is compared in float64 there: see `threshold_of`.
 """
 
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
+from torch.nn import functional
 
 from torch_onnx_compat.tracing import constant
 
@@ -76,8 +76,10 @@ def kept_densely(found: Candidates, allowed: Tensor, iou_threshold: float, by_cl
     lower, upper = boxes[..., :2], boxes[..., 2:]
     sizes = upper - lower
     area = sizes[..., 0] * sizes[..., 1]
-    common = torch.minimum(upper.unsqueeze(1), upper.unsqueeze(2)) - torch.maximum(lower.unsqueeze(1), lower.unsqueeze(2))
-    common = F.relu(common)
+    common = torch.minimum(upper.unsqueeze(1), upper.unsqueeze(2)) - torch.maximum(
+        lower.unsqueeze(1), lower.unsqueeze(2)
+    )
+    common = functional.relu(common)
     inside = common[..., 0] * common[..., 1]
     overlap = inside / (area.unsqueeze(1) + area.unsqueeze(2) - inside)
     count = int(boxes.shape[1])
@@ -89,7 +91,7 @@ def kept_densely(found: Candidates, allowed: Tensor, iou_threshold: float, by_cl
     start = allowed.to(boxes.dtype).unsqueeze(-1)
     keep = start
     for _ in range(count - 1):
-        keep = F.relu(start - suppresses @ keep)
+        keep = functional.relu(start - suppresses @ keep)
     return keep.squeeze(-1) > 0
 
 

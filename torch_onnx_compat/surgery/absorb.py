@@ -1,7 +1,7 @@
 """Moves arithmetic with constants from before a dense layer into its weights.
 
-Math:   W (s x + c) + b = (W s) x + (b + W c), channel by channel. A padded convolution reads zeros beside the picture; so it
-        must read, beside x, the number p for which s p + c = 0.
+Math:   W (s x + c) + b = (W s) x + (b + W c), channel by channel. A padded convolution reads zeros beside the picture;
+        so it must read, beside x, the number p for which s p + c = 0.
 """
 
 from __future__ import annotations

@@ -11,12 +11,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
+from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from torch_onnx_compat.tracing import current_trace, resume
 
-_SOFTMAX = (F.softmax, torch.softmax, Tensor.softmax)
+_SOFTMAX = (functional.softmax, torch.softmax, Tensor.softmax)
 
 
 class AttentionLog(TorchFunctionMode):
@@ -34,10 +34,10 @@ class AttentionLog(TorchFunctionMode):
         kwargs = kwargs or {}
         trace = current_trace()
         try:
-            if self.logs and func is F.multi_head_attention_forward:
+            if self.logs and func is functional.multi_head_attention_forward:
                 return self._multi_head(func, args, kwargs)
             result = func(*args, **kwargs)
-            if self.logs and func is F.scaled_dot_product_attention:
+            if self.logs and func is functional.scaled_dot_product_attention:
                 self.logs[-1].append(attention_weights(*args, **kwargs))
             elif self.logs and func in _SOFTMAX:
                 self.logs[-1].append(result)

@@ -26,8 +26,8 @@ class Detections:
     """Which outputs of a model are boxes and scores, and what is to be made of them.
 
     The file's outputs are then ``boxes`` (N, D, 4), corners in the model's own units; ``scores`` (N, D); ``classes``
-    (N, D), int64, -1 beyond the count; and ``count`` (N,), int64. With ``max_detections=None`` they are as many as there
-    are: boxes (D, 4), scores (D,), classes (D,) and ``images`` (D,), the picture that each belongs to.
+    (N, D), int64, -1 beyond the count; and ``count`` (N,), int64. With ``max_detections=None`` they are as many as
+    there are: boxes (D, 4), scores (D,), classes (D,) and ``images`` (D,), the picture that each belongs to.
 
     Args:
         form: ``"nms"`` uses ONNX's NonMaxSuppression; ``"nms-dense"`` arithmetic that every engine has, in about three
@@ -85,7 +85,9 @@ class Detections:
             image, place = where[:, 0], where[:, 1]
             each = {n: v[image, place] for n, v in zip(("boxes", "scores", "classes"), found, strict=True)}
             return {**each, "images": image}
-        return dict(zip(("boxes", "scores", "classes", "count"), compacted(found, keep, self.max_detections), strict=True))
+        return dict(
+            zip(("boxes", "scores", "classes", "count"), compacted(found, keep, self.max_detections), strict=True)
+        )
 
     def fitted(self, result: Any) -> Detections:
         """The same for a model that always returns as many boxes as in this result: no more candidates than these.

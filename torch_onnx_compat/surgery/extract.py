@@ -9,7 +9,6 @@ import onnx_ir as ir
 
 from torch_onnx_compat.graph.excerpt import excerpt
 from torch_onnx_compat.graph.names import claim_name, rename
-from torch_onnx_compat.graph.shapes import infer_model
 from torch_onnx_compat.surgery.leading import Leading, find_leading
 from torch_onnx_compat.surgery.stage import make_stage
 
@@ -27,10 +26,11 @@ def extract(pieces: Pieces) -> None:
     The network keeps the names of its inputs; they now stand for what the host hands over.
     """
     model = pieces.network
-    infer_model(model)
     found = [find_leading(model, source) for source in model.graph.inputs]
     moved = [one for one in found if one.end is not None]
-    pieces.notes += [f"preprocess: input {one.source.name!r} is as it was: {one.reason}." for one in found if not one.end]
+    pieces.notes += [
+        f"preprocess: input {one.source.name!r} is as it was: {one.reason}." for one in found if not one.end
+    ]
     if not moved:
         return
     for one in moved:
@@ -61,7 +61,6 @@ def _described(node: ir.Node) -> dict[str, Any]:
     if node.op_type == "Cast":
         return {**result, "to": ir.DataType(attributes["to"]).name.lower()}
     if any(c is not None for c in constants):
-        result["inputs"] = [{"picture": i} if c is None else c for i, c in enumerate(constants)]
         result["inputs"] = ["computed" if c is None else c for c in constants]
     return {**result, **plain}
 

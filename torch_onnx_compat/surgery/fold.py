@@ -11,7 +11,6 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 from torch_onnx_compat.graph.builder import Builder, Scope
 from torch_onnx_compat.graph.excerpt import is_constant
 from torch_onnx_compat.graph.provenance import place
-from torch_onnx_compat.graph.shapes import infer_model
 from torch_onnx_compat.surgery.absorb import Dense, Stays, absorb
 from torch_onnx_compat.surgery.leading import leading_nodes
 
@@ -25,7 +24,6 @@ def fold(model: ir.Model) -> list[str]:
     Returns:
         For each input what was folded where, or why nothing was.
     """
-    infer_model(model)
     scope = Scope(model)
     notes = []
     for source in model.graph.inputs:
@@ -141,7 +139,7 @@ def _padded(op: Builder, layer: ir.Node, dense: Dense, value: ir.Value) -> ir.Va
         padded: ir.Value = op.Pad(value, whole, op.constant(beside[0], op.dtype(value)))
         return padded
     count = len(beside)
-    split = {"num_outputs": count} if op.opset >= 18 else {}
+    split: dict[str, Any] = {"num_outputs": count} if op.opset >= 18 else {}
     sizes = [[1] * count] if op.opset < 18 else []
     if op.opset < 13:
         split, sizes = {"split": [1] * count}, []

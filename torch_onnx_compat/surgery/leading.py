@@ -1,7 +1,7 @@
 """Finds the preprocessing that a graph begins with: what is done to an input before the network proper.
 
-A node belongs to it if it is arithmetic with constants, a change of type, order, size or layout, or a computation on sizes,
-and reads nothing but the input, constants and other such nodes. The preprocessing ends at the last value that
+A node belongs to it if it is arithmetic with constants, a change of type, order, size or layout, or a computation on
+sizes, and reads nothing but the input, constants and other such nodes. The preprocessing ends at the last value that
 
 * looks like a picture, or like what the input was: of its rank, or one more, with no more channels, and
 * is the only thing of all these nodes that the rest of the graph reads: then the host can hand over that one value.
@@ -17,7 +17,9 @@ import onnx_ir as ir
 from torch_onnx_compat.graph.excerpt import ancestors, is_constant, reads
 from torch_onnx_compat.graph.provenance import place
 
-ARITHMETIC = frozenset({"Add", "Sub", "Mul", "Div", "Neg", "Pow", "Sqrt", "Abs", "Clip", "Min", "Max", "Floor", "Round"})
+ARITHMETIC = frozenset(
+    {"Add", "Sub", "Mul", "Div", "Neg", "Pow", "Sqrt", "Abs", "Clip", "Min", "Max", "Floor", "Round"}
+)
 """On pictures; between the picture and constants, or between channels of the picture."""
 ARRANGING = frozenset(
     {"Transpose", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Expand", "Concat", "Split", "Gather", "Slice"}
@@ -57,7 +59,7 @@ def find_leading(model: ir.Model, source: ir.Value) -> Leading:
     work = [node for node in region if node.op_type in ARITHMETIC | GEOMETRY | ARRANGING - {"Identity", "Cast"}]
     work = [node for node in work if _is_picture(source, node.outputs[0])]
     if not work:
-        return Leading(source, reason=f"nothing is done to it before {_readers(source.uses(), set())}")
+        return Leading(source, reason=f"nothing is done to it before {_readers(source, set())}")
     inside = set(region)
     for node in reversed(region):
         end = node.outputs[0]
@@ -176,12 +178,12 @@ def _why_not(source: ir.Value, work: Sequence[ir.Node], inside: set[ir.Node]) ->
     values = [source, *(output for node in work for output in node.outputs)]
     found = {}
     for value in values:
-        text = _readers(value.uses(), inside)
+        text = _readers(value, inside)
         if text:
             found[value.name] = text
     return f"the network reads it at several stages of preparation: {'; '.join(list(found.values())[:3])}"
 
 
-def _readers(uses: Sequence[ir.Usage] | object, inside: set[ir.Node]) -> str:
-    users = [use.node for use in uses if use.node not in inside]  # type: ignore[attr-defined]
+def _readers(value: ir.Value, inside: set[ir.Node]) -> str:
+    users = [user for user, _ in value.uses() if user not in inside]
     return ", ".join(dict.fromkeys(f"{user.op_type} at {place(user)}" for user in users[:3]))

@@ -8,7 +8,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
+from torch.nn import functional
 
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.tracing import constant
@@ -64,8 +64,8 @@ class Normalize:
         """
         if picture.dim() != len(self.layout):
             raise CompatError(
-                f"preprocess: the example has the shape {tuple(picture.shape)}; Normalize(layout={self.layout!r}) takes "
-                f"a picture {tuple(self.layout)}."
+                f"preprocess: the example has the shape {tuple(picture.shape)}; Normalize(layout={self.layout!r}) "
+                f"takes a picture {tuple(self.layout)}."
             )
         if self.layout != "NCHW":
             picture = picture.unsqueeze(0) if self.layout == "HWC" else picture
@@ -81,18 +81,20 @@ class Normalize:
 
     def _fitted(self, picture: Tensor, size: tuple[int, int]) -> Tensor:
         if self.fit == "stretch":
-            return F.interpolate(picture, size, mode="bilinear", align_corners=False)
+            return functional.interpolate(picture, size, mode="bilinear", align_corners=False)
         height, width = picture.shape[-2:]
         factor = min(size[0] / height, size[1] / width)
         inner = (round(height * factor), round(width * factor))
-        picture = F.interpolate(picture, inner, mode="bilinear", align_corners=False)
+        picture = functional.interpolate(picture, inner, mode="bilinear", align_corners=False)
         rest = (size[0] - inner[0], size[1] - inner[1])
         top, left = rest[0] // 2, rest[1] // 2
-        return F.pad(picture, (left, rest[1] - left, top, rest[0] - top), value=self.fill)
+        return functional.pad(picture, (left, rest[1] - left, top, rest[0] - top), value=self.fill)
 
 
 def _by_channel(numbers: float | Sequence[float], picture: Tensor) -> Tensor:
     table = [numbers] if isinstance(numbers, (int, float)) else list(numbers)
     if len(table) not in (1, picture.shape[1]):
-        raise CompatError(f"preprocess: {len(table)} numbers were given for a picture with {picture.shape[1]} channels.")
+        raise CompatError(
+            f"preprocess: {len(table)} numbers were given for a picture with {picture.shape[1]} channels."
+        )
     return constant([[[[number]] for number in table]], like=picture)

@@ -11,6 +11,8 @@ from onnx_ir.passes.common import IdentityEliminationPass, LiftConstantsToInitia
 
 from torch_onnx_compat import tree
 from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.graph.names import claim_name
+from torch_onnx_compat.graph.shapes import infer_model
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.surgery.detections import Detections
 from torch_onnx_compat.surgery.ends import Ends, select, with_cuts
@@ -100,10 +102,10 @@ class Operation:
         pieces = Pieces(model)
         if self.prunes:
             _prune(pieces)
-        if self.cuts or self.preprocess != "keep" or self.postprocess != "keep":
+        cuts = self._take_cuts(model, paths)
+        if cuts or self.preprocess != "keep" or self.postprocess != "keep":
             _plain(model)
-        if self.cuts:
-            cuts = self._take_cuts(model, paths)
+        if cuts:
             pieces.parts = split(model, cuts)
         if self.preprocess == "fold":
             pieces.notes += fold(model)
@@ -120,7 +122,7 @@ class Operation:
         at: dict[str, list[ir.Value]] = {text: [] for text in texts}
         for path, value in zip(paths, outputs, strict=True):
             if path and path[0] in at:
-                at[str(path[0])].append(value)
+                at[str(path[0])].append(_computed(value))
         kept = len(outputs) - sum(len(at[text]) for text in self.added)
         del model.graph.outputs[kept:]
         return list(at.items())
@@ -143,13 +145,31 @@ def plan_operation(prepared: Prepared, preprocess: Any, postprocess: Any, places
     cuts = select("split", prepared, places) if places else ()
     asked = {selector.text for selector in prepared.ends.outputs} if prepared.ends else set()
     added = frozenset(cut.text for cut in cuts if cut.text not in asked)
-    return Operation(preprocess, postprocess, cuts, added, prunes=prepared.ends is not None and prepared.ends.outputs != Ends().outputs)
+    return Operation(
+        preprocess,
+        postprocess,
+        cuts,
+        added,
+        prunes=prepared.ends is not None and prepared.ends.outputs != Ends().outputs,
+    )
 
 
 def _plain(model: ir.Model) -> None:
-    """Makes every constant an initializer of its own: TorchScript writes equal ones as an Identity of one."""
+    """Makes every constant an initializer, of which TorchScript writes equal ones as an Identity; types every value."""
+    names = [str(value.name) for value in model.graph.outputs]
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
     IdentityEliminationPass()(model)
+    for value, name in zip(model.graph.outputs, names, strict=True):
+        claim_name(model, value, name)
+    infer_model(model)
+
+
+def _computed(value: ir.Value) -> ir.Value:
+    """The value that an Identity hands on."""
+    node = value.producer()
+    while node is not None and node.op_type == "Identity" and node.inputs[0] is not None:
+        value, node = node.inputs[0], node.inputs[0].producer()
+    return value
 
 
 def _prune(pieces: Pieces) -> None:

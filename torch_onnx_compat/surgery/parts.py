@@ -21,8 +21,8 @@ _STEPS = (1, 2, 32)
 def part_of(prepared: Prepared, submodule: str, input_names: Sequence[str] | None = None) -> Prepared:
     """One module of a model, with its inputs recorded.
 
-    An axis of its inputs is dynamic where its size follows a dynamic axis of the model; it has that axis's name where it
-    has its size.
+    An axis of its inputs is dynamic where its size follows a dynamic axis of the model, and has that axis's name
+    where it has its size.
 
     Args:
         prepared: The whole model.
@@ -41,7 +41,9 @@ def part_of(prepared: Prepared, submodule: str, input_names: Sequence[str] | Non
     module = prepared.model.get_submodule(selector.path)
     inputs = bind(module, *taken.given[selector.text], input_names)
     axes, refused = _axes(prepared, selector, inputs)
-    notes = [f"submodule {submodule!r}: axis {name!r} is fixed; the model refused other sizes of it" for name in refused]
+    notes = [
+        f"submodule {submodule!r}: axis {name!r} is fixed; the model refused other sizes of it" for name in refused
+    ]
     return replace(prepared, model=module, inputs=replace(inputs, axes=axes), notes=(*prepared.notes, *notes))
 
 
@@ -67,9 +69,9 @@ def _axes(prepared: Prepared, selector: Selector, inputs: Inputs) -> tuple[tuple
     for input_name, tensor in zip(inputs.names, inputs.tensors, strict=True):
         axes = {}
         for dim in range(tensor.dim()):
-            history = tuple(next(histories_left))
-            if len(set(history)) > 1:
-                name = names.setdefault(history, f"{input_name}_{dim}")
+            seen = tuple(next(histories_left))
+            if len(set(seen)) > 1:
+                name = names.setdefault(seen, f"{input_name}_{dim}")
                 axes[dim] = known.get(name, Axis(name, required=False))
         result.append(axes)
     return tuple(result), refused

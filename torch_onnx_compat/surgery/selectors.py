@@ -1,4 +1,4 @@
-"""What the caller names inside a model: ``layer3``, ``head.conv:1`` (its second call), ``attn:input``, ``attn:attention``."""
+"""What the caller names inside a model: ``layer3``, ``head:1`` for its second call, ``fc:input``, ``a:attention``."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ def parse(keyword: str, text: str, model: nn.Module) -> Selector:
         CompatError: It is no text, or names no module.
     """
     if not isinstance(text, str):
-        raise CompatError(f"{keyword}: {text!r} is a {type(text).__name__}; wanted the path of a module, e.g. 'layer3'.")
+        raise CompatError(
+            f"{keyword}: {text!r} is a {type(text).__name__}; wanted the path of a module, e.g. 'layer3'."
+        )
     modules = dict(model.named_modules(remove_duplicate=False))
     if text == "" or (text == OWN and OWN not in modules):
         return Selector(OWN, None)

@@ -6,6 +6,7 @@ import io
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -54,17 +55,19 @@ class Stage:
         """
         given = {**dict(zip(self.inputs, arrays, strict=False)), **named}
         if len(arrays) > len(self.inputs) or set(given) != set(self.inputs):
-            raise CompatError(f"{self.name} takes {', '.join(self.inputs)}; got {len(arrays)} arrays and {sorted(named)}.")
-        found = self.session().run(None, {name: np.asarray(array) for name, array in given.items()})
+            raise CompatError(
+                f"{self.name} takes {', '.join(self.inputs)}; got {len(arrays)} arrays and {sorted(named)}."
+            )
+        found = self._opened.run(None, {name: np.asarray(array) for name, array in given.items()})
         return found[0] if len(found) == 1 else tuple(found)
 
     def session(self, **options: Any) -> onnxruntime.InferenceSession:
         """Opens it in onnxruntime; options are passed on to InferenceSession."""
-        if not options:
-            if "session" not in _sessions(self):
-                _sessions(self)["session"] = open_session(self.model_bytes)
-            return _sessions(self)["session"]
         return open_session(self.model_bytes, **options)
+
+    @cached_property
+    def _opened(self) -> onnxruntime.InferenceSession:
+        return open_session(self.model_bytes)
 
     def to_dict(self) -> dict[str, Any]:
         """What it is, as plain data."""
@@ -93,12 +96,6 @@ class Stage:
             Path(destination).write_bytes(self.model_bytes)
         else:
             destination.write(self.model_bytes)
-
-
-def _sessions(stage: Stage) -> dict[str, Any]:
-    """The stage's open session, made when it is first called."""
-    kept: dict[str, Any] = stage.__dict__.setdefault("_sessions", {})
-    return kept
 
 
 def make_stage(

@@ -1,8 +1,8 @@
 """Cuts the postprocessing off a graph: the file ends with the last layers that have weights, the host does the rest.
 
 A layer is a convolution, a linear layer, a recurrent one or a product with a large constant. What no layer follows is
-postprocessing, but for the bias, the normalisation and the activation of the layer itself. A convolution of a softmax to
-one channel computes an expectation (the distributions over distances in YOLO's boxes): it is no layer but decoding.
+postprocessing, but for the bias, the normalisation and the activation of the layer itself. A convolution of a softmax
+to one channel computes an expectation (the distributions over distances in YOLO's boxes): it is no layer but decoding.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import onnx_ir as ir
 from torch_onnx_compat.graph.excerpt import excerpt, is_constant, reads
 from torch_onnx_compat.graph.names import claim_name
 from torch_onnx_compat.graph.provenance import place
-from torch_onnx_compat.graph.shapes import infer_model
 from torch_onnx_compat.surgery.stage import make_stage
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ _MOVES = frozenset({"Transpose", "Reshape", "Unsqueeze", "Squeeze", "Identity"})
 def strip(pieces: Pieces) -> None:
     """Takes what follows the last layers out of the network; where nothing does, that is noted."""
     model = pieces.network
-    infer_model(model)
     tail = _tail(model)
     finals = list(model.graph.outputs)
     if not any(final.producer() in tail for final in finals):
@@ -121,7 +119,7 @@ def _activation(node: ir.Node) -> list[ir.Node]:
 
 
 def _name(node: ir.Node) -> str:
-    """The module's path; TorchScript writes ``/head/head.0/conv/Conv``, where a part may begin with the one before it."""
+    """The module's path; in TorchScript's ``/head/head.0/conv/Conv`` a part may begin with the one before it."""
     *parts, last = place(node).strip("/").split("/")
     parts = parts or [last]
     path = [part for part, after in zip(parts, [*parts[1:], ""], strict=True) if not after.startswith(f"{part}.")]
