@@ -11,6 +11,7 @@ from torch_onnx_compat.check import chain
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.surgery import split as split_module
 
+BOTH = ["torchscript", pytest.param("dynamo", marks=pytest.mark.slow)]
 PICTURE = torch.rand(1, 3, 32, 32)
 
 
@@ -128,7 +129,7 @@ def test_the_composition_is_verified(monkeypatch):
 
     monkeypatch.setattr(chain.Chain, "run_with_ort_values", broken)
     with pytest.raises(VerificationError):
-        export_compat(resnet(), PICTURE, split=["layer2"])
+        export_compat(resnet(), PICTURE, split=["layer2"], exporter="torchscript")
 
 
 def test_a_wrong_partition_is_seen(monkeypatch):
@@ -143,7 +144,7 @@ def test_a_wrong_partition_is_seen(monkeypatch):
 
     monkeypatch.setattr(split_module, "excerpt", broken)
     with pytest.raises(VerificationError):
-        export_compat(resnet(), PICTURE, split=["layer2"])
+        export_compat(resnet(), PICTURE, split=["layer2"], exporter="torchscript")
 
 
 def test_cuts_out_of_order():
@@ -153,6 +154,7 @@ def test_cuts_out_of_order():
         export_compat(resnet(), PICTURE, split=["fc"])
 
 
+@pytest.mark.parametrize("exporter", BOTH)
 def test_outputs_and_split_together(exporter):
     model = resnet()
     result = export_compat(model, PICTURE, outputs=["layer3", "layer1"], split=["layer1"], exporter=exporter)

@@ -114,6 +114,7 @@ def with_normalize(prepared: Prepared, normalize: Normalize) -> Prepared:
     name = normalize.input or prepared.inputs.arguments[0]
     if name not in prepared.inputs.arguments:
         raise CompatError(f"preprocess: {unknown_name('input', name, prepared.inputs.arguments)}")
+    normalize.apply(prepared.inputs.tensors[prepared.inputs.arguments.index(name)])
     floats = [p.dtype for p in prepared.model.parameters() if p.is_floating_point()]
     number = names.index(name) if name in names else 0
     ends = replace(

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import onnx_ir as ir
-from onnx_ir.passes.common import IdentityEliminationPass, LiftConstantsToInitializersPass
+from onnx_ir.passes.common import IdentityEliminationPass, LiftConstantsToInitializersPass, RemoveUnusedNodesPass
 
 from torch_onnx_compat import tree
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.graph.names import claim_name
 from torch_onnx_compat.graph.shapes import infer_model
+from torch_onnx_compat.graph.sizes import fix_sizes
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.surgery.detections import Detections
 from torch_onnx_compat.surgery.ends import Ends, select, with_cuts
@@ -155,13 +156,15 @@ def plan_operation(prepared: Prepared, preprocess: Any, postprocess: Any, places
 
 
 def _plain(model: ir.Model) -> None:
-    """Makes every constant an initializer, of which TorchScript writes equal ones as an Identity; types every value."""
+    """Makes constants initializers, of which TorchScript writes equal ones as an Identity, and fixed sizes too."""
     names = [str(value.name) for value in model.graph.outputs]
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
     IdentityEliminationPass()(model)
     for value, name in zip(model.graph.outputs, names, strict=True):
         claim_name(model, value, name)
     infer_model(model)
+    fix_sizes(model)
+    RemoveUnusedNodesPass()(model)
 
 
 def _computed(value: ir.Value) -> ir.Value:
