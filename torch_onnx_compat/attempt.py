@@ -109,6 +109,7 @@ class Attempt:
             preprocess=pieces.preprocess,
             postprocess=pieces.postprocess,
             parts=pieces.parts,
+            is_whole=self.prepared.ends is None and not pieces.is_cut,
         )
 
     def _verify(self, path: Path, pieces: Pieces, names: list[str], custom: tuple[str, ...]) -> tuple[Comparison, ...]:
@@ -116,14 +117,14 @@ class Attempt:
             return ()
         try:
             table = verify_file(path, names, self.cases, self.how, pieces.before, pieces.after)
-            if pieces.parts:
-                verify_file(None, names, self.cases, self.how, pieces.parts)
         except VerificationError as error:
             if custom and not error.table:  # the caller allowed nodes that only the engine has
                 return ()
             if not pieces.is_cut:
                 with_place(error, path, self.prepared)
             raise
+        if pieces.parts:
+            verify_file(None, names, self.cases, self.how, pieces.parts)
         return table
 
     def _on_target(self, path: Path, pieces: Pieces, names: list[str], target: Target) -> tuple[Comparison, ...]:

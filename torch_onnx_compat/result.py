@@ -48,6 +48,7 @@ class ExportResult:
         preprocess: What the host does to the inputs before the file, where that was taken out of it.
         postprocess: What the host does to the outputs after the file, where that was taken out of it.
         parts: The file once more, split into a chain.
+        is_whole: Whether the file takes what the model takes, and gives what it gives.
     """
 
     path: Path | None
@@ -68,6 +69,7 @@ class ExportResult:
     preprocess: Stage | None = None
     postprocess: Stage | None = None
     parts: tuple[Stage, ...] = ()
+    is_whole: bool = True
 
     def session(self, **options: Any) -> onnxruntime.InferenceSession:
         """Opens the file in onnxruntime.
@@ -128,6 +130,8 @@ class ExportResult:
 
         if model is None:
             return write_report(path, self)
+        if not self.is_whole:  # its layers cannot be told from the model's own inputs and outputs
+            return write_report(path, self, None, before(self, model, args, kwargs))
         layers = localise(model, self._source(), args, kwargs=kwargs)
         return write_report(path, self, layers, before(self, model, args, kwargs))
 

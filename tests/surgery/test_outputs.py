@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from torch_onnx_compat import CompatError, export_compat
 from torch_onnx_compat.surgery.attention import attention_weights
 
+BOTH = ["torchscript", pytest.param("dynamo", marks=pytest.mark.slow)]
 PICTURE = torch.rand(1, 3, 32, 32)
 
 
@@ -156,6 +157,7 @@ def test_fused_attention_says_where_it_is():
     assert torch.equal(unfused, same)
 
 
+@pytest.mark.parametrize("exporter", BOTH)
 def test_attention_of_torch(exporter):
     model = torchvision.models.VisionTransformer(32, 8, 1, 3, 48, 96).eval()
     path = "encoder.layers.encoder_layer_0.self_attention"
@@ -185,6 +187,7 @@ def test_weights_are_those_of_the_fused_call(kind):
     torch.testing.assert_close(weights @ values, F.scaled_dot_product_attention(q, k, v, **options))
 
 
+@pytest.mark.parametrize("exporter", BOTH)
 def test_nothing_stays_on_the_model(exporter):
     model = resnet()
     before = {name: dict(vars(module)) for name, module in model.named_modules()}

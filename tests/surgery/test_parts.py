@@ -80,6 +80,7 @@ def test_wrong_parts(path, message):
         export_compat(resnet(), PICTURE, submodule=path)
 
 
+@pytest.mark.parametrize("exporter", BOTH)
 def test_a_resnet_in_three(exporter, tmp_path):
     model = resnet()
     result = export_compat(

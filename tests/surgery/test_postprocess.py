@@ -110,7 +110,7 @@ def test_a_wrong_cut_is_seen(monkeypatch):
 
     monkeypatch.setattr(strip, "excerpt", broken)
     with pytest.raises(VerificationError):
-        export_compat(Head().eval(), PICTURE, postprocess="strip")
+        export_compat(Head().eval(), PICTURE, postprocess="strip", exporter="torchscript")
 
 
 def test_both_ends(exporter):
@@ -242,6 +242,7 @@ def test_several_pictures(form, most, exporter):
     assert ("NonMaxSuppression" in result.nodes) == (form == "nms")
 
 
+@pytest.mark.parametrize("exporter", BOTH)
 def test_after_a_head(exporter):
     model = Head().eval()
     declared = Detections("nms-dense", channels_first=True, box_format="cxcywh", candidates=10, score_threshold=0.1)

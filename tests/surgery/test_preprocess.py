@@ -116,7 +116,12 @@ def test_a_wrong_extraction_is_seen(monkeypatch):
 
     monkeypatch.setattr("torch_onnx_compat.surgery.extract.find_leading", broken)
     with pytest.raises(VerificationError):
-        export_compat(pictures.With(pictures.normalized).eval(), torch.rand(1, 3, 32, 32), preprocess="extract")
+        export_compat(
+            pictures.With(pictures.normalized).eval(),
+            torch.rand(1, 3, 32, 32),
+            preprocess="extract",
+            exporter="torchscript",
+        )
 
 
 # Folded
@@ -229,7 +234,9 @@ def test_not_folded(name):
 def test_a_wrong_fold_is_seen(monkeypatch):
     monkeypatch.setattr(absorb.Dense, "shifted", lambda self, offset: None)
     with pytest.raises(VerificationError):
-        export_compat(Before(nn.Conv2d(3, 6, 3)).eval(), torch.rand(1, 3, 9, 9), preprocess="fold")
+        export_compat(
+            Before(nn.Conv2d(3, 6, 3)).eval(), torch.rand(1, 3, 9, 9), preprocess="fold", exporter="torchscript"
+        )
 
 
 # Put before
