@@ -25,7 +25,7 @@ from torch_onnx_compat.finish import FileOptions, finish, node_counts
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.prepare import Prepared
-from torch_onnx_compat.publish import draft, is_large, publish, publish_stages
+from torch_onnx_compat.publish import draft, is_large, publish, stages_beside
 from torch_onnx_compat.result import ExportResult
 from torch_onnx_compat.surgery.operation import Operation, Pieces
 from torch_onnx_compat.targets import Target
@@ -75,10 +75,9 @@ class Attempt:
                 table = self._verify(written.path, pieces, names, custom)
                 if self.how.on_target and self.cases is not None:
                     table += self._on_target(written.path, pieces, names, job.plan.target)
-            with self.clock("publish"):
+            with self.clock("publish"), stages_beside(pieces.stages, self.destination) as put_stages:
                 published = publish(written, self.destination)
-                if isinstance(published, Path):
-                    publish_stages(pieces.stages, published)
+                put_stages()
         notes = [
             *self.prepared.notes,
             *raw.notes,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,21 +111,39 @@ def publish(draft: Draft, destination: Any) -> Path | bytes | None:
     return target
 
 
-def publish_stages(stages: Iterable[Stage], beside: Path) -> None:
-    """Writes the stages beside the file: ``model.preprocess.onnx`` beside ``model.onnx``, each in one step.
+@contextmanager
+def stages_beside(stages: Iterable[Stage], destination: Any) -> Iterator[Callable[[], None]]:
+    """Writes stages where the file goes: ``model.preprocess.onnx`` beside ``model.onnx``.
+
+    Args:
+        stages: What was cut off the file.
+        destination: Path of the file; beside anything else nothing is written.
+
+    Yields:
+        What puts them in their places, under which there is then nothing left to fail but a rename.
 
     Raises:
-        CompatError: One cannot be written.
+        CompatError: One cannot be written; what was there is as it was.
     """
-    for stage in stages:
-        place = beside.with_name(f"{beside.stem}.{stage.name}{beside.suffix}")
-        partial = place.with_name(f".{place.name}.partial")
-        try:
-            partial.write_bytes(stage.model_bytes)
+    target = _as_path(destination)
+    written: dict[Path, Path] = {}
+
+    def put() -> None:
+        for place, partial in written.items():
             os.replace(partial, place)
-        except OSError as error:
+
+    try:
+        for stage in stages if target is not None else ():
+            assert target is not None
+            place = target.with_name(f"{target.stem}.{stage.name}{target.suffix}")
+            written[place] = target.with_name(f".{place.name}.partial")
+            written[place].write_bytes(stage.model_bytes)
+        yield put
+    except OSError as error:
+        raise _cannot_write(place, error) from error
+    finally:
+        for partial in written.values():
             partial.unlink(missing_ok=True)
-            raise _cannot_write(place, error) from error
 
 
 def _as_path(destination: Any) -> Path | None:

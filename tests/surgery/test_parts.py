@@ -1,5 +1,7 @@
 """export_compat(submodule=...) and export_compat(split=...)."""
 
+from pathlib import Path
+
 import onnx
 import pytest
 import torch
@@ -161,3 +163,20 @@ def test_outputs_and_split_together(exporter):
     result = export_compat(model, PICTURE, outputs=["layer3", "layer1"], split=["layer1"], exporter=exporter)
     assert [o.name for o in result.session().get_outputs()] == ["layer3", "layer1"]
     assert [p.outputs for p in result.parts] == [("layer1",), ("layer3",)]
+
+
+def test_a_stage_that_cannot_be_written_leaves_the_old_files(tmp_path, monkeypatch):
+    old = {"m.onnx": b"old", "m.part1.onnx": b"older"}
+    for name, data in old.items():
+        (tmp_path / name).write_bytes(data)
+    real = Path.write_bytes
+
+    def full(path, data):
+        if "part2" in path.name:
+            raise OSError(28, "No space left on device")
+        return real(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(CompatError, match=r"cannot write '.*m\.part2\.onnx'"):
+        export_compat(resnet(), PICTURE, tmp_path / "m.onnx", split=["layer2"], exporter="torchscript")
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == old
