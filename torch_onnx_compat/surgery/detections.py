@@ -64,6 +64,8 @@ class Detections:
             raise unknown_name("form of Detections", str(self.form), FORMS)
         if self.box_format not in BOX_FORMATS:
             raise unknown_name("box_format of Detections", str(self.box_format), BOX_FORMATS)
+        if self.form == "nms":
+            import torchvision  # noqa: F401  (defines the operator; slow, and nothing else needs it)
 
     def apply(self, result: Any, pad: bool = True) -> dict[str, Tensor]:
         """Makes detections of what a model returned.
