@@ -117,8 +117,11 @@ def compacted(found: Candidates, keep: Tensor, count: int) -> tuple[Tensor, Tens
     Returns:
         boxes (N, D, 4), scores (N, D), classes (N, D) int64, count (N,) int64; D is `count` or K, whichever is less.
     """
-    flag, order = torch.sort(keep.to(found.scores.dtype), dim=-1, descending=True, stable=True)
-    flag, order = flag[:, :count], order[:, :count]
+    candidates = int(keep.shape[1])
+    rank = constant(np.arange(candidates, 0, -1), like=found.scores)
+    # No two keys are equal: some engines' TopK, OpenVINO's among them, takes equal ones in any order.
+    key, order = torch.sort(keep.to(rank.dtype) * candidates + rank, dim=-1, descending=True)
+    flag, order = (key[:, :count] > candidates).to(rank.dtype), order[:, :count]
     boxes = found.boxes.gather(1, order.unsqueeze(-1).expand(-1, -1, 4)) * flag.unsqueeze(-1)
     classes = torch.where(flag > 0, found.classes.gather(1, order), torch.full_like(order, -1))
     scores = torch.where(flag > 0, found.scores.gather(1, order), torch.zeros_like(flag))
