@@ -250,3 +250,21 @@ def test_a_real_plan(run: Any, spec: str) -> None:
     code, out, _ = run("plan", spec)
     assert code == 0
     assert "onnxruntime" in out
+
+
+def test_export_cuts_where_it_is_told(run: Any, spec: str, calls: list[SimpleNamespace]) -> None:
+    code, *_ = run(
+        *("export", spec, "-o", "m.onnx", "--outputs", "layer, ", "--submodule", "a.b", "--split", "a,b"),
+        *("--preprocess", "fold", "--postprocess", "strip"),
+    )
+    assert code == 0
+    (call,) = calls
+    assert (call.outputs, call.submodule, call.split) == (["layer", ""], "a.b", ["a", "b"])
+    assert (call.preprocess, call.postprocess) == ("fold", "strip")
+
+
+def test_export_cuts_nothing_by_itself(run: Any, spec: str, calls: list[SimpleNamespace]) -> None:
+    assert run("export", spec, "-o", "m.onnx")[0] == 0
+    (call,) = calls
+    assert (call.outputs, call.submodule, call.split) == (None, None, ())
+    assert (call.preprocess, call.postprocess) == ("keep", "keep")

@@ -538,3 +538,28 @@ def test_errors_are_one_readable_line(capfd):
     out, err = capfd.readouterr()
     assert out == ""
     assert err == ""
+
+
+def test_a_replaced_module_keeps_what_its_parent_reads_off_it(exporter):
+    class Layer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.source = -1  # as ultralytics' layers say what they read
+
+        def forward(self, x):
+            return x * 2
+
+    class Router(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = Layer()
+
+        def forward(self, x):
+            return self.layer([x, x + 1][self.layer.source])
+
+    @rewrite(Layer, needed_on=("torchscript", "dynamo"), registry=None)
+    def layer_to_identity(layer):
+        return nn.Hardtanh(-100.0, 100.0)
+
+    with pytest.raises(VerificationError):  # it is no equivalent, but it runs
+        export_compat(Router(), (X,), exporter=exporter, rewrites=[layer_to_identity])

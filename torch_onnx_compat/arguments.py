@@ -44,6 +44,11 @@ def _sizes(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split("x"))) if re.fullmatch(r"[1-9]\d*(x[1-9]\d*)*", text) else ()
 
 
+def places(text: str | None) -> list[str] | None:
+    """``layer3,fc`` as a list of module paths."""
+    return None if text is None else [part.strip() for part in text.split(",")]
+
+
 def dynamic(texts: list[str] | None) -> str | Mapping[str, Any] | None:
     """``["batch"]`` as it is; ``["image:0=batch,2=height"]`` as ``{"image": {0: "batch", 2: "height"}}``."""
     if not texts:

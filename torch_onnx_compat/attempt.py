@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import onnx_ir as ir
@@ -24,8 +25,10 @@ from torch_onnx_compat.finish import FileOptions, finish, node_counts
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.prepare import Prepared
-from torch_onnx_compat.publish import draft, is_large, publish
+from torch_onnx_compat.publish import draft, is_large, publish, stages_beside
 from torch_onnx_compat.result import ExportResult
+from torch_onnx_compat.surgery.operation import Operation, Pieces
+from torch_onnx_compat.targets import Target
 
 
 @dataclass
@@ -40,6 +43,7 @@ class Attempt:
     file: FileOptions
     destination: Any
     external: bool | None
+    operation: Operation = field(default_factory=Operation)
 
     def run(self, job: Job, rejected: Mapping[str, CompatError], decisions: Masked | None = None) -> ExportResult:
         """Makes the file, checks it, and puts it in its place.
@@ -58,22 +62,26 @@ class Attempt:
         if decisions is not None:
             decisions.report(job.plan)
         with self.clock("finish"):
-            model = finish(raw, job, self.file, self._metadata(job.plan))
+            whole = finish(raw, job, self.file, self._metadata(job.plan))
+            pieces = self.operation.apply(whole, job.subject.outputs.paths)
+            model = pieces.network
         with self.clock("check"):
             lint(model, job.plan.target)
             nodes = node_counts(model)
             custom = tuple(sorted(name for name in nodes if "::" in name))
         with draft(model, self.destination, self._is_external(model)) as written:
             with self.clock("check"):
-                table = self._verify(written.path, model, custom)
+                names = [str(value.name) for value in whole.graph.outputs]
+                table = self._verify(written.path, pieces, names, custom)
                 if self.how.on_target and self.cases is not None:
-                    names = [str(value.name) for value in model.graph.outputs]
-                    table += verify_on_target(written.path, names, self.cases, job.plan.target)
-            with self.clock("publish"):
+                    table += self._on_target(written.path, pieces, names, job.plan.target)
+            with self.clock("publish"), stages_beside(pieces.stages, self.destination) as put_stages:
                 published = publish(written, self.destination)
+                put_stages()
         notes = [
             *self.prepared.notes,
             *raw.notes,
+            *pieces.notes,
             *job.subject.outputs.dropped,
             *(decisions.notes if decisions else ()),
             *(self.cases.notes if self.cases else ()),
@@ -97,19 +105,33 @@ class Attempt:
             nodes=nodes,
             custom_nodes=custom,
             source=decisions.source if decisions else "",
+            preprocess=pieces.preprocess,
+            postprocess=pieces.postprocess,
+            parts=pieces.parts,
+            is_whole=self.prepared.ends is None and not pieces.is_cut,
         )
 
-    def _verify(self, path: Any, model: ir.Model, custom: tuple[str, ...]) -> tuple[Comparison, ...]:
+    def _verify(self, path: Path, pieces: Pieces, names: list[str], custom: tuple[str, ...]) -> tuple[Comparison, ...]:
         if self.cases is None or not self.file.export_params:
             return ()
-        names = [str(v.name) for v in model.graph.outputs]
         try:
-            return verify_file(path, names, self.cases, self.how)
+            table = verify_file(path, names, self.cases, self.how, pieces.before, pieces.after)
         except VerificationError as error:
             if custom and not error.table:  # the caller allowed nodes that only the engine has
                 return ()
-            with_place(error, path, self.prepared)
+            if not pieces.is_cut:
+                with_place(error, path, self.prepared)
             raise
+        if pieces.parts:
+            verify_file(None, names, self.cases, self.how, pieces.parts)
+        return table
+
+    def _on_target(self, path: Path, pieces: Pieces, names: list[str], target: Target) -> tuple[Comparison, ...]:
+        assert self.cases is not None
+        if pieces.is_cut:
+            self.cases.notes.append(f"not run on {target.name}: the file is a part of the model only.")
+            return ()
+        return verify_on_target(path, names, self.cases, target)
 
     def _is_external(self, model: ir.Model) -> bool:
         if self.destination is None or hasattr(self.destination, "write"):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 import typer.core
@@ -75,6 +75,13 @@ Baked = Annotated[
     list[str] | None,
     typer.Option(metavar="FILE:LINE", help="Freeze this Python decision at its value for the example. Repeatable."),
 ]
+Outputs = Annotated[
+    str | None, typer.Option(metavar="MODULES", help="Give what these modules return, e.g. layer3,fc; see surgery.md.")
+]
+Submodule = Annotated[str | None, typer.Option(metavar="MODULE", help="Export this part of the model only.")]
+Split = Annotated[str | None, typer.Option(metavar="MODULES", help="Cut the network after these modules, too.")]
+Preprocess = Annotated[str, typer.Option(help="keep, extract (into a file of its own) or fold (into the first layer).")]
+Postprocess = Annotated[str, typer.Option(help="keep, or strip (into a file of its own).")]
 Report = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report: .html, .md or .json.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
@@ -96,6 +103,11 @@ def export_command(
     allow_approximate: Approximate = False,
     allow_custom_domains: CustomDomains = False,
     allow_baked: Baked = None,
+    outputs: Outputs = None,
+    submodule: Submodule = None,
+    split: Split = None,
+    preprocess: Preprocess = "keep",
+    postprocess: Postprocess = "keep",
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Do not compare the file with the model.")] = False,
     report: Report = None,
     open: Annotated[bool, typer.Option("--open", help="Show the report.")] = False,
@@ -118,6 +130,11 @@ def export_command(
                 verify=not no_verify,
                 allow_custom_domains=allow_custom_domains,
                 allow_baked=tuple(allow_baked or ()),
+                outputs=arguments.places(outputs),
+                submodule=submodule,
+                split=arguments.places(split) or (),
+                preprocess=cast(Any, preprocess),
+                postprocess=cast(Any, postprocess),
                 progress=step,
                 **options,
             )

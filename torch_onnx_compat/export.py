@@ -30,6 +30,11 @@ from torch_onnx_compat.plan import Found, Plan, make_plan
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
 from torch_onnx_compat.result import ExportResult
 from torch_onnx_compat.rewrite import rewrite, watched_functions
+from torch_onnx_compat.surgery.detections import Detections
+from torch_onnx_compat.surgery.ends import with_ends
+from torch_onnx_compat.surgery.normalize import Normalize
+from torch_onnx_compat.surgery.operation import plan_operation
+from torch_onnx_compat.surgery.parts import part_of
 from torch_onnx_compat.targets import Target, load_target
 
 _lock = threading.RLock()
@@ -49,6 +54,11 @@ def export_compat(
     dynamic: str | Mapping[str, Any] | None = None,
     dynamic_axes: Mapping[str, Any] | None = None,
     dynamic_shapes: Any = None,
+    outputs: Sequence[str] | None = None,
+    submodule: str | None = None,
+    split: Sequence[str] = (),
+    preprocess: Literal["keep", "extract", "fold"] | Normalize = "keep",
+    postprocess: Literal["keep", "strip"] | Detections = "keep",
     exporter: Literal["auto", "torchscript", "dynamo"] | None = None,
     dynamo: bool | None = None,
     verify: bool | Literal["target"] | Verify = True,
@@ -92,6 +102,16 @@ def export_compat(
             ``{"image": {0: "batch", 2: "height"}}``. Axes of one name have one size.
         dynamic_axes: The same as torch.onnx.export spells it.
         dynamic_shapes: The same as torch.export spells it.
+        outputs: Modules whose results are the file's outputs instead of the model's own: ``["layer3", "fc"]``. ``""``
+            is the model's own; ``"head:1"`` a module's second call; ``"fc:input"`` what it is given;
+            ``"attn:attention"`` the attention weights (N, heads, L, S) computed in it.
+        submodule: Exports this part alone, with the inputs that it gets when the model runs on the example.
+        split: Modules after whose results the network is cut into a chain of files as well: ``["layer2", "layer4"]``.
+        preprocess: What becomes of the preprocessing that the model begins with: ``"keep"``; ``"extract"`` takes it out
+            of the file into ``result.preprocess``; ``"fold"`` takes its arithmetic into the first layer's weights. Or a
+            Normalize, which is put before the model: the example is then a raw picture.
+        postprocess: What becomes of what follows the last layers: ``"keep"``; ``"strip"`` takes it out of the file into
+            ``result.postprocess``. Or Detections, non-maximum suppression that is put after the model.
         exporter: ``"auto"`` (default) tries the cheaper back end first and takes the other where its file does not
             pass the checks; ``"torchscript"`` and ``"dynamo"`` try only that one.
         dynamo: torch's spelling of `exporter`.
@@ -143,13 +163,17 @@ def export_compat(
                 model,
                 args,
                 kwargs=kwargs,
-                input_names=input_names,
+                input_names=None if submodule else input_names,
                 output_names=output_names,
                 dynamic=dynamic,
                 dynamic_axes=dynamic_axes,
                 dynamic_shapes=dynamic_shapes,
                 training=mode_of(training),
             )
+            if submodule is not None:
+                prepared = part_of(prepared, submodule, input_names)
+            prepared = with_ends(prepared, outputs, preprocess, postprocess)
+            operation = plan_operation(prepared, preprocess, postprocess, split)
         with clock("observe"):
             observation = Observation(prepared)
             trace_inputs = observation.trace_inputs()
@@ -159,6 +183,7 @@ def export_compat(
             cases=Cases(observation, how, samples) if verify else None,
             how=how,
             clock=clock,
+            operation=operation,
             file=FileOptions(
                 opset=opset,
                 output_names=tuple(output_names or ()),
@@ -187,7 +212,7 @@ def export_compat(
                 )
             with clock("rewrite"):
                 facts = observation.size_facts(watched_functions(plan.rewrites()), trace_inputs)
-                make_subject = partial(_subject, prepared, plan, facts)
+                make_subject = partial(_subject, operation.traced(prepared), plan, facts)
                 subject = make_subject()
             job = Job(
                 make_subject=make_subject,
@@ -295,7 +320,7 @@ def plan(
 
 
 def _subject(prepared: Prepared, plan: Plan, facts: SizeFacts) -> Subject:
-    return rewrite(prepared.twin(), prepared.inputs, plan, facts)
+    return rewrite(prepared.twin(), prepared.inputs, plan, facts, prepared.ends)
 
 
 def _all_failed(rejected: Mapping[str, CompatError]) -> CompatError:

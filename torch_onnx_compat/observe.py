@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +26,9 @@ from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.tracing import StaticSizes, untraced
 from torch_onnx_compat.watch import ShapeLog, shapes_of, tensors_of
+
+if TYPE_CHECKING:
+    from torch_onnx_compat.surgery.ends import Ends
 
 
 class ModelRefused(CompatError):
@@ -50,13 +53,15 @@ class Subject(nn.Module):
         twin: The model to call.
         inputs: Structure of its arguments.
         scope: Context in which it runs, e.g. the plan's function rewrites.
+        ends: Calls it instead, where the caller wants other inputs or outputs than its own.
     """
 
-    def __init__(self, twin: nn.Module, inputs: Inputs, scope: Any = None) -> None:
+    def __init__(self, twin: nn.Module, inputs: Inputs, scope: Any = None, ends: Ends | None = None) -> None:
         super().__init__()
         self.twin = twin
         self._inputs = inputs
         self._scope = scope
+        self._ends = ends
         self.around: Any = None
         """A further context, which an exporter sets while it runs."""
         # An object of its own: torch.export puts the module's attributes back as they were before the capture.
@@ -78,13 +83,13 @@ class Subject(nn.Module):
         """Runs the twin on the example's structure filled with these tensors; the result's tensors, in order."""
         args, kwargs = self._inputs.call(tensors)
         with self.around or nullcontext(), self._scope() if self._scope else nullcontext():
-            result = self.twin(*args, **kwargs)
+            result = self._ends.call(self.twin, args, kwargs) if self._ends else self.twin(*args, **kwargs)
             return self._flat(result)
 
     def _flat(self, result: Any) -> tuple[Tensor, ...]:
         result = tree.map_leaves(result, _as_tensor)
         leaves, _ = tree.flatten(result)
-        self.outputs.paths = [path for path, _ in leaves]
+        self.outputs.paths = [self._ends.path_of(path) if self._ends else path for path, _ in leaves]
         self.outputs.dropped = [
             f"output {tree.dotted(path) or 'output'} is a {type(value).__name__}, not a tensor; left out of the file."
             for path, value in tree.constants(result)
@@ -143,7 +148,7 @@ class Observation:
         if dtype is not None:
             twin = twin.to(dtype)
             tensors = [t.to(dtype) if t.is_floating_point() else t for t in tensors]
-        subject = Subject(twin, inputs)
+        subject = Subject(twin, inputs, ends=self.prepared.ends)
         start = time.perf_counter()
         try:
             outputs = subject(*tensors)
@@ -193,7 +198,7 @@ class Observation:
 
     def log_shapes(self, functions: Sequence[Any], inputs: Inputs) -> list[list[tuple[int, ...]]] | None:
         """Shapes of the arguments at each call of these functions; None when the model refuses the inputs."""
-        subject = Subject(self.prepared.twin(), inputs)
+        subject = Subject(self.prepared.twin(), inputs, ends=self.prepared.ends)
         log = ShapeLog(functions)
         try:
             with log:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,9 @@ from torch_onnx_compat.dynamic import with_axes
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.garbage import collection_paused
 from torch_onnx_compat.inputs import Inputs, bind
+
+if TYPE_CHECKING:
+    from torch_onnx_compat.surgery.ends import Ends
 
 _WRAPPERS = {"DataParallel": "module", "DistributedDataParallel": "module", "OptimizedModule": "_orig_mod"}
 
@@ -40,6 +43,8 @@ class Prepared:
     training: bool | None = False
     """Mode of every twin; None keeps the modes that the caller's modules are in."""
     notes: tuple[str, ...] = ()
+    ends: Ends | None = None
+    """What is done at the model's inputs and outputs; None calls it as it is."""
 
     def twin(self) -> nn.Module:
         """A fresh twin.

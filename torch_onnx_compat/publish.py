@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.stream import write_model
+
+if TYPE_CHECKING:
+    from torch_onnx_compat.surgery.stage import Stage
 
 INLINE_LIMIT = 1_500_000_000
 """Weights, in bytes, up to which they lie in the file itself; protobuf ends at 2 GiB."""
@@ -106,6 +109,41 @@ def publish(draft: Draft, destination: Any) -> Path | bytes | None:
             os.replace(backup, their_place)
         raise _cannot_write(destination, error) from error
     return target
+
+
+@contextmanager
+def stages_beside(stages: Iterable[Stage], destination: Any) -> Iterator[Callable[[], None]]:
+    """Writes stages where the file goes: ``model.preprocess.onnx`` beside ``model.onnx``.
+
+    Args:
+        stages: What was cut off the file.
+        destination: Path of the file; beside anything else nothing is written.
+
+    Yields:
+        What puts them in their places, under which there is then nothing left to fail but a rename.
+
+    Raises:
+        CompatError: One cannot be written; what was there is as it was.
+    """
+    target = _as_path(destination)
+    written: dict[Path, Path] = {}
+
+    def put() -> None:
+        for place, partial in written.items():
+            os.replace(partial, place)
+
+    try:
+        for stage in stages if target is not None else ():
+            assert target is not None
+            place = target.with_name(f"{target.stem}.{stage.name}{target.suffix}")
+            written[place] = target.with_name(f".{place.name}.partial")
+            written[place].write_bytes(stage.model_bytes)
+        yield put
+    except OSError as error:
+        raise _cannot_write(place, error) from error
+    finally:
+        for partial in written.values():
+            partial.unlink(missing_ok=True)
 
 
 def _as_path(destination: Any) -> Path | None:

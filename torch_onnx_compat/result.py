@@ -22,6 +22,7 @@ from torch_onnx_compat.check.verify import open_session
 from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.plan import Note
+from torch_onnx_compat.surgery.stage import Stage
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,10 @@ class ExportResult:
         nodes: How many nodes of each operator the file holds.
         custom_nodes: Operators of other domains than ONNX's own.
         source: What was rewritten in the model's own functions for its Python decisions, as a unified diff.
+        preprocess: What the host does to the inputs before the file, where that was taken out of it.
+        postprocess: What the host does to the outputs after the file, where that was taken out of it.
+        parts: The file once more, split into a chain.
+        is_whole: Whether the file takes what the model takes, and gives what it gives.
     """
 
     path: Path | None
@@ -61,6 +66,10 @@ class ExportResult:
     nodes: Counter[str] = field(default_factory=Counter)
     custom_nodes: tuple[str, ...] = ()
     source: str = ""
+    preprocess: Stage | None = None
+    postprocess: Stage | None = None
+    parts: tuple[Stage, ...] = ()
+    is_whole: bool = True
 
     def session(self, **options: Any) -> onnxruntime.InferenceSession:
         """Opens the file in onnxruntime.
@@ -121,6 +130,8 @@ class ExportResult:
 
         if model is None:
             return write_report(path, self)
+        if not self.is_whole:  # its layers cannot be told from the model's own inputs and outputs
+            return write_report(path, self, None, before(self, model, args, kwargs))
         layers = localise(model, self._source(), args, kwargs=kwargs)
         return write_report(path, self, layers, before(self, model, args, kwargs))
 
@@ -154,6 +165,7 @@ class ExportResult:
             "nodes": dict(sorted(self.nodes.items())),
             "custom_nodes": list(self.custom_nodes),
             "source": self.source,
+            "stages": [stage.to_dict() for stage in (self.preprocess, self.postprocess, *self.parts) if stage],
         }
 
     def __str__(self) -> str:
@@ -169,6 +181,7 @@ class ExportResult:
         lines += [f"  {note}" for note in self.declined]
         lines += [f"  {name}: asked for and unused" for name in self.unused]
         lines += [f"  custom node {name}" for name in self.custom_nodes]
+        lines += [f"  {stage}" for stage in (self.preprocess, self.postprocess, *self.parts) if stage]
         lines += [f"  note: {note}" for note in self.notes]
         lines += _table(self.table)
         return "\n".join(lines)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -28,8 +28,13 @@ from torch_onnx_compat.stack import frames
 from torch_onnx_compat.tracing import answering
 from torch_onnx_compat.watch import CallCounter, in_place, spellings
 
+if TYPE_CHECKING:
+    from torch_onnx_compat.surgery.ends import Ends
 
-def rewrite(twin: nn.Module, inputs: Inputs, plan: Plan, facts: SizeFacts | None = None) -> Subject:
+
+def rewrite(
+    twin: nn.Module, inputs: Inputs, plan: Plan, facts: SizeFacts | None = None, ends: Ends | None = None
+) -> Subject:
     """Applies the plan's module rewrites to the twin and wraps it so that its function rewrites are in force.
 
     Args:
@@ -37,6 +42,7 @@ def rewrite(twin: nn.Module, inputs: Inputs, plan: Plan, facts: SizeFacts | None
         inputs: Structure of the arguments.
         plan: Says which entries are armed; what each of them did, and where, is noted in it.
         facts: Answers `tracing.static_size` where the exporter's own sizes cannot.
+        ends: Calls the twin instead, where the caller wants other inputs or outputs than its own.
 
     Raises:
         CompatError: An entry's body failed; the message names the entry and the place.
@@ -53,7 +59,7 @@ def rewrite(twin: nn.Module, inputs: Inputs, plan: Plan, facts: SizeFacts | None
                 stack.enter_context(_FunctionRewrites(functions, twin, plan, facts))
             yield
 
-    return Subject(twin, inputs, scope if functions or attributes else None)
+    return Subject(twin, inputs, scope if functions or attributes else None, ends)
 
 
 # Modules
@@ -104,8 +110,16 @@ def _replacement(module: nn.Module, place: str, entries: Sequence[Rewrite], plan
         if not isinstance(new, nn.Module):
             raise CompatError(f"{place}: entry {entry.name!r} returned a {type(new).__name__}; wanted an nn.Module.")
         plan.applied(entry, place)
+        _carry_over(module, new)
         return new.train(module.training)
     return module
+
+
+def _carry_over(old: nn.Module, new: nn.Module) -> None:
+    """Gives a replacement what others may read off the module: ultralytics notes on each layer what it reads."""
+    for name, value in vars(old).items():
+        if isinstance(value, (bool, int, float, str, list, tuple)) and not hasattr(new, name):
+            vars(new)[name] = value
 
 
 def _is_class(module: nn.Module, match: Any) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from torch_onnx_compat.errors import CompatError
 
@@ -302,3 +303,23 @@ def scanned(body: Callable[..., Any], numbers: Any, state: list[Any], read: list
         return list(body(tensors[count], *tensors[:count], *tensors[count + 1 :]))
 
     return list(operator(combine, list(state), [numbers], tuple(read)))
+
+
+# torch.export: the modules that are running
+
+
+@contextmanager
+def unwinding(kind: type[BaseException]) -> Iterator[None]:
+    """Ends quietly when an exception of this kind comes out of a module.
+
+    torch.export's tracer keeps a stack of the modules that are running, from which an exception takes nothing.
+    """
+    mode = get_proxy_mode()
+    stack = getattr(getattr(mode, "tracer", None), "module_stack", None)
+    before = dict(stack or ())
+    try:
+        yield
+    except kind:
+        if stack is not None:
+            stack.clear()
+            stack.update(before)

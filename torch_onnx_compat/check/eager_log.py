@@ -135,7 +135,7 @@ def _run(prepared: Prepared, inputs: Inputs, dtype: torch.dtype | None) -> Eager
     for tensor in tensors:
         setattr(tensor, _MARK, -1)
     mode = _Log()
-    subject = Subject(twin, inputs)
+    subject = Subject(twin, inputs, ends=prepared.ends)
     with _watched(twin, mode), mode:
         results = subject(*tensors)
     mode.log.outputs = [getattr(result, _MARK, None) for result in results]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnxruntime
@@ -13,20 +13,33 @@ from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
 from torch_onnx_compat.check.cases import Cases, Verify
+from torch_onnx_compat.check.chain import Chain
 from torch_onnx_compat.check.compare import Array, Comparison
 from torch_onnx_compat.check.rounding import judged
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.inputs import Inputs
 
+if TYPE_CHECKING:
+    from torch_onnx_compat.surgery.stage import Stage
 
-def verify(path: str | os.PathLike[str], names: Sequence[str], cases: Cases, how: Verify) -> tuple[Comparison, ...]:
+
+def verify(
+    path: str | os.PathLike[str] | None,
+    names: Sequence[str],
+    cases: Cases,
+    how: Verify,
+    before: Sequence[Stage] = (),
+    after: Sequence[Stage] = (),
+) -> tuple[Comparison, ...]:
     """Compares a file with the original model on every case.
 
     Args:
-        path: The file.
-        names: Its outputs.
+        path: The file; None where the stages are all there is.
+        names: Its outputs, or those of the last stages.
         cases: Inputs, and what the original computes.
         how: Tolerances.
+        before: What runs before the file.
+        after: What runs after the file.
 
     Returns:
         The table, one row for each case and output.
@@ -36,7 +49,7 @@ def verify(path: str | os.PathLike[str], names: Sequence[str], cases: Cases, how
     """
     rows: list[Comparison] = []
     try:
-        session = open_session(path, sess_options=_patient())
+        session = _open_all(path, names, before, after)
     except Exception as error:
         raise VerificationError(f"onnxruntime does not load the file: {_reason(error)}") from error
     for case in cases:
@@ -49,6 +62,16 @@ def verify(path: str | os.PathLike[str], names: Sequence[str], cases: Cases, how
         if not all(row.ok for row in rows):
             raise VerificationError(_message(rows), tuple(rows), case.inputs)
     return tuple(rows)
+
+
+def _open_all(
+    path: str | os.PathLike[str] | None, names: Sequence[str], before: Sequence[Stage], after: Sequence[Stage]
+) -> Any:
+    opened: list[Any] = [] if path is None else [(open_session(path, sess_options=_patient()), {})]
+    if path is not None and not before and not after:
+        return opened[0][0]
+    first, last = ([(s.session(sess_options=_patient()), s.feeds) for s in stages] for stages in (before, after))
+    return Chain([*first, *opened, *last], names)
 
 
 def open_session(path: str | os.PathLike[str] | bytes, **options: Any) -> onnxruntime.InferenceSession:
@@ -76,7 +99,8 @@ def run_session(
     session: onnxruntime.InferenceSession, inputs: Inputs, outputs: Sequence[str] | None = None
 ) -> list[Array]:
     """These outputs of the file, or all in order, as numpy arrays; bfloat16 ones widened to float32."""
-    feeds = {n: _value(t) for n, t in zip(inputs.names, inputs.tensors, strict=True)}
+    taken = {value.name for value in session.get_inputs()}
+    feeds = {n: _value(t) for n, t in zip(inputs.names, inputs.tensors, strict=True) if n in taken}
     names = [o.name for o in session.get_outputs()] if outputs is None else list(outputs)
     return [_numpy(v) for v in session.run_with_ort_values(names, feeds)]
 

@@ -1,0 +1,189 @@
+"""Finds the preprocessing that a graph begins with: what is done to an input before the network proper.
+
+A node belongs to it if it is arithmetic with constants, a change of type, order, size or layout, or a computation on
+sizes, and reads nothing but the input, constants and other such nodes. The preprocessing ends at the last value that
+
+* looks like a picture, or like what the input was: of its rank, or one more, with no more channels, and
+* is the only thing of all these nodes that the rest of the graph reads: then the host can hand over that one value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from torch_onnx_compat.graph.excerpt import ancestors, is_constant, reads
+from torch_onnx_compat.graph.provenance import place
+
+ARITHMETIC = frozenset(
+    {"Add", "Sub", "Mul", "Div", "Neg", "Pow", "Sqrt", "Abs", "Clip", "Min", "Max", "Floor", "Round"}
+)
+"""On pictures; between the picture and constants, or between channels of the picture."""
+ARRANGING = frozenset(
+    {"Transpose", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Expand", "Concat", "Split", "Gather", "Slice"}
+    | {"Identity", "Cast", "ScatterND", "ScatterElements", "Tile", "GatherND"}
+)
+GEOMETRY = frozenset({"Pad", "Resize"})
+SIZES = frozenset(
+    {"Shape", "Size", "Range", "ConstantOfShape", "Equal", "Where", "Not", "And", "Or", "Less", "Greater", "Mod"}
+    | {"ReduceMin", "ReduceMax", "ReduceProd", "Ceil", "CastLike", "LessOrEqual", "GreaterOrEqual", "Reciprocal"}
+)
+"""On integers that were computed from shapes."""
+
+_CHANNELS = 4
+"""A picture has no more, its opacity included."""
+
+
+@dataclass(frozen=True)
+class Leading:
+    """What is done to one input.
+
+    Attributes:
+        source: The input.
+        end: The value with which the network proper begins; None if nothing is to be moved.
+        nodes: The nodes in between, in order.
+        reason: Why there is nothing to move, where there is not.
+    """
+
+    source: ir.Value
+    end: ir.Value | None = None
+    nodes: tuple[ir.Node, ...] = ()
+    reason: str = ""
+
+
+def find_leading(model: ir.Model, source: ir.Value) -> Leading:
+    """The preprocessing of one input."""
+    region = leading_nodes(model, source)
+    work = [node for node in region if node.op_type in ARITHMETIC | GEOMETRY | ARRANGING - {"Identity", "Cast"}]
+    work = [node for node in work if _is_picture(source, node.outputs[0])]
+    if not work:
+        return Leading(source, reason=f"nothing is done to it before {_readers(source, set())}")
+    inside = set(region)
+    for node in reversed(region):
+        end = node.outputs[0]
+        if len(node.outputs) == 1 and _looks_alike(source, end) and _is_only_way(model, source, end, inside):
+            before = ancestors([end])
+            if not before.isdisjoint(work):
+                return Leading(source, end, tuple(n for n in region if n in before))
+    return Leading(source, reason=_why_not(source, work, inside))
+
+
+def leading_nodes(model: ir.Model, source: ir.Value) -> list[ir.Node]:
+    """The nodes that could be preprocessing: they follow from this input alone and are of the kinds above.
+
+    What is computed from constants alone is left out.
+    """
+    known = {id(source)}
+    fixed: set[int] = set()
+    region = []
+    for node in model.graph:
+        values = [v for v in reads(node) if not is_constant(v) and id(v) not in fixed]
+        if not values:
+            fixed.update(id(output) for output in node.outputs)
+        elif all(id(v) in known for v in values) and _is_movable(node, source):
+            region.append(node)
+            known.update(id(output) for output in node.outputs)
+    return region
+
+
+def _is_movable(node: ir.Node, source: ir.Value) -> bool:
+    if node.domain:
+        return False
+    first = node.inputs[0] if node.inputs else None
+    if node.op_type in SIZES or _is_size(node):
+        return True
+    if node.op_type in GEOMETRY:
+        return True
+    if node.op_type in ("ReduceSum", "ReduceMean"):  # to grey
+        return _sums_channels(node)
+    if node.op_type in ARITHMETIC:
+        return all(_is_small(value) for value in node.inputs if value is not None and _is_fixed(value))
+    if node.op_type not in ARRANGING or first is None:
+        return False
+    if node.op_type in ("Gather", "GatherND"):  # of the picture, not from a table
+        return not is_constant(first)
+    return node.op_type != "Slice" or _is_crop(node)
+
+
+def _is_size(node: ir.Node) -> bool:
+    """Whether a node computes with sizes: integers, or what became of them, of rank 0 or 1."""
+    if node.op_type not in ARITHMETIC | ARRANGING:
+        return False
+    shapes = [value.shape for value in (*node.inputs, *node.outputs) if value is not None]
+    return all(shape is not None and len(shape) <= 1 for shape in shapes)
+
+
+def _is_small(value: ir.Value) -> bool:
+    """Whether a constant has at most one axis: one number for all, or one for each channel."""
+    tensor = ir.convenience.get_const_tensor(value)
+    shape = value.shape if tensor is None else tensor.shape
+    return shape is not None and sum(size != 1 for size in shape) <= 1
+
+
+def _is_fixed(value: ir.Value) -> bool:
+    """Whether a value is a constant, or computed from constants alone."""
+    return is_constant(value) or (
+        not value.is_graph_input() and not any(v.is_graph_input() for node in ancestors([value]) for v in reads(node))
+    )
+
+
+def _sums_channels(node: ir.Node) -> bool:
+    axes = ir.convenience.get_const_tensor(node.inputs[1]) if len(node.inputs) > 1 and node.inputs[1] else None
+    numbers = axes.numpy().tolist() if axes is not None else node.attributes.get_ints("axes", ())
+    shape = node.inputs[0].shape if node.inputs[0] is not None else None
+    return len(numbers) == 1 and shape is not None and len(shape) >= 3 and numbers[0] in (-3, len(shape) - 3)
+
+
+def _is_crop(node: ir.Node) -> bool:
+    """Whether a Slice takes neighbours, or turns an axis around; every second row is a network's own business."""
+    if len(node.inputs) < 5 or node.inputs[4] is None:
+        return True
+    steps = ir.convenience.get_const_tensor(node.inputs[4])
+    return steps is not None and all(step in (1, -1) for step in steps.numpy().reshape(-1))
+
+
+def _is_picture(source: ir.Value, value: ir.Value) -> bool:
+    """Whether a value is as large as a picture, not a number computed from its size."""
+    return value.shape is None or source.shape is None or len(value.shape) >= min(len(source.shape), 2)
+
+
+def _looks_alike(source: ir.Value, value: ir.Value) -> bool:
+    if source.shape is None or value.shape is None:
+        return False
+    rank = len(source.shape)
+    if len(value.shape) not in (rank, rank + 1) or rank < 2:
+        return False
+    if len(value.shape) < 3:
+        return True
+    channels = value.shape[-3]
+    return not isinstance(channels, int) or channels <= _CHANNELS or channels in tuple(source.shape)
+
+
+def _is_only_way(model: ir.Model, source: ir.Value, end: ir.Value, inside: set[ir.Node]) -> bool:
+    """Whether the rest of the graph reads nothing of what is before the end but the end itself."""
+    before = ancestors([end]) & inside
+    values = [source, *(output for node in before for output in node.outputs if output is not end)]
+    return not any(_is_read_elsewhere(model, value, before) for value in values)
+
+
+def _is_read_elsewhere(model: ir.Model, value: ir.Value, before: set[ir.Node]) -> bool:
+    if any(output is value for output in model.graph.outputs):
+        return True
+    return any(user not in before for user, _ in value.uses())
+
+
+def _why_not(source: ir.Value, work: Sequence[ir.Node], inside: set[ir.Node]) -> str:
+    values = [source, *(output for node in work for output in node.outputs)]
+    found = {}
+    for value in values:
+        text = _readers(value, inside)
+        if text:
+            found[value.name] = text
+    return f"the network reads it at several stages of preparation: {'; '.join(list(found.values())[:3])}"
+
+
+def _readers(value: ir.Value, inside: set[ir.Node]) -> str:
+    users = [user for user, _ in value.uses() if user not in inside]
+    return ", ".join(dict.fromkeys(f"{user.op_type} at {place(user)}" for user in users[:3]))

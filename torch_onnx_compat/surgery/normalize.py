@@ -1,0 +1,100 @@
+"""Preprocessing that a model lacks, put before it: `preprocess=Normalize(...)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.tracing import constant
+
+LAYOUTS = ("NCHW", "NHWC", "HWC")
+FITS = ("stretch", "letterbox")
+
+
+@dataclass(frozen=True)
+class Normalize:
+    """What the file does to a picture before the network: layout, channel order, size, type, mean and deviation.
+
+    The example is then what the file takes, e.g. a uint8 picture (1, 480, 640, 3), 0..255, for ``layout="NHWC"``.
+
+    Args:
+        mean: Of each channel, or of all, in the units of the picture times `scale`.
+        std: Deviation of each channel, or of all, likewise.
+        scale: Factor before mean and deviation are applied, e.g. 1 / 255.
+        layout: Of the picture that the file takes.
+        bgr: Whether it has the channels in the opposite order to what the network wants.
+        size: Height and width that the network wants, in pixels; None leaves the size.
+        fit: How the picture gets that size: ``"stretch"``, or ``"letterbox"``, which keeps its proportions and fills
+            the rest; the latter needs a picture of fixed size.
+        fill: What the rest is filled with, in the units of the picture.
+        input: The argument of forward; the first by default.
+    """
+
+    mean: float | Sequence[float] = 0.0
+    std: float | Sequence[float] = 1.0
+    scale: float = 1.0
+    layout: Literal["NCHW", "NHWC", "HWC"] = "NCHW"
+    bgr: bool = False
+    size: tuple[int, int] | None = None
+    fit: Literal["stretch", "letterbox"] = "stretch"
+    fill: float = 114.0
+    input: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.layout not in LAYOUTS:
+            raise unknown_name("layout of Normalize", str(self.layout), LAYOUTS)
+        if self.fit not in FITS:
+            raise unknown_name("fit of Normalize", str(self.fit), FITS)
+
+    def apply(self, picture: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+        """The picture as the network wants it: (N, C, H, W).
+
+        Args:
+            picture: In the layout of this.
+            dtype: Floating-point type that the network computes in; a picture of such a type keeps its own.
+
+        Raises:
+            CompatError: The picture has another rank.
+        """
+        if picture.dim() != len(self.layout):
+            raise CompatError(
+                f"preprocess: the example has the shape {tuple(picture.shape)}; Normalize(layout={self.layout!r}) "
+                f"takes a picture {tuple(self.layout)}."
+            )
+        if self.layout != "NCHW":
+            picture = picture.unsqueeze(0) if self.layout == "HWC" else picture
+            picture = picture.permute(0, 3, 1, 2)
+        if not picture.is_floating_point():
+            picture = picture.to(dtype)
+        if self.bgr:
+            picture = picture.flip(1)
+        if self.size is not None:
+            picture = self._fitted(picture, self.size)
+        mean, std = (_by_channel(numbers, picture) for numbers in (self.mean, self.std))
+        return (picture * self.scale - mean) / std
+
+    def _fitted(self, picture: Tensor, size: tuple[int, int]) -> Tensor:
+        if self.fit == "stretch":
+            return functional.interpolate(picture, size, mode="bilinear", align_corners=False)
+        height, width = picture.shape[-2:]
+        factor = min(size[0] / height, size[1] / width)
+        inner = (round(height * factor), round(width * factor))
+        picture = functional.interpolate(picture, inner, mode="bilinear", align_corners=False)
+        rest = (size[0] - inner[0], size[1] - inner[1])
+        top, left = rest[0] // 2, rest[1] // 2
+        return functional.pad(picture, (left, rest[1] - left, top, rest[0] - top), value=self.fill)
+
+
+def _by_channel(numbers: float | Sequence[float], picture: Tensor) -> Tensor:
+    table = [numbers] if isinstance(numbers, (int, float)) else list(numbers)
+    if len(table) not in (1, picture.shape[1]):
+        raise CompatError(
+            f"preprocess: {len(table)} numbers were given for a picture with {picture.shape[1]} channels."
+        )
+    return constant([[[[number]] for number in table]], like=picture)
