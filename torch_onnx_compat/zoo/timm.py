@@ -17,6 +17,11 @@ def names() -> list[str]:
     return list(timm.list_models())
 
 
+def family(name: str) -> str:
+    """The module of timm that defines the architecture."""
+    return str(timm.model_entrypoint(name).__module__.rpartition(".")[2])
+
+
 def build(name: str, size: Size | None = None) -> Sample:
     """Builds one model; an architecture made for one picture size is made for `size` instead."""
     if not timm.is_model(name):
