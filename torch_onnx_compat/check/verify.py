@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,14 +45,29 @@ def verify(path: str | os.PathLike[str], names: Sequence[str], cases: Cases, how
         except Exception as error:
             rows.append(Comparison(case.label, "", float("nan"), float("nan"), "", False, f"fails: {_reason(error)}"))
             raise VerificationError(_message(rows), tuple(rows), case.inputs) from error
-        for index, (name, array, wanted) in enumerate(zip(names, found, case.reference.outputs, strict=True)):
-            row = compare(case.label, name, array, wanted, how.rtol, how.atol)
-            if not row.ok and wanted.is_floating_point() and how.rtol is None:
-                row = _judged_by_noise(row, array, wanted, index, case, cases.observation)
-            rows.append(row)
+        rows += judged(found, names, case, cases.observation, how)
         if not all(row.ok for row in rows):
             raise VerificationError(_message(rows), tuple(rows), case.inputs)
     return tuple(rows)
+
+
+def judged(
+    found: Sequence[Array], names: Sequence[str], case: Case, observation: Observation, how: Verify
+) -> Iterator[Comparison]:
+    """Compares what a file computed on one case, output by output.
+
+    Args:
+        found: The file's outputs.
+        names: Their names.
+        case: The inputs, and what the original computed.
+        observation: Runs the original in float64 where a value is off.
+        how: Tolerances.
+    """
+    for index, (name, array, wanted) in enumerate(zip(names, found, case.reference.outputs, strict=True)):
+        row = compare(case.label, name, array, wanted, how.rtol, how.atol)
+        if not row.ok and wanted.is_floating_point() and how.rtol is None:
+            row = _judged_by_noise(row, array, wanted, index, case, observation)
+        yield row
 
 
 def open_session(path: str | os.PathLike[str] | bytes, **options: Any) -> onnxruntime.InferenceSession:
@@ -77,10 +92,20 @@ def _patient() -> onnxruntime.SessionOptions:
 
 
 def run_session(
-    session: onnxruntime.InferenceSession, inputs: Inputs, outputs: Sequence[str] | None = None
+    session: onnxruntime.InferenceSession,
+    inputs: Inputs,
+    outputs: Sequence[str] | None = None,
+    given: Collection[str] | None = None,
 ) -> list[Array]:
-    """These outputs of the file, or all in order, as numpy arrays; bfloat16 ones widened to float32."""
-    feeds = {n: _value(t) for n, t in zip(inputs.names, inputs.tensors, strict=True)}
+    """These outputs of the file, or all in order, as numpy arrays; bfloat16 ones widened to float32.
+
+    Args:
+        session: The file.
+        inputs: What it is run on.
+        outputs: Names of the wanted outputs.
+        given: Names of the inputs to feed, if not all: a file of other makers may have left unused ones out.
+    """
+    feeds = {n: _value(t) for n, t in zip(inputs.names, inputs.tensors, strict=True) if given is None or n in given}
     names = [o.name for o in session.get_outputs()] if outputs is None else list(outputs)
     return [_numpy(v) for v in session.run_with_ort_values(names, feeds)]
 

@@ -67,6 +67,13 @@ class Sample:
             if name not in self.input_names:
                 raise unknown_name("input", name, self.input_names)
             inputs[name] = _random_like(inputs.get(name), tuple(shape), generator)
+        return self._with_inputs(inputs)
+
+    def positional(self) -> Sample:
+        """The same with every input by position that can be: the forward's first parameters, as most people call it."""
+        return self._with_inputs(self.inputs)
+
+    def _with_inputs(self, inputs: dict[str, Any]) -> Sample:
         names = _parameters(self.model, positional=True)
         args = tuple(inputs.pop(name) for name in takewhile(inputs.__contains__, names))
         return replace(self, args=args + self.args[len(names) :], kwargs=inputs)

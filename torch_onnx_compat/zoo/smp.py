@@ -9,6 +9,8 @@ from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.zoo.sample import SEED, Sample, Size, image_sample
 from torch_onnx_compat.zoo.weights import PICTURES, seeded
 
+PACKAGES = ("segmentation-models-pytorch", "timm")
+
 CLASSES = 3
 _DECODERS = {
     kind.__name__.lower(): kind

@@ -11,6 +11,8 @@ from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.zoo.sample import SEED, Sample, Size, image_sample
 from torch_onnx_compat.zoo.weights import PICTURES, seeded
 
+PACKAGES = ("timm",)
+
 
 def names() -> list[str]:
     """Architectures, without the tags of their weights."""

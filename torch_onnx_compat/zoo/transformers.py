@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,6 +16,8 @@ from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.zoo.sample import SEED, Sample, Size
 from torch_onnx_compat.zoo.transformers_tiny import ARCHITECTURES, Tiny
 from torch_onnx_compat.zoo.weights import seeded
+
+PACKAGES = ("transformers",)
 
 BATCH, TOKENS, SAMPLES, FRAMES = 2, 7, 1600, 64
 """Sizes of the example: of text, of sound (samples of a wave, or frames of a spectrogram)."""
@@ -45,8 +48,8 @@ def build(name: str, size: Size | None = None) -> Sample:
             model = seeded(lambda: _model(config), (), kwargs=inputs)
     finally:
         logging.set_verbosity(verbosity)
-    dynamic = {key: {0: "batch"} for key in inputs}
-    return Sample(model, kwargs={key: value[:1] for key, value in inputs.items()}, dynamic=dynamic)
+    sample = Sample(model, kwargs={key: value[:1] for key, value in inputs.items()})
+    return replace(sample.positional(), dynamic={key: {0: "batch"} for key in inputs})
 
 
 def _config(name: str, tiny: Tiny, size: Size | None) -> Any:
@@ -70,7 +73,9 @@ def _input(key: str, tiny: Tiny, config: Any, size: Size | None) -> Tensor:
     text = getattr(config, "text_config", config)
     side = size or (tiny.side, tiny.side)
     if key in ("input_ids", "decoder_input_ids"):
-        return torch.randint(3, min(int(getattr(text, "vocab_size", 90)), 90), (BATCH, tiny.tokens), generator=generator)
+        return torch.randint(
+            3, min(int(getattr(text, "vocab_size", 90)), 90), (BATCH, tiny.tokens), generator=generator
+        )
     if key == "attention_mask":
         return torch.ones(BATCH, tiny.tokens, dtype=torch.int64)
     if key == "pixel_values":

@@ -154,7 +154,6 @@ ARCHITECTURES: dict[str, Tiny] = {
     "esm": _text(mask_token_id=3, position_embedding_type="rotary"),
     "flaubert": Tiny("text", _IDS, {"vocab_size": 99, "emb_dim": 32, "n_layers": 2, "n_heads": 4}),
     "fnet": Tiny("text", ("input_ids",), _TEXT),
-    "funnel": Tiny("text", _IDS, {"vocab_size": 99, "block_sizes": [1, 1], "block_repeats": [1, 1], "d_model": 32, "n_head": 4, "d_inner": 64}),
     "ibert": _text(),
     "layoutlm": _text(),
     "longformer": _text(attention_window=[4, 4]),
@@ -230,7 +229,7 @@ ARCHITECTURES: dict[str, Tiny] = {
     "umt5": _pair(_T5),
     # vision
     "beit": _picture(use_relative_position_bias=True),
-    "bit": _picture({}, 64, embedding_size=16, hidden_sizes=[16, 32], depths=[1, 1]),
+    "bit": _picture({}, 64, num_groups=4, embedding_size=16, hidden_sizes=[16, 32], depths=[1, 1]),
     "convnext": _picture(_STAGES, 64),
     "convnextv2": _picture(_STAGES, 64),
     "data2vec-vision": _picture(use_relative_position_bias=True),
@@ -261,10 +260,14 @@ ARCHITECTURES: dict[str, Tiny] = {
     ),
     "mobilenet_v1": _picture({}, 64, image_size=64, depth_multiplier=0.25, min_depth=8),
     "mobilenet_v2": _picture({}, 64, image_size=64, depth_multiplier=0.25, min_depth=8),
-    "mobilevit": _picture({}, 64, image_size=64, hidden_sizes=[16, 24, 32], neck_hidden_sizes=[8, 8, 16, 16, 24, 24, 32]),
+    "mobilevit": _picture(
+        {}, 64, image_size=64, hidden_sizes=[16, 24, 32], neck_hidden_sizes=[8, 8, 16, 16, 24, 24, 32]
+    ),
     "mobilevitv2": _picture({}, 64, image_size=64, width_multiplier=0.25),
     "poolformer": _picture({}, 64, hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1]),
-    "pvt": _picture({}, 64, image_size=64, hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], num_attention_heads=[1, 1, 2, 2]),
+    "pvt": _picture(
+        {}, 64, image_size=64, hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], num_attention_heads=[1, 1, 2, 2]
+    ),
     "pvt_v2": _picture(
         {}, 64, image_size=64, hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], num_attention_heads=[1, 1, 2, 2]
     ),

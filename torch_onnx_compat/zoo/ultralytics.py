@@ -17,6 +17,8 @@ from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.zoo.sample import SEED, Sample, Size, image_sample
 from torch_onnx_compat.zoo.weights import PICTURES, seeded
 
+PACKAGES = ("ultralytics",)
+
 _FOLDER = Path(ultralytics.__file__).parent / "cfg" / "models"
 _CLASSES = {
     "Classify": tasks.ClassificationModel,

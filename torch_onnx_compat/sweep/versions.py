@@ -1,0 +1,57 @@
+"""What a row depends on beside its job: versions of packages, and the code itself."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import torch_onnx_compat
+from torch_onnx_compat import zoo
+from torch_onnx_compat.sweep.job import By
+
+_PACKAGES = ("torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "torchvision")
+_OF_STOCK = ("zoo", "check", "sweep/judge.py", "sweep/measure.py", "sweep/stock.py")
+"""The parts of this package that a row of stock torch depends on."""
+
+
+@cache
+def versions_for(source: str) -> str:
+    """The versions of what exports and judges, and of a zoo's own package.
+
+    Args:
+        source: What stands before the colon of a spec.
+    """
+    own = getattr(zoo.find(source), "PACKAGES", ()) if source in zoo.zoos() else ()
+    return ", ".join(f"{name} {_version(name)}" for name in dict.fromkeys((*_PACKAGES, *own)))
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "?"
+
+
+def code_for(spec: str, by: By) -> str:
+    """Fingerprint of this package's code, as far as it matters, and of the file that a spec names."""
+    source = spec if spec.endswith(".pt2") else spec.rpartition(":")[0]
+    own = _file_digest(Path(source)) if source.endswith((".py", ".pt2")) else ""
+    return own + (_package_digest(None) if by == "ours" else _package_digest(_OF_STOCK))
+
+
+def _file_digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:8] + "-" if path.is_file() else ""
+
+
+@cache
+def _package_digest(parts: tuple[str, ...] | None) -> str:
+    digest = hashlib.sha256()
+    for root in map(Path, torch_onnx_compat.__path__):
+        folders = [root / part for part in parts] if parts else [root]
+        if root != Path(torch_onnx_compat.__file__).parent:  # a checkout: of what lies beside, the catalogue
+            folders = [root / part for part in ("symbolics", "rewrites")] if parts is None else []
+        for path in sorted(path for part in folders for path in ([part] if part.suffix else part.rglob("*.py"))):
+            digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:8]
