@@ -32,7 +32,7 @@ def export_stock(job: Job, prepared: Prepared, path: Path) -> str:
         axes = {n: {d: a.name for d, a in held.items()} for n, held in zip(inputs.names, inputs.axes, strict=True)}
         options["dynamic_axes"] = {name: named for name, named in axes.items() if named}
     torch.onnx.export(
-        prepared.model, args, path, kwargs=kwargs, input_names=list(inputs.names), dynamo=dynamo, **options
+        prepared.model, args, path, kwargs=kwargs or None, input_names=list(inputs.names), dynamo=dynamo, **options
     )
     return "dynamo" if dynamo else "torchscript"
 

@@ -12,8 +12,11 @@ from torch_onnx_compat import zoo
 from torch_onnx_compat.sweep.job import By
 
 _PACKAGES = ("torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "torchvision")
-_OF_STOCK = ("zoo", "check", "sweep/judge.py", "sweep/measure.py", "sweep/stock.py")
-"""The parts of this package that a row of stock torch depends on."""
+_CATALOGUE = ("symbolics", "rewrites")
+_OF_STOCK = ("zoo/", "check/", "sweep/judge.py", "sweep/measure.py", "sweep/stock.py")
+"""What a row of stock torch depends on in this package."""
+_PRESENTATION = ("sweep/", "report/", "cli", "console.py", "arguments.py")
+"""What no row of ours depends on."""
 
 
 @cache
@@ -38,7 +41,7 @@ def code_for(spec: str, by: By) -> str:
     """Fingerprint of this package's code, as far as it matters, and of the file that a spec names."""
     source = spec if spec.endswith(".pt2") else spec.rpartition(":")[0]
     own = _file_digest(Path(source)) if source.endswith((".py", ".pt2")) else ""
-    return own + (_package_digest(None) if by == "ours" else _package_digest(_OF_STOCK))
+    return own + _package_digest(by != "ours")
 
 
 def _file_digest(path: Path) -> str:
@@ -46,12 +49,13 @@ def _file_digest(path: Path) -> str:
 
 
 @cache
-def _package_digest(parts: tuple[str, ...] | None) -> str:
+def _package_digest(stock: bool) -> str:
     digest = hashlib.sha256()
     for root in map(Path, torch_onnx_compat.__path__):
-        folders = [root / part for part in parts] if parts else [root]
-        if root != Path(torch_onnx_compat.__file__).parent:  # a checkout: of what lies beside, the catalogue
-            folders = [root / part for part in ("symbolics", "rewrites")] if parts is None else []
-        for path in sorted(path for part in folders for path in ([part] if part.suffix else part.rglob("*.py"))):
-            digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+        inside = root == Path(torch_onnx_compat.__file__).parent
+        # In a checkout the second root holds the catalogue, beside much else.
+        found = root.rglob("*.py") if inside else (p for c in _CATALOGUE for p in (root / c).rglob("*.py"))
+        for name, path in sorted((path.relative_to(root).as_posix(), path) for path in found):
+            if name.startswith(_OF_STOCK) or not (stock or name.startswith(_PRESENTATION)):
+                digest.update(name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:8]

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel
+from torch import Tensor
+from transformers import AutoConfig, AutoModel, PreTrainedModel
 from transformers.utils import logging
 
 from torch_onnx_compat.errors import unknown_name
@@ -63,8 +63,8 @@ def _config(name: str, tiny: Tiny, size: Size | None) -> Any:
     return config
 
 
-def _model(config: Any) -> nn.Module:
-    model: nn.Module = AutoModel.from_config(config)
+def _model(config: Any) -> PreTrainedModel:
+    model: PreTrainedModel = AutoModel.from_config(config)
     return model
 
 
