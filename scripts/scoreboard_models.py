@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import sys
 import warnings
 from collections import defaultdict
@@ -28,6 +29,13 @@ from torch_onnx_compat import zoo  # noqa: E402
 FOLDER = ROOT / "docs" / "scoreboard"
 SMALL = {"timm": (128, 128), "torchvision": (96, 96), "smp": (128, 128), "ultralytics": (192, 192)}
 """Pictures that most models of a zoo take; the others get the zoo's own size."""
+SHORTLIST = 8
+"""How many of a family are built to count their parameters."""
+SMALL_WORDS = (
+    *("test", "atto", "femto", "pico", "nano", "xxs", "xxtiny", "xx", "n0", "m0", "b0", "s0", "x0", "h1"),
+    *("xs", "xtiny", "x", "tiny", "t", "ti", "mini", "050", "small", "s", "lite", "m1", "b1", "s1", "14", "18"),
+)
+"""What the names of small models contain, smallest first."""
 
 
 def families(source: str) -> dict[str, list[str]]:
@@ -53,9 +61,9 @@ def _builder(source: str, name: str) -> torch.nn.Module:
         import timm
 
         return timm.create_model(name, pretrained=False)
-    from torchvision import models
+    from torch_onnx_compat.zoo.torchvision import _builder as builder
 
-    return models.get_model(name, weights=None, **({"weights_backbone": None} if "net" in name else {}))
+    return builder(name)()
 
 
 def chosen(source: str) -> Iterable[str]:
@@ -67,7 +75,16 @@ def chosen(source: str) -> Iterable[str]:
     if source == "ultralytics":  # the names of a family differ in the letter of the scale
         return [min(names, key=lambda n: (_scale(n), n)) for names in families(source).values()]
     items = list(families(source).items())
-    return [min(names, key=lambda n: (parameters(source, n), n)) for _, names in track(items, source)]
+    return [
+        min(sorted(names, key=_rank)[:SHORTLIST], key=lambda n: (parameters(source, n), n))
+        for _, names in track(items, source, console=Console(stderr=True))
+    ]
+
+
+def _rank(name: str) -> tuple[int, str]:
+    """How early a word of `SMALL_WORDS` stands in the name."""
+    words = re.split(r"[_.]", name)
+    return next((rank for rank, word in enumerate(SMALL_WORDS) if word in words), len(SMALL_WORDS)), name
 
 
 def _scale(name: str) -> int:
