@@ -1,8 +1,7 @@
 """sweep(): every end of a model is a row, rows are cached, and no kind of executor changes them."""
 
-import dataclasses
-import json
-import os
+import re
+import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
@@ -13,6 +12,7 @@ import pytest
 from torch_onnx_compat import CompatError
 from torch_onnx_compat.sweep import read_rows, sweep
 from torch_onnx_compat.sweep.client import stop_servers
+from torch_onnx_compat.sweep.versions import versions_for
 
 MODELS = Path(__file__).parent / "models.py"
 
@@ -41,7 +41,7 @@ def _one(name, tmp_path, executor, **options):
 
 def test_a_good_model_is_verified(tmp_path, executor):
     row = _one("double", tmp_path, executor)
-    assert (row.verdict, row.exporter, row.nodes, row.reason) == ("verified", "torchscript", 1, "")
+    assert (row.verdict, row.exporter, row.nodes > 0, row.reason) == ("verified", "torchscript", True, "")
     assert row.family == "double"
     assert row.memory > 100
     assert 0 < row.export_s < 60
@@ -56,13 +56,13 @@ def test_a_good_model_is_verified(tmp_path, executor):
         ("leaves", "crashed", "ended with exit status 7 in step"),
         ("raises", "not built", "calling it failed with ValueError: no such model"),
         ("nothing", "not built", "unknown name in .*'nothing'"),
-        ("loop", "refused", "at sweep/models.py:"),
+        ("loop", "refused", r"sweep/models.py:\d+: a while loop depends on a tensor"),
     ],
 )
 def test_a_bad_end_is_a_row(name, verdict, reason, tmp_path, executor):
     row = _one(name, tmp_path, executor)
     assert row.verdict == verdict
-    assert pytest.raises(AssertionError, match=reason) if False else __import__("re").search(reason, row.reason)
+    assert re.search(reason, row.reason), row.reason
 
 
 def test_a_hang_is_a_row(tmp_path, executor):
@@ -135,7 +135,7 @@ def expected(tmp_path_factory, executor):
 
 
 def test_a_process_pool_gives_the_same_rows(tmp_path, expected):
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         rows = sweep(_specs("double", "segfaults", "triple"), tmp_path / "rows.jsonl", executor=pool)
     assert _outcomes(rows) == expected
 
@@ -158,15 +158,13 @@ def test_dask_gives_the_same_rows(tmp_path, expected):
 
 
 def test_an_unknown_exporter_is_an_error(tmp_path):
-    with pytest.raises(CompatError, match="unknown exporter of a sweep 'stock'; known: ours, torch, torchscript"):
+    with pytest.raises(CompatError, match="unknown exporter of a sweep 'stock'; did you mean 'torch'"):
         sweep(_specs("double"), tmp_path / "rows.jsonl", by=("stock",))
 
 
 def test_a_zoo_that_is_not_there_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "ultralytics", None)
-    monkeypatch.delitem(__import__("sys").modules, "torch_onnx_compat.zoo.ultralytics", raising=False)
-    from torch_onnx_compat.sweep import versions
-
-    versions.versions_for.cache_clear()
+    monkeypatch.setitem(sys.modules, "ultralytics", None)
+    monkeypatch.delitem(sys.modules, "torch_onnx_compat.zoo.ultralytics", raising=False)
+    versions_for.cache_clear()
     with pytest.raises(CompatError, match="zoo 'ultralytics' needs 'ultralytics', which is not installed"):
         sweep(["ultralytics:yolo11n"], tmp_path / "rows.jsonl")
