@@ -41,7 +41,7 @@ def code_for(spec: str, by: By) -> str:
     """Fingerprint of this package's code, as far as it matters, and of the file that a spec names."""
     source = spec if spec.endswith(".pt2") else spec.rpartition(":")[0]
     own = _file_digest(Path(source)) if source.endswith((".py", ".pt2")) else ""
-    return own + _package_digest(by != "ours")
+    return own + _package_digest(by != "ours", source)
 
 
 def _file_digest(path: Path) -> str:
@@ -49,13 +49,15 @@ def _file_digest(path: Path) -> str:
 
 
 @cache
-def _package_digest(stock: bool) -> str:
+def _package_digest(stock: bool, source: str) -> str:
+    others = tuple(f"zoo/{name}" for name in zoo.zoos() if name != source)
     digest = hashlib.sha256()
     for root in map(Path, torch_onnx_compat.__path__):
         inside = root == Path(torch_onnx_compat.__file__).parent
         # In a checkout the second root holds the catalogue, beside much else.
         found = root.rglob("*.py") if inside else (p for c in _CATALOGUE for p in (root / c).rglob("*.py"))
         for name, path in sorted((path.relative_to(root).as_posix(), path) for path in found):
-            if name.startswith(_OF_STOCK) or not (stock or name.startswith(_PRESENTATION)):
+            matters = name.startswith(_OF_STOCK) or not (stock or name.startswith(_PRESENTATION))
+            if matters and not name.startswith(others):
                 digest.update(name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:8]

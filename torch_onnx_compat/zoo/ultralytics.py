@@ -83,5 +83,5 @@ def _files() -> dict[str, tuple[Path, str]]:
     for path in _FOLDER.rglob("*.yaml"):
         scales = YAML.load(path).get("scales") or {"": []}
         for scale in scales:
-            found[re.sub(r"^(yolo[a-z]*-?v?\d+)(?![a-z])", rf"\g<1>{scale}", path.stem)] = (path, scale)
+            found[re.sub(r"^(yolo[a-z]*-?v?\d+)(?![a-z\d])", rf"\g<1>{scale}", path.stem)] = (path, scale)
     return found
