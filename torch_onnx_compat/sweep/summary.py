@@ -49,7 +49,7 @@ def count(rows: Iterable[Row]) -> list[Count]:
 
 def _count(by: str, rows: Sequence[Row]) -> Count:
     good = [row for row in rows if row.verdict == "verified"]
-    verdicts = {v: n for v in VERDICTS if (n := sum(row.verdict == v for row in rows))}
+    verdicts: dict[str, int] = {v: n for v in VERDICTS if (n := sum(row.verdict == v for row in rows))}
 
     def median(value: Callable[[Row], float]) -> float:
         return statistics.median(map(value, good)) if good else 0.0
