@@ -1,6 +1,7 @@
 """`torch-onnx-compat sweep`: what is swept, what is shown, what it exits with."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -93,12 +94,16 @@ def test_a_wrong_file_is_exit_code_3(swept):
     ],
 )
 def test_misuse_is_exit_code_2(swept, arguments, message):
-    import re
-
     run = _run(*arguments)
     assert run.exit_code == 2
     assert re.search(message, run.stderr)
     assert not swept
+
+
+def test_an_engine_that_is_not_there_is_told(swept, monkeypatch):
+    monkeypatch.setattr(cli_sweep, "ENGINES", {})
+    assert "tract is not installed here: files are run in onnxruntime only" in _run("a:b", "--target", "tract").stderr
+    assert "not installed" not in _run("a:b").stderr
 
 
 def test_for_real(tmp_path):

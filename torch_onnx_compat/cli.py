@@ -115,7 +115,7 @@ def export_command(
                 output,
                 kwargs=sample.kwargs,
                 dynamic=axes,
-                verify=not no_verify,
+                verify=False if no_verify else sample.verify,
                 allow_custom_domains=allow_custom_domains,
                 allow_baked=tuple(allow_baked or ()),
                 progress=step,

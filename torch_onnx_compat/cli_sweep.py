@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from torch_onnx_compat import arguments, zoo
 from torch_onnx_compat.console import EXIT_CODES, print_json, print_table, reporting, usage
+from torch_onnx_compat.engines import ENGINES
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.sweep.against import Change, changes
 from torch_onnx_compat.sweep.job import BY, By, Row
@@ -61,10 +62,10 @@ def sweep_command(
     """Exports and verifies many models, each in a process of its own; exits 3 if a file is wrong."""
     with reporting(json, debug) as step:
         with usage():
-            load_target(target)
+            engine = load_target(target).name
             chosen = _chosen(models, filter, chance, seed)
             old = read_rows(against) if against is not None else []
-        step(f"sweep {len(chosen)} models")
+        step(f"sweep {len(chosen)} models{_only_exported(engine)}")
         step.stop()
         by: Sequence[By] = BY if stock else ("ours",)
         with _Bar() as bar:
@@ -85,6 +86,14 @@ def sweep_command(
             write_page(report, rows, changed)
     print_json(_plain(rows, changed)) if json else _show(rows, changed, against)
     raise typer.Exit(3 if any(row.verdict == "wrong" and row.by == "ours" for row in rows) else 0)
+
+
+def _only_exported(engine: str) -> str:
+    """A remark where files cannot be run in their target."""
+    adapter = ENGINES.get(engine)
+    if engine == "onnxruntime" or (adapter is not None and adapter.interpreter() is not None):
+        return ""
+    return f" ({engine} is not installed here: files are run in onnxruntime only)"
 
 
 def _chosen(models: Sequence[str], pattern: str, chance: int, seed: int) -> list[tuple[str, Size | None]]:

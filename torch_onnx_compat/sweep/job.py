@@ -10,7 +10,7 @@ from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.zoo.sample import Size
 
 By = Literal["ours", "torch", "torchscript"]
-"""Who exports: `export_compat`; torch.onnx.export with its defaults; torch.onnx.export through TorchScript."""
+"""Who exports: `export_compat`; torch.onnx.export with its defaults since torch 2.9; or through TorchScript."""
 BY: tuple[By, ...] = get_args(By)
 
 Verdict = Literal["verified", "wrong", "refused", "crashed", "out of time", "out of memory", "not built"]
