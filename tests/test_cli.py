@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from torch_onnx_compat import cli
+from torch_onnx_compat import Verify, cli
 from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.check.compare import Comparison
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError
@@ -105,7 +105,7 @@ def test_export_passes_everything_on(run: Any, spec: str, calls: list[SimpleName
 def test_export_defaults(run: Any, spec: str, calls: list[SimpleNamespace]) -> None:
     assert run("export", spec, "-o", "m.onnx")[0] == 0
     (call,) = calls
-    assert (call.dynamic, call.opset_version, call.exporter, call.verify) == (None, None, "auto", True)
+    assert (call.dynamic, call.opset_version, call.exporter, call.verify) == (None, None, "auto", Verify())
     assert (call.include, call.exclude, call.allow_baked, call.allow_approximate) == ((), (), (), False)
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, cast
 import typer
 import typer.core
 
-from torch_onnx_compat import arguments, cli_targets, export, zoo
+from torch_onnx_compat import arguments, cli_sweep, cli_targets, export, zoo
 from torch_onnx_compat.catalogue import catalogue as load_catalogue
 from torch_onnx_compat.check.doctor import doctor
 from torch_onnx_compat.console import EXIT_CODES, Steps, print_json, print_table, reporting, usage
@@ -127,7 +127,7 @@ def export_command(
                 output,
                 kwargs=sample.kwargs,
                 dynamic=axes,
-                verify=not no_verify,
+                verify=False if no_verify else sample.verify,
                 allow_custom_domains=allow_custom_domains,
                 allow_baked=tuple(allow_baked or ()),
                 outputs=arguments.places(outputs),
@@ -263,6 +263,7 @@ def explain_command(
 
 
 cli_targets.register(app)
+cli_sweep.register(app)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

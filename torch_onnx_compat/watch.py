@@ -147,10 +147,14 @@ def spellings(function: Any) -> tuple[Any, ...]:
     name = getattr(function, "__name__", "")
     method = getattr(Tensor, name, None)
     is_method_too = getattr(torch, name, None) is function and callable(method)
-    if not is_method_too and method is not function:
+    if (not is_method_too and method is not function) or function in _OF_ANOTHER_ORDER:
         return (function,)
     written = in_place(name)
     return tuple(dict.fromkeys((function, method, *([written] if written else []))))
+
+
+_OF_ANOTHER_ORDER = (torch.where,)
+"""Functions whose method takes its arguments in another order: ``x.where(condition, other)``."""
 
 
 def in_place(name: str) -> Any:

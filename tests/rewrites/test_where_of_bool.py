@@ -33,6 +33,11 @@ def test_near_misses_are_left_alone():
     assert NAME not in {note.entry for note in result.applied}
 
 
+def test_the_method_of_that_name_takes_the_condition_second(exporter):
+    result = assert_same_outputs(lambda x, i: (x.where(i > 0, x * 2), (i + x).where(x > 0, i)), ARGS, exporter)
+    assert NAME not in {note.entry for note in result.applied}
+
+
 def test_sentinel():
     @rewrite(torch.where, name=NAME, needed_on=NEEDED_ON, registry=None)
     def broken(*args, **options):

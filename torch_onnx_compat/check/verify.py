@@ -96,7 +96,9 @@ def _patient() -> onnxruntime.SessionOptions:
 
 
 def run_session(
-    session: onnxruntime.InferenceSession, inputs: Inputs, outputs: Sequence[str] | None = None
+    session: onnxruntime.InferenceSession,
+    inputs: Inputs,
+    outputs: Sequence[str] | None = None,
 ) -> list[Array]:
     """These outputs of the file, or all in order, as numpy arrays; bfloat16 ones widened to float32."""
     taken = {value.name for value in session.get_inputs()}

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import interpolate
 from torch.utils._pytree import tree_map_only
 
+from torch_onnx_compat.check.cases import Verify
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.inputs import forward_parameters
 
@@ -32,6 +33,8 @@ class Sample:
     """Axes that may vary, as `export_compat` takes them: ``{"image": {0: "batch"}}``."""
     note: str = ""
     """What a reader should know about the model or its numbers, one sentence."""
+    verify: Verify = field(default_factory=Verify)
+    """How a file's outputs are compared with the model's: tolerances, and whether its inputs may be drawn at random."""
 
     @property
     def input_names(self) -> list[str]:
@@ -64,6 +67,13 @@ class Sample:
             if name not in self.input_names:
                 raise unknown_name("input", name, self.input_names)
             inputs[name] = _random_like(inputs.get(name), tuple(shape), generator)
+        return self._with_inputs(inputs)
+
+    def positional(self) -> Sample:
+        """The same with every input by position that can be: the forward's first parameters, as most people call it."""
+        return self._with_inputs(self.inputs)
+
+    def _with_inputs(self, inputs: dict[str, Any]) -> Sample:
         names = _parameters(self.model, positional=True)
         args = tuple(inputs.pop(name) for name in takewhile(inputs.__contains__, names))
         return replace(self, args=args + self.args[len(names) :], kwargs=inputs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,13 +22,16 @@ from torch_onnx_compat.zoo.sample import Sample, Size
 ENTRY_POINT_GROUP = "torch_onnx_compat.zoo"
 BUILT_IN = tuple(
     EntryPoint(name=name, value=f"torch_onnx_compat.zoo.{name}", group=ENTRY_POINT_GROUP)
-    for name in ("timm", "torchvision")
+    for name in ("smp", "timm", "torchvision", "transformers", "ultralytics")
 )
 
 
 @runtime_checkable
 class Zoo(Protocol):
-    """A collection of models; an object or a module with these two functions, named by an entry point."""
+    """A collection of models; an object or a module with these two functions, named by an entry point.
+
+    It may have a third, ``family(name: str) -> str``, under which summaries count a model.
+    """
 
     def names(self) -> list[str]:
         """Names that `build` accepts, sorted."""
@@ -79,6 +83,16 @@ def find(name: str) -> Zoo:
     if not isinstance(zoo, Zoo):
         raise CompatError(f"zoo {name!r} of {_owner(point)}: {point.value!r} has no names() and build(); repair it.")
     return zoo
+
+
+def family(spec: str) -> str:
+    """What kind of model a spec names: as its zoo says, or else the letters that its name begins with."""
+    source, _, name = spec.rpartition(":")
+    told = getattr(find(source), "family", None) if source in zoos() else None
+    if told is not None:
+        return str(told(name))
+    letters = re.match(r"[^\W\d_]+", Path(name).stem)
+    return letters[0] if letters else name
 
 
 def load(spec: str, size: Size | None = None) -> Sample:

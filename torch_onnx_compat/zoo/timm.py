@@ -11,10 +11,17 @@ from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.zoo.sample import SEED, Sample, Size, image_sample
 from torch_onnx_compat.zoo.weights import PICTURES, seeded
 
+PACKAGES = ("timm",)
+
 
 def names() -> list[str]:
     """Architectures, without the tags of their weights."""
     return list(timm.list_models())
+
+
+def family(name: str) -> str:
+    """The module of timm that defines the architecture."""
+    return str(timm.model_entrypoint(name).__module__.rpartition(".")[2])
 
 
 def build(name: str, size: Size | None = None) -> Sample:

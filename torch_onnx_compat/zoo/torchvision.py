@@ -27,6 +27,11 @@ def names() -> list[str]:
     return list(models.list_models())
 
 
+def family(name: str) -> str:
+    """The module of torchvision.models that defines it, e.g. ``resnet`` or ``detection.ssd``."""
+    return str(models.get_model_builder(name).__module__.removeprefix("torchvision.models."))
+
+
 def build(name: str, size: Size | None = None) -> Sample:
     """Builds one model; the inputs are those of its task."""
     if name not in models.list_models():

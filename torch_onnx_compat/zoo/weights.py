@@ -23,6 +23,7 @@ def seeded(
     build: Callable[[], nn.Module],
     args: tuple[Any, ...],
     hook: Callable[[nn.Module], RemovableHandle] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
 ) -> nn.Module:
     """Builds a model in eval mode with numbers from a fixed seed; torch's own generator stays as it was.
 
@@ -34,6 +35,7 @@ def seeded(
         build: Makes the model.
         args: Example inputs, of `PICTURES` pictures where that is cheap.
         hook: Registers what else is to be set while the model runs on the example.
+        kwargs: Example keyword inputs.
     """
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(SEED)
@@ -45,7 +47,7 @@ def seeded(
             _draw(norm)
         handles = [norm.register_forward_pre_hook(_measure) for norm in norms] + ([hook(model)] if hook else [])
         if handles:
-            model(*args)
+            model(*args, **(kwargs or {}))
         for handle in handles:
             handle.remove()
     return model

@@ -1,0 +1,112 @@
+"""Writes docs/scoreboard.md and docs/scoreboard.html from the rows in docs/scoreboard/*.jsonl.
+
+The rows come from sweeps of the models that scripts/scoreboard_models.py chose:
+
+    torch-onnx-compat sweep @docs/scoreboard/timm.txt --stock --time-limit 120 --memory-limit 6000 \
+        --output docs/scoreboard/timm.jsonl
+    python scripts/scoreboard.py
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from torch_onnx_compat.sweep import Row, read_rows  # noqa: E402
+from torch_onnx_compat.sweep.page import COUNTED, counted, page, told_when  # noqa: E402
+from torch_onnx_compat.sweep.summary import FAILED, TITLES, causes_of_failure, grouped  # noqa: E402
+
+FOLDER = ROOT / "docs" / "scoreboard"
+PAGE = ROOT / "docs" / "scoreboard.md"
+HTML = ROOT / "docs" / "scoreboard.html"
+SHOWN = 6
+"""Models named with a cause."""
+
+INTRODUCTION = """\
+# The scoreboard
+
+Of every family of every zoo the smallest model, with random weights and batch norms that normalise, exported with a
+dynamic batch from an example of batch 1: by `export_compat`, by `torch.onnx.export` with its defaults, and by
+`torch.onnx.export(dynamo=False)`. Every file, whoever wrote it, is run in onnxruntime against eager torch at the
+example, on other values and at other batches, within the tolerances of `check/compare.py`; each export is a process of
+its own with one thread, at most 120 s and 6 GB.
+
+*verified*: the file computes what the model computes. *wrong*: there is a file, and it does not, or onnxruntime does
+not run it at another batch. *refused*: no file, and a reason. *other*: the process crashed or hit a limit, or the zoo
+did not build the model. Medians are over the verified; memory is the peak of the whole process, imports included.
+Processes shared two cores with other work, so times are for comparison within a line at best.
+
+Written by `python scripts/scoreboard.py` from the rows in [scoreboard/](scoreboard), one file a zoo;
+[sweep.md](sweep.md) says how they are made. [scoreboard.html](scoreboard.html) has every model.
+"""
+
+
+def rows() -> list[Row]:
+    """The committed rows; of a model measured twice the later."""
+    found = {row.name: row for path in sorted(FOLDER.glob("*.jsonl")) for row in read_rows(path)}
+    return list(found.values())
+
+
+def markdown(everything: Sequence[Row]) -> str:
+    """docs/scoreboard.md."""
+    lines = [INTRODUCTION, told_when(everything), "", "## Zoos", ""]
+    lines += _table(COUNTED, counted(everything, lambda row: row.zoo))
+    lines += _unfinished(everything)
+    ours = [row for row in everything if row.by == "ours"]
+    lines += ["", "## What export_compat does not do", ""]
+    failed = sorted((row for row in ours if row.verdict in FAILED), key=lambda row: row.spec)
+    lines += [f"* `{row.spec}`: {row.verdict}: {_plain(row.reason)}" for row in failed] or ["Nothing."]
+    for by in ("torch", "torchscript"):
+        causes = causes_of_failure(row for row in everything if row.by == by)
+        lines += ["", f"## What {TITLES[by]} does not do", ""]
+        cells = [(str(len(held)), v, _plain(reason), _named(held)) for v, reason, held in causes]
+        lines += _table(("models", "verdict", "reason", "which"), cells)
+    for source, held in grouped(everything, lambda row: row.zoo).items():
+        lines += ["", f"## Families of {source}", ""]
+        lines += _table(COUNTED, counted(held, lambda row: row.family))
+    return "\n".join([*lines, ""])
+
+
+def _unfinished(everything: Sequence[Row]) -> list[str]:
+    """What the lists name and no row tells."""
+    there = {(row.spec, row.by) for row in everything}
+    missing = []
+    for path in sorted(FOLDER.glob("*.txt")):
+        specs = [line.split()[0] for line in path.read_text(encoding="utf-8").splitlines()]
+        for by, title in TITLES.items():
+            lacking = [spec for spec in specs if (spec, by) not in there]
+            if lacking:
+                missing.append(f"* {path.stem}, {title}: {len(lacking)} of {len(specs)}, e.g. {', '.join(lacking[:3])}")
+    return ["", "Not measured yet, for lack of time:", "", *missing] if missing else []
+
+
+def _named(held: Sequence[Row]) -> str:
+    specs = ", ".join(row.spec.rpartition(":")[2] for row in held[:SHOWN])
+    return specs + (f" and {len(held) - SHOWN} more" if len(held) > SHOWN else "")
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown leaves alone."""
+    for character in "\\`*_[]<>|":
+        text = text.replace(character, f"\\{character}")
+    return text
+
+
+def _table(head: Sequence[str], cells: Iterable[Sequence[str]]) -> list[str]:
+    body = [f"| {' | '.join(line)} |" for line in cells]
+    return [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}", *body] if body else ["None."]
+
+
+def main() -> None:
+    everything = rows()
+    PAGE.write_text(markdown(everything), encoding="utf-8")
+    HTML.write_text(page(everything), encoding="utf-8")
+    print(f"{PAGE.name}, {HTML.name}: {len(everything)} rows")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Counting rows, comparing two sweeps, and the page."""
+
+import pytest
+
+from torch_onnx_compat import CompatError
+from torch_onnx_compat.sweep import Row
+from torch_onnx_compat.sweep.against import changes
+from torch_onnx_compat.sweep.page import counted, page, write_page
+from torch_onnx_compat.sweep.summary import best_of_stock, cause, causes_of_failure, count
+
+ROWS = [
+    Row("z:a", "ours", "verified", "f", export_s=1.0, nodes=10, memory=100, date="2026-01-02", versions="torch 2"),
+    Row("z:b", "ours", "verified", "f", export_s=3.0, nodes=30, memory=300, date="2026-01-01"),
+    Row("z:c", "ours", "refused", "g", reason="no symbolic for 'x' (at a.py:3)"),
+    Row("z:a", "torch", "wrong", "f", reason="2 of 7 values differ <b>"),
+    Row("z:b", "torch", "refused", "f", reason="no symbolic for 'y' (at b.py:4)"),
+    Row("z:a", "torchscript", "refused", "f", reason="no symbolic for 'x' (at a.py:3)"),
+    Row("z:b", "torchscript", "verified", "f", export_s=2.0, nodes=40, memory=150),
+]
+
+
+def test_counts():
+    ours, torch, torchscript = count(ROWS)
+    assert (ours.by, ours.verdicts, ours.total) == ("ours", {"verified": 2, "refused": 1}, 3)
+    assert (ours.export_s, ours.nodes, ours.memory) == (2.0, 20, 200)
+    assert (torch.verdicts, torch.export_s) == ({"wrong": 1, "refused": 1}, 0.0)
+    assert torchscript.nodes == 40
+
+
+def test_the_better_of_torchs_two():
+    assert best_of_stock(ROWS) == {"z:a": "wrong", "z:b": "verified"}
+
+
+def test_causes():
+    found = [(verdict, reason, [row.spec for row in held]) for verdict, reason, held in causes_of_failure(ROWS)]
+    assert found[0] == ("refused", "no symbolic for 'x' (at a.py:3)", ["z:c", "z:b", "z:a"])
+    assert found[1][0] == "wrong"
+    assert cause("3 of 70 values of 'a'") == cause("12 of 9 values of 'b'")
+
+
+def test_changes():
+    new = [
+        Row("z:a", "ours", "refused", reason="now"),
+        Row("z:b", "ours", "verified", export_s=9.0, nodes=31),
+        Row("z:c", "ours", "verified"),
+        Row("z:d", "ours", "refused"),
+    ]
+    assert [(c.kind, c.spec, c.text) for c in changes(ROWS, new)] == [
+        ("newly failing", "z:a", "refused: now"),
+        ("newly passing", "z:c", "was refused: no symbolic for 'x' (at a.py:3)"),
+        ("slower", "z:b", "3.0 s -> 9.0 s"),
+        ("larger", "z:b", "30 nodes -> 31"),
+    ]
+    assert changes(ROWS, ROWS) == []
+
+
+def test_the_page(tmp_path):
+    text = page(ROWS, changes(ROWS[3:4], [Row("z:a", "torch", "verified")]))
+    assert "Measured 2026-01-01 to 2026-01-02 for onnxruntime, with torch 2." in text
+    assert "2 of 7 values differ &lt;b&gt;" in text
+    assert "newly passing" in text
+    assert "<td>z</td><td>export_compat</td><td>3</td><td>2</td><td>0</td><td>1</td>" in text
+    assert "http" not in text
+    lines = [line for line in counted(ROWS, lambda row: row.family) if line[1].endswith("better of both")]
+    assert [line[:5] for line in lines] == [("f", "torch.onnx.export, better of both", "2", "1", "1")]
+    assert write_page(tmp_path / "a.html", ROWS).read_text(encoding="utf-8") == page(ROWS)
+    with pytest.raises(CompatError, match="cannot be written: No such file"):
+        write_page(tmp_path / "nowhere" / "a.html", ROWS)

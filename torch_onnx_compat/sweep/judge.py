@@ -1,0 +1,51 @@
+"""Judges a file, whoever wrote it, by the numbers: as `export_compat` verifies, but on other values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from torch_onnx_compat.check.cases import Case, Cases, Verify
+from torch_onnx_compat.check.verify import judged, open_session, run_session
+from torch_onnx_compat.observe import Observation
+from torch_onnx_compat.prepare import Prepared, export_conditions
+
+SEED = 1000
+"""Of the values that a file is judged on; export_compat verified on others."""
+
+
+def judge(path: Path, prepared: Prepared, how: Verify) -> str:
+    """Runs a file in onnxruntime against the model: the example, other values, other sizes of each dynamic axis.
+
+    Args:
+        path: The file.
+        prepared: The model and its inputs.
+        how: How outputs are compared.
+
+    Returns:
+        What is wrong with it; empty if nothing.
+    """
+    how = replace(how, seed=how.seed + SEED)
+    with export_conditions():
+        observation = Observation(prepared)
+        try:
+            session = open_session(path)
+        except Exception as error:  # whatever onnxruntime raises is a verdict on the file
+            return f"onnxruntime does not load the file: {error}"
+        known = {value.name for value in session.get_inputs()}
+        names = [value.name for value in session.get_outputs()]
+        for case in Cases(observation, how):
+            if len(names) != len(case.reference.outputs):
+                return f"{len(names)} outputs, wanted {len(case.reference.outputs)}"
+            try:
+                found = run_session(session, case.inputs, given=known)
+            except Exception as error:  # likewise
+                return f"fails in onnxruntime at {_told(case)}: {error}"
+            bad = [row for row in judged(found, names, case, observation, how) if not row.ok]
+            if bad:
+                return f"{bad[0].output} is off at {_told(case)}: {bad[0].detail}"
+    return ""
+
+
+def _told(case: Case) -> str:
+    return f"the {case.label}" if case.label == "example" else case.label
