@@ -21,9 +21,8 @@ from torch_onnx_compat import Exactness, rewrite
 )
 def batch_images_by_padding(self: Any, images: list[Tensor], size_divisible: int = 32) -> Tensor:
     """Makes one tensor (N, C, H, W) of images (C, h, w); torchvision's own way asks for every size as a number."""
-    height, width = (
-        -(-reduce(torch.sym_max, (image.shape[axis] for image in images)) // size_divisible) * size_divisible
-        for axis in (1, 2)
-    )
+    sym_max: Any = torch.sym_max
+    largest = [reduce(sym_max, [image.shape[axis] for image in images]) for axis in (1, 2)]
+    height, width = (-(-size // size_divisible) * size_divisible for size in largest)
     padded = [nn.functional.pad(i, (0, width - i.shape[2], 0, height - i.shape[1])) for i in images]
     return torch.stack(padded)

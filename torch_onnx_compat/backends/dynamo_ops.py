@@ -111,8 +111,8 @@ class DynamoOps(Ops):
     def is_size(self, value: Value | Number) -> bool:
         """Whether the value is computed from sizes and non-negative constants only, by what the graph holds so far."""
         number = self.number(value)
-        if number is not None:
-            return number >= 0
+        if number is not None or isinstance(value, (bool, int, float)):
+            return number is not None and number >= 0
         producer = value.producer()
         if producer is None or producer.op_type not in _OF_SIZES:
             return False

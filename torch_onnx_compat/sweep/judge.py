@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from torch_onnx_compat.check.cases import Case, Cases, Verify
-from torch_onnx_compat.check.verify import judged, open_session, run_session
+from torch_onnx_compat.check.rounding import judged
+from torch_onnx_compat.check.verify import open_session, run_session
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.prepare import Prepared, export_conditions
 
@@ -32,16 +33,15 @@ def judge(path: Path, prepared: Prepared, how: Verify) -> str:
             session = open_session(path)
         except Exception as error:  # whatever onnxruntime raises is a verdict on the file
             return f"onnxruntime does not load the file: {error}"
-        known = {value.name for value in session.get_inputs()}
         names = [value.name for value in session.get_outputs()]
         for case in Cases(observation, how):
             if len(names) != len(case.reference.outputs):
                 return f"{len(names)} outputs, wanted {len(case.reference.outputs)}"
             try:
-                found = run_session(session, case.inputs, given=known)
+                found = run_session(session, case.inputs)
             except Exception as error:  # likewise
                 return f"fails in onnxruntime at {_told(case)}: {error}"
-            bad = [row for row in judged(found, names, case, observation, how) if not row.ok]
+            bad = [row for row in judged(names, found, case, how, observation) if not row.ok]
             if bad:
                 return f"{bad[0].output} is off at {_told(case)}: {bad[0].detail}"
     return ""
