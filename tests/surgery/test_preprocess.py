@@ -54,10 +54,13 @@ def test_extracted(name, dynamic):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", pictures.MOVED)
-def test_extracted_from_dynamo(name):
+@pytest.mark.parametrize("dynamic", [None, "batch"])  # dynamo's networks ask the raw picture for its batch size
+def test_extracted_from_dynamo(name, dynamic):
     make, example, moved = pictures.MOVED[name]
     model, picture = make().eval(), example()
-    result = export_compat(model, picture, preprocess="extract", exporter="dynamo")
+    if picture.dim() == 3:
+        dynamic = None
+    result = export_compat(model, picture, preprocess="extract", exporter="dynamo", dynamic=dynamic)
     assert set(moved) - {"Gather", "ReduceSum"} <= {n.op_type for n in result.preprocess.model_proto.graph.node}
     wanted = eager(model, picture)
     np.testing.assert_allclose(composed(result, picture.numpy()), wanted, rtol=1e-3, atol=1e-4 * np.abs(wanted).max())

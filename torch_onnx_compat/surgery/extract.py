@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from torch_onnx_compat.graph.excerpt import excerpt
 from torch_onnx_compat.graph.names import claim_name, rename
-from torch_onnx_compat.surgery.leading import Leading, find_leading
+from torch_onnx_compat.surgery.leading import Leading, asks_batch, find_leading
 from torch_onnx_compat.surgery.stage import make_stage
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def extract(pieces: Pieces) -> None:
     if not moved:
         return
     for one in moved:
+        _ask_the_end(model, one)
         claim_name(model, _end(one), f"{one.source.name}_prepared")
     description = {str(one.source.name): [_described(node) for node in one.nodes] for one in moved}
     sources, ends = [one.source for one in moved], [_end(one) for one in moved]
@@ -45,6 +46,24 @@ def extract(pieces: Pieces) -> None:
         rename(network, next(value for value in network.graph.inputs if value.name == end), source)
     network.metadata_props[METADATA] = json.dumps(description)
     pieces.network = network
+
+
+def _ask_the_end(model: ir.Model, leading: Leading) -> None:
+    """Lets the network read the size of the batch off what the host hands over."""
+    inside, end = set(leading.nodes), _end(leading)
+    values = [leading.source, *(v for node in leading.nodes for v in node.outputs if v is not end)]
+    asking = {user for value in values for user, _ in value.uses() if asks_batch(user)}
+    for node in asking:
+        outside = [(user, index) for user, index in node.outputs[0].uses() if user not in inside]
+        again = ir.node("Shape", [end], {"start": 0, "end": 1})
+        again.outputs[0].name = f"{node.outputs[0].name}_again"
+        again.outputs[0].type, again.outputs[0].shape = node.outputs[0].type, node.outputs[0].shape
+        producer = end.producer()
+        assert producer is not None
+        model.graph.insert_after(producer, again)
+        for user, index in outside:
+            user.replace_input_with(index, again.outputs[0])
+    model.graph.sort()
 
 
 def _end(leading: Leading) -> ir.Value:

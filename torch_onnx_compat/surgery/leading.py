@@ -164,8 +164,16 @@ def _looks_alike(source: ir.Value, value: ir.Value) -> bool:
 def _is_only_way(model: ir.Model, source: ir.Value, end: ir.Value, inside: set[ir.Node]) -> bool:
     """Whether the rest of the graph reads nothing of what is before the end but the end itself."""
     before = ancestors([end]) & inside
-    values = [source, *(output for node in before for output in node.outputs if output is not end)]
+    same_batch = source.shape is not None and end.shape is not None and source.shape[0] == end.shape[0]
+    before |= {node for node in inside if same_batch and asks_batch(node)}
+    values = [source, *(v for node in before if not asks_batch(node) for v in node.outputs if v is not end)]
     return not any(_is_read_elsewhere(model, value, before) for value in values)
+
+
+def asks_batch(node: ir.Node) -> bool:
+    """Whether a node yields the size of axis 0 alone, which the end of preprocessing tells as well as its start."""
+    limits = [node.attributes.get_int(name, default) for name, default in (("start", 0), ("end", -1))]
+    return node.op_type == "Shape" and not node.domain and limits == [0, 1]
 
 
 def _is_read_elsewhere(model: ir.Model, value: ir.Value, before: set[ir.Node]) -> bool:
