@@ -39,8 +39,8 @@ its own with one thread, at most 120 s and 6 GB.
 not run it at another batch. *refused*: no file, and a reason. *other*: the process crashed or hit a limit, or the zoo
 did not build the model. Medians are over the verified; memory is the peak of the whole process, imports included.
 Processes shared two cores with other work, so times are for comparison within a line at best, and some of the models
-that ran out of time would not on a machine of their own. Lines of one zoo compare only where they count the same models:
-of stock torch a random few have been measured so far, and what is missing is listed.
+that ran out of time would not on a machine of their own. Lines of one zoo compare only where they count the same
+models: of stock torch a random few have been measured so far, and what is missing is listed.
 
 Written by `python scripts/scoreboard.py` from the rows in [scoreboard/](scoreboard), one file a zoo;
 [sweep.md](sweep.md) says how they are made. [scoreboard.html](scoreboard.html) has every model.
