@@ -1,4 +1,4 @@
-"""Writes docs/scoreboard.md and docs/scoreboard.html from the rows in docs/scoreboard/*.jsonl.
+"""Writes docs/scoreboard.md and docs/scoreboard.html from the rows in docs/scoreboard/*.jsonl, and sorts those.
 
 The rows come from sweeps of the models that scripts/scoreboard_models.py chose:
 
@@ -38,17 +38,24 @@ its own with one thread, at most 120 s and 6 GB.
 *verified*: the file computes what the model computes. *wrong*: there is a file, and it does not, or onnxruntime does
 not run it at another batch. *refused*: no file, and a reason. *other*: the process crashed or hit a limit, or the zoo
 did not build the model. Medians are over the verified; memory is the peak of the whole process, imports included.
-Processes shared two cores with other work, so times are for comparison within a line at best.
+Processes shared two cores with other work, so times are for comparison within a line at best, and some of the models
+that ran out of time would not on a machine of their own. Lines of one zoo compare only where they count the same
+models: of stock torch a random few have been measured so far, and what is missing is listed.
 
 Written by `python scripts/scoreboard.py` from the rows in [scoreboard/](scoreboard), one file a zoo;
 [sweep.md](sweep.md) says how they are made. [scoreboard.html](scoreboard.html) has every model.
 """
 
 
+def rows_of(path: Path) -> list[Row]:
+    """The rows of a file by name; of a model measured twice, with other versions or code, the later."""
+    found = {row.name: row for row in read_rows(path)}
+    return [found[name] for name in sorted(found)]
+
+
 def rows() -> list[Row]:
-    """The committed rows; of a model measured twice the later."""
-    found = {row.name: row for path in sorted(FOLDER.glob("*.jsonl")) for row in read_rows(path)}
-    return list(found.values())
+    """All committed rows."""
+    return [row for path in sorted(FOLDER.glob("*.jsonl")) for row in rows_of(path)]
 
 
 def markdown(everything: Sequence[Row]) -> str:
@@ -102,6 +109,8 @@ def _table(head: Sequence[str], cells: Iterable[Sequence[str]]) -> list[str]:
 
 
 def main() -> None:
+    for path in FOLDER.glob("*.jsonl"):
+        path.write_bytes(b"".join(row.to_line() for row in rows_of(path)))
     everything = rows()
     PAGE.write_text(markdown(everything), encoding="utf-8")
     HTML.write_text(page(everything), encoding="utf-8")

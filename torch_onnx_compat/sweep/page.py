@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -86,10 +86,10 @@ COUNTED = (
 """Columns of `counted`."""
 
 
-def counted(rows: Iterable[Row], key: object) -> list[tuple[str, ...]]:
+def counted(rows: Iterable[Row], key: Callable[[Row], str]) -> list[tuple[str, ...]]:
     """One line for each group and exporter, and one for the best of torch's two."""
     lines: list[tuple[str, ...]] = []
-    for name, held in grouped(rows, key).items():  # type: ignore[arg-type]
+    for name, held in grouped(rows, key).items():
         lines += [(name, *_cells(c)) for c in count(held)]
         best = list(best_of_stock(held).values())
         if best:
