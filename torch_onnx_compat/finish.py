@@ -15,6 +15,7 @@ from torch_onnx_compat.errors import CompatError, UnsupportedError
 from torch_onnx_compat.graph.garbage import collection_paused
 from torch_onnx_compat.graph.names import claim_name, rename
 from torch_onnx_compat.graph.opset import convert
+from torch_onnx_compat.graph.padding import keep_zeros
 from torch_onnx_compat.graph.provenance import drop_traces, strip_adapter
 from torch_onnx_compat.graph.suiting import suit
 from torch_onnx_compat.graph.tidy import tidy
@@ -57,6 +58,7 @@ def finish(raw: Raw, job: Job, options: FileOptions, metadata: dict[str, Any]) -
         tidy(model, fold=job.plan.exporter == "dynamo")
     convert(model, options.opset)
     suit(model, job.plan.target)
+    keep_zeros(model)
     model.ir_version = min(model.ir_version, job.plan.target.ir_version)
     _set_inputs(model, job)
     _set_outputs(model, job, options.output_names)
