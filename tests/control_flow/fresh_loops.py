@@ -1,4 +1,3 @@
-# ruff: noqa: SIM108, SIM113 - the statements are what is tested
 """Twenty models with loops and decisions, written after the code for loops stood; see docs/decisions for the score."""
 
 import torch
