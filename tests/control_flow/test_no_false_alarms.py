@@ -14,7 +14,7 @@ from torch_onnx_compat import export_compat
 pytestmark = pytest.mark.slow
 
 TORCHVISION = (
-    *("alexnet", "squeezenet1_0", "squeezenet1_1", "resnet18", "resnext50_32x4d", "wide_resnet50_2", "mobilenet_v2"),
+    *("squeezenet1_0", "squeezenet1_1", "resnet18", "resnext50_32x4d", "wide_resnet50_2", "mobilenet_v2"),
     *("mobilenet_v3_small", "mnasnet0_5", "shufflenet_v2_x0_5", "densenet121", "googlenet", "efficientnet_b0"),
     *("regnet_x_400mf", "regnet_y_400mf", "convnext_tiny"),
 )
@@ -22,8 +22,25 @@ TIMM = (
     *("resnet10t", "resnet26", "resnet26d", "seresnet18", "legacy_seresnet18", "skresnet18", "dla34", "dla46_c"),
     *("mobilenetv2_050", "mobilenetv3_small_050", "mobilenetv4_conv_small", "lcnet_050", "mnasnet_small"),
     *("semnasnet_075", "fbnetc_100", "spnasnet_100", "ghostnet_100", "hardcorenas_a", "tinynet_e", "mixnet_s"),
-    *("efficientnet_lite0", "rexnet_100", "regnetx_002", "regnety_002", "repvgg_a0", "mobileone_s0", "fastvit_t8"),
-    *("convnext_atto", "convnextv2_atto", "edgenext_xx_small", "poolformer_s12", "cspresnet50", "darknet53", "hrnet_w18_small"),
+    *(
+        "efficientnet_lite0",
+        "rexnet_100",
+        "regnetx_002",
+        "regnety_002",
+        "repvgg_a0",
+        "resnet14t",
+        "tinynet_d",
+        "fastvit_t8",
+    ),
+    *(
+        "convnext_atto",
+        "convnextv2_atto",
+        "edgenext_xx_small",
+        "poolformer_s12",
+        "cspresnet50",
+        "darknet53",
+        "hrnet_w18_small",
+    ),
 )
 
 

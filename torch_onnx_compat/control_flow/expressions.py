@@ -26,7 +26,7 @@ _BUILTINS = frozenset({"int", "float", "bool", "min", "max", "round", "abs", "an
     *("range", "enumerate", "zip"),
 }
 _ATTRIBUTES = frozenset(
-    {"item", "tolist", "unbind", "tensor", "as_tensor", "floor", "ceil", "trunc"}
+    {"item", "tolist", "unbind", "split", "tensor", "as_tensor", "floor", "ceil", "trunc"}
     | {"sqrt", "log", "log2", "exp", "sin", "cos", "tanh"}
     | {"pad", "view", "reshape", "expand", "repeat", "zeros", "ones", "full", "empty"}
 )

@@ -100,6 +100,12 @@ def _unbind(session: Session, function: Any, tensor: Tensor, dim: int = 0) -> An
     return counted(session, tensor.movedim(dim, 0))
 
 
+def _split(session: Session, function: Any, tensor: Tensor, size: Any, dim: int = 0) -> Any:
+    if size != 1 or not session.is_dynamic(tensor.shape[dim]):
+        return tensor.split(size, dim)
+    return Counted(tensor.shape[dim], lambda number: tensor.index_select(dim, number.reshape(1)))
+
+
 def _list(session: Session, function: Any, *args: Any) -> Any:
     known = counted(session, args[0]) if len(args) == 1 else None
     return known if known is not None else function(*args)
@@ -111,9 +117,10 @@ STAND_INS: dict[Any, Callable[..., Any]] = {
     zip: _zip,
     list: _list,
     torch.unbind: _unbind,
+    torch.split: _split,
 }
 
-METHODS: dict[str, Callable[..., Any]] = {"unbind": _unbind}
+METHODS: dict[str, Callable[..., Any]] = {"unbind": _unbind, "split": _split}
 
 
 # Lists that a loop fills

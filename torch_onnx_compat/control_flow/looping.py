@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_onnx_compat import tree
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.control_flow.guard import refuse_shared
 from torch_onnx_compat.control_flow.iterables import Appended, Counted, Rows, is_scannable
@@ -60,10 +61,21 @@ def _emitted(
     session: Session, one: Round, source: Counted | None, values: dict[str, Any], leaves_early: bool
 ) -> dict[str, Any]:
     number = _first(source.length) if source else None
-    trial = one(number, values)
-    initial = {name: settled(name, old, trial.values.get(name)) for name, old in values.items()}
-    trial = one(number, initial)  # now with the types that later rounds see
-    plan = _Plan(session, one, initial, trial)
+    originals: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def copied(leaf: Any) -> Any:
+        """A tensor of its own for each name: what the body reads from outside may be what a name starts with."""
+        if not isinstance(leaf, Tensor):
+            return leaf
+        copy = leaf.clone()
+        originals[id(copy)] = copy, leaf
+        return copy
+
+    before = tree.map_leaves(values, copied)
+    trial = one(number, tree.map_leaves(before, _itself))  # a round may change a container
+    initial = {name: settled(name, old, trial.values.get(name)) for name, old in before.items()}
+    trial = one(number, tree.map_leaves(initial, _itself))  # now with the types that later rounds see
+    plan = _Plan(session, one, initial, trial, {key: leaf for key, (_, leaf) in originals.items()})
     if source is None:
         assert one.test is not None
         go = session.condition(Piece(one.test, {**one.scope, **initial})())
@@ -74,6 +86,10 @@ def _emitted(
     else:
         rest = plan.for_loop(source.length)
     return rest
+
+
+def _itself(leaf: Any) -> Any:
+    return leaf
 
 
 def _first(length: Any) -> Tensor:
@@ -89,6 +105,8 @@ class _Plan:
     one: Round
     initial: dict[str, Any]
     trial: Result
+    originals: dict[int, Tensor]
+    """The tensors that names start with, by the identity of the copies in `initial`."""
 
     def __post_init__(self) -> None:
         self.structure, before = leaves(self.initial)
@@ -108,7 +126,10 @@ class _Plan:
         outside = {**self.trial.outside, **{id(tensor): tensor for tensor in before}}
         self.written = [outside[identity] for identity in self.trial.writes if identity not in mine]
         for identity in self.trial.writes:
-            refuse_shared(outside[identity])
+            original = self.originals.get(identity, outside[identity])
+            refuse_shared(original)
+            if identity in self.originals and id(original) in self.trial.outside:
+                raise NoConditional("it writes in place into a tensor that it also reads under another name")
         known = {id(tensor) for tensor in (*self.carried, *self.written)}
         self.read = [tensor for identity, tensor in self.trial.outside.items() if identity not in known]
         self.appended = {name: len(rows) for name, rows in self.trial.rows.items()}
@@ -196,7 +217,7 @@ class _Plan:
             tensor.copy_(value)
         for place, tensor in enumerate(self.carried):
             if id(tensor) in self.trial.writes:
-                carried[place] = tensor.copy_(carried[place])
+                carried[place] = self.originals.get(id(tensor), tensor).copy_(carried[place])
         after = self._values(carried)
         items = iter(rows)
         for name, count in self.appended.items():

@@ -24,12 +24,33 @@ from torch_onnx_compat.watch import Watcher
 class Picking(Watcher):
     """Takes and writes items by a number that is a tensor, without asking for its value."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._next: dict[int, tuple[Tensor, Any]] = {}
+        """By identity: what is one more than a number, and that number."""
+
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """``x[i]``, ``x[:, i]`` and writes to them."""
-        return func in (Tensor.__getitem__, Tensor.__setitem__) and len(_numbers(args[1])) == 1
+        """``x[i]``, ``x[:, i]``, ``x[i : i + 1]`` and writes to the first two."""
+        if func in _ADDITIONS:
+            return len(args) == 2 and type(args[1]) is int and args[1] == 1
+        return func in (Tensor.__getitem__, Tensor.__setitem__)
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Makes one call."""
+        if func in _ADDITIONS:
+            result = self.pass_on(func, args, kwargs)
+            self._next[id(result)] = result, args[0]
+            return result
+        if func is Tensor.__getitem__ and isinstance(args[1], slice) and self._is_one(args[1]):
+            return torch.index_select(args[0], 0, args[1].start.reshape(1))
+        return self._pick(func, args, kwargs) if len(_numbers(args[1])) == 1 else self.pass_on(func, args, kwargs)
+
+    def _is_one(self, part: slice) -> bool:
+        """Whether a slice takes the one item of a number, of a loop that ends before the tensor does."""
+        _, number = self._next.get(id(part.stop), (None, None))
+        return number is not None and number is part.start and part.step in (None, 1)
+
+    def _pick(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         tensor, key = args[0], args[1] if isinstance(args[1], tuple) else (args[1],)
         place = _numbers(args[1])[0]
         number = key[place]
@@ -49,6 +70,9 @@ class Picking(Watcher):
         places = torch.arange(size, device=tensor.device).reshape(shape)
         tensor.copy_(torch.where(places == number, value, tensor))
         return None
+
+
+_ADDITIONS = (Tensor.add, Tensor.__add__, torch.add)
 
 
 def _numbers(key: Any) -> list[int]:

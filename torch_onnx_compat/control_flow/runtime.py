@@ -295,9 +295,15 @@ def while_(
         if not isinstance(known, bool):
             assert session is not None
             return _in_file(session, Round(session, body, names, None, test, state), None, appended, True, why)
-        go, *news = resumed(body, state) if known else (False, *(state.get(name, UNDEFINED) for name in names))
+        if not known:
+            return tuple(state.get(name, UNDEFINED) for name in names)
+        go, *news = resumed(body, state)
+        going = bool(go) if session is None else session.condition(go)
+        if not isinstance(going, bool):
+            assert session is not None
+            return _in_file(session, Round(session, body, names, None, test, state), None, appended, True, why)
         state.update(zip(names, news, strict=True))
-        if not go:
+        if not going:
             return tuple(state.get(name, UNDEFINED) for name in names)
 
 

@@ -17,7 +17,8 @@ from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames
 from torch_onnx_compat.tracing import is_tracing, untraced
 
-_TAKING_APART = (Tensor.__iter__, Tensor.unbind, torch.unbind)
+_TAKING_APART = {Tensor.__iter__: 1, Tensor.unbind: 1, torch.unbind: 1, Tensor.split: 2, torch.split: 2}
+"""Functions that make a tensor a tuple, and which argument is the axis."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ class SiteLog(DecisionLog):
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Notes how many parts there are."""
         if func in _TAKING_APART and is_tracing():
-            tensor, dim = args[0], kwargs.get("dim", args[1] if len(args) > 1 else 0)
+            place = _TAKING_APART[func]
+            tensor, dim = args[0], kwargs.get("dim", args[place] if len(args) > place else 0)
             with untraced():
                 self._add("iteration", False, (int(tensor.shape[dim]),))
         return super().watch(func, args, kwargs)
