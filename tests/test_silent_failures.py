@@ -228,9 +228,15 @@ def test_the_requested_opset_is_the_file_s(exporter):
         assert next(o.version for o in result.model_proto.opset_import if o.domain == "") == opset
 
 
+class ModeChosen(nn.Module):
+    def forward(self, x):
+        mode = "nearest" if x.mean() > 0 else "bilinear"
+        return nn.functional.interpolate(x[None, None], scale_factor=2, mode=mode)
+
+
 def test_nothing_is_exported_silently_wrong_by_auto():
     with pytest.raises(CompatError) as error:
-        export_compat(WhileLoop(), torch.rand(3, 4))
+        export_compat(ModeChosen(), torch.rand(3, 4))
     assert "torchscript" in str(error.value)
     assert "dynamo" in str(error.value)
 
