@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torchvision.ops import roi_align
 
 from torch_onnx_compat import Exactness, rewrite
+from torch_onnx_compat.functional.detection import pooled_by_level
 
 
 @rewrite("torchvision.ops.poolers._multiscale_roi_align", needed_on=("dynamo",), exactness=Exactness.BITWISE)
@@ -28,12 +28,4 @@ def roi_align_by_level(
         return NotImplemented  # type: ignore[no-any-return]
     numbers = [torch.full_like(each[:, :1], i) for i, each in enumerate(boxes)]
     rois = torch.cat((torch.cat(numbers), torch.cat(boxes)), dim=1)
-    levels = mapper(boxes)
-    order, pooled = [], []
-    for level, (feature, scale) in enumerate(zip(x_filtered, scales, strict=True)):
-        members = torch.where(levels == level)[0]
-        order.append(members)
-        pooled.append(roi_align(feature, rois[members], output_size, scale, sampling_ratio))
-    joined = torch.cat(order)
-    place = torch.zeros_like(levels).scatter(0, joined, torch.arange(joined.shape[0], device=levels.device))
-    return torch.cat(pooled)[place]
+    return pooled_by_level(x_filtered, rois, mapper(boxes), scales, output_size, sampling_ratio)

@@ -5,13 +5,12 @@ Math:   a map of height h of a picture of height H has the scale 2^round(log2(h 
 Source: https://github.com/pytorch/vision/blob/main/torchvision/ops/poolers.py
 """
 
-import math
 from typing import Any
 
 from torch import Tensor
-from torchvision.ops import poolers
 
 from torch_onnx_compat import Exactness, rewrite
+from torch_onnx_compat.functional.detection import scales_of
 from torch_onnx_compat.tracing import example_size, untraced
 
 
@@ -23,6 +22,4 @@ def roi_scales_of_example(
     with untraced():
         heights = [example_size(feature.shape[-2]) for feature in features]
         height = max(example_size(shape[0]) for shape in image_shapes)
-    exponents = [round(math.log2(h / height)) for h in heights]
-    mapper = poolers.initLevelMapper(-exponents[0], -exponents[-1], canonical_scale, canonical_level)
-    return [2.0**exponent for exponent in exponents], mapper
+    return scales_of(heights, height, canonical_scale, canonical_level)

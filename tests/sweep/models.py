@@ -45,15 +45,14 @@ def half():
     return Scale(0.5), _example()
 
 
-class Loop(nn.Module):
+class Chosen(nn.Module):
     def forward(self, x):
-        while x.norm() < 1000:
-            x = x * 2
-        return x
+        mode = "nearest" if x.mean() > 0 else "bilinear"
+        return nn.functional.interpolate(x, scale_factor=2, mode=mode)
 
 
-def loop():
-    return Loop(), _example()
+def chosen():
+    return Chosen(), torch.rand(1, 1, 4, 4)
 
 
 def _eat():

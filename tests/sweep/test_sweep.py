@@ -56,7 +56,7 @@ def test_a_good_model_is_verified(tmp_path, executor):
         ("leaves", "crashed", "ended with exit status 7 in step"),
         ("raises", "not built", "calling it failed with ValueError: no such model"),
         ("nothing", "not built", "unknown name in .*'nothing'"),
-        ("loop", "refused", r"sweep/models.py:\d+: a while loop depends on a tensor"),
+        ("chosen", "refused", r"sweep/models.py:\d+: a decision depends on the inputs"),
     ],
 )
 def test_a_bad_end_is_a_row(name, verdict, reason, tmp_path, executor):
