@@ -40,9 +40,12 @@ from operator_cases.exports import ours, stock  # noqa: E402
 RESULT = ROOT / "benchmarks" / "results" / "operators.md"
 PACKAGES = ("torch", "onnx", "onnxscript", "onnxruntime")
 LIMIT = 1.3
+_BITS = "the stock form that is right here, TorchScript's, leaves shifts by eight bits or more undefined"
 _DIGITS = "stock loses digits near 0 or in the tails"
 REASONS = {
     "attention_to_matmul": "stock gives NaN where a mask leaves a query without keys",
+    "bitwise_left_shift": _BITS,
+    "bitwise_right_shift": _BITS,
     "erfc_to_polynomial": _DIGITS,
     "erfcx_to_polynomial": _DIGITS,
     "expm1_to_tanh": _DIGITS,

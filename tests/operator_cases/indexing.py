@@ -279,6 +279,7 @@ READS = [
     Case("take_along_dim", "flattened", lambda x: torch.take_along_dim(x, torch.tensor([3, 0, 7])), floats(4)),
     Case("take_along_dim", "argmax, keepdim", lambda x: x.take_along_dim(x.argmax(1, keepdim=True), 1), floats(4, 3)),
     Case("nonzero", "", lambda x: torch.nonzero(x > 0), floats(4)),
+    Case("nonzero", "fixed capacity", lambda x: torch.nonzero_static(x > 0, size=7), floats(4)),
     Case("nonzero", "as_tuple", lambda x: torch.nonzero(x > 0, as_tuple=True), floats(4)),
     Case("nonzero", "of integers", lambda x: (x % 2).nonzero(), ints(4)),
     Case("argwhere", "", lambda x: torch.argwhere(x > 0), floats(4)),
