@@ -29,8 +29,18 @@ class NearTies(nn.Module):
 class Selects(nn.Module):
     """The rows above 0.3, one of which is at it but for rounding."""
 
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(2), requires_grad=False)
+
     def forward(self, x):
-        return x[x.sum(-1) > 0.3], x.sum(-1)[x.sum(-1) > 0.3]
+        scores = (x * self.weight).sum(-1)
+        return x[scores > 0.3], scores[scores > 0.3]
+
+
+class Truncates(nn.Module):
+    def forward(self, x):
+        return x.trunc()
 
 
 def verdicts(model, x, change, how=None):
@@ -60,6 +70,13 @@ def test_what_rounding_decides_passes():
 
 def test_more_than_rounding_decides_does_not():
     (row,) = verdicts(NearTies(), X, flipped(range(TIES + 1)))
+    assert not row.ok
+
+
+def test_exact_inputs_are_no_excuse():
+    """Without weights nothing is rounded before the decision, and whole numbers are exactly that."""
+    x = torch.arange(300.0)
+    (row,) = verdicts(Truncates(), x, lambda o: torch.cat((o[:1] + 1, o[1:])))
     assert not row.ok
 
 
