@@ -33,7 +33,7 @@ def heatmaps_to_keypoints_by_scan(maps: Tensor, rois: Tensor) -> tuple[Tensor, T
     sizes = torch.cat((whole, whole.new_ones(1, 2)))
     longest = sizes.amax(0).long()
     width, height = (torch.arange(as_size(longest[i], 1, LARGEST), device=maps.device) for i in (0, 1))
-    found = each_row(lambda a, s: _highest(a, s, width, height, longest[0]), padded, sizes)[:-1]
+    found = each_row(_highest, (padded, sizes), (width, height, longest[0].clone()))[:-1]
     centre = found[:, :2] + 0.5
     place = centre * (size / whole)[..., None] + rois[:, :2, None]
     return torch.cat((place, torch.ones_like(place[:, :1])), 1).permute(0, 2, 1), found[:, 2]

@@ -11,7 +11,7 @@ NAME = "heatmaps_to_keypoints_by_scan"
 TARGET = "torchvision.models.detection.roi_heads.heatmaps_to_keypoints"
 DYNAMIC = {"maps": {0: "count"}, "rois": {0: "count"}}
 
-needs_scan = pytest.mark.skipif(internals.scan() is None, reason="this torch exports no scan")
+needs_scan = pytest.mark.skipif(not internals.exports_scan(), reason="this torch exports no scan")
 
 
 def keypoints(maps, rois):

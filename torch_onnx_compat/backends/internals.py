@@ -190,17 +190,6 @@ def without_function_modes(kind: type) -> Iterator[None]:
             overrides._push_mode(mode)
 
 
-def scan() -> Callable[..., Any] | None:
-    """Torch's scan, which its ONNX exporter writes as Scan; None where it has no lowering for it."""
-    operator_ = getattr(torch.ops.higher_order, "scan", None)
-    module = _first_module("torch._higher_order_ops.scan")
-    hops = _first_module("torch.onnx._internal.exporter._torchlib.ops.hop")
-    if operator_ is None or not hasattr(hops, "higher_order_scan"):
-        return None
-    function: Callable[..., Any] = module.scan
-    return function
-
-
 # TorchScript: traces and conditionals
 
 
@@ -292,17 +281,26 @@ def while_looped(body: Callable[..., Any], state: list[Any], read: list[Any]) ->
     return list(made)
 
 
-def scanned(body: Callable[..., Any], numbers: Any, state: list[Any], read: list[Any]) -> list[Any]:
-    """A scan over numbers: what is carried in the end, then what the rounds appended."""
-    operator = getattr(torch.ops.higher_order, "scan", None)
-    if operator is None:
-        raise CompatError(f"torch {torch.__version__} has no scan")
-    count = len(state)
+def exports_scan() -> bool:
+    """Whether torch's ONNX exporter has a lowering for its scan; torch 2.9 does."""
+    hops = _first_module("torch.onnx._internal.exporter._torchlib.ops.hop")
+    return hasattr(torch.ops.higher_order, "scan") and hasattr(hops, "higher_order_scan")
+
+
+def scanned(body: Callable[..., Any], rows: list[Any], state: list[Any], read: list[Any]) -> list[Any]:
+    """A scan over the rows of some tensors: what is carried in the end, then what the rounds made, stacked.
+
+    The body is given a row of each, what is carried and what is read; it returns the carried and what it made.
+    """
+    if not exports_scan():
+        raise CompatError(f"torch {torch.__version__} does not export scan")
+    count, width = len(state), len(rows)
 
     def combine(*tensors: Any) -> list[Any]:
-        return list(body(tensors[count], *tensors[:count], *tensors[count + 1 :]))
+        carried, items = tensors[:count], tensors[count : count + width]
+        return list(body(*items, *carried, *tensors[count + width :]))
 
-    return list(operator(combine, list(state), [numbers], tuple(read)))
+    return list(torch.ops.higher_order.scan(combine, list(state), list(rows), tuple(read)))
 
 
 # torch.export: the modules that are running

@@ -182,7 +182,7 @@ class _Plan:
         else:
             state, read, numbers = handed_over(state), handed_over(self.read), torch.arange(length)
             with internals.without_function_modes(Watcher):
-                made = internals.scanned(_cloned(body), numbers, state, read)
+                made = internals.scanned(_cloned(body), [numbers], state, read)
         return self._after(made)
 
     def while_loop(self, go: Tensor, number: Tensor | None, length: Tensor | None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ Source: https://onnx.ai/onnx/operators/onnx__Scan.html
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -15,24 +15,24 @@ from torch_onnx_compat.entry import decline
 from torch_onnx_compat.watch import Watcher
 
 
-def each_row(function: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
+def each_row(function: Callable[..., Tensor], rows: Sequence[Tensor], read: Sequence[Tensor] = ()) -> Tensor:
     """The results for each row, stacked.
 
     Args:
-        function: Takes a row of every tensor, returns a tensor of the same shape for all. It may read other tensors,
-            but no sizes that are data.
-        *tensors: All with the same number of rows, one at least.
+        function: Takes a row of every tensor and then what it reads; returns a new tensor, of one shape for all rows.
+        rows: Tensors with the same number of rows, one at least.
+        read: What the function reads of other tensors, none of which share memory.
     """
-    if not torch.compiler.is_exporting():
-        return torch.stack([function(*rows) for rows in zip(*tensors, strict=True)])
-    scan = internals.scan()
-    if scan is None:
+    if not internals.exports_scan():
         decline("this torch exports no scan; torch 2.9 does")
+    if not torch.compiler.is_exporting():
+        return torch.stack([function(*row, *read) for row in zip(*rows, strict=True)])
 
-    def step(carry: Tensor, rows: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
-        return carry.clone(), function(*rows)
+    def body(*tensors: Tensor) -> tuple[Tensor, Tensor]:  # torch wants something carried
+        items, carried, others = tensors[: len(rows)], tensors[len(rows)], tensors[len(rows) + 1 :]
+        return carried.clone(), function(*items, *others)
 
     with internals.without_function_modes(Watcher):
-        _, found = scan(step, torch.zeros(()), tensors)
+        _, found = internals.scanned(body, list(rows), [torch.zeros(())], list(read))
     result: Tensor = found
     return result
