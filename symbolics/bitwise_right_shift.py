@@ -1,22 +1,15 @@
 """aten::bitwise_right_shift of bytes -> BitShift.
 
-Math:   a shift by eight bits or more leaves nothing of a byte; BitShift leaves it undefined.
+Math:   torch_onnx_compat.functional.byte_shifts.
 Schema: bitwise_right_shift(Tensor self, Tensor other) -> Tensor
-Source: https://onnx.ai/onnx/operators/onnx__BitShift.html
+Source: https://docs.pytorch.org/docs/stable/generated/torch.bitwise_right_shift.html
 """
 
-import torch
-
 from torch_onnx_compat import Exactness, Ops, Value, symbolic
+from torch_onnx_compat.functional.byte_shifts import shifted
 
 
 @symbolic("aten::bitwise_right_shift", needed_on=("dynamo",), exactness=Exactness.BITWISE)
 def bitwise_right_shift(op: Ops, self: Value, other: Value) -> Value:
     """Shifts bytes, of which stock dynamo makes signed ones."""
-    if op.result_type(self, other) != torch.uint8:
-        return NotImplemented
-    bits, number = op.cast(other, torch.uint8), op.number(other)
-    shifted = op.BitShift(op.cast(self, torch.uint8), bits, direction="RIGHT")
-    if number is not None and number < 8:
-        return shifted
-    return op.Where(op.Less(op.Cast(bits, to=6), op.constant(8, torch.int32)), shifted, op.constant(0, torch.uint8))
+    return shifted(op, self, other, "RIGHT")

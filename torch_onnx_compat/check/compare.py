@@ -77,7 +77,7 @@ def compare(
         return Comparison(case, output, float("inf"), float("inf"), "", False, "NaN or infinities stand elsewhere")
     a, b = found[finite].astype(np.float64), reference[finite].astype(np.float64)
     difference = np.abs(a - b)
-    allowed = relative * np.abs(b) + absolute * _typical(b)
+    allowed = _allowed(b, relative, absolute)
     max_abs, max_rel = _extremes(difference, b)
     tolerance = f"{relative:g} rel + {absolute:g} of median"
     ok = bool((difference <= allowed).all())
@@ -124,8 +124,11 @@ def is_close(found: Array, wanted: Array) -> Array:
 def allowance(wanted: Array) -> Array:
     """By how much each of these floating-point values may be off, by default."""
     dtype = _DTYPES.get(wanted.dtype.name, torch.float32)
-    finite = wanted[np.isfinite(wanted)].astype(np.float64)
-    limits: Array = RTOL[dtype] * np.abs(wanted.astype(np.float64)) + ATOL[dtype] * _typical(finite)
+    return _allowed(wanted.astype(np.float64), RTOL[dtype], ATOL[dtype])
+
+
+def _allowed(wanted: Array, rtol: float, atol: float) -> Array:
+    limits: Array = rtol * np.abs(wanted) + atol * _typical(wanted[np.isfinite(wanted)])
     return limits
 
 
