@@ -365,6 +365,14 @@ ONNXRUNTIME = {
         ),
         "conv_too_small",
     ),
+    "modulo": (
+        lambda: run(
+            parse("g (int64[n] x, int64[n] y) => (int64[n] z) { z = Mod(x, y) }"),
+            x=np.ones(2, np.int64),
+            y=np.zeros(2, np.int64),
+        ),
+        "integer_division",
+    ),
     "topk": (
         lambda: run(
             parse("g (float[n] x) => (float[k] y, int64[k] i) { k0 = Constant<value_ints=[5]>() y, i = TopK(x, k0) }"),
