@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from torch_onnx_compat.catalogue import BUILT_IN, catalogue
-from torch_onnx_compat.cli import entry_row
+from torch_onnx_compat.cli.catalogue import entry_row
 from torch_onnx_compat.entry import Entry, Symbolic
 
 PAGE = Path(__file__).parents[1] / "docs" / "catalogue.md"

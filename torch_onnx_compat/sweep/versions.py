@@ -15,7 +15,7 @@ _PACKAGES = ("torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime", "torchvisi
 _CATALOGUE = ("symbolics", "rewrites")
 _OF_STOCK = ("zoo/", "check/", "sweep/judge.py", "sweep/measure.py", "sweep/stock.py")
 """What a row of stock torch depends on in this package."""
-_PRESENTATION = ("sweep/", "report/", "cli", "console.py", "arguments.py")
+_PRESENTATION = ("sweep/", "report/", "cli/")
 """What no row of ours depends on."""
 
 

@@ -11,7 +11,7 @@ import onnx_ir as ir
 import typer
 
 from torch_onnx_compat.check.survey import Group, run, survey
-from torch_onnx_compat.console import EXIT_CODES, print_json, print_table, reporting, usage
+from torch_onnx_compat.cli.console import EXIT_CODES, print_json, print_table, reporting, usage
 from torch_onnx_compat.engines import find_engine
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.targets import Target, load_target

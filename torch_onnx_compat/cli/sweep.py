@@ -14,8 +14,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from torch_onnx_compat import arguments, zoo
-from torch_onnx_compat.console import EXIT_CODES, print_json, print_table, reporting, usage
+from torch_onnx_compat import zoo
+from torch_onnx_compat.cli import arguments
+from torch_onnx_compat.cli.console import EXIT_CODES, print_json, print_table, reporting, usage
 from torch_onnx_compat.engines import ENGINES
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.sweep.against import Change, changes

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from torch_onnx_compat.console import UsageError
+from torch_onnx_compat.cli.console import UsageError
 
 
 def text(argument: str) -> str:

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from torch_onnx_compat import cli, cli_sweep
+from torch_onnx_compat import cli
+from torch_onnx_compat.cli import sweep as cli_sweep
 from torch_onnx_compat.sweep import Row, read_rows
 from torch_onnx_compat.sweep.sweep import Progress
 
-MODELS = Path(__file__).parent / "sweep" / "models.py"
+MODELS = Path(__file__).parents[1] / "sweep" / "models.py"
 
 
 @pytest.fixture

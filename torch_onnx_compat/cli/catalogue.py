@@ -1,0 +1,73 @@
+"""The commands `catalogue` and `zoo`: what there is to apply, and to export."""
+
+from __future__ import annotations
+
+import sys
+from fnmatch import fnmatchcase
+from typing import Annotated
+
+import typer
+
+from torch_onnx_compat import zoo
+from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.cli.console import EXIT_CODES, print_json, print_table, reporting, usage
+from torch_onnx_compat.cli.options import Debug, Json
+from torch_onnx_compat.entry import Entry, Symbolic
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands to the command line."""
+    app.command("catalogue", epilog=EXIT_CODES)(catalogue_command)
+    app.command("zoo", epilog=EXIT_CODES)(zoo_command)
+
+
+def catalogue_command(
+    name: Annotated[str | None, typer.Argument(help="One entry, to be told in full.")] = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Lists the catalogue, or tells one entry in full."""
+    with reporting(json, debug), usage():
+        entries = catalogue()
+        chosen = [entries[name]] if name else sorted(entries, key=lambda e: (_kind(e), e.name))
+    rows = [entry_row(entry) for entry in chosen]
+    if json:
+        print_json(rows[0] if name else rows)
+    elif name:
+        width = max(map(len, rows[0]))
+        typer.echo("\n".join(f"{key:{width}}  {value}" for key, value in rows[0].items()))
+        typer.echo("\n" + (sys.modules[chosen[0].owner].__doc__ or "").strip())
+    else:
+        print_table(rows)
+
+
+def zoo_command(
+    name: Annotated[str | None, typer.Argument(help="A zoo; none lists the zoos.")] = None,
+    filter: Annotated[str, typer.Option("--filter", metavar="GLOB", help="Only names that match.")] = "*",
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Lists the zoos, or the models of one."""
+    with reporting(json, debug), usage():
+        names = zoo.find(name).names() if name else sorted(zoo.zoos())
+    chosen = [n for n in names if fnmatchcase(n, filter)]
+    print_json(chosen) if json else typer.echo("\n".join(chosen))
+
+
+def entry_row(entry: Entry) -> dict[str, str]:
+    """What the lists of the catalogue show of an entry, column by column."""
+    last = "" if entry.opset[1] >= 99 else str(entry.opset[1])
+    return {
+        "name": entry.name,
+        "kind": _kind(entry),
+        "replaces": entry.op if isinstance(entry, Symbolic) else getattr(entry, "replaces", ""),
+        "needed": str(entry.need),
+        "opset": f"{entry.opset[0]}..{last}" if last else f"{entry.opset[0]}+",
+        "targets": ", ".join(sorted(entry.targets)) or "any",
+        "exactness": entry.exactness.value + (f", {entry.error:g}" if entry.error else ""),
+        "source": entry.source,
+    }
+
+
+def _kind(entry: Entry) -> str:
+    return type(entry).__name__.lower()
