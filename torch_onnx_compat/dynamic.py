@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,7 +23,8 @@ def with_axes(
     Args:
         inputs: Bound example inputs.
         dynamic: `"batch"` for axis 0 of every input, or by ONNX input name or forward argument name an axis name
-            (axis 0), a dict of axis to name, or a structure of these that mirrors a nested argument.
+            (axis 0), a dict of axis to name, or a structure of these that mirrors a nested argument. A name may be a
+            sum of others, such as `"past + new"` or `"2 * batch + 1"`.
         dynamic_axes: torch.onnx.export's: by ONNX name, a dict of axis to name or a list of axes.
         dynamic_shapes: torch.export's: a dict by argument or a sequence in the order of the arguments.
         output_names: Names that `dynamic_axes` may also hold; an output's axes follow from the inputs'.
@@ -137,7 +139,7 @@ def _axis(value: Any, default: str) -> Axis | None:
     if value is None or isinstance(value, int):
         return None
     if isinstance(value, str):
-        return Axis(value)
+        return _named(value)
     kind = type(value).__name__
     if kind == "_DimHint":
         hint = getattr(value, "type", value)
@@ -150,11 +152,39 @@ def _axis(value: Any, default: str) -> Axis | None:
     root = getattr(value, "root", None)
     if root is not None:
         offset = value.fn(0)
-        return Axis(name, root=root.__name__, scale=(int(value.fn(1) - offset), int(offset)))
+        return Axis(name, terms=((root.__name__, int(value.fn(1) - offset)),), offset=int(offset))
     if not hasattr(value, "min"):
         raise CompatError(f"dynamic axis: {value!r} is neither a name nor a torch.export Dim.")
     largest = int(value.max)
     return Axis(name, min=max(int(value.min), 1), max=None if largest > 2**31 else largest)
+
+
+_LINEAR = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Add, ast.Sub, ast.Mult, ast.USub, ast.Name, ast.Load)
+
+
+def _named(text: str) -> Axis:
+    """An axis by its name, or one that is a sum of multiples of others; any other text is a name, as in ONNX."""
+    try:
+        expression = ast.parse(text.strip(), mode="eval")
+    except SyntaxError:
+        return Axis(text)
+    nodes = list(ast.walk(expression))
+    if isinstance(expression.body, ast.Name) or not all(
+        isinstance(n, _LINEAR) or (isinstance(n, ast.Constant) and type(n.value) is int) for n in nodes
+    ):
+        return Axis(text)
+    code = compile(expression, "dynamic", "eval")
+    names = list(dict.fromkeys(n.id for n in nodes if isinstance(n, ast.Name)))
+
+    def at(*sizes: int) -> int:
+        return int(eval(code, {"__builtins__": {}}, dict(zip(names, sizes, strict=True))))  # no call, no attribute
+
+    offset = at(*(0 for _ in names))
+    factors = [at(*(int(name == one) for name in names)) - offset for one in names]
+    sizes = range(2, 2 + len(names))
+    if not any(factors) or at(*sizes) != offset + sum(f * s for f, s in zip(factors, sizes, strict=True)):
+        raise CompatError(f"dynamic axis {text!r} is no sum of multiples of axes, such as 'past + new' or '2 * batch'.")
+    return Axis(text.strip(), terms=tuple((n, f) for n, f in zip(names, factors, strict=True) if f), offset=offset)
 
 
 def _check_sizes(inputs: Inputs) -> None:

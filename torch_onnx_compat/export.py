@@ -57,6 +57,7 @@ def export_compat(
     outputs: Sequence[str] | None = None,
     submodule: str | None = None,
     split: Sequence[str] = (),
+    state: Sequence[str] = (),
     preprocess: Literal["keep", "extract", "fold"] | Normalize = "keep",
     postprocess: Literal["keep", "strip"] | Detections = "keep",
     exporter: Literal["auto", "torchscript", "dynamo"] | None = None,
@@ -107,6 +108,8 @@ def export_compat(
             ``"attn:attention"`` the attention weights (N, heads, L, S) computed in it.
         submodule: Exports this part alone, with the inputs that it gets when the model runs on the example.
         split: Modules after whose results the network is cut into a chain of files as well: ``["layer2", "layer4"]``.
+        state: Attributes in which modules keep tensors between calls, ``["encoder.cache"]``: inputs after the model's
+            own, and outputs ``encoder_cache_next``.
         preprocess: What becomes of the preprocessing that the model begins with: ``"keep"``; ``"extract"`` takes it out
             of the file into ``result.preprocess``; ``"fold"`` takes its arithmetic into the first layer's weights. Or a
             Normalize, which is put before the model: the example is then a raw picture.
@@ -169,10 +172,11 @@ def export_compat(
                 dynamic_axes=dynamic_axes,
                 dynamic_shapes=dynamic_shapes,
                 training=mode_of(training),
+                state=state,
             )
             if submodule is not None:
-                prepared = part_of(prepared, submodule, input_names)
-            prepared = with_ends(prepared, outputs, preprocess, postprocess)
+                prepared = part_of(prepared, submodule, input_names, state)
+            prepared = with_ends(prepared, outputs, preprocess, postprocess, state)
             operation = plan_operation(prepared, preprocess, postprocess, split)
         with clock("observe"):
             observation = Observation(prepared)

@@ -21,25 +21,26 @@ of many pairs (key and value, x and y, cos and sin) that an axis of 2 could be u
 
 @dataclass(frozen=True)
 class Axis:
-    """A dynamic axis. Axes of one name have one size; a derived one (torch's ``2 * batch``) a function of another's."""
+    """A dynamic axis. Axes of one name have one size; a derived one, ``past + new``, follows from those of others."""
 
     name: str
     min: int = 1
     max: int | None = None
     required: bool = True
     """False for torch's Dim.AUTO, which may come out fixed."""
-    root: str = ""
-    scale: tuple[int, int] = (1, 0)
-    """Size = scale[0] * size of the root + scale[1]."""
+    terms: tuple[tuple[str, int], ...] = ()
+    """Of a derived axis: the axes that it follows, each with a factor."""
+    offset: int = 0
+    """Of a derived axis: what is added to the terms."""
 
     @property
-    def symbol(self) -> str:
-        """The name whose size decides this axis's size."""
-        return self.root or self.name
+    def roots(self) -> tuple[str, ...]:
+        """The names whose sizes decide this axis's size."""
+        return tuple(name for name, _ in self.terms) or (self.name,)
 
     def size(self, sizes: Mapping[str, int]) -> int:
         """Its size where the roots have these sizes."""
-        return sizes[self.symbol] * self.scale[0] + self.scale[1]
+        return sum(factor * sizes[name] for name, factor in self.terms or ((self.name, 1),)) + self.offset
 
 
 @dataclass(frozen=True)
@@ -62,20 +63,53 @@ class Inputs:
         args, kwargs = self.structure.unflatten(self.tensors if tensors is None else tensors)
         return args, kwargs
 
+    def extended(self, values: Mapping[str, Any], input_names: Sequence[str] | None) -> Inputs:
+        """With further keyword arguments, which need not be forward's, after the others.
+
+        Args:
+            values: By keyword.
+            input_names: As for `bind`.
+
+        Raises:
+            CompatError: There are more names than tensors.
+        """
+        args, kwargs = self.call()
+        leaves, structure = tree.flatten((args, {**kwargs, **values}))
+        new = leaves[len(self.tensors) :]
+        paths = (*self.paths, *(path[1:] for path, _ in new))
+        return replace(
+            self,
+            structure=structure,
+            tensors=(*self.tensors, *(tensor.detach().clone() for _, tensor in new)),
+            names=_names([tree.dotted(p) for p in paths], input_names or (), "input"),
+            arguments=tuple(str(path[0]) for path in paths),
+            paths=paths,
+            axes=(*self.axes, *({} for _ in new)),
+        )
+
     def sizes(self) -> dict[str, int]:
-        """Size of every named axis in the example."""
+        """Size of every named axis in the example; of one that only a derived axis tells of, the size that gives it.
+
+        Raises:
+            CompatError: A derived axis adds up axes of which no input tells the size.
+        """
+        found = [(t.shape[d], a) for t, axes in zip(self.tensors, self.axes, strict=True) for d, a in axes.items()]
         sizes: dict[str, int] = {}
-        for tensor, axes in zip(self.tensors, self.axes, strict=True):
-            for dim, axis in axes.items():
-                if not axis.root:
-                    sizes.setdefault(axis.name, tensor.shape[dim])
-                else:
-                    sizes.setdefault(axis.root, (tensor.shape[dim] - axis.scale[1]) // axis.scale[0])
+        for size, axis in sorted(found, key=lambda pair: len(pair[1].terms)):
+            unknown = [(name, factor) for name, factor in axis.terms or ((axis.name, 1),) if name not in sizes]
+            if len(unknown) > 1:
+                raise CompatError(
+                    f"dynamic axis {axis.name!r}: no input has an axis {unknown[0][0]!r} or {unknown[1][0]!r} of its "
+                    f"own, so neither size is known; name the axis that has it."
+                )
+            if unknown:
+                name, factor = unknown[0]
+                sizes[name] = (size - axis.size({**sizes, name: 0})) // factor
         return sizes
 
     def bounds(self) -> dict[str, tuple[int, int | None]]:
         """Smallest and largest size that the caller allows for every named axis."""
-        return {a.name: (a.min, a.max) for axes in self.axes for a in axes.values() if not a.root}
+        return {a.name: (a.min, a.max) for axes in self.axes for a in axes.values() if not a.terms}
 
     def resized(self, sizes: Mapping[str, int]) -> Inputs:
         """The example with its dynamic axes shortened, or lengthened by repeating what is there."""

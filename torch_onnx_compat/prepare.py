@@ -25,6 +25,7 @@ from torch_onnx_compat.dynamic import with_axes
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.garbage import collection_paused
 from torch_onnx_compat.inputs import Inputs, bind
+from torch_onnx_compat.surgery.state import state_of
 
 if TYPE_CHECKING:
     from torch_onnx_compat.surgery.ends import Ends
@@ -66,8 +67,9 @@ def prepare(
     dynamic_axes: Mapping[str, Any] | None = None,
     dynamic_shapes: Any = None,
     training: bool | None = False,
+    state: Sequence[str] = (),
 ) -> Prepared:
-    """Checks the model and its example inputs and binds the one to the other.
+    """Checks the model and its example inputs, and what it keeps between calls, and binds the one to the other.
 
     Raises:
         CompatError: The model is none, its tensors lie on several devices, the inputs do not fit, or `dynamic` names
@@ -75,7 +77,11 @@ def prepare(
     """
     notes: list[str] = []
     module, args = _as_module(model, args)
-    inputs = bind(module, args, kwargs, input_names)
+    inputs = bind(module, args, kwargs, () if state else input_names)
+    if state:
+        values, late = state_of(module, inputs, state, lambda: twin_of(module, training))
+        inputs = inputs.extended(values, input_names)
+        notes += late
     if isinstance(model, torch.export.ExportedProgram) and not (dynamic or dynamic_axes or dynamic_shapes):
         dynamic = _captured_axes(model, inputs)
     inputs = with_axes(inputs, dynamic, dynamic_axes, dynamic_shapes, output_names or ())

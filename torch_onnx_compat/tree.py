@@ -1,11 +1,19 @@
-"""Nested arguments and results as flat lists of tensors: tuples, lists, mappings, dataclasses, registered pytrees."""
+"""Nested arguments and results as flat lists of tensors.
+
+Containers are tuples, lists, mappings, dataclasses, registered pytrees, and records: objects of any other Python class
+that hold tensors in their attributes, such as a key-value cache.
+"""
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import enum
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import torch
 from torch import Tensor
 from torch.utils import _pytree
 
@@ -32,7 +40,7 @@ class Structure:
         if self.is_tensor:
             return next(tensors)
         if self.build is None:
-            return self.constant
+            return _fresh(self.constant)
         return self.build([child._fill(tensors) for child in self.children])
 
 
@@ -101,6 +109,8 @@ def _parts(value: Any) -> tuple[list[tuple[str | int, Any]], Callable[[list[Any]
         return [(k if isinstance(k, int) else str(k), value[k]) for k in keys], lambda items: _mapping(
             kind, dict(zip(keys, items, strict=True))
         )
+    if _holds_tensor(value, set()):
+        return _record_parts(value)
     return None
 
 
@@ -119,6 +129,52 @@ def _dataclass_parts(value: Any) -> tuple[list[tuple[str | int, Any]], Callable[
         keys = list(value)
         return [(k, value[k]) for k in keys], lambda items: kind(**dict(zip(keys, items, strict=True)))
     return [(name, getattr(value, name)) for name in names], build
+
+
+def _record_parts(value: Any) -> tuple[list[tuple[str | int, Any]], Callable[[list[Any]], Any]]:
+    """The attributes in which there are tensors; a copy of the record shares the others."""
+    names = [name for name, item in vars(value).items() if _holds_tensor(item, {id(value)})]
+
+    def build(items: list[Any]) -> Any:
+        record = object.__new__(type(value))
+        others = {n: copy.copy(v) if type(v) in (list, dict, set) else v for n, v in vars(value).items()}
+        vars(record).update(others, **dict(zip(names, items, strict=True)))
+        return record
+
+    return [(name, vars(value)[name]) for name in names], build
+
+
+@functools.cache
+def _may_be_record(kind: Any) -> bool:
+    """Whether an object of this class is data, made in Python, that can be rebuilt from its attributes."""
+    foreign = kind.__module__.partition(".")[0] in ("builtins", "torch", "numpy", "types", "functools")
+    special = (torch.nn.Module, type, enum.Enum, torch.Tensor, BaseException)
+    return not foreign and not issubclass(kind, special) and bool(kind.__dictoffset__)
+
+
+def _holds_tensor(value: Any, seen: set[int]) -> bool:
+    if isinstance(value, Tensor):
+        return True
+    if id(value) in seen:
+        return False
+    seen.add(id(value))
+    if isinstance(value, Mapping):
+        return any(_holds_tensor(item, seen) for item in value.values())
+    if isinstance(value, (tuple, list)):
+        return any(_holds_tensor(item, seen) for item in value)
+    kind: Any = type(value)
+    return _may_be_record(kind) and any(_holds_tensor(item, seen) for item in vars(value).values())
+
+
+def _fresh(constant: Any) -> Any:
+    """A copy of an object that a call may write to, such as a cache that is still empty."""
+    kind: Any = type(constant)
+    if not _may_be_record(kind):
+        return constant
+    try:
+        return copy.deepcopy(constant)
+    except Exception:  # what cannot be copied is shared, as any other constant
+        return constant
 
 
 def _mapping(kind: type, items: dict[Any, Any]) -> Any:

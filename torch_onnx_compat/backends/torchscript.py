@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import shutil
 import tempfile
 import types
@@ -93,7 +94,7 @@ def _run(job: Job, opset: int) -> ir.Model:
     arguments: dict[str, Any] = {
         "input_names": list(job.inputs.names),
         "dynamic_axes": {
-            name: {dim: axis.name for dim, axis in axes.items()}
+            name: {dim: re.sub(r"\W+", "_", axis.name) for dim, axis in axes.items()}
             for name, axes in zip(job.inputs.names, job.inputs.axes, strict=True)
             if axes
         },

@@ -143,9 +143,7 @@ class Cases:
     def _refused(self, name: str) -> Iterator[Case]:
         """An axis that the original takes at one size only is not dynamic, whatever was asked for."""
         least, most = self._inputs.bounds().get(name, (1, None))
-        if least == most or not any(
-            a.required for axes in self._inputs.axes for a in axes.values() if a.symbol == name
-        ):
+        if least == most or not any(a.required for axes in self._inputs.axes for a in axes.values() if name in a.roots):
             return
         if any(note.startswith(f"not tried at {name}=") for note in self.notes):
             reason = self.notes[-1].partition("refuses: ")[2]

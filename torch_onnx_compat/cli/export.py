@@ -44,6 +44,9 @@ Outputs = Annotated[
 ]
 Submodule = Annotated[str | None, typer.Option(metavar="MODULE", help="Export this part of the model only.")]
 Split = Annotated[str | None, typer.Option(metavar="MODULES", help="Cut the network after these modules, too.")]
+State = Annotated[
+    str | None, typer.Option(metavar="ATTRIBUTES", help="What modules keep between calls, as inputs and outputs.")
+]
 Preprocess = Annotated[str, typer.Option(help="keep, extract (into a file of its own) or fold (into the first layer).")]
 Postprocess = Annotated[str, typer.Option(help="keep, or strip (into a file of its own).")]
 Report = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report: .html, .md or .json.")]
@@ -73,6 +76,7 @@ def export_command(
     outputs: Outputs = None,
     submodule: Submodule = None,
     split: Split = None,
+    state: State = None,
     preprocess: Preprocess = "keep",
     postprocess: Postprocess = "keep",
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Do not compare the file with the model.")] = False,
@@ -100,6 +104,7 @@ def export_command(
                 outputs=arguments.places(outputs),
                 submodule=submodule,
                 split=arguments.places(split) or (),
+                state=arguments.places(state) or (),
                 preprocess=cast(Any, preprocess),
                 postprocess=cast(Any, postprocess),
                 progress=step,

@@ -16,9 +16,12 @@ from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.surgery.detections import Detections
 from torch_onnx_compat.surgery.normalize import Normalize
 from torch_onnx_compat.surgery.selectors import OWN, Selector, parse_all
+from torch_onnx_compat.surgery.state import held
 from torch_onnx_compat.surgery.taken import Taken, check_taken
 
 _OWN = Selector(OWN, None)
+KEPT = ":kept"
+"""Key in a result of what attributes hold after the call; no module has such a name."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +41,22 @@ class Ends:
     argument: tuple[int, str] = (0, "")
     dtype: torch.dtype = torch.float32
     detections: Detections | None = None
+    state: tuple[str, ...] = ()
+    """Attributes that are inputs, after the model's own, and outputs."""
     pads: bool = True
     """Whether the model may return fewer boxes than candidates are wanted."""
 
     def call(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls the model; the result is a mapping, in the order of the outputs."""
-        result = Taken(self.outputs).run(model, *self.given(args, kwargs))
-        if self.detections is not None:
-            result[OWN] = self.detections.apply(result[OWN], self.pads)
-        return result
+        with held(model, {text: kwargs[text] for text in self.state}) as kept:
+            result = Taken(self.outputs, to_the_end=bool(self.state)).run(model, *self.given(args, kwargs))
+            if self.detections is not None:
+                result[OWN] = self.detections.apply(result[OWN], self.pads)
+            return {**result, KEPT: kept()} if self.state else result
 
     def given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments as the model gets them."""
+        kwargs = {name: value for name, value in kwargs.items() if name not in self.state}
         if self.normalize is None:
             return args, kwargs
         number, name = self.argument
@@ -59,6 +66,8 @@ class Ends:
 
     def path_of(self, path: tree.Path) -> tree.Path:
         """The place of a tensor in the result as it names the file's output: the model's own are called as ever."""
+        if path[:1] == (KEPT,):
+            return (*path[1:], "next")
         own = any(selector.path is None for selector in self.outputs)
         return path[1:] if own and path[:1] == (OWN,) else path
 
@@ -76,12 +85,21 @@ def select(keyword: str, prepared: Prepared, places: Sequence[str] | str) -> tup
     return selectors
 
 
-def with_ends(prepared: Prepared, outputs: Sequence[str] | str | None, preprocess: Any, postprocess: Any) -> Prepared:
+def with_ends(
+    prepared: Prepared,
+    outputs: Sequence[str] | str | None,
+    preprocess: Any,
+    postprocess: Any,
+    state: Sequence[str] | str = (),
+) -> Prepared:
     """The model with what the caller wants before and after it, where that is a part of the file.
 
     Raises:
         CompatError: As the functions below.
     """
+    if state:
+        texts = (state,) if isinstance(state, str) else tuple(state)
+        prepared = replace(prepared, ends=replace(prepared.ends or Ends(), state=texts))
     if isinstance(preprocess, Normalize):
         prepared = with_normalize(prepared, preprocess)
     if outputs is not None:

@@ -124,8 +124,8 @@ class Operation:
         for path, value in zip(paths, outputs, strict=True):
             if path and path[0] in at:
                 at[str(path[0])].append(_computed(value))
-        kept = len(outputs) - sum(len(at[text]) for text in self.added)
-        del model.graph.outputs[kept:]
+        kept = [v for path, v in zip(paths, outputs, strict=True) if not (path and path[0] in self.added)]
+        model.graph.outputs[:] = kept
         return list(at.items())
 
 

@@ -18,7 +18,9 @@ _STEPS = (1, 2, 32)
 """By how much an axis is lengthened to see what follows it; a model may take only some sizes."""
 
 
-def part_of(prepared: Prepared, submodule: str, input_names: Sequence[str] | None = None) -> Prepared:
+def part_of(
+    prepared: Prepared, submodule: str, input_names: Sequence[str] | None = None, state: Sequence[str] = ()
+) -> Prepared:
     """One module of a model, with its inputs recorded.
 
     An axis of its inputs is dynamic where its size follows a dynamic axis of the model, and has that axis's name
@@ -28,10 +30,17 @@ def part_of(prepared: Prepared, submodule: str, input_names: Sequence[str] | Non
         prepared: The whole model.
         submodule: The path of a module; ``"path:1"`` takes the inputs of its second call.
         input_names: Names of the part's inputs.
+        state: What the caller wants of the whole model's state: nothing.
 
     Raises:
-        CompatError: It names no module, or one that is not called, or more than once without saying which call.
+        CompatError: It names no module, or one that is not called, or more than once without saying which call; or
+            state was asked for too.
     """
+    if state:
+        raise CompatError(
+            f"submodule={submodule!r} and state={list(state)}: these name attributes of the whole model; export the "
+            f"part as a model of its own, with example inputs of its own, and name them there."
+        )
     selector = parse("submodule", submodule, prepared.model)
     if not selector.path or selector.part != "output":
         raise CompatError(f"submodule: {submodule!r} names no part of the model; wanted a path such as 'layer2'.")
@@ -63,7 +72,7 @@ def _axes(prepared: Prepared, selector: Selector, inputs: Inputs) -> tuple[tuple
         for history, size in zip(shapes, (s for t in tensors for s in t.shape), strict=True):
             history.append(size)
     names = {tuple(history): name for name, history in histories.items()}
-    known = {a.name: a for axes in prepared.inputs.axes for a in axes.values() if not a.root}
+    known = {a.name: a for axes in prepared.inputs.axes for a in axes.values() if not a.terms}
     histories_left = iter(shapes)
     result: list[dict[int, Axis]] = []
     for input_name, tensor in zip(inputs.names, inputs.tensors, strict=True):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.export import Dim
 
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.sweep.job import Job
@@ -42,7 +43,7 @@ def _shapes(prepared: Prepared) -> Any:
     inputs = prepared.inputs
     if not any(inputs.axes):
         return None
-    dims = {axis.name: torch.export.Dim(axis.name) for axes in inputs.axes for axis in axes.values()}
+    dims = {a.name: Dim.AUTO if a.terms else Dim(a.name) for axes in inputs.axes for a in axes.values()}
     leaves: list[Any] = [{d: dims[a.name] for d, a in axes.items()} or None for axes in inputs.axes]
     args, kwargs = inputs.structure.unflatten(leaves)
     named = dict(zip(inputs.parameters, args, strict=False))
