@@ -28,6 +28,7 @@ from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.publish import draft, is_large, publish, stages_beside
 from torch_onnx_compat.result import ExportResult
 from torch_onnx_compat.surgery.operation import Operation, Pieces
+from torch_onnx_compat.surgery.outline import drop_bodies
 from torch_onnx_compat.targets import Target
 
 
@@ -69,12 +70,17 @@ class Attempt:
             lint(model, job.plan.target)
             nodes = node_counts(model)
             custom = tuple(sorted(name for name in nodes if "::" in name))
+            known = {f"{function.domain}::{function.name}" for function in model.functions.values()}
+            foreign = tuple(name for name in custom if name not in known)
         with draft(model, self.destination, self._is_external(model)) as written:
             with self.clock("check"):
                 names = [str(value.name) for value in whole.graph.outputs]
-                table = self._verify(written.path, pieces, names, custom)
+                table = self._verify(written.path, pieces, names, foreign)
                 if self.how.on_target and self.cases is not None:
                     table += self._on_target(written.path, pieces, names, job.plan.target)
+            if pieces.without_body:
+                drop_bodies(model, pieces.without_body)
+                written.rewrite(model)
             with self.clock("publish"), stages_beside(pieces.stages, self.destination) as put_stages:
                 published = publish(written, self.destination)
                 put_stages()
@@ -86,8 +92,8 @@ class Attempt:
             *(decisions.notes if decisions else ()),
             *(self.cases.notes if self.cases else ()),
         ]
-        if custom and self.cases and not table:
-            notes.append(f"not verified: onnxruntime has no {', '.join(custom)}.")
+        if foreign and self.cases and not table:
+            notes.append(f"not verified: onnxruntime has no {', '.join(foreign)}.")
         notes_of = job.plan.notes
         return ExportResult(
             path=published if not isinstance(published, bytes) else None,
@@ -111,13 +117,13 @@ class Attempt:
             is_whole=self.prepared.ends is None and not pieces.is_cut,
         )
 
-    def _verify(self, path: Path, pieces: Pieces, names: list[str], custom: tuple[str, ...]) -> tuple[Comparison, ...]:
+    def _verify(self, path: Path, pieces: Pieces, names: list[str], foreign: tuple[str, ...]) -> tuple[Comparison, ...]:
         if self.cases is None or not self.file.export_params:
             return ()
         try:
             table = verify_file(path, names, self.cases, self.how, pieces.before, pieces.after)
         except VerificationError as error:
-            if custom and not error.table:  # the caller allowed nodes that only the engine has
+            if foreign and not error.table:  # the caller allowed nodes that only the engine has
                 return ()
             if not pieces.is_cut:
                 with_place(error, path, self.prepared)

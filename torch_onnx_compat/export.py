@@ -30,6 +30,7 @@ from torch_onnx_compat.plan import Found, Plan, make_plan
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
 from torch_onnx_compat.result import ExportResult
 from torch_onnx_compat.rewrite import rewrite, watched_functions
+from torch_onnx_compat.surgery.custom import CustomNode
 from torch_onnx_compat.surgery.detections import Detections
 from torch_onnx_compat.surgery.ends import with_ends
 from torch_onnx_compat.surgery.normalize import Normalize
@@ -58,8 +59,9 @@ def export_compat(
     submodule: str | None = None,
     split: Sequence[str] = (),
     state: Sequence[str] = (),
+    keep_as_function: Collection[str | type] | Mapping[Any, str | CustomNode | None] = (),
     preprocess: Literal["keep", "extract", "fold"] | Normalize = "keep",
-    postprocess: Literal["keep", "strip"] | Detections = "keep",
+    postprocess: Literal["keep", "strip", "nms", "nms-dense", "efficient-nms"] | Detections = "keep",
     exporter: Literal["auto", "torchscript", "dynamo"] | None = None,
     dynamo: bool | None = None,
     verify: bool | Literal["target"] | Verify = True,
@@ -110,11 +112,15 @@ def export_compat(
         split: Modules after whose results the network is cut into a chain of files as well: ``["layer2", "layer4"]``.
         state: Attributes in which modules keep tensors between calls, ``["encoder.cache"]``: inputs after the model's
             own, and outputs ``encoder_cache_next``.
+        keep_as_function: Modules that stay whole, by class or path: ``[Attention, "head"]``. Each call is one node of a
+            function that the file holds; or, with ``{Attention: CustomNode("domain::Name", heads=8)}``, of an operator
+            that the engine has.
         preprocess: What becomes of the preprocessing that the model begins with: ``"keep"``; ``"extract"`` takes it out
             of the file into ``result.preprocess``; ``"fold"`` takes its arithmetic into the first layer's weights. Or a
             Normalize, which is put before the model: the example is then a raw picture.
         postprocess: What becomes of what follows the last layers: ``"keep"``; ``"strip"`` takes it out of the file into
-            ``result.postprocess``. Or Detections, non-maximum suppression that is put after the model.
+            ``result.postprocess``; ``"nms"``, ``"nms-dense"`` and ``"efficient-nms"`` put non-maximum suppression after
+            a detector whose head is known, ultralytics' YOLO and RT-DETR; Detections after any.
         exporter: ``"auto"`` (default) tries the cheaper back end first and takes the other where its file does not
             pass the checks; ``"torchscript"`` and ``"dynamo"`` try only that one.
         dynamo: torch's spelling of `exporter`.
@@ -177,7 +183,7 @@ def export_compat(
             if submodule is not None:
                 prepared = part_of(prepared, submodule, input_names, state)
             prepared = with_ends(prepared, outputs, preprocess, postprocess, state)
-            operation = plan_operation(prepared, preprocess, postprocess, split)
+            operation = plan_operation(prepared, preprocess, postprocess, split, keep_as_function, domains)
         with clock("observe"):
             observation = Observation(prepared)
             trace_inputs = observation.trace_inputs()

@@ -29,6 +29,12 @@ class Draft:
 
     path: Path
     """In a temporary folder beside its place, or in the system's where it has none."""
+    external: bool = False
+    """Whether the weights lie in a file of their own."""
+
+    def rewrite(self, model: ir.Model) -> None:
+        """Writes the model, or another form of it."""
+        _write(model, self.path, self.external)
 
 
 def external_data_path(path: Path) -> Path:
@@ -64,11 +70,12 @@ def draft(model: ir.Model, destination: Any, external: bool) -> Iterator[Draft]:
         raise _cannot_write(destination, error) from error
     try:
         path = Path(folder) / name
+        made = Draft(path, external)
         try:
-            _write(model, path, external)
+            made.rewrite(model)
         except OSError as error:
             raise _cannot_write(destination, error) from error
-        yield Draft(path)
+        yield made
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

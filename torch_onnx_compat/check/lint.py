@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import onnx_ir as ir
@@ -54,7 +55,8 @@ def findings(model: ir.Model, target: Target) -> list[Finding]:
     """The nodes that speak against running the model on the target, in order."""
     opset = model.opset_imports[""]
     found = []
-    for node in all_nodes(model.graph):
+    nodes = chain(all_nodes(model.graph), *(all_nodes(f.graph) for f in model.functions.values()))
+    for node in nodes:
         if node.domain:
             continue
         facts = node_facts(node, opset) if target.asks(node.op_type) else {}

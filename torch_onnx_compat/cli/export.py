@@ -47,8 +47,16 @@ Split = Annotated[str | None, typer.Option(metavar="MODULES", help="Cut the netw
 State = Annotated[
     str | None, typer.Option(metavar="ATTRIBUTES", help="What modules keep between calls, as inputs and outputs.")
 ]
+KeepAsFunction = Annotated[
+    str | None, typer.Option(metavar="MODULES", help="Keep these classes or modules whole, as functions of the file.")
+]
 Preprocess = Annotated[str, typer.Option(help="keep, extract (into a file of its own) or fold (into the first layer).")]
-Postprocess = Annotated[str, typer.Option(help="keep, or strip (into a file of its own).")]
+Postprocess = Annotated[
+    str,
+    typer.Option(
+        help="keep, strip (into a file of its own), nms, nms-dense or efficient-nms (after a known detector)."
+    ),
+]
 Report = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report: .html, .md or .json.")]
 
 
@@ -77,6 +85,7 @@ def export_command(
     submodule: Submodule = None,
     split: Split = None,
     state: State = None,
+    keep_as_function: KeepAsFunction = None,
     preprocess: Preprocess = "keep",
     postprocess: Postprocess = "keep",
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Do not compare the file with the model.")] = False,
@@ -105,6 +114,7 @@ def export_command(
                 submodule=submodule,
                 split=arguments.places(split) or (),
                 state=arguments.places(state) or (),
+                keep_as_function=arguments.places(keep_as_function) or (),
                 preprocess=cast(Any, preprocess),
                 postprocess=cast(Any, postprocess),
                 progress=step,

@@ -52,6 +52,22 @@ def best_candidates(boxes: Tensor, scores: Tensor, count: int, pad: bool) -> Can
     return Candidates(chosen, best[:, :count], classes.gather(1, order))
 
 
+def best_pairs(boxes: Tensor, scores: Tensor, count: int) -> Candidates:
+    """The pairs of a box and a class with the highest scores; of equal ones the first.
+
+    Args:
+        boxes: (N, A, 4), corners.
+        scores: (N, A, C).
+        count: How many to take, at most A * C.
+    """
+    classes = int(scores.shape[2])
+    best, order = torch.sort(scores.flatten(1), dim=-1, descending=True, stable=True)
+    order = order[:, :count]
+    places = torch.div(order, classes, rounding_mode="floor")
+    chosen = boxes.gather(1, places.unsqueeze(-1).expand(-1, -1, 4))
+    return Candidates(chosen, best[:, :count], order - places * classes)
+
+
 def threshold_of(iou_threshold: float) -> float:
     """The float32 that a float32 overlap is above if and only if it is above this float64."""
     rounded = torch.tensor(iou_threshold, dtype=torch.float32)

@@ -1,4 +1,4 @@
-"""Non-maximum suppression after a detector's head: `postprocess=Detections(...)`."""
+"""Non-maximum suppression after a detector's head: `postprocess=Detections(...)`, or `postprocess="nms"`."""
 
 from __future__ import annotations
 
@@ -7,17 +7,27 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from torch_onnx_compat import tree
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.functional.non_maximum import (
     best_candidates,
+    best_pairs,
     compacted,
     kept_by_operator,
     kept_densely,
 )
+from torch_onnx_compat.surgery.custom import Kept
+from torch_onnx_compat.surgery.selectors import OWN, Selector
 
-FORMS = ("nms", "nms-dense")
+_TAKEN, _GIVEN = Selector(":detections:input", None), Selector(":detections", None)
+"""What the engine's own operator takes and gives; no module has such a name."""
+
+_PLUGIN_CANDIDATES = 4096
+"""Pairs of a box and a class that take part where the plugin is imitated to check the file."""
+
+FORMS = ("nms", "nms-dense", "efficient-nms")
 BOX_FORMATS = ("xyxy", "cxcywh", "xywh")
 
 
@@ -31,7 +41,9 @@ class Detections:
 
     Args:
         form: ``"nms"`` uses ONNX's NonMaxSuppression; ``"nms-dense"`` arithmetic that every engine has, in about three
-            nodes for each of the `candidates`.
+            nodes for each of the `candidates`; ``"efficient-nms"`` TensorRT's plugin, with the plugin's outputs
+            ``num_detections`` (N, 1), ``detection_boxes`` (N, D, 4), ``detection_scores`` and ``detection_classes``
+            (N, D), of which those beyond the number mean nothing, and with a detection for each class of a box.
         boxes: The output that holds the boxes, by its number or name: (N, A, 4).
         scores: The output that holds the scores: (N, A) or (N, A, C). None: they stand in the boxes' own, after the
             four coordinates: (N, A, 4 + C).
@@ -46,7 +58,7 @@ class Detections:
         class_aware: Whether only boxes of one class suppress each other.
     """
 
-    form: Literal["nms", "nms-dense"] = "nms"
+    form: Literal["nms", "nms-dense", "efficient-nms"] = "nms"
     boxes: int | str = 0
     scores: int | str | None = None
     channels_first: bool = False
@@ -64,21 +76,51 @@ class Detections:
             raise unknown_name("form of Detections", str(self.form), FORMS)
         if self.box_format not in BOX_FORMATS:
             raise unknown_name("box_format of Detections", str(self.box_format), BOX_FORMATS)
-        if self.form == "nms":
+        if self.form == "efficient-nms" and self.max_detections is None:
+            raise CompatError("Detections: efficient-nms has a fixed number of outputs; pass max_detections.")
+        if self.form != "nms-dense":
             import torchvision  # noqa: F401  (defines the operator; slow, and nothing else needs it)
 
-    def apply(self, result: Any, pad: bool = True) -> dict[str, Tensor]:
+    @property
+    def node(self) -> Kept | None:
+        """The engine's own operator that does it, if one does."""
+        if self.form != "efficient-nms":
+            return None
+        attributes = {
+            "plugin_version": "1",
+            "score_threshold": float(self.score_threshold),
+            "iou_threshold": float(self.iou_threshold),
+            "max_output_boxes": self.max_detections,
+            "background_class": -1,
+            "score_activation": 0,
+            "class_agnostic": int(not self.class_aware),
+            "box_coding": 0,
+        }
+        return Kept(_TAKEN, _GIVEN, "TRT", "EfficientNMS_TRT", attributes, has_body=False)
+
+    def made_of(self, result: Any, pad: bool = True) -> dict[str, Any]:
         """Makes detections of what a model returned.
 
         Args:
             result: What it returned.
             pad: Whether there may be fewer boxes than `candidates`.
 
+        Returns:
+            The detections as the model's own result; and what the engine's own operator takes and gives, if it is one.
+
         Raises:
             CompatError: An output that was named is not there, or has another shape.
         """
         boxes, scores = self._parts(result)
-        found = best_candidates(_corners(boxes, self.box_format), scores, self.candidates, pad)
+        boxes = _corners(boxes, self.box_format)
+        if self.form != "efficient-nms":
+            return {OWN: self._kept(boxes, scores, pad)}
+        taken = {"boxes": boxes.clone(), "scores": scores.clone()}
+        given = self._as_the_plugin(taken["boxes"], taken["scores"])
+        return {OWN: given, _TAKEN.text: taken, _GIVEN.text: {name: value.clone() for name, value in given.items()}}
+
+    def _kept(self, boxes: Tensor, scores: Tensor, pad: bool) -> dict[str, Tensor]:
+        found = best_candidates(boxes, scores, self.candidates, pad)
         allowed = found.scores > self.score_threshold
         kept = kept_densely if self.form == "nms-dense" else kept_by_operator
         keep = kept(found, allowed, self.iou_threshold, self.class_aware)
@@ -90,6 +132,20 @@ class Detections:
         return dict(
             zip(("boxes", "scores", "classes", "count"), compacted(found, keep, self.max_detections), strict=True)
         )
+
+    def _as_the_plugin(self, boxes: Tensor, scores: Tensor) -> dict[str, Tensor]:
+        count = min(_PLUGIN_CANDIDATES, scores.shape[1] * scores.shape[2])
+        found = best_pairs(boxes, scores, count)
+        keep = kept_by_operator(found, found.scores > self.score_threshold, self.iou_threshold, self.class_aware)
+        assert self.max_detections is not None
+        found_boxes, found_scores, classes, number = compacted(found, keep, self.max_detections)
+        lacking = max(self.max_detections - count, 0)  # the plugin's outputs are always as long
+        return {
+            "num_detections": number.unsqueeze(1).to(torch.int32),
+            "detection_boxes": pad(found_boxes, (0, 0, 0, lacking)),
+            "detection_scores": pad(found_scores, (0, lacking)),
+            "detection_classes": pad(classes.to(torch.int32), (0, lacking)),
+        }
 
     def fitted(self, result: Any) -> Detections:
         """The same for a model that always returns as many boxes as in this result: no more candidates than these.

@@ -13,7 +13,8 @@ from torch_onnx_compat import tree
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.prepare import Prepared
-from torch_onnx_compat.surgery.detections import Detections
+from torch_onnx_compat.surgery.detections import FORMS, Detections
+from torch_onnx_compat.surgery.heads import detections_of
 from torch_onnx_compat.surgery.normalize import Normalize
 from torch_onnx_compat.surgery.selectors import OWN, Selector, parse_all
 from torch_onnx_compat.surgery.state import held
@@ -51,7 +52,7 @@ class Ends:
         with held(model, {text: kwargs[text] for text in self.state}) as kept:
             result = Taken(self.outputs, to_the_end=bool(self.state)).run(model, *self.given(args, kwargs))
             if self.detections is not None:
-                result[OWN] = self.detections.apply(result[OWN], self.pads)
+                result.update(self.detections.made_of(result.pop(OWN), self.pads))
             return {**result, KEPT: kept()} if self.state else result
 
     def given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -104,6 +105,8 @@ def with_ends(
         prepared = with_normalize(prepared, preprocess)
     if outputs is not None:
         prepared = with_outputs(prepared, outputs)
+    if postprocess in FORMS:
+        postprocess = detections_of(prepared.model, postprocess)
     if isinstance(postprocess, Detections):
         prepared = with_detections(prepared, postprocess)
     return prepared

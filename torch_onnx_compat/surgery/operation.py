@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,16 +10,19 @@ import onnx_ir as ir
 from onnx_ir.passes.common import IdentityEliminationPass, LiftConstantsToInitializersPass, RemoveUnusedNodesPass
 
 from torch_onnx_compat import tree
-from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.errors import CompatError, UnsupportedError, unknown_name
 from torch_onnx_compat.graph.names import claim_name
 from torch_onnx_compat.graph.shapes import infer_model
 from torch_onnx_compat.graph.sizes import fix_sizes
 from torch_onnx_compat.prepare import Prepared
-from torch_onnx_compat.surgery.detections import Detections
+from torch_onnx_compat.surgery.custom import Kept
+from torch_onnx_compat.surgery.detections import FORMS
 from torch_onnx_compat.surgery.ends import Ends, select, with_cuts
 from torch_onnx_compat.surgery.extract import extract
 from torch_onnx_compat.surgery.fold import fold
+from torch_onnx_compat.surgery.kept import kept_calls
 from torch_onnx_compat.surgery.normalize import Normalize
+from torch_onnx_compat.surgery.outline import Outlining
 from torch_onnx_compat.surgery.selectors import Selector
 from torch_onnx_compat.surgery.split import split
 from torch_onnx_compat.surgery.stage import Stage
@@ -38,6 +41,7 @@ class Pieces:
         preprocess: What the host does to the inputs before.
         postprocess: What the host does to the outputs after.
         parts: The network once more, split.
+        without_body: Functions in the network that only a check needs.
         notes: What the caller should know.
     """
 
@@ -45,6 +49,7 @@ class Pieces:
     preprocess: Stage | None = None
     postprocess: Stage | None = None
     parts: tuple[Stage, ...] = ()
+    without_body: tuple[Any, ...] = ()
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -76,19 +81,22 @@ class Operation:
         preprocess: What becomes of the preprocessing that the graph begins with.
         postprocess: What becomes of the postprocessing that it ends with.
         cuts: Where it is split.
-        added: Which of the cuts are no outputs that the caller asked for.
+        kept: What stays whole as one node.
+        added: What is given besides what the caller asked for, by the first part of its path.
         prunes: Whether inputs that nothing reads are left out.
     """
 
     preprocess: str = "keep"
     postprocess: str = "keep"
     cuts: tuple[Selector, ...] = ()
+    kept: tuple[Kept, ...] = ()
     added: frozenset[str] = frozenset()
     prunes: bool = False
 
     def traced(self, prepared: Prepared) -> Prepared:
         """The model as it is exported: it also gives the values at which the graph is to be cut."""
-        return replace(prepared, ends=with_cuts(prepared.ends, self.cuts)) if self.cuts else prepared
+        wanted = [*self.cuts, *(mark for kept in self.kept if kept.path for mark in (kept.inputs, kept.outputs))]
+        return replace(prepared, ends=with_cuts(prepared.ends, wanted)) if wanted else prepared
 
     def apply(self, model: ir.Model, paths: Sequence[tree.Path]) -> Pieces:
         """Does it; changes the graph in place.
@@ -98,58 +106,104 @@ class Operation:
             paths: Where in the traced result each output of the graph lies.
 
         Raises:
-            CompatError: The graph cannot be split there.
+            CompatError: The graph cannot be split there, or a part of it not be kept.
         """
         pieces = Pieces(model)
         if self.prunes:
             _prune(pieces)
-        cuts = self._take_cuts(model, paths)
-        if cuts or self.preprocess != "keep" or self.postprocess != "keep":
+        marked = self._take_marked(model, paths)
+        if marked or self.preprocess != "keep" or self.postprocess != "keep":
             _plain(model)
-        if cuts:
-            pieces.parts = split(model, cuts)
+        if self.cuts:
+            pieces.parts = split(model, [(cut.text, marked[cut.text]) for cut in self.cuts])
         if self.preprocess == "fold":
             pieces.notes += fold(model)
         if self.preprocess == "extract":
             extract(pieces)
         if self.postprocess == "strip":
             strip(pieces)
+        if self.kept:
+            self._keep(pieces, marked)
         return pieces
 
-    def _take_cuts(self, model: ir.Model, paths: Sequence[tree.Path]) -> list[tuple[str, list[ir.Value]]]:
-        """The values to cut at; those that the caller did not ask for as outputs cease to be any."""
+    def _keep(self, pieces: Pieces, marked: Mapping[str, Sequence[ir.Value]]) -> None:
+        outlining = Outlining(pieces.network)
+        for kept in self.kept:
+            outlining.outline(kept, marked[kept.inputs.text], marked[kept.outputs.text])
+        pieces.without_body = tuple(outlining.without_body)
+        pieces.notes += [
+            f"{name} was checked as the operators that it stands for; the engine's own has not been run."
+            for name in dict.fromkeys(kept.name for kept in self.kept if not kept.has_body)
+        ]
+
+    def _take_marked(self, model: ir.Model, paths: Sequence[tree.Path]) -> dict[str, list[ir.Value]]:
+        """The values that were traced for this; those that the caller did not ask for cease to be outputs."""
         outputs = list(model.graph.outputs)
-        texts = [cut.text for cut in self.cuts]
-        at: dict[str, list[ir.Value]] = {text: [] for text in texts}
+        marks = {*(cut.text for cut in self.cuts), *self.added}
+        found: dict[str, list[ir.Value]] = {text: [] for text in marks}
         for path, value in zip(paths, outputs, strict=True):
-            if path and path[0] in at:
-                at[str(path[0])].append(_computed(value))
-        kept = [v for path, v in zip(paths, outputs, strict=True) if not (path and path[0] in self.added)]
-        model.graph.outputs[:] = kept
-        return list(at.items())
+            if path and path[0] in marks:
+                found[str(path[0])].append(_computed(value))
+        wanted = [v for path, v in zip(paths, outputs, strict=True) if not (path and path[0] in self.added)]
+        if len(wanted) < len(outputs):
+            model.graph.outputs[:] = wanted
+        return found
 
 
-def plan_operation(prepared: Prepared, preprocess: Any, postprocess: Any, places: Sequence[str]) -> Operation:
+def plan_operation(
+    prepared: Prepared,
+    preprocess: Any,
+    postprocess: Any,
+    places: Sequence[str],
+    keep_as_function: Any = (),
+    domains: bool | Collection[str] = False,
+) -> Operation:
     """Reads what the caller wants.
+
+    Args:
+        prepared: The model.
+        preprocess: As export_compat takes it.
+        postprocess: As export_compat takes it.
+        places: Where to split.
+        keep_as_function: What is to stay whole.
+        domains: The domains in which nodes without a body may stand; True for any.
 
     Raises:
         CompatError: A word is unknown, two of them contradict each other, or a place to split at is not found.
+        UnsupportedError: A node would stand in a domain that was not allowed.
     """
     preprocess = "keep" if isinstance(preprocess, Normalize) else preprocess
-    postprocess = "keep" if isinstance(postprocess, Detections) else postprocess
+    detections = prepared.ends.detections if prepared.ends else None
+    postprocess = "keep" if detections is not None else postprocess
     if preprocess not in PREPROCESS:
         raise unknown_name("preprocess", str(preprocess), PREPROCESS)
     if postprocess not in POSTPROCESS:
-        raise unknown_name("postprocess", str(postprocess), POSTPROCESS)
+        raise unknown_name("postprocess", str(postprocess), (*POSTPROCESS, *FORMS))
     if places and (preprocess == "extract" or postprocess == "strip"):
         raise CompatError("split and preprocess='extract' or postprocess='strip' both cut the graph; pass one of them.")
     cuts = select("split", prepared, places) if places else ()
+    kept = kept_calls(prepared, keep_as_function) if keep_as_function else ()
+    if detections is not None and detections.node is not None:
+        kept = (*kept, detections.node)
+    if kept and (places or preprocess == "extract" or postprocess == "strip"):
+        raise CompatError(
+            "keep_as_function contradicts split, preprocess='extract' and postprocess='strip': parts that are cut hold "
+            "no functions; pass one of them."
+        )
+    for each in kept:
+        if not each.has_body and domains is not True and each.domain not in (domains or ()):
+            raise UnsupportedError(
+                f"the file would hold {each.name}, which is no standard ONNX operator; pass "
+                f"allow_custom_domains=[{each.domain!r}] if the engine has it."
+            )
     asked = {selector.text for selector in prepared.ends.outputs} if prepared.ends else set()
-    added = frozenset(cut.text for cut in cuts if cut.text not in asked)
+    marks = (*cuts, *(mark for each in kept for mark in (each.inputs, each.outputs)))
+    added = frozenset(mark.text for mark in marks if mark.text not in asked)
     return Operation(
         preprocess,
         postprocess,
         cuts,
+        kept,
         added,
         prunes=prepared.ends is not None and prepared.ends.outputs != Ends().outputs,
     )
