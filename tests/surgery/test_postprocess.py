@@ -9,7 +9,7 @@ from torch import nn
 from torchvision import ops
 
 from torch_onnx_compat import CompatError, Detections, export_compat
-from torch_onnx_compat.errors import VerificationError
+from torch_onnx_compat.errors import UnsupportedError, VerificationError
 from torch_onnx_compat.functional import non_maximum
 from torch_onnx_compat.surgery import strip
 
@@ -277,6 +277,7 @@ def test_objectness_and_further_columns():
         ({"box_format": "yxyx"}, "unknown box_format of Detections 'yxyx'"),
         ({"boxes": 2}, "the boxes are output 2, but the model has 2"),
         ({"scores": "score"}, "unknown output for the scores 'score'"),
+        ({"form": "efficient-nms", "max_detections": None}, "has a fixed number of outputs"),
         ({"boxes": 1}, r"boxes of shape \(1, 9, 3\)"),
     ],
 )
@@ -288,6 +289,104 @@ def test_wrong_declarations(options, message):
 def test_detections_and_outputs_contradict_each_other():
     with pytest.raises(CompatError, match="both say what the file gives; pass one of them"):
         export_compat(Head().eval(), PICTURE, postprocess=Detections(channels_first=True), outputs=["box"])
+
+
+# Forms by name, and the engine's own
+
+
+class Known(Head):
+    """Says what it is, as ultralytics' heads do."""
+
+    nc, reg_max = 3, 4
+
+
+class Queries(nn.Module):
+    """As a detection transformer's decoder."""
+
+    nc, num_queries = 2, 6
+
+    def forward(self, x):
+        return torch.cat([x[..., :4] / 10 + 0.2, x[..., 4:].sigmoid()], -1)
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "declared"),
+    [
+        (Known(), PICTURE, Detections("nms-dense", classes=3, box_format="cxcywh", channels_first=True)),
+        (Queries(), torch.rand(1, 6, 6), Detections("nms-dense", classes=2, box_format="cxcywh")),
+    ],
+)
+def test_a_known_head_needs_no_declaration(model, given, declared):
+    wanted = export_compat(model.eval(), given, postprocess=declared, exporter="torchscript")(given)
+    found = export_compat(model.eval(), given, postprocess="nms-dense", exporter="torchscript")(given)
+    for one, other in zip(found, wanted, strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (Head(), "holds no detection head of a known kind; declare it: postprocess=Detections\\('nms'"),
+        (type("Final", (Known,), {"end2end": True})(), "Final gives final detections"),
+        (type("Rotated", (Known,), {"ne": 1})(), "Rotated gives rotated boxes"),
+        (type("Whole", (Head,), {"nms_thresh": 0.5})(), "Whole suppresses overlapping boxes itself"),
+    ],
+)
+def test_a_head_that_takes_no_suppression(model, message):
+    with pytest.raises(CompatError, match=message):
+        export_compat(model.eval(), PICTURE, postprocess="nms")
+
+
+@pytest.mark.parametrize("exporter", BOTH)
+def test_tensorrts_plugin(exporter):
+    declared = Detections("efficient-nms", scores=1, iou_threshold=0.6, score_threshold=0.1, max_detections=7)
+    args = (torch.rand(2, 9, 4).cumsum(-1), torch.rand(2, 9, 3))
+    model = Given().eval()
+    with pytest.raises(UnsupportedError, match=r"allow_custom_domains=\['TRT'\]"):
+        export_compat(model, args, postprocess=declared, exporter=exporter)
+    result = export_compat(
+        model, args, postprocess=declared, exporter=exporter, dynamic="batch", allow_custom_domains=["TRT"]
+    )
+    file = result.model_proto
+    assert not file.functions
+    (node,) = [n for n in file.graph.node if n.domain == "TRT"]
+    assert node.op_type == "EfficientNMS_TRT"
+    assert list(node.output) == [o.name for o in file.graph.output] == PLUGIN
+    given = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    assert given.pop("plugin_version") == b"1"
+    assert given == pytest.approx(
+        {
+            "iou_threshold": 0.6,
+            "score_threshold": 0.1,
+            "max_output_boxes": 7,
+            "background_class": -1,
+            "score_activation": 0,
+            "class_agnostic": 0,
+            "box_coding": 0,
+        }
+    )
+    assert [len(o.type.tensor_type.shape.dim) for o in file.graph.output] == [2, 3, 2, 2]
+    assert {row.case for row in result.table} >= {"batch=1"}
+    kinds = [o.type.tensor_type.elem_type for o in file.graph.output]
+    assert kinds == [onnx.TensorProto.INT32, onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT, onnx.TensorProto.INT32]
+
+
+PLUGIN = ["num_detections", "detection_boxes", "detection_scores", "detection_classes"]
+
+
+def test_the_plugins_detections_are_batched_nms_of_every_class():
+    boxes, scores = torch.rand(1, 30, 4).cumsum(-1), torch.rand(1, 30, 3)
+    declared = Detections("efficient-nms", scores=1, iou_threshold=0.3, score_threshold=0.2, max_detections=100)
+    made = declared.made_of([boxes, scores], pad=False)[0]
+    pairs = scores[0].flatten()
+    box, kind = boxes[0].repeat_interleave(3, 0), torch.arange(3).repeat(30)
+    over = pairs > 0.2
+    kept = ops.batched_nms(box[over], pairs[over], kind[over], 0.3)
+    number = int(made["num_detections"])
+    assert number == len(kept) > 3
+    torch.testing.assert_close(made["detection_scores"][0, :number], pairs[over][kept])
+    torch.testing.assert_close(made["detection_boxes"][0, :number], box[over][kept])
+    assert made["detection_classes"][0, :number].tolist() == kind[over][kept].tolist()
 
 
 # Whole detectors

@@ -19,7 +19,7 @@ from torch_onnx_compat.functional.non_maximum import (
     kept_densely,
 )
 from torch_onnx_compat.surgery.custom import Kept
-from torch_onnx_compat.surgery.selectors import OWN, Selector
+from torch_onnx_compat.surgery.selectors import Selector
 
 _TAKEN, _GIVEN = Selector(":detections:input", None), Selector(":detections", None)
 """What the engine's own operator takes and gives; no module has such a name."""
@@ -98,7 +98,7 @@ class Detections:
         }
         return Kept(_TAKEN, _GIVEN, "TRT", "EfficientNMS_TRT", attributes, has_body=False)
 
-    def made_of(self, result: Any, pad: bool = True) -> dict[str, Any]:
+    def made_of(self, result: Any, pad: bool = True) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Makes detections of what a model returned.
 
         Args:
@@ -106,7 +106,7 @@ class Detections:
             pad: Whether there may be fewer boxes than `candidates`.
 
         Returns:
-            The detections as the model's own result; and what the engine's own operator takes and gives, if it is one.
+            The detections; and what the engine's own operator takes and gives, if it is one.
 
         Raises:
             CompatError: An output that was named is not there, or has another shape.
@@ -114,10 +114,10 @@ class Detections:
         boxes, scores = self._parts(result)
         boxes = _corners(boxes, self.box_format)
         if self.form != "efficient-nms":
-            return {OWN: self._kept(boxes, scores, pad)}
+            return self._kept(boxes, scores, pad), {}
         taken = {"boxes": boxes.clone(), "scores": scores.clone()}
         given = self._as_the_plugin(taken["boxes"], taken["scores"])
-        return {OWN: given, _TAKEN.text: taken, _GIVEN.text: {name: value.clone() for name, value in given.items()}}
+        return given, {_TAKEN.text: taken, _GIVEN.text: {name: value.clone() for name, value in given.items()}}
 
     def _kept(self, boxes: Tensor, scores: Tensor, pad: bool) -> dict[str, Tensor]:
         found = best_candidates(boxes, scores, self.candidates, pad)

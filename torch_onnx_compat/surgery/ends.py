@@ -46,13 +46,16 @@ class Ends:
     """Attributes that are inputs, after the model's own, and outputs."""
     pads: bool = True
     """Whether the model may return fewer boxes than candidates are wanted."""
+    marked: bool = False
+    """Whether the result also tells what the engine's own operator for the detections takes and gives."""
 
     def call(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls the model; the result is a mapping, in the order of the outputs."""
         with held(model, {text: kwargs[text] for text in self.state}) as kept:
             result = Taken(self.outputs, to_the_end=bool(self.state)).run(model, *self.given(args, kwargs))
             if self.detections is not None:
-                result.update(self.detections.made_of(result.pop(OWN), self.pads))
+                result[OWN], marks = self.detections.made_of(result[OWN], self.pads)
+                result |= marks if self.marked else {}
             return {**result, KEPT: kept()} if self.state else result
 
     def given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -165,7 +168,7 @@ def with_detections(prepared: Prepared, detections: Detections) -> Prepared:
 def with_cuts(ends: Ends | None, cuts: Sequence[Selector]) -> Ends:
     """Ends that also give the values at which the graph is to be cut, after the outputs."""
     ends = ends or Ends()
-    return replace(ends, outputs=(*ends.outputs, *(cut for cut in cuts if cut not in ends.outputs)))
+    return replace(ends, marked=True, outputs=(*ends.outputs, *(cut for cut in cuts if cut not in ends.outputs)))
 
 
 def run(prepared: Prepared, inputs: Inputs, taken: Taken) -> None:

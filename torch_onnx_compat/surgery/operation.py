@@ -96,7 +96,7 @@ class Operation:
     def traced(self, prepared: Prepared) -> Prepared:
         """The model as it is exported: it also gives the values at which the graph is to be cut."""
         wanted = [*self.cuts, *(mark for kept in self.kept if kept.path for mark in (kept.inputs, kept.outputs))]
-        return replace(prepared, ends=with_cuts(prepared.ends, wanted)) if wanted else prepared
+        return replace(prepared, ends=with_cuts(prepared.ends, wanted)) if wanted or self.kept else prepared
 
     def apply(self, model: ir.Model, paths: Sequence[tree.Path]) -> Pieces:
         """Does it; changes the graph in place.
