@@ -129,6 +129,36 @@ def test_an_axis_that_is_no_such_sum_is_an_error(axis: str, found: str) -> None:
         export_compat(decoder(), (torch.randn(2, 3, 8), held(), torch.ones(2, 7)), dynamic=dynamic)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("exporter", EXPORTERS)
+@pytest.mark.parametrize("name", ["Llama", "GPT2"])
+def test_a_decoders_step(name: str, exporter: str) -> None:
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    sizes = {"num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100, "hidden_size": 32}
+    config = getattr(transformers, f"{name}Config")(**sizes, bos_token_id=0, eos_token_id=0)
+    model = getattr(transformers, f"{name}LMHeadModel" if name == "GPT2" else f"{name}ForCausalLM")(config).eval()
+    with torch.no_grad():
+        cache = model(torch.randint(0, 100, (1, 7)), use_cache=True).past_key_values
+    result = export_compat(
+        model,
+        kwargs={
+            "input_ids": torch.randint(0, 100, (1, 1)),
+            "attention_mask": torch.ones(1, 8, dtype=torch.long),
+            "past_key_values": cache,
+        },
+        exporter=exporter,
+        dynamic={
+            "input_ids": {0: "batch"},
+            "attention_mask": {0: "batch", 1: "past + 1"},
+            "past_key_values": {0: "batch", 2: "past"},
+        },
+    )
+    assert {row.case for row in result.table} >= {"batch=5", "past=1"}
+    assert cache.get_seq_length() == 7
+    assert "past_key_values_layers_1_values" in {i.name for i in result.session().get_inputs()}
+
+
 class Recurrent(nn.Module):
     def __init__(self, kind: type[nn.RNNBase]) -> None:
         super().__init__()

@@ -82,7 +82,9 @@ class _Reader:
         if spec is None:
             return
         if _is_leaf_spec(spec) or all(len(self.inputs.paths[i]) <= depth for i in indices):
-            for index in indices:
+            # What is said of a whole argument, such as a cache, is not of the numbers in it.
+            held = [i for i in indices if self.inputs.tensors[i].dim()] if len(indices) > 1 else indices
+            for index in held:
                 self.leaf(index, spec)
             return
         items = spec.items() if isinstance(spec, Mapping) else enumerate(spec)
