@@ -16,6 +16,9 @@ def many(x, i):
         i.int().cumsum(0),
         (i > 0).cumsum(1, dtype=torch.float32),
         x.cumsum(-1, dtype=torch.float64),
+        x.cumsum(0, dtype=torch.int32),
+        i.cumsum(1, dtype=torch.int16),
+        i.int().cumsum(1, dtype=torch.uint8),
     )
 
 
