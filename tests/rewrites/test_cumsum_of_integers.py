@@ -17,8 +17,6 @@ def many(x, i):
         (i > 0).cumsum(1, dtype=torch.float32),
         x.cumsum(-1, dtype=torch.float64),
         x.cumsum(0, dtype=torch.int32),
-        i.cumsum(1, dtype=torch.int16),
-        i.int().cumsum(1, dtype=torch.uint8),
     )
 
 

@@ -52,14 +52,15 @@ def within_spread(
     if not doubtful:
         return list(rows)
     off = {i: _distance(found[i], wanted[i]) for i in doubtful}
-    own = dict.fromkeys(doubtful, 0.0)
+    own = dict.fromkeys((i for i in doubtful if off[i] <= SPREAD_SHARE * float(wanted[i].std())), 0.0)
     for other in others:
         outputs = [as_array(o) for o in other.reference.outputs]
         own.update({i: max(own[i], _distance(outputs[i], wanted[i])) for i in own if outputs[i].shape == found[i].shape})
-    most = {i: min(OWN_FACTOR * own[i], SPREAD_SHARE * float(wanted[i].std())) for i in doubtful}
+        if all(off[i] <= OWN_FACTOR * own[i] for i in own):
+            break
     return [
-        replace(row, ok=True, tolerance=f"{most[i]:.2g} in the mean", detail=_told(off[i], own[i]))
-        if i in most and off[i] <= most[i]
+        replace(row, ok=True, tolerance=f"{OWN_FACTOR * own[i]:.2g} in the mean", detail=_told(off[i], own[i]))
+        if i in own and off[i] <= OWN_FACTOR * own[i]
         else row
         for i, row in enumerate(rows)
     ]

@@ -161,7 +161,7 @@ ARCHITECTURES: dict[str, Tiny] = {
     "mobilebert": _text(embedding_size=32, intra_bottleneck_size=32, true_hidden_size=32),
     "modernbert": _text(local_attention=4, global_attn_every_n_layers=2, cls_token_id=0, sep_token_id=2),
     "mpnet": _text(),
-    "nystromformer": Tiny("text", ("input_ids",), {**_TEXT, "num_landmarks": 4, "segment_means_seq_len": 8}, tokens=8),
+    "nystromformer": Tiny("text", _IDS, {**_TEXT, "num_landmarks": 4, "segment_means_seq_len": 8}, tokens=8),
     "rembert": _text(input_embedding_size=16, output_embedding_size=16),
     "roberta": _text(),
     "roberta-prelayernorm": _text(),
