@@ -54,8 +54,9 @@ def within_spread(
     off = {i: _distance(found[i], wanted[i]) for i in doubtful}
     own = dict.fromkeys((i for i in doubtful if off[i] <= SPREAD_SHARE * float(wanted[i].std())), 0.0)
     for other in others:
-        outputs = [as_array(o) for o in other.reference.outputs]
-        own.update({i: max(own[i], _distance(outputs[i], wanted[i])) for i in own if outputs[i].shape == found[i].shape})
+        for i in own:
+            value = as_array(other.reference.outputs[i])
+            own[i] = max(own[i], _distance(value, wanted[i]) if value.shape == wanted[i].shape else 0.0)
         if all(off[i] <= OWN_FACTOR * own[i] for i in own):
             break
     return [
