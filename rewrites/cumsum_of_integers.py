@@ -18,4 +18,6 @@ def cumsum_of_integers(input: Tensor, dim: int, *, dtype: torch.dtype | None = N
         return input.to(wanted).clone()
     if input.dtype in (wanted, torch.int64):
         return NotImplemented  # type: ignore[no-any-return]
-    return torch.cumsum(input.to(wanted), dim)
+    if wanted.is_floating_point:
+        return torch.cumsum(input.to(wanted), dim)
+    return torch.cumsum(input.to(wanted).to(torch.int64), dim).to(wanted)  # whose default for any integers is int64

@@ -1,21 +1,28 @@
-"""Chooses the scoreboard's models: of every family of every zoo the smallest, at small pictures where it takes them.
+"""Chooses the scoreboard's models, at small pictures where they take them.
 
-Writes docs/scoreboard/ZOO.txt, a spec a line, as `torch-onnx-compat sweep @FILE` reads them. Usage:
+All models of torchvision and transformers, of every family of the other zoos the smallest, and as `timm_random` models
+of timm that a seed draws from the rest. Writes docs/scoreboard/LIST.txt, a spec a line, as `torch-onnx-compat sweep
+@FILE` reads them. Usage:
 
-    python scripts/scoreboard_models.py timm torchvision ultralytics smp transformers
+    python scripts/scoreboard_models.py timm timm_random torchvision ultralytics smp transformers
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import random
 import re
 import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import cache
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
+import timm
 import torch
 import typer
 from rich.console import Console
@@ -26,12 +33,20 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from torch_onnx_compat import zoo  # noqa: E402
+from torch_onnx_compat.zoo.sample import Size  # noqa: E402
+from torch_onnx_compat.zoo.timm import options as timm_options  # noqa: E402
 
 FOLDER = ROOT / "docs" / "scoreboard"
-SMALL = {"timm": (128, 128), "torchvision": (96, 96), "smp": (128, 128), "ultralytics": (192, 192)}
+SMALL: dict[str, Size] = {"timm": (128, 128), "torchvision": (96, 96), "smp": (128, 128), "ultralytics": (192, 192)}
 """Pictures that most models of a zoo take; the others get the zoo's own size."""
 NOISE = 1e-3
 """A model that is so far off a float64 run at small pictures amplifies rounding there; it gets its own size."""
+RANDOM = "_random"
+"""Ends the name of a list of models drawn at random from those that the zoo's other list lacks."""
+DRAWN, DRAWN_BY = 300, 1
+"""How many, and the seed."""
+LARGEST = 500_000_000
+"""Parameters of the largest model that is drawn: 2 GB, which exports and is verified within 9 GB."""
 SHORTLIST = 8
 """How many of a family are built to count their parameters."""
 SMALL_WORDS = (
@@ -41,6 +56,7 @@ SMALL_WORDS = (
 """What the names of small models contain, smallest first."""
 
 
+@cache
 def families(source: str) -> dict[str, list[str]]:
     """Names by family."""
     found = defaultdict(list)
@@ -49,29 +65,30 @@ def families(source: str) -> dict[str, list[str]]:
     return dict(sorted(found.items()))
 
 
-def parameters(source: str, name: str) -> float:
-    """How many parameters a model has, built without memory; infinite where that does not work."""
+def parameters(name: str) -> float:
+    """How many parameters a model of timm has, built without memory; infinite where that does not work."""
     try:
         with torch.device("meta"):
-            model = _builder(source, name)
+            model = _builder(name)
         return sum(p.numel() for p in model.parameters())
     except Exception:  # a zoo's code raises anything
         return float("inf")
 
 
-def _builder(source: str, name: str) -> torch.nn.Module:
-    if source == "timm":
-        import timm
-
-        return timm.create_model(name, pretrained=False)
-    from torch_onnx_compat.zoo.torchvision import _builder as builder
-
-    return builder(name)()
+def _builder(name: str, **options: Any) -> torch.nn.Module:
+    return timm.create_model(name, pretrained=False, **options)
 
 
-def chosen(source: str) -> Iterable[str]:
-    """One name a family; of transformers, whose models are all tiny, all."""
-    if source == "transformers":
+def chosen(title: str) -> Iterable[str]:
+    """The names of one list."""
+    source = title.removesuffix(RANDOM)
+    if title.endswith(RANDOM):
+        listed = (FOLDER / f"{source}.txt").read_text(encoding="utf-8").splitlines()
+        taken = {text.split()[0].partition(":")[2] for text in listed}
+        rest = sorted(set(zoo.find(source).names()) - taken)
+        random.Random(DRAWN_BY).shuffle(rest)
+        return islice((name for name in rest if parameters(name) <= LARGEST), DRAWN)
+    if source in ("torchvision", "transformers"):
         return zoo.find(source).names()
     if source == "smp":
         return [f"{f}-resnet18" if f != "dpt" else names[0] for f, names in families(source).items()]
@@ -79,7 +96,7 @@ def chosen(source: str) -> Iterable[str]:
         return [min(names, key=lambda n: (_scale(n), n)) for names in families(source).values()]
     items = list(families(source).items())
     return [
-        min(sorted(names, key=_rank)[:SHORTLIST], key=lambda n: (parameters(source, n), n))
+        min(sorted(names, key=_rank)[:SHORTLIST], key=lambda n: (parameters(n), n))
         for _, names in track(items, source, console=Console(stderr=True))
     ]
 
@@ -96,17 +113,41 @@ def _scale(name: str) -> int:
     return "ntsmblcex".find(_files()[name][1])
 
 
-def line(source: str, name: str) -> str:
-    """The spec, with the small pictures if the model takes them."""
-    spec = f"{source}:{name}"
+def line(title: str, name: str) -> str:
+    """The spec, with the small pictures if the model takes them.
+
+    What models of torchvision take, the first of the family tells; of those drawn at random only whether they run.
+    """
+    source = title.removesuffix(RANDOM)
     small = SMALL.get(source)
     if small is None:
-        return spec
+        fits = False
+    elif title.endswith(RANDOM):
+        fits = _runs(name, small)
+    elif source == "torchvision":
+        fits = _fits(f"{source}:{families(source)[zoo.family(f'{source}:{name}')][0]}", small)
+    else:
+        fits = _fits(f"{source}:{name}", small)
+    return f"{source}:{name} {small[0]}x{small[1]}" if small and fits else f"{source}:{name}"
+
+
+@cache
+def _fits(spec: str, small: Size) -> bool:
+    """Whether a model takes the pictures and does not amplify rounding there."""
     try:
-        noise = _noise(zoo.load(spec, small))
+        return _noise(zoo.load(spec, small)) < NOISE
     except Exception:  # a model that takes its own size only raises anything
-        return spec
-    return f"{spec} {small[0]}x{small[1]}" if noise < NOISE else spec
+        return False
+
+
+def _runs(name: str, small: Size) -> bool:
+    """Whether a model of timm takes the pictures, tried without memory."""
+    try:
+        with torch.device("meta"):
+            _builder(name, **timm_options(name, small)).eval()(torch.empty(1, 3, *small))
+    except Exception:
+        return False
+    return True
 
 
 def _noise(sample: zoo.Sample) -> float:
@@ -130,14 +171,14 @@ def _tensors(value: object) -> list[torch.Tensor]:
     return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
-def main(sources: list[str]) -> None:
+def main(titles: list[str]) -> None:
     """Chooses and writes."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    for source in sources:
+    for title in titles:
         with contextlib.redirect_stdout(io.StringIO()):
-            lines = [line(source, name) for name in track(list(chosen(source)), source, console=Console(stderr=True))]
-        (FOLDER / f"{source}.txt").write_text("".join(f"{text}\n" for text in lines), encoding="utf-8")
+            lines = [line(title, name) for name in track(list(chosen(title)), title, console=Console(stderr=True))]
+        (FOLDER / f"{title}.txt").write_text("".join(f"{text}\n" for text in lines), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """aten::copy -> Cast, Expand.
 
 Schema: copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor
-Semantics: the values of src in the type of self, broadcast to its shape. Both exporters make it of a copy_ into an input;
-        TorchScript has no form of it, and dynamo forgets to broadcast.
+Semantics: the values of src in the type of self, broadcast to its shape. Both exporters make it of a copy_ into an
+        input; TorchScript has no form of it, and dynamo forgets to broadcast.
 Source: https://onnx.ai/onnx/operators/onnx__Expand.html
 """
 

@@ -16,6 +16,7 @@ def many(x, i):
         i.int().cumsum(0),
         (i > 0).cumsum(1, dtype=torch.float32),
         x.cumsum(-1, dtype=torch.float64),
+        x.cumsum(0, dtype=torch.int32),
     )
 
 

@@ -22,6 +22,7 @@ from torch_onnx_compat.check.compare import (
     within_noise,
 )
 from torch_onnx_compat.check.order import row_orders
+from torch_onnx_compat.check.quantized import is_quantized, within_spread
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused, Observation, Reference
 
@@ -57,6 +58,8 @@ def judged(
     if how.rtol is not None or how.atol is not None or _passed(rows):
         return rows
     rows = _with_noise(rows, found, case, observation)
+    if is_quantized(observation.prepared.model):
+        return within_spread(rows, found, case, _rounded_runs(case, observation))
     if _passed(rows) or not all(row.ok or _is_near(a, w) for row, a, w in _triples(rows, found, case)):
         return rows
     if not any(tensor.is_floating_point() for tensor in _weights(observation)):

@@ -29,9 +29,13 @@ def build(name: str, size: Size | None = None) -> Sample:
     if not timm.is_model(name):
         raise unknown_name("timm model", name, names())
     config = timm.get_pretrained_cfg(name)
-    fixed = config is not None and config.fixed_input_size
-    options: dict[str, Any] = {"img_size": size} if size and fixed else {}
     channels, *default = config.input_size if config is not None else (3, 224, 224)
     images = torch.randn(PICTURES, channels, *(size or default), generator=torch.Generator().manual_seed(SEED))
-    model = seeded(lambda: timm.create_model(name, pretrained=False, **options), (images,))
+    model = seeded(lambda: timm.create_model(name, pretrained=False, **options(name, size)), (images,))
     return image_sample(model, images[:1], {0: "batch"})
+
+
+def options(name: str, size: Size | None) -> dict[str, Any]:
+    """What timm.create_model is to be told of a picture size."""
+    config = timm.get_pretrained_cfg(name)
+    return {"img_size": size} if size and config is not None and config.fixed_input_size else {}

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.ao import quantization
 from torchvision import models
-from torchvision.models.quantization.utils import quantize_model
 
 from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.zoo.detectors import spread_scores
@@ -61,22 +61,42 @@ def _optical_flow(name: str, size: Size | None) -> Sample:
 
 def _detection(name: str, size: Size | None) -> Sample:
     images = [_random(3, *(size or (320, 320))).sigmoid()]  # in [0, 1]
-    model = seeded(_builder(name), (images,), spread_scores)
+    # The detector resizes its pictures, to 800 pixels by default: small ones to twice their size instead.
+    resized = {"min_size": 2 * min(size), "max_size": 4 * max(size)} if size and "ssd" not in name else {}
+    model = seeded(_builder(name, **resized), (images,), spread_scores)
     return Sample(model, (images,), note="The class scores are shifted so that a few detections remain.")
 
 
 def _quantization(name: str, size: Size | None) -> Sample:
-    sample = _classification(name, size)
+    images = _random(PICTURES, 3, *(size or _trained_size(name)))
+    model = seeded(_builder(name), (images,))
     previous = torch.backends.quantized.engine
     engines = torch.backends.quantized.supported_engines
+    torch.backends.quantized.engine = "fbgemm" if "fbgemm" in engines else "qnnpack"
     try:
-        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
-            torch.manual_seed(SEED)
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch announces the end of this API, and of its dtypes, in several ways
-            quantize_model(sample.model, "fbgemm" if "fbgemm" in engines else "qnnpack")
+            _quantize(model, images)
     finally:
         torch.backends.quantized.engine = previous
-    return replace(sample, note="Quantized to int8 from one random picture.")
+    return replace(image_sample(model, images[:1], {0: "batch"}), note=f"Quantized to int8 from {PICTURES} pictures.")
+
+
+def _quantize(model: Any, images: Tensor) -> None:
+    """As torchvision.models.quantization.utils.quantize_model does, but calibrated on the pictures that it is run on.
+
+    On others activations leave the seven bits that are kept for them, and the sums of fbgemm's kernel saturate where
+    the processor has no VNNI: eager torch computes something else than on the next machine.
+    """
+    model.qconfig = quantization.QConfig(
+        activation=quantization.default_observer, weight=quantization.default_per_channel_weight_observer
+    )
+    model.fuse_model()
+    quantization.prepare(model, inplace=True)
+    with torch.no_grad():
+        model(images)
+    quantization.convert(model, inplace=True)
+    model.eval()  # what convert puts in is in training mode
 
 
 def _of_pictures(name: str, images: Tensor, axes: dict[int, str]) -> Sample:
@@ -93,8 +113,8 @@ _TASKS: dict[str, Callable[[str, Size | None], Sample]] = {
 """By the sub-package of torchvision.models that holds the builder; classification has none."""
 
 
-def _builder(name: str) -> Callable[[], nn.Module]:
-    options: dict[str, Any] = {"weights": None}
+def _builder(name: str, **more: Any) -> Callable[[], nn.Module]:
+    options: dict[str, Any] = {"weights": None, **more}
     if "weights_backbone" in signature(models.get_model_builder(name)).parameters:
         options["weights_backbone"] = None
     if "googlenet" in name or "inception" in name:

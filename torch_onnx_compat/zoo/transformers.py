@@ -77,7 +77,7 @@ def _input(key: str, tiny: Tiny, config: Any, size: Size | None) -> Tensor:
             3, min(int(getattr(text, "vocab_size", 90)), 90), (BATCH, tiny.tokens), generator=generator
         )
     if key == "attention_mask":
-        return torch.ones(BATCH, tiny.tokens, dtype=torch.int64)
+        return torch.zeros(BATCH, *tiny.mask) if tiny.mask else torch.ones(BATCH, tiny.tokens, dtype=torch.int64)
     if key == "pixel_values":
         return torch.randn(BATCH, *tiny.frames, 3, *side, generator=generator)
     shapes: Mapping[str, tuple[int, ...]] = {

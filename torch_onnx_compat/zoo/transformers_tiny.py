@@ -22,6 +22,8 @@ class Tiny:
     """Frames of a clip, for a model of videos."""
     sound: tuple[int, ...] = ()
     """Shape of its sound without the batch, where it is not the usual one."""
+    mask: tuple[int, ...] = ()
+    """Shape without the batch of the numbers that it adds to its scores, where it takes no mask of tokens."""
 
 
 _TEXT: dict[str, Any] = {
@@ -161,7 +163,10 @@ ARCHITECTURES: dict[str, Tiny] = {
     "mobilebert": _text(embedding_size=32, intra_bottleneck_size=32, true_hidden_size=32),
     "modernbert": _text(local_attention=4, global_attn_every_n_layers=2, cls_token_id=0, sep_token_id=2),
     "mpnet": _text(),
-    "nystromformer": Tiny("text", _IDS, {**_TEXT, "num_landmarks": 4, "segment_means_seq_len": 8}, tokens=8),
+    # The mask that it makes of one of tokens has a row for each token, and its scores one for each landmark.
+    "nystromformer": Tiny(
+        "text", _IDS, {**_TEXT, "num_landmarks": 4, "segment_means_seq_len": 8}, tokens=8, mask=(1, 1, 8)
+    ),
     "rembert": _text(input_embedding_size=16, output_embedding_size=16),
     "roberta": _text(),
     "roberta-prelayernorm": _text(),
