@@ -41,6 +41,11 @@ class Ends:
     pads: bool = True
     """Whether the model may return fewer boxes than candidates are wanted."""
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Paths of the modules whose results, or whose input, are outputs."""
+        return tuple(selector.path for selector in self.outputs if selector.path is not None)
+
     def call(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls the model; the result is a mapping, in the order of the outputs."""
         result = Taken(self.outputs).run(model, *self.given(args, kwargs))
