@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
 
+from torch_onnx_compat.errors import CompatError
+
 Exporter = Literal["torchscript", "dynamo"]
 EXPORTERS: tuple[Exporter, ...] = ("torchscript", "dynamo")
 
@@ -145,6 +147,28 @@ class Rewrite(Entry):
     def replaces(self) -> str:
         """The replaced things' dotted names."""
         return ", ".join(map(_dotted, self.match))
+
+    def run(self, place: Callable[[], str], *args: Any, **kwargs: Any) -> Any:
+        """Calls the body.
+
+        Args:
+            place: Says where in the model; asked only if the body fails.
+            args: What the body takes.
+            kwargs: The same by name.
+
+        Raises:
+            Declined: The body declined.
+            CompatError: It failed; says where.
+        """
+        try:
+            return self.body(*args, **kwargs)
+        except (Declined, CompatError):
+            raise
+        except Exception as error:
+            raise CompatError(
+                f"{place() or 'the model'}: entry {self.name!r} ({self.owner}) failed with {type(error).__name__}: "
+                f"{error}; exclude it with exclude=[{self.name!r}]."
+            ) from error
 
 
 def _dotted(match: Any) -> str:

@@ -9,22 +9,20 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import nn
 
 from torch_onnx_compat.entry import Declined, Rewrite
-from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.functional.complex import answer, has_complex, has_pairs, with_pairs
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import SizeFacts, Subject
 from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.stack import frames
+from torch_onnx_compat.swap import swap_modules
 from torch_onnx_compat.tracing import answering
 from torch_onnx_compat.watch import CallCounter, in_place, spellings
 
@@ -47,7 +45,7 @@ def rewrite(
     Raises:
         CompatError: An entry's body failed; the message names the entry and the place.
     """
-    twin = _swap_modules(twin, plan)
+    twin = swap_modules(twin, plan, ends.places if ends else ())
     functions = [e for e in plan.rewrites() if e.kind == "function"]
     attributes = [e for e in plan.rewrites() if e.kind == "attribute"]
 
@@ -60,77 +58,6 @@ def rewrite(
             yield
 
     return Subject(twin, inputs, scope if functions or attributes else None, ends)
-
-
-# Modules
-
-
-def _swap_modules(twin: nn.Module, plan: Plan) -> nn.Module:
-    entries = [e for e in plan.rewrites() if e.kind == "module"]
-    if not entries:
-        return twin
-    root = nn.Module()
-    root.add_module("root", twin)
-    done: dict[nn.Module, nn.Module] = {}
-    _swap_children(root, "", entries, plan, done)
-    return root.get_submodule("root")
-
-
-def _swap_children(
-    parent: nn.Module, path: str, entries: Sequence[Rewrite], plan: Plan, done: dict[nn.Module, nn.Module]
-) -> None:
-    for name, child in list(parent._modules.items()):
-        if child is None:
-            continue
-        place = "" if parent is not child and name == "root" and not path else f"{path}.{name}".lstrip(".")
-        if child not in done:
-            done[child] = replaced = _replacement(child, place, entries, plan)
-            done.setdefault(replaced, replaced)
-            _swap_children(replaced, place, entries, plan, done)
-        if done[child] is not child:
-            if isinstance(parent, torch.jit.ScriptModule):
-                raise CompatError(f"{place}: a submodule of a scripted module cannot be replaced; exclude the entry.")
-            parent._modules[name] = done[child]
-
-
-def _replacement(module: nn.Module, place: str, entries: Sequence[Rewrite], plan: Plan) -> nn.Module:
-    for entry in entries:
-        if not any(_is_class(module, match) for match in entry.match):
-            continue
-        if _has_hooks(module):
-            plan.declined(entry, place, "the module has hooks, which a replacement would not run")
-            continue
-        try:
-            new = _run_body(entry, lambda: place, module)
-        except Declined as reason:
-            plan.declined(entry, place, str(reason))
-            continue
-        if new is NotImplemented:
-            continue
-        if not isinstance(new, nn.Module):
-            raise CompatError(f"{place}: entry {entry.name!r} returned a {type(new).__name__}; wanted an nn.Module.")
-        plan.applied(entry, place)
-        _carry_over(module, new)
-        return new.train(module.training)
-    return module
-
-
-def _carry_over(old: nn.Module, new: nn.Module) -> None:
-    """Gives a replacement what others may read off the module: ultralytics notes on each layer what it reads."""
-    for name, value in vars(old).items():
-        if isinstance(value, (bool, int, float, str, list, tuple)) and not hasattr(new, name):
-            vars(new)[name] = value
-
-
-def _is_class(module: nn.Module, match: Any) -> bool:
-    if isinstance(match, type):
-        return type(module) is match  # exactly: a subclass may override forward
-    kind = type(module)
-    return fnmatchcase(f"{kind.__module__}.{kind.__qualname__}", match)
-
-
-def _has_hooks(module: nn.Module) -> bool:
-    return bool(module._forward_hooks or module._forward_pre_hooks)
 
 
 # Torch functions
@@ -166,7 +93,7 @@ class _FunctionRewrites(CallCounter):
         for entry in entries:
             try:
                 with answering(sizes):
-                    result = _run_body(entry, partial(calling_module, self._paths), *args, **kwargs)
+                    result = entry.run(partial(calling_module, self._paths), *args, **kwargs)
             except Declined as reason:
                 self._plan.declined(entry, calling_module(self._paths), str(reason))
                 continue
@@ -233,7 +160,7 @@ def _exchange(owner: Any, name: str, entry: Rewrite, twin: nn.Module, plan: Plan
     @functools.wraps(original)
     def replacement(*args: Any, **kwargs: Any) -> Any:
         try:
-            result = _run_body(entry, partial(calling_module, paths), *args, **kwargs)
+            result = entry.run(partial(calling_module, paths), *args, **kwargs)
         except Declined as reason:
             plan.declined(entry, calling_module(paths), str(reason))
             return original(*args, **kwargs)
@@ -253,18 +180,6 @@ def _exchange(owner: Any, name: str, entry: Rewrite, twin: nn.Module, plan: Plan
 
 
 # Shared
-
-
-def _run_body(entry: Rewrite, place: Callable[[], str], *args: Any, **kwargs: Any) -> Any:
-    try:
-        return entry.body(*args, **kwargs)
-    except (Declined, CompatError):
-        raise
-    except Exception as error:
-        raise CompatError(
-            f"{place() or 'the model'}: entry {entry.name!r} ({entry.owner}) failed with {type(error).__name__}: "
-            f"{error}; exclude it with exclude=[{entry.name!r}]."
-        ) from error
 
 
 def module_paths(twin: nn.Module) -> dict[int, str]:

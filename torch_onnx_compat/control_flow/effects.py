@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-
-from torch_onnx_compat.control_flow.names import walk
 
 GENERATED = ("then_", "otherwise_", "rest_", "leave_", "loop_", "body_", "test_")
 """How the names of what the lowering makes begin."""
 
 
-def obstacle(stmts: Sequence[ast.stmt]) -> str:
-    """What in a branch must not happen when the branch is not taken; empty if there is nothing."""
-    for node in walk(list(stmts)):
-        what = _effect(node)
-        if what:
-            return f"line {getattr(node, 'lineno', 0)} {what}"
-    return ""
-
-
-def _effect(node: ast.AST) -> str:
-    """What a node does beyond binding names of the function."""
+def effect(node: ast.AST) -> str:
+    """What a node does beyond binding names of the function; empty if nothing."""
     if isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)):
         return f"writes the attribute {ast.unparse(node)}"
     if isinstance(node, (ast.Global, ast.Nonlocal)):

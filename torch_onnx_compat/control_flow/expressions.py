@@ -9,7 +9,7 @@ import ast
 from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
 
-from torch_onnx_compat.control_flow.names import everywhere, walk
+from torch_onnx_compat.control_flow.names import children, walk
 
 RUNTIME = "_rt"
 """The name under which rewritten functions import the run-time module."""
@@ -42,11 +42,18 @@ def runtime_call(function: str, *arguments: ast.expr, at: ast.AST) -> ast.Call:
 
 def placed(node: S, at: ast.AST) -> S:
     """Gives a new node, and what is new inside it, the position of an old one."""
-    for inner in everywhere(node):
-        if "lineno" in inner._attributes and not hasattr(inner, "lineno"):
-            ast.copy_location(inner, at)
-            # On one line: a call is traced to the line on which what is called ends.
-            inner.end_lineno, inner.end_col_offset = inner.lineno, inner.col_offset  # type: ignore[attr-defined]
+    # On one line: a call is traced to the line on which what is called ends.
+    line, column = at.lineno, at.col_offset  # type: ignore[attr-defined]
+    place = {"lineno": line, "end_lineno": line, "col_offset": column, "end_col_offset": column}
+    todo: list[ast.AST] = [node]
+    while todo:
+        new = todo.pop()
+        inside = new.__dict__
+        if "lineno" in inside:
+            continue  # what an old node holds is old, or was placed when it was put there
+        if "lineno" in new._attributes:
+            inside.update(place)
+        todo += children(new)
     return node
 
 
@@ -95,6 +102,17 @@ class Expressions(ast.NodeTransformer):
         result = super().visit(node)
         self._active = before
         return result
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Visits what is right inside a node; as ast does it, in half the time."""
+        inside = node.__dict__
+        for name in node._fields:
+            value = inside.get(name)
+            if type(value) is list:
+                value[:] = [self.visit(item) if isinstance(item, ast.AST) else item for item in value]
+            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+                inside[name] = self.visit(value)
+        return node
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         """An assert keeps its message; one of a tensor is left to eager torch."""

@@ -15,9 +15,9 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from torch_onnx_compat.control_flow.effects import obstacle
 from torch_onnx_compat.control_flow.expressions import placed, runtime_call
-from torch_onnx_compat.control_flow.names import SCOPES, bound, changed_containers, copied, exits, loads, needed, walk
+from torch_onnx_compat.control_flow.facts import bound, changed_containers, loads, needed, obstacle
+from torch_onnx_compat.control_flow.names import SCOPES, copied, exits, walk
 from torch_onnx_compat.control_flow.source import Unrewritable
 
 ITEM = "item_of_loop"

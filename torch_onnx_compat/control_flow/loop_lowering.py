@@ -17,8 +17,9 @@ import ast
 from collections.abc import Sequence
 
 from torch_onnx_compat.control_flow.expressions import RUNTIME, placed, runtime_call, thunk
+from torch_onnx_compat.control_flow.facts import bound, loads
 from torch_onnx_compat.control_flow.loop_form import LoopForm
-from torch_onnx_compat.control_flow.names import blocks, bound, copied, exits, loads, terminates
+from torch_onnx_compat.control_flow.names import blocks, copied, exits, terminates
 from torch_onnx_compat.control_flow.source import Unrewritable
 
 EXITS = (ast.Return, ast.Break, ast.Continue)

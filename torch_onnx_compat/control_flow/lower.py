@@ -14,10 +14,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Sequence
 
-from torch_onnx_compat.control_flow.effects import GENERATED, obstacle
+from torch_onnx_compat.control_flow.effects import GENERATED
 from torch_onnx_compat.control_flow.expressions import RUNTIME, Expressions, local_function, placed, runtime_call
+from torch_onnx_compat.control_flow.facts import bound, changed_containers, loads, needed, obstacle
 from torch_onnx_compat.control_flow.loop_lowering import LoopLowering, leaves_by_decision, needs_lowering
-from torch_onnx_compat.control_flow.names import SCOPES, blocks, bound, changed_containers, loads, needed, walk
+from torch_onnx_compat.control_flow.names import SCOPES, blocks
 from torch_onnx_compat.control_flow.names import terminates as ends
 from torch_onnx_compat.control_flow.source import FunctionNode, Unrewritable
 
@@ -35,8 +36,6 @@ def lower(node: FunctionNode, lines: Collection[int], loops: Collection[int] = (
     Raises:
         Unrewritable: It holds something that has no equivalent.
     """
-    if any(isinstance(n, (ast.Yield, ast.YieldFrom, ast.Await)) for n in walk(node.body)):
-        raise Unrewritable("it is a generator")
     first = node.args.args[0].arg if node.args.args else ""
     head = 1 if ast.get_docstring(node, clean=False) is not None else 0
     expressions = Expressions(lines, first, loops)

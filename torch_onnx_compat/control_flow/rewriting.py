@@ -13,6 +13,7 @@ from torch_onnx_compat.control_flow.lower import lower
 from torch_onnx_compat.control_flow.printing import rewritten_lines
 from torch_onnx_compat.control_flow.sites import Event, functions_of
 from torch_onnx_compat.control_flow.source import FunctionNode, Unrewritable, compiled, definition, place_of
+from torch_onnx_compat.graph.garbage import collection_paused
 
 
 @dataclass
@@ -59,20 +60,23 @@ class Rewriting:
     def _rewrite(self, stale: dict[types.CodeType, int]) -> bool:
         unknown = [code for code in stale if code not in self._functions]
         self._functions.update(functions_of(unknown))
-        changed = False
-        for code, line in stale.items():
-            if not self._functions[code]:
-                continue  # made by a call and gone with it; the function around it is rewritten instead
-            try:
-                found = definition(code)
-                new = compiled(self._lowered(code, found.node), found.owner, code)
-            except Unrewritable as reason:
-                self.obstacles[place_of(code.co_filename, line)] = str(reason)
-                continue
-            self._codes[code] = new
-            self._originals[new] = code
-            changed = True
-        return changed
+        with collection_paused():
+            renewed = [self._renew(code, line) for code, line in stale.items()]
+        return any(renewed)
+
+    def _renew(self, code: types.CodeType, line: int) -> bool:
+        """Rewrites one function; whether that could be done."""
+        if not self._functions[code]:
+            return False  # made by a call and gone with it; the function around it is rewritten instead
+        try:
+            found = definition(code)
+            new = compiled(self._lowered(code, found.node), found.owner, code)
+        except Unrewritable as reason:
+            self.obstacles[place_of(code.co_filename, line)] = str(reason)
+            return False
+        self._codes[code] = new
+        self._originals[new] = code
+        return True
 
     def _lowered(self, code: types.CodeType, node: FunctionNode) -> FunctionNode:
         return lower(node, self._lines[code.co_filename], self._loops.get(code.co_filename, ()))

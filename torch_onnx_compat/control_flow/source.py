@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 import functools
+import inspect
 import linecache
 import types
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from itertools import dropwhile
 from typing import Any
 
 from torch_onnx_compat.control_flow.expressions import local_function, placed
-from torch_onnx_compat.control_flow.names import children, copied, everywhere
+from torch_onnx_compat.control_flow.names import blocks, copied, everywhere
 from torch_onnx_compat.places import short
 from torch_onnx_compat.stack import frames
 
@@ -48,6 +49,8 @@ def definition(code: types.CodeType) -> Definition:
         raise Unrewritable("its source is not at hand; define the model in a file")
     if not isinstance(found.node, ast.FunctionDef):
         raise Unrewritable("it is a coroutine")
+    if code.co_flags & inspect.CO_GENERATOR:
+        raise Unrewritable("it is a generator")
     return Definition(copied(found.node), found.owner)
 
 
@@ -71,7 +74,7 @@ def _definitions(filename: str) -> dict[int, Definition]:
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
             found[first] = Definition(node, owner)  # type: ignore[arg-type]
         inner = node.name if isinstance(node, ast.ClassDef) else owner
-        todo += [(child, inner) for child in children(node)]
+        todo += [(stmt, inner) for block in blocks(node) for stmt in block]
     return found
 
 
@@ -90,7 +93,7 @@ def compiled(node: FunctionNode, owner: str, code: types.CodeType) -> types.Code
     body: ast.stmt = bare
     if owner:  # so that the compiler mangles private names
         more: Any = {"type_params": []} if "type_params" in ast.ClassDef._fields else {}  # Python 3.12
-        body = ast.ClassDef(name=owner, bases=[], keywords=[], body=[bare], decorator_list=[], **more)
+        body = placed(ast.ClassDef(name=owner, bases=[], keywords=[], body=[bare], decorator_list=[], **more), node)
     outer = local_function("outer", [n for n in code.co_freevars if n != "__class__"], [body], node)
     module = placed(ast.Module(body=[outer], type_ignores=[]), node)
     whole = compile(module, code.co_filename, "exec", flags=code.co_flags & _FUTURES, dont_inherit=True)

@@ -49,6 +49,11 @@ class Ends:
     marked: bool = False
     """Whether the result also tells what the engine's own operator for the detections takes and gives."""
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Paths of the modules whose results, or whose input, are outputs."""
+        return tuple(selector.path for selector in self.outputs if selector.path is not None)
+
     def call(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls the model; the result is a mapping, in the order of the outputs."""
         with held(model, {text: kwargs[text] for text in self.state}) as kept:
