@@ -85,6 +85,8 @@ def _parse(path: Path, data: dict[str, Any]) -> Target:
 def _row(data: dict[str, Any]) -> Row:
     verdict: Verdict = _word("verdict", data["verdict"], VERDICTS)
     when = {**data.get("when", {})}
+    if not all(v.keys() == {"not"} and isinstance(v["not"], list) for v in when.values() if isinstance(v, dict)):
+        raise TypeError(f"'when' of {data['op']}")
     return Row(data["op"], verdict, when, tuple(data.get("opset", (1, 99))), data.get("source", ""))
 
 
