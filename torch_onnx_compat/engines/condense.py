@@ -129,7 +129,12 @@ def _merged(op_type: str, found: Sequence[tuple[Items, list[Sample]]], passed: S
                 break
         else:
             rows.append((when, list(samples)))
-    return [Row(op_type, _worst(samples), _widened(when, passed), source=_source(samples)) for when, samples in rows]
+    wide = [_widened(when, passed) for when, _ in rows]
+    return [
+        # Of rows that would say the same of untried numbers, the last one does.
+        Row(op_type, _worst(samples), when if wide[i] in wide[i + 1 :] else wide[i], source=_source(samples))
+        for i, (when, samples) in enumerate(rows)
+    ]
 
 
 def _widened(when: Mapping[str, Any], passed: Sequence[Sample]) -> dict[str, Any]:

@@ -58,15 +58,16 @@ def samples(
 
 
 def _verdict(engine: Engine, process: EngineProcess, probe: Probe, wanted: Sequence[Array]) -> tuple[Verdict, str]:
-    """What is bad is tried again: a crash may be an earlier probe's doing, and numbers may be of memory never written.
+    """What is bad is tried again in a new process: an earlier probe may have done it, or memory that was never written.
 
-    Reasons tell no numbers that the next measurement would not find.
+    So the reasons tell no numbers that the next measurement would not find.
     """
     model = probe.model.SerializeToString()
     outcome = process.run(model, probe.feeds, probe.outputs)
     verdict, reason = judge(outcome, wanted, engine.tolerance)
     if verdict not in ("wrong", "crashes"):
         return verdict, reason
+    process.restart()
     again = process.run(model, probe.feeds, probe.outputs)
     second = judge(again, wanted, engine.tolerance)
     if verdict == "crashes":

@@ -102,6 +102,10 @@ class EngineProcess:
             found = tuple(archive[str(index)] for index in range(len(archive.files)))
         return Outcome("ran", found, seconds=tuple(answer["seconds"]))
 
+    def restart(self) -> None:
+        """Goes on in a new process: what earlier runs left in memory is gone."""
+        self._stop()
+
     def _ask(self, job: dict[str, Any]) -> dict[str, Any] | None:
         if self._process is None:
             self._start()
