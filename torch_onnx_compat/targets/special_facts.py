@@ -5,6 +5,7 @@
 * step: of a Slice: 1, more, or negative;
 * shapes: broadcast where the inputs of an elementwise operator differ in shape, else equal;
 * scales: of a Resize: whole; exact where they are fractions, but the sizes come out whole; else rounded;
+* rows: of a Resize: one where the axis after the channels is known to have a single cell, else more;
 * slope: of a PRelu: one, by channel (C, 1, ...) or other;
 * last_window: of a pool, inside, or with ceil_mode beyond the end or on the padding;
 * pads_sign: negative where a Pad crops;
@@ -130,6 +131,12 @@ def _last_window(node: ir.Node) -> dict[str, Any]:
     return {"last_window": min(found, key=("padding", "beyond", "inside").index)}
 
 
+def _resize(node: ir.Node) -> dict[str, Any]:
+    shape = node.inputs[0].shape if node.inputs[0] is not None else None
+    single = shape is not None and len(shape) > 2 and shape[2] == 1
+    return {"rows": "one" if single else "more", **_scales(node)}
+
+
 def _scales(node: ir.Node) -> dict[str, Any]:
     tensor = numbers(node.inputs[2]) if len(node.inputs) > 2 else None
     if tensor is not None and tensor.size:
@@ -170,7 +177,7 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "MaxPool": _last_window,
     "PRelu": _slope,
     "Pad": _pads,
-    "Resize": _scales,
+    "Resize": _resize,
     "Slice": _step,
     "Split": _parts,
 }

@@ -77,6 +77,7 @@ class Target:
         measured: Whether the rows come from running the engine, as opposed to its documentation.
         ir_version: Highest IR version that it accepts.
         dynamic: Whether it takes axes without a fixed size.
+        folds: Whether it runs what follows from constants alone; if not, it is computed before the file is written.
         works: Operators that ran right wherever they were tried.
         date: When it was measured.
         how: On what it was measured.
@@ -90,6 +91,7 @@ class Target:
     measured: bool = False
     ir_version: int = 99
     dynamic: Dynamic = "yes"
+    folds: bool = True
     works: frozenset[str] = frozenset()
     date: str = ""
     how: str = ""
