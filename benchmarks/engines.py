@@ -3,8 +3,9 @@
 For each model and engine, four files: torch's default, torch's TorchScript and dynamo exporters at opset 17 (the
 better one counts), and ours. A file's outputs are compared with eager torch, relative to the largest output.
 Engines live in the environments of `torch-onnx-compat measure --install ENGINE`; those that are missing are left out.
+Each result is added to results/engines.jsonl as it comes, and what is there is not measured again.
 
-    python benchmarks/engines.py [--models timm:resnet18 ...] [--engines opencv ...] [--cache DIRECTORY]
+    python benchmarks/engines.py [--models timm:resnet18 ...] [--engines opencv ...] [--ways ours ...] [--again]
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ import io
 import json
 import logging
 import math
-import platform
 import statistics
+import tempfile
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +48,13 @@ MODELS = (
     *("torchvision:fcn_resnet50", "torchvision:raft_small", "timm:halonet26t"),
 )
 WAYS = ("stock default", "stock TorchScript 17", "stock dynamo 17", "ours")
+RESULTS = Path(__file__).parent / "results"
+PACKAGES = ("torch", "torchvision", "timm", "onnx")
 LIMIT = 5e-3
 REPEAT = 5
+
+Row = dict[str, Any]
+Ways = dict[str, Row]
 
 
 def export(spec: str, way: str, engine: str, path: Path) -> str:
@@ -85,17 +91,21 @@ def wanted(spec: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
     return [t.numpy() for t in inputs], [t.numpy() for t in leaves]
 
 
-def judge(process: EngineProcess, path: Path, inputs: list[np.ndarray], right: list[np.ndarray]) -> dict[str, Any]:
+def judge(engine: str, path: Path, inputs: list[np.ndarray], right: list[np.ndarray]) -> Row:
     """Runs one file in an engine."""
     graph = onnx.load(path, load_external_data=False).graph
     weights = {t.name for t in graph.initializer}
     names = [value.name for value in graph.input if value.name not in weights]
-    outcome = process.run(path, dict(zip(names, inputs, strict=True)), [v.name for v in graph.output], repeat=REPEAT)
+    outputs = [value.name for value in graph.output]
+    with EngineProcess(ENGINES[engine], limit=180.0) as process:
+        outcome = process.run(path, dict(zip(names, inputs, strict=True)), outputs, repeat=REPEAT)
+        about = {"engine_version": process.version}
     if outcome.status != "ran":
-        return {"cell": "refused", "why": outcome.error}
-    error = max(_error(a, b) for a, b in zip(outcome.outputs, right, strict=False))
+        return {**about, "cell": "refused", "why": outcome.error}
+    same = len(outcome.outputs) == len(right)
+    error = max(_error(a, b) for a, b in zip(outcome.outputs, right, strict=True)) if same else math.inf
     cell = "match" if error < LIMIT else "wrong"
-    return {"cell": cell, "error": error, "ms": 1e3 * statistics.median(outcome.seconds)}
+    return {**about, "cell": cell, "error": error, "ms": 1e3 * statistics.median(outcome.seconds)}
 
 
 def _error(found: np.ndarray, right: np.ndarray) -> float:
@@ -106,90 +116,90 @@ def _error(found: np.ndarray, right: np.ndarray) -> float:
     return error if math.isfinite(error) else math.inf
 
 
-def measure(spec: str, engines: list[str], folder: Path, step: Callable[[str], None]) -> list[dict[str, Any]]:
-    """A row for each engine and way; results in the folder are taken from there."""
-    rows = []
+def measure(spec: str, wanted_cells: list[tuple[str, str]], step: Callable[[str], None]) -> Iterator[Row]:
+    """A row for each way and engine."""
     inputs, right = wanted(spec)
-    for way in WAYS:
-        for engine in engines:
-            key = f"{spec.replace(':', '_')}.{way.replace(' ', '_')}" + (f".{engine}" if way == "ours" else "")
-            path, note, cell = folder / f"{key}.onnx", folder / f"{key}.txt", folder / f"{key}.{engine}.json"
-            if not cell.exists():
-                if not note.exists() or not (note.read_text() or path.exists()):
-                    begin = time.perf_counter()
-                    note.write_text(export(spec, way, engine, path))
-                    step(f"{spec}, {way}, {engine}: {time.perf_counter() - begin:.0f} s {note.read_text()[:200]}")
-                cell.write_text(json.dumps(_cell(engine, path, note.read_text(), way, inputs, right)))
-            rows.append({"model": spec, "engine": engine, "way": way, **json.loads(cell.read_text())})
-            step(f"{spec}, {way}, {engine}: {rows[-1]['cell']} {str(rows[-1].get('why', ''))[:300]}")
-    for large in folder.glob(f"{spec.replace(':', '_')}.*.onnx"):
-        large.unlink()
-    return rows
+    with tempfile.TemporaryDirectory() as folder:
+        failed: dict[Path, str] = {}
+        for way, engine in wanted_cells:
+            path = Path(folder) / f"{way}{engine if way == 'ours' else ''}.onnx"
+            begin = time.perf_counter()
+            if path not in failed:
+                failed[path] = export(spec, way, engine, path)
+            if failed[path]:
+                cell: Row = {"cell": "refused by us" if way == "ours" else "export fails", "why": failed[path]}
+            else:
+                cell = judge(engine, path, inputs, right)
+            step(f"{spec}, {way}, {engine}: {cell} {time.perf_counter() - begin:.0f} s")
+            yield {"model": spec, "engine": engine, "way": way, **cell, **_about()}
 
 
-def _cell(engine: str, path: Path, failed: str, way: str, inputs: Any, right: Any) -> dict[str, Any]:
-    if failed:
-        return {"cell": "refused by us" if way == "ours" else "export fails", "why": failed}
-    with EngineProcess(ENGINES[engine], limit=120.0) as process:
-        return judge(process, path, inputs, right)
+def _about() -> Row:
+    return {"date": str(datetime.date.today()), **{p: importlib.metadata.version(p) for p in PACKAGES}}
 
 
-def best(rows: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+def best(rows: Ways) -> Row | None:
     """The better of stock's two files at opset 17."""
     order = ("match", "wrong", "refused", "export fails")
-    return min((rows["stock TorchScript 17"], rows["stock dynamo 17"]), key=lambda r: order.index(r["cell"]))
+    both = [rows[way] for way in ("stock TorchScript 17", "stock dynamo 17") if way in rows]
+    return min(both, key=lambda r: order.index(r["cell"]), default=None)
 
 
-def report(rows: list[dict[str, Any]], engines: list[str]) -> str:
+def report(rows: list[Row]) -> str:
     """The results as Markdown."""
-    cells: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    cells: dict[tuple[str, str], Ways] = {}
     for row in rows:
         cells.setdefault((row["model"], row["engine"]), {})[row["way"]] = row
-    versions = ", ".join(f"{p} {importlib.metadata.version(p)}" for p in ("torch", "torchvision", "timm", "onnx"))
+    found = {name: sorted({row[name] for row in rows}) for name in ("date", *PACKAGES)}
+    told = ", ".join(f"{name} {' and '.join(values)}" for name, values in found.items() if name != "date")
+    versions = {row["engine"]: row["engine_version"] for row in rows if "engine_version" in row}
     lines = [
         "# Zoo models in inference engines",
         "",
-        f"{datetime.date.today()}, {versions}, {platform.processor() or platform.machine()}, one thread. A match is",
-        f"within {LIMIT:g} of eager torch, relative to the largest output. Written by benchmarks/engines.py.",
+        f"{' to '.join(dict.fromkeys((found['date'][0], found['date'][-1])))}, {told}, one thread of a shared machine.",
+        f"A match is within {LIMIT:g} of eager torch, relative to the largest output; a dash is not measured.",
+        "Written by benchmarks/engines.py from engines.jsonl.",
         "",
-        "| engine | models | stock default: match / wrong / refused | best of stock at opset 17 | ours | refused by us "
-        "| latency, ours over best right stock file |",
+        "| engine | models | stock default: match / wrong / refused | best of stock at opset 17 | ours "
+        "| of these refused by us | latency, ours over best right stock file |",
         "|---|---|---|---|---|---|---|",
     ]
-    for engine in engines:
+    for engine in sorted({engine for _, engine in cells}, key=list(ENGINES).index):
         of = [ways for (_, e), ways in cells.items() if e == engine]
-        default, stock, ours = (
-            [r["stock default"] for r in of],
-            [best(r) for r in of],
-            [r["ours"] for r in of],
-        )
+        ours = [ways["ours"] for ways in of if "ours" in ways]
         refusals = sum(row["cell"] == "refused by us" for row in ours)
         lines.append(
-            f"| {engine} | {len(of)} | {_counts(default)} | {_counts(stock)} | {_counts(ours)} | {refusals} "
-            f"| {_latency(of)} |"
+            f"| {engine} {versions.get(engine, '')} | {len(of)} | {_counts([w.get('stock default') for w in of])} "
+            f"| {_counts([best(w) for w in of])} | {_counts(ours)} | {refusals} | {_latency(of)} |"
         )
     lines += ["", "| model | engine | stock default | best of stock at opset 17 | ours |", "|---|---|---|---|---|"]
     for (model, engine), ways in sorted(cells.items()):
-        lines.append(
-            f"| {model} | {engine} | {_told(ways['stock default'])} | {_told(best(ways))} | {_told(ways['ours'])} |"
-        )
+        told_cells = " | ".join(map(_told, (ways.get("stock default"), best(ways), ways.get("ours"))))
+        lines.append(f"| {model} | {engine} | {told_cells} |")
+    refused = [row for row in rows if row["way"] == "ours" and row["cell"] not in ("match", "wrong")]
+    if refused:
+        lines += ["", "Why ours is refused:", ""]
+        lines += [f"- {row['model']}, {row['engine']}: {row['cell']}: {row['why'][:300]}" for row in refused]
     return "\n".join(lines) + "\n"
 
 
-def _counts(rows: list[dict[str, Any]]) -> str:
-    match, wrong = (sum(row["cell"] == cell for row in rows) for cell in ("match", "wrong"))
-    return f"{match} / {wrong} / {len(rows) - match - wrong}"
+def _counts(rows: Sequence[Row | None]) -> str:
+    known = [row for row in rows if row is not None]
+    match, wrong = (sum(row["cell"] == cell for row in known) for cell in ("match", "wrong"))
+    return f"{match} / {wrong} / {len(known) - match - wrong}" if known else "-"
 
 
-def _told(row: dict[str, Any]) -> str:
+def _told(row: Row | None) -> str:
+    if row is None:
+        return "-"
     return f"**wrong {row['error']:.2g}**" if row["cell"] == "wrong" else str(row["cell"])
 
 
-def _latency(of: list[dict[str, dict[str, Any]]]) -> str:
+def _latency(of: Sequence[Ways]) -> str:
     ratios = []
     for ways in of:
         stock = [r["ms"] for way, r in ways.items() if way != "ours" and r["cell"] == "match"]
-        if stock and ways["ours"]["cell"] == "match":
+        if stock and ways.get("ours", {}).get("cell") == "match":
             ratios.append(ways["ours"]["ms"] / min(stock))
     return f"{math.exp(statistics.fmean(map(math.log, ratios))):.2f} ({len(ratios)})" if ratios else "-"
 
@@ -198,20 +208,42 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--models", nargs="*", default=list(MODELS))
     parser.add_argument("--engines", nargs="*", default=list(ENGINES))
-    parser.add_argument("--cache", type=Path, default=Path("engines-cache"))
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "engines.md")
+    parser.add_argument("--ways", nargs="*", default=list(WAYS), choices=WAYS)
+    parser.add_argument("--again", action="store_true", help="also measure what results/engines.jsonl has")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
-    options.cache.mkdir(exist_ok=True, parents=True)
     engines = [name for name in options.engines if ENGINES[name].interpreter()]
     if not engines:
         raise CompatError("no engine is installed; see `torch-onnx-compat measure --install ENGINE`.")
-    rows: list[dict[str, Any]] = []
     for spec in options.models:
-        rows += measure(spec, engines, options.cache, lambda text: print(text, flush=True))
-        options.output.write_text(report(rows, engines), encoding="utf-8")
+        known = {_key(row) for row in read()}
+        cells = [(way, engine) for way in options.ways for engine in engines]
+        missing = [cell for cell in cells if options.again or (spec, *cell) not in known]
+        for row in measure(spec, missing, _step) if missing else ():
+            write([*(r for r in read() if _key(r) != _key(row)), row])
+
+
+def _key(row: Row) -> tuple[str, str, str]:
+    return row["model"], row["way"], row["engine"]
+
+
+def _step(text: str) -> None:
+    print(text, flush=True)
+
+
+def read() -> list[Row]:
+    """The results so far."""
+    path = RESULTS / "engines.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def write(rows: list[Row]) -> None:
+    """Keeps the results, and their report."""
+    rows = sorted(rows, key=_key)
+    (RESULTS / "engines.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    (RESULTS / "engines.md").write_text(report(rows), encoding="utf-8")
 
 
 if __name__ == "__main__":

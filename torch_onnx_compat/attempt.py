@@ -134,10 +134,7 @@ class Attempt:
 
     def _on_target(self, path: Path, pieces: Pieces, names: list[str], target: Target) -> tuple[Comparison, ...]:
         assert self.cases is not None
-        if pieces.is_cut:
-            self.cases.notes.append(f"not run on {target.name}: the file is a part of the model only.")
-            return ()
-        return verify_on_target(path, names, self.cases, target)
+        return verify_on_target(path, names, self.cases, target, pieces.before, pieces.after)
 
     def _is_external(self, model: ir.Model) -> bool:
         if self.destination is None or hasattr(self.destination, "write"):

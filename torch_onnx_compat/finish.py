@@ -55,7 +55,8 @@ def finish(raw: Raw, job: Job, options: FileOptions, metadata: dict[str, Any]) -
     model = raw.model
     _strip_adapter(model)
     if options.optimize:
-        tidy(model, fold=job.plan.exporter == "dynamo")
+        folds = job.plan.target.folds
+        tidy(model, fold=job.plan.exporter == "dynamo" or not folds, whole=not folds)
     convert(model, options.opset)
     suit(model, job.plan.target)
     keep_zeros(model)

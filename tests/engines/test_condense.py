@@ -39,7 +39,7 @@ def test_two_facts():
             sample("c", "works", mode="linear", rank=5),
         ]
     )
-    assert row.when == {"mode": "cubic", "rank": 5}
+    assert row.when == {"mode": "cubic", "rank": {"not": [4]}}
 
 
 def test_numbers_that_only_some_values_spoil_are_refused_at_every_shape():
@@ -64,3 +64,48 @@ def test_no_failure_is_called_right():
     works, rows = condense(samples)
     target = Target("engine", rows=rows, works=works)
     assert [target.verdict("Resize", 18, s.facts) for s in samples] == [s.verdict for s in samples]
+
+
+def test_where_values_decide_the_operator_is_wrong_at_every_shape():
+    samples = [sample("small", "works", rank=4), sample("large", "wrong", rank=4), sample("other", "works", rank=2)]
+    works, rows = condense(samples)
+    assert works == frozenset()
+    assert rows == (Row("Resize", "wrong", source="probe large: off by 1"),)
+
+
+def test_where_values_decide_about_a_refusal_other_shapes_may_work():
+    _, (row,) = condense(
+        [sample("a", "works", rank=4), sample("b", "refused", rank=4), sample("c", "works", rank=2)],
+    )
+    assert row.when == {"rank": {"not": [2]}}
+
+
+def test_numbers_that_were_not_tried_are_taken_to_fail():
+    _, (row,) = condense(
+        [
+            *(sample(f"p{axis}", "works", axes=axis, mode="x") for axis in ("absent", 0)),
+            *(sample(f"f{axis}", "wrong", axes=axis, mode="x") for axis in (1, 3, "rising")),
+        ]
+    )
+    assert row.when == {"axes": {"not": [0, "absent"]}}
+    assert row.condition == "axes!=0|absent"
+    target = Target("engine", rows=(row,))
+    assert [target.verdict("Resize", 18, {"axes": a}) for a in (0, 2, "mixed")] == ["works", "wrong", "wrong"]
+
+
+def test_a_word_explains_better_than_a_number():
+    _, (row,) = condense(
+        [
+            sample("a", "wrong", hidden_size=6, outputs="0"),
+            sample("b", "works", hidden_size=5, outputs="1"),
+        ]
+    )
+    assert row.when == {"outputs": "0"}
+
+
+def test_a_fact_that_some_graph_does_not_tell_explains_nothing():
+    """Targets take what is not told as met: a condition on it would refuse what passed without it."""
+    samples = [sample("a", "wrong", axes="x", mode="m"), sample("b", "works", mode="n")]
+    works, rows = condense(samples)
+    target = Target("engine", rows=rows, works=works)
+    assert [target.verdict("Resize", 18, s.facts) for s in samples] == ["wrong", "works"]

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from torch_onnx_compat import cli
-from torch_onnx_compat.engines import ENGINES, find_engine
+from torch_onnx_compat.engines import ENGINES, Engine, find_engine
 from torch_onnx_compat.engines.measure import samples
 from torch_onnx_compat.engines.probes import node_tests, own_probes
 from torch_onnx_compat.engines.profile import profile
@@ -37,6 +37,34 @@ def test_onnxruntime_runs_what_it_judges():
     assert target.works == set(OPERATORS)
     assert (target.rows, target.dynamic, target.measured) == ((), "yes", True)
     assert target.opsets == (11, 23)
+
+
+FLAKY = """
+import os
+import numpy as np
+def version():
+    return "1"
+runs = 0
+def load(path, feeds, outputs, variant):
+    global runs
+    runs += 1
+    if os.path.exists({flag!r}):
+        return lambda feeds: [np.full((1, 3, 8, 8), runs)]
+    open({flag!r}, "w").close()
+    os.abort()
+"""
+
+
+def test_what_differs_from_run_to_run_is_told_without_numbers(tmp_path, monkeypatch):
+    """Its first crash is not held against it; then its numbers are of no worth."""
+    path = tmp_path / "fake.py"
+    path.write_text(FLAKY.format(flag=str(tmp_path / "flag")))
+    monkeypatch.setattr(Engine, "path", path)
+    monkeypatch.setenv("TORCH_ONNX_COMPAT_FAKE_PYTHON", sys.executable)
+    probes = [p for p in own_probes() if p.op_type == "Sign"][:2]
+    _, (first, second) = samples(Engine("fake", "numpy", ()), probes[:1] * 2)
+    assert first.verdict == "wrong"
+    assert (second.verdict, second.reason) == ("wrong", "its numbers differ from run to run")
 
 
 @pytest.mark.slow

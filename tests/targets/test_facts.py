@@ -18,7 +18,7 @@ def test_attributes_and_defaults():
     )
     assert (found["kernel_shape"], found["strides"], found["pads"]) == (3, 2, "mixed")
     assert (found["ceil_mode"], found["auto_pad"], found["version"]) == (0, "NOTSET", 12)
-    assert (found["rank"], found["type"], found["inputs"], found["outputs"]) == (4, "float", 1, 1)
+    assert (found["rank"], found["type"], found["inputs"], found["outputs"]) == (4, "float", 1, "0")
 
 
 def test_kinds_of_inputs():
@@ -73,3 +73,46 @@ def test_unknown_shapes_are_left_out():
 def test_step(steps, name):
     text = "g (float[9] x) => (float[n] y) <int64[1] a = {0}, int64[1] b = {9}, int64[1] c = {0}, int64[1] d = {@}>"
     assert facts(f"{text} {{ y = Slice(x, a, b, c, d) }}".replace("@", steps))["step"] == name
+
+
+def test_attributes_of_other_versions_are_absent():
+    text = "g (float[2,3] x) => (float[2,1] y) <int64[1] axes = {1}> { y = ReduceL1(x, axes) }"
+    assert facts(text)["axes"] == "absent"
+    assert facts("g (float[2,3] x) => (float[2,1] y) { y = ReduceL1<axes=[1]>(x) }", opset=17)["axes"] == 1
+
+
+@pytest.mark.parametrize(("axes", "name"), [("0,2", "rising"), ("2,0", "mixed"), ("2", 2)])
+def test_axes(axes, name):
+    assert facts(f"g (float[2,3,4] x) => (y) {{ y = ReduceL1<axes=[{axes}]>(x) }}", opset=17)["axes"] == name
+
+
+def test_outputs_that_are_used():
+    text = "g (float[1,1,4] x) => (float[1,1,2] y, int64[1,1,2] i) { y, i = MaxPool<kernel_shape=[3]>(x) }"
+    assert facts(text)["outputs"] == "0, 1"
+    assert facts(text.replace("float[1,1,2] y, ", ""))["outputs"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "name"), [("2", "0", "output"), ("0", "1", "input"), ("2", "1", "no"), ("n", "m", "no")]
+)
+def test_empty(x, y, name):
+    assert facts(f"g (float[{x}] x) => (float[{y}] y) {{ y = ReduceSum(x) }}")["empty"] == name
+
+
+def test_axis_of_a_dft():
+    constant = 'g (float[1,8,1] x) => (y) <int64 axis = {1}> { y = DFT(x, "", axis) }'
+    assert facts(constant, opset=20)["axis"] == 1
+    assert facts('g (float[1,8,1] x, int64 axis) => (y) { y = DFT(x, "", axis) }', opset=20)["axis"] == "absent"
+
+
+def test_axes_of_an_image():
+    text = (
+        "g (float[1,4,9] x) => (y) <int64[2] image = {5, 5}, int64[2] block = {2, 2}> { y = Col2Im(x, image, block) }"
+    )
+    assert facts(text)["axes"] == 2
+
+
+def test_mask():
+    text = "g (float[1,2,4,8] q, bool[4,4] m) => (y) { y = Attention(q, q, q@) }"
+    assert facts(text.replace("@", ", m"), opset=23)["mask"] == "bool"
+    assert facts(text.replace("@", ""), opset=23)["mask"] == "absent"

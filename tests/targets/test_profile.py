@@ -23,6 +23,12 @@ op = "Resize"
 verdict = "wrong"
 when = { mode = ["cubic", "linear"], rank = 5 }
 source = "the board's manual, page 7"
+
+[[operators]]
+op = "Pad"
+verdict = "refused"
+when = { rank = { not = [3, 4] } }
+source = "measured"
 """
 
 
@@ -41,7 +47,10 @@ def test_own_file(tmp_path):
     target = load_target(path)
     assert (target.name, target.dynamic, target.ir_version, target.measured) == ("board", "no", 8, False)
     row = Row("Resize", "wrong", {"mode": ["cubic", "linear"], "rank": 5}, source="the board's manual, page 7")
-    assert target.rows == (row,)
+    pad = Row("Pad", "refused", {"rank": {"not": [3, 4]}}, source="measured")
+    assert target.rows == (row, pad)
+    assert pad.condition == "rank!=3|4"
+    assert [target.verdict("Pad", 17, {"rank": rank}) for rank in (3, 5)] == ["works", "refused"]
     assert row.condition == "mode=cubic|linear, rank=5"
 
 
@@ -77,6 +86,7 @@ def test_unknown_target():
         ('"wrong"', '"worng"', "unknown verdict 'worng'; did you mean 'wrong'?"),
         ('"no"', '"never"', "unknown dynamic 'never'"),
         ("opset = 13", "opset = ", "is no TOML"),
+        ("not = [3, 4]", "but = [3, 4]", "'when' of Pad is missing or of the wrong kind"),
     ],
 )
 def test_bad_file(tmp_path, old, new, message):

@@ -3,65 +3,132 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from torch_onnx_compat.check.cases import Cases
+import numpy as np
+import onnx
+import onnxruntime
+
+from torch_onnx_compat.check.cases import Case, Cases
+from torch_onnx_compat.check.chain import Chain
 from torch_onnx_compat.check.compare import Array, Comparison, compare
-from torch_onnx_compat.engines import ENGINES, EngineProcess
+from torch_onnx_compat.check.verify import run_session
+from torch_onnx_compat.engines import ENGINES, Engine, EngineProcess
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.targets import Target
+
+if TYPE_CHECKING:
+    from torch_onnx_compat.surgery.stage import Stage
 
 _LIMIT = 300.0
 _FACTOR = 5
 """How much more a whole model may differ than a single operator."""
 
 
+class EngineSession:
+    """A file in an engine, with the interface of an onnxruntime session as far as `Chain` uses it.
+
+    Args:
+        process: The engine.
+        path: The file.
+    """
+
+    def __init__(self, process: EngineProcess, path: str | os.PathLike[str]) -> None:
+        graph = onnx.load(path, load_external_data=False).graph
+        weights = {tensor.name for tensor in graph.initializer}
+        self._process = process
+        self._path = path
+        self._inputs = [value for value in graph.input if value.name not in weights]
+        self._outputs = {value.name: value for value in graph.output}
+
+    def get_inputs(self) -> list[Any]:
+        """The file's inputs."""
+        return self._inputs
+
+    def get_outputs(self) -> list[Any]:
+        """The file's outputs."""
+        return list(self._outputs.values())
+
+    def run_with_ort_values(self, names: Sequence[str], feeds: Mapping[str, Any]) -> list[Any]:
+        """Runs the file; as onnxruntime's.
+
+        Raises:
+            RuntimeError: The engine refuses the file, or crashes.
+        """
+        outcome = self._process.run(self._path, {name: value.numpy() for name, value in feeds.items()}, names)
+        if outcome.status != "ran":
+            raise RuntimeError(outcome.error)
+        return [
+            onnxruntime.OrtValue.ortvalue_from_numpy(self._typed(name, found))
+            for name, found in zip(names, outcome.outputs, strict=True)
+        ]
+
+    def _typed(self, name: str, found: Array) -> Array:
+        """An output as the file declares it: some engines have no int64, and give numbers an axis."""
+        tensor = self._outputs[name].type.tensor_type
+        found = found.astype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+        is_number = tensor.HasField("shape") and not tensor.shape.dim
+        return np.ascontiguousarray(found.reshape(()) if is_number and found.size == 1 else found)
+
+
 def verify_on_target(
-    path: str | os.PathLike[str], names: Sequence[str], cases: Cases, target: Target
+    path: str | os.PathLike[str],
+    names: Sequence[str],
+    cases: Cases,
+    target: Target,
+    before: Sequence[Stage] = (),
+    after: Sequence[Stage] = (),
 ) -> tuple[Comparison, ...]:
-    """Compares a file, run in the target's engine, with the original model on the example.
+    """Compares a file, run in the target's engine, with the original model on every case.
 
     Where the engine has no adapter or is not installed, `cases` gets a note and nothing is run.
 
     Args:
         path: The file.
-        names: Its outputs.
+        names: Its outputs, or those of the last stages.
         cases: Inputs, and what the original computes.
         target: The engine.
+        before: What onnxruntime runs before the file.
+        after: What onnxruntime runs after the file.
 
     Returns:
-        One row for each output.
+        One row for each case and output.
 
     Raises:
-        VerificationError: The engine refuses the file, crashes, or a value is off.
+        VerificationError: The engine refuses the file, crashes, or a value is off; holds the table so far.
     """
     engine = ENGINES.get(target.name)
     if engine is None or engine.interpreter() is None:
         why = "there is no adapter for it" if engine is None else "it is not installed"
         cases.notes.append(f"not run on {target.name}: {why}.")
         return ()
-    case = next(iter(cases))
-    feeds: dict[str, Array] = {
-        name: tensor.detach().cpu().numpy() for name, tensor in zip(case.inputs.names, case.inputs.tensors, strict=True)
-    }
+    rows: list[Comparison] = []
     with EngineProcess(engine, _LIMIT) as process:
-        outcome = process.run(path, feeds, names)
-        label = f"{case.label} on {target.name} {process.version}"
-    if outcome.status != "ran":
-        row = Comparison(label, "", float("nan"), float("nan"), "", False, f"{outcome.status}: {outcome.error}")
-        raise VerificationError(f"{target.name} does not run the file: {outcome.error}", (row,))
+        first, last = ([(stage.session(), stage.feeds) for stage in stages] for stages in (before, after))
+        session = Chain([*first, (EngineSession(process, path), {}), *last], names)  # type: ignore[list-item]
+        for case in cases:
+            label = f"{case.label} on {target.name} {process.version}"
+            try:
+                found = run_session(session, case.inputs, names)  # type: ignore[arg-type]
+            except Exception as error:
+                row = Comparison(label, "", float("nan"), float("nan"), "", False, f"fails: {error}")
+                raise VerificationError(
+                    f"{target.name} does not run the file, case {case.label!r}: {error}", (*rows, row), case.inputs
+                ) from error
+            rows += _compared(label, names, found, case, engine)
+            bad = [row for row in rows if not row.ok]
+            if bad:
+                raise VerificationError(
+                    f"{target.name} computes something else, case {case.label!r}, output {bad[0].output!r}: "
+                    f"{bad[0].detail}",
+                    tuple(rows),
+                    case.inputs,
+                )
+    return tuple(rows)
+
+
+def _compared(label: str, names: Sequence[str], found: Sequence[Array], case: Case, engine: Engine) -> list[Comparison]:
     rtol, atol = (_FACTOR * tolerance for tolerance in engine.tolerance)
     wanted = [tensor.detach() for tensor in case.reference.outputs]
-    rows = tuple(
-        compare(label, name, found.astype(right.numpy().dtype).reshape(_shape(found, right.shape)), right, rtol, atol)
-        for name, found, right in zip(names, outcome.outputs, wanted, strict=True)
-    )
-    bad = [row for row in rows if not row.ok]
-    if bad:
-        raise VerificationError(f"{target.name} computes something else: {bad[0].output!r}: {bad[0].detail}", rows)
-    return rows
-
-
-def _shape(found: Array, wanted: Sequence[int]) -> Sequence[int]:
-    """The wanted shape for single values, which engines without tensors of rank 0 give an axis."""
-    return tuple(wanted) if found.size == 1 and all(size == 1 for size in wanted) else found.shape
+    return [compare(label, n, a, b, rtol, atol) for n, a, b in zip(names, found, wanted, strict=True)]

@@ -11,11 +11,14 @@ from torch_onnx_compat.targets.target import Row, Verdict
 
 _SEVERITY: tuple[Verdict, ...] = ("wrong", "crashes", "refused")
 _LATE = (
-    *("reused", "version", "type", "rank", "rank.1", "shapes", "inputs", "outputs"),
-    *("input.1", "input.2", "input.3", "input.4"),
+    *("outputs", "reused", "input.1", "input.2", "input.3", "input.4"),
+    *("inputs", "version", "type", "rank", "rank.1", "shapes"),
 )
-"""Facts that explain a failure less often than attributes do, in the order in which they are tried."""
-_SHAPE = frozenset({"rank", "rank.1", "shapes", "outputs"})
+"""Facts that explain a failure less often than words and flags do, in the order in which they are tried; free numbers
+come after them: that a failure is one of 6 channels is seldom its cause."""
+_AROUND = frozenset({"version", "rank", "rank.1", "shapes", "reused", "gates"})
+"""Facts that have nothing to do with which values an operator gets wrong."""
+_FLAGS = (0, 1, -1)
 _MOST = 3
 
 Items = tuple[tuple[str, Any], ...]
@@ -36,62 +39,82 @@ def condense(samples: Iterable[Sample]) -> tuple[frozenset[str], tuple[Row, ...]
 
 
 def _rows(op_type: str, samples: Sequence[Sample]) -> list[Row]:
-    passed = [s for s in samples if s.verdict == "works"]
     failed = sorted((s for s in samples if s.verdict != "works"), key=lambda s: s.name)
+    passed = _evidence([s for s in samples if s.verdict == "works"], failed)
     if not passed:
         return [Row(op_type, _worst(failed), source=_source(failed))]
     found: list[tuple[Items, list[Sample]]] = []
     while failed:
-        items = _best(failed, passed)
-        if items is None:
-            found += _unexplained(failed, passed)
-            break
-        found.append((items, [s for s in failed if _has(s, items)]))
-        failed = [s for s in failed if not _has(s, items)]
-    return _merged(op_type, found)
+        items = _best(failed, passed) or _all_but_useless(failed[0], passed)
+        found.append((items, [s for s in failed if _may_have(s, items)]))
+        failed = [s for s in failed if not _may_have(s, items)]
+    return _merged(op_type, found, passed)
+
+
+def _evidence(passed: Sequence[Sample], failed: Sequence[Sample]) -> list[Sample]:
+    """The samples that passed, without those whose facts are a failure's: there the values decide.
+
+    Where they decide about numbers, which are wrong without a word, they are taken to do so at every shape and place.
+    """
+    deciding: list[tuple[dict[str, Any], bool]] = []
+    for sample in failed:
+        if any(s.facts == sample.facts for s in passed):
+            wrong = sample.verdict == "wrong"
+            deciding.append((_within(sample.facts) if wrong else dict(sample.facts), wrong))
+    return [s for s in passed if not any((_within(s.facts) if wrong else s.facts) == f for f, wrong in deciding)]
+
+
+def _within(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in facts.items() if name not in _AROUND}
 
 
 def _best(failed: Sequence[Sample], passed: Sequence[Sample]) -> Items | None:
-    """The fewest facts that no sample has which passed, and as many as possible have which failed."""
+    """The fewest facts that no sample may have which passed, and as many as possible have which failed."""
     for size in range(1, _MOST + 1):
         candidates: dict[Items, int] = {}
         for sample in failed:
             for items in combinations(_ordered(sample.facts), size):
                 if items not in candidates:
-                    clean = not any(_has(s, items) for s in passed)
-                    candidates[items] = sum(_has(s, items) for s in failed) if clean else 0
+                    clean = not any(_may_have(s, items) for s in passed)
+                    candidates[items] = sum(_may_have(s, items) for s in failed) if clean else 0
         best = max(candidates, key=lambda items: candidates[items], default=None)
         if best is not None and candidates[best]:
             return best
     return None
 
 
+def _all_but_useless(sample: Sample, passed: Sequence[Sample]) -> Items:
+    """The facts of a failure, without those that keep no sample out which passed."""
+    kept = _ordered(sample.facts)
+    least = sum(_may_have(s, tuple(kept)) for s in passed)
+    for item in reversed(kept):
+        fewer = [other for other in kept if other != item]
+        if sum(_may_have(s, tuple(fewer)) for s in passed) == least:
+            kept = fewer
+    return tuple(kept)
+
+
 def _ordered(facts: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """The facts, those first that are tried first: of equally good ones the first wins."""
-    return sorted(facts.items(), key=lambda item: (_LATE.index(item[0]) + 1 if item[0] in _LATE else 0, item[0]))
+    return sorted(facts.items(), key=lambda item: (_lateness(*item), item[0]))
 
 
-def _has(sample: Sample, items: Items) -> bool:
-    return all(name in sample.facts and sample.facts[name] == value for name, value in items)
+def _lateness(name: str, value: Any) -> int:
+    if name in _LATE:
+        return _LATE.index(name) + 1
+    return len(_LATE) + 1 if _is_free(value) else 0
 
 
-def _unexplained(failed: Sequence[Sample], passed: Sequence[Sample]) -> list[tuple[Items, list[Sample]]]:
-    """Failures that no few facts explain, told by as few facts as hold of no more samples that passed."""
-    found: dict[Items, list[Sample]] = {}
-    for sample in failed:
-        kept = _ordered(sample.facts)
-        if sample.verdict == "wrong":  # its numbers depend on the values: be careful at every shape
-            kept = [item for item in kept if item[0] not in _SHAPE]
-        least = sum(_has(s, tuple(kept)) for s in passed)
-        for item in reversed(kept):
-            fewer = tuple(other for other in kept if other != item)
-            if sum(_has(s, fewer) for s in passed) == least:
-                kept = list(fewer)
-        found.setdefault(tuple(kept), []).append(sample)
-    return list(found.items())
+def _is_free(value: Any) -> bool:
+    return isinstance(value, float) or (isinstance(value, int) and value not in _FLAGS)
 
 
-def _merged(op_type: str, found: Sequence[tuple[Items, list[Sample]]]) -> list[Row]:
+def _may_have(sample: Sample, items: Items) -> bool:
+    """Whether the facts hold, as targets judge: one that the graph does not tell may be anything."""
+    return all(sample.facts.get(name, value) == value for name, value in items)
+
+
+def _merged(op_type: str, found: Sequence[tuple[Items, list[Sample]]], passed: Sequence[Sample]) -> list[Row]:
     """Rows; those of one verdict that differ in the value of a single fact become one with a list of values."""
     rows: list[tuple[dict[str, Any], list[Sample]]] = []
     for items, samples in found:
@@ -106,7 +129,34 @@ def _merged(op_type: str, found: Sequence[tuple[Items, list[Sample]]]) -> list[R
                 break
         else:
             rows.append((when, list(samples)))
-    return [Row(op_type, _worst(samples), when, source=_source(samples)) for when, samples in rows]
+    wide = [_widened(when, passed) for when, _ in rows]
+    return [
+        # Of rows that would say the same of untried numbers, the last one does.
+        Row(op_type, _worst(samples), when if wide[i] in wide[i + 1 :] else wide[i], source=_source(samples))
+        for i, (when, samples) in enumerate(rows)
+    ]
+
+
+def _widened(when: Mapping[str, Any], passed: Sequence[Sample]) -> dict[str, Any]:
+    """The condition, with numbers that were seen to fail turned into all but those that were seen to pass.
+
+    No measurement tries every number: one that was not tried is taken to fail like its neighbours.
+    """
+    wide = dict(when)
+    for name, wanted in when.items():
+        if not _is_open(name, wanted):
+            continue
+        rest = {other: value for other, value in wide.items() if other != name}
+        values = {s.facts.get(name) for s in passed if Row("", "wrong", rest).may_match(1, s.facts)}
+        if values and None not in values:
+            wide[name] = {"not": sorted(values, key=str)}
+    return wide
+
+
+def _is_open(name: str, wanted: Any) -> bool:
+    """Whether a fact may have more values than any measurement tries."""
+    values = wanted if isinstance(wanted, list) else [wanted]
+    return any(_is_free(v) or v in ("mixed", "rising") or name.startswith("rank") for v in values)
 
 
 def _worst(samples: Sequence[Sample]) -> Verdict:

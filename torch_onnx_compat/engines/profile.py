@@ -49,6 +49,7 @@ def profile(engine: Engine, version: str, found: Sequence[Sample], date: str) ->
         opsets = [opset for opset in range(MIN_OPSET, _HIGHEST + 1) if _takes(process, opset, 6)]
         versions = [version for version in range(6, _HIGHEST_IR + 1) if _takes(process, opsets[-1], version)]
         dynamic = _dynamic(process)
+        folds = _runs(process, _beside_constants(), (1, 3, 8, 8))
     return Target(
         name=engine.name,
         version=version,
@@ -58,6 +59,7 @@ def profile(engine: Engine, version: str, found: Sequence[Sample], date: str) ->
         measured=True,
         ir_version=versions[-1],
         dynamic=dynamic,
+        folds=folds,
         works=works,
         date=date,
         how=f"{len(found)} probes against onnxruntime: {told}",
@@ -78,6 +80,24 @@ def _dynamic(process: EngineProcess) -> Dynamic:
         for model, shapes in ((batch, ((1, 3, 8, 8), (3, 3, 8, 8))), (image, ((1, 3, 8, 8), (1, 3, 6, 10))))
     ]
     return "yes" if all(taken) else "partly" if any(taken) else "no"
+
+
+def _beside_constants() -> bytes:
+    """A Conv of the input, and one of what follows from constants alone, as position embeddings do."""
+    image = np.linspace(-1, 1, 192, dtype=np.float32).reshape(1, 3, 8, 8)
+    weight = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3, 1, 1)
+    nodes = [
+        helper.make_node("Sin", ["image"], ["embedding"]),
+        helper.make_node("Conv", ["embedding", "w"], ["projected"]),
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("Add", ["c", "projected"], ["y"]),
+    ]
+    shapes = {"x": [1, 3, 8, 8], "y": [1, 4, 8, 8]}
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items())
+    weights = [onnx.numpy_helper.from_array(array, name) for name, array in (("image", image), ("w", weight))]
+    graph = helper.make_graph(nodes, "beside_constants", [x], [y], weights)
+    imports = [helper.make_opsetid("", 17)]
+    return bytes(helper.make_model(graph, opset_imports=imports, ir_version=8).SerializeToString())
 
 
 def _pointwise(shape: Sequence[int | str], opset: int, ir_version: int) -> bytes:

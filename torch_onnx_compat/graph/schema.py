@@ -99,7 +99,23 @@ def _element_types(node: ir.Node, opset: int) -> str | None:
     return _types(node.inputs, known.inputs) or _types(node.outputs, known.outputs)
 
 
-_CHECKS = (_existence, _attributes, _arity, _element_types)
+_WORDS = {("GridSample", "mode"): {16: ("bilinear", "nearest", "bicubic"), 20: ("linear", "nearest", "cubic")}}
+"""Words that an attribute may hold, by the opset that brought them, where they changed: schemas do not tell."""
+
+
+def _words(node: ir.Node, opset: int) -> str | None:
+    for (op_type, name), by_opset in _WORDS.items():
+        if node.op_type == op_type and name in node.attributes:
+            word, known = (
+                node.attributes[name].as_string(),
+                by_opset[max(o for o in by_opset if o <= max(opset, min(by_opset)))],
+            )
+            if word not in known:
+                return f"{name}={word!r} is not among {', '.join(known)}"
+    return None
+
+
+_CHECKS = (_existence, _attributes, _words, _arity, _element_types)
 
 
 def _types(values: Sequence[ir.Value | None], formals: Sequence[OpSchema.FormalParameter]) -> str | None:

@@ -19,13 +19,14 @@ _FOLD_INPUT_LIMIT = 8192
 _FOLD_OUTPUT_LIMIT = 512 * 512
 
 
-def tidy(model: ir.Model, *, fold: bool) -> None:
+def tidy(model: ir.Model, *, fold: bool, whole: bool = False) -> None:
     """Cleans a model in place; its results stay the same.
 
     Args:
         model: The model.
         fold: Whether to fold constants and apply onnxscript's rewrite rules, as torch's dynamo exporter does; its
-            TorchScript exporter has folded already.
+            TorchScript exporter has folded what it does of it.
+        whole: Whether to fold large constants too, for engines that do not run what follows from constants alone.
     """
     log = logging.getLogger("onnx_ir")
     level = log.level
@@ -34,7 +35,7 @@ def tidy(model: ir.Model, *, fold: bool) -> None:
         if fold:
             passes.InlinePass()(model)
             slice_split_sequences(model)
-            for step in _folding():
+            for step in _folding(_FOLD_OUTPUT_LIMIT if whole else _FOLD_INPUT_LIMIT):
                 step(model)
         for step in _cleaning():
             step(model)
@@ -42,11 +43,9 @@ def tidy(model: ir.Model, *, fold: bool) -> None:
         log.setLevel(level)
 
 
-def _folding() -> list[Callable[[ir.Model], Any]]:
+def _folding(input_limit: int) -> list[Callable[[ir.Model], Any]]:
     fold: list[Callable[[ir.Model], Any]] = [
-        FoldConstantsPass(
-            shape_inference=True, input_size_limit=_FOLD_INPUT_LIMIT, output_size_limit=_FOLD_OUTPUT_LIMIT
-        ),
+        FoldConstantsPass(shape_inference=True, input_size_limit=input_limit, output_size_limit=_FOLD_OUTPUT_LIMIT),
         # torch's own order rewrites nodes that nobody reads; dropping them first is most of what makes this fast.
         passes.RemoveUnusedNodesPass(),
         rewriter.RewritePass(_rules()),

@@ -74,6 +74,7 @@ def _parse(path: Path, data: dict[str, Any]) -> Target:
             measured=data.get("measured", False),
             ir_version=data.get("ir_version", 99),
             dynamic=_word("dynamic", data.get("dynamic", "yes"), _DYNAMIC),
+            folds=data.get("folds", True),
             works=frozenset(data.get("works", ())),
             date=data.get("date", ""),
             how=data.get("how", ""),
@@ -85,6 +86,8 @@ def _parse(path: Path, data: dict[str, Any]) -> Target:
 def _row(data: dict[str, Any]) -> Row:
     verdict: Verdict = _word("verdict", data["verdict"], VERDICTS)
     when = {**data.get("when", {})}
+    if not all(v.keys() == {"not"} and isinstance(v["not"], list) for v in when.values() if isinstance(v, dict)):
+        raise TypeError(f"'when' of {data['op']}")
     return Row(data["op"], verdict, when, tuple(data.get("opset", (1, 99))), data.get("source", ""))
 
 
@@ -106,6 +109,7 @@ def to_toml(target: Target) -> str:
         "opsets": list(target.opsets),
         "ir_version": target.ir_version,
         "dynamic": target.dynamic,
+        "folds": target.folds,
     }
     lines = [f"{key} = {_literal(value)}" for key, value in head.items() if value != ""]
     lines += ["works = [", *(f"    {_literal(op)}," for op in sorted(target.works)), "]"]

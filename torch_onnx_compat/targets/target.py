@@ -23,7 +23,8 @@ class Row:
     Args:
         op_type: Operator of the default ONNX domain.
         verdict: What the engine does with it.
-        when: Facts that a node must have, by name (see `facts`): one value, or a list of which any will do.
+        when: Facts that a node must have, by name (see `facts`): one value, a list of which any will do, or
+            ``{"not": [...]}``, where all others will.
         opset: First and last opset of the files meant.
         source: Where it was measured or can be read.
     """
@@ -48,7 +49,7 @@ class Row:
     @property
     def condition(self) -> str:
         """The facts in words; empty where the row speaks of the operator as such."""
-        texts = [f"{k}={'|'.join(map(str, v)) if isinstance(v, list) else v}" for k, v in self.when.items()]
+        texts = [_told(name, wanted) for name, wanted in self.when.items()]
         if self.opset != (1, 99):
             texts.append(f"opset {self.opset[0]}..{self.opset[1]}")
         return ", ".join(texts)
@@ -76,6 +77,7 @@ class Target:
         measured: Whether the rows come from running the engine, as opposed to its documentation.
         ir_version: Highest IR version that it accepts.
         dynamic: Whether it takes axes without a fixed size.
+        folds: Whether it runs what follows from constants alone; if not, it is computed before the file is written.
         works: Operators that ran right wherever they were tried.
         date: When it was measured.
         how: On what it was measured.
@@ -89,6 +91,7 @@ class Target:
     measured: bool = False
     ir_version: int = 99
     dynamic: Dynamic = "yes"
+    folds: bool = True
     works: frozenset[str] = frozenset()
     date: str = ""
     how: str = ""
@@ -144,7 +147,14 @@ class Target:
 
 
 def _fits(fact: Any, wanted: Any) -> bool:
+    if isinstance(wanted, Mapping):
+        return fact not in wanted["not"]
     return fact in wanted if isinstance(wanted, (list, tuple)) else fact == wanted
+
+
+def _told(name: str, wanted: Any) -> str:
+    values = wanted["not"] if isinstance(wanted, Mapping) else wanted if isinstance(wanted, list) else [wanted]
+    return f"{name}{'!=' if isinstance(wanted, Mapping) else '='}{'|'.join(map(str, values))}"
 
 
 def first_opset(op_type: str) -> int | None:

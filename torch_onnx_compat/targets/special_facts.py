@@ -1,0 +1,183 @@
+"""Facts of single operators; the others stand in `facts`.
+
+* gates: of an activation: another where its result is multiplied by another value than its input, else no;
+* group: of a convolution: one, depthwise or some;
+* step: of a Slice: 1, more, or negative;
+* shapes: broadcast where the inputs of an elementwise operator differ in shape, else equal;
+* scales: of a Resize: whole; exact where they are fractions, but the sizes come out whole; else rounded;
+* rows: of a Resize: one where the axis after the channels is known to have a single cell, else more;
+* slope: of a PRelu: one, by channel (C, 1, ...) or other;
+* last_window: of a pool, inside, or with ceil_mode beyond the end or on the padding;
+* pads_sign: negative where a Pad crops;
+* parts: even or uneven, of a Split;
+* axis: of a DFT: also where it is a constant input;
+* axes: of a Col2Im: how many the image has;
+* mask: of an Attention: the element type of its mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+_ELEMENTWISE = frozenset(
+    [
+        *("Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min"),
+        *("Mod", "Mul", "Or", "PRelu", "Pow", "Sub", "Sum", "Where", "Xor"),
+    ]
+)
+
+
+def special_facts(node: ir.Node, given: list[ir.Value]) -> dict[str, Any]:
+    """The facts that only a node's own kind of operator has; `given` are its inputs, without omitted ones."""
+    facts: dict[str, Any] = {}
+    if node.op_type in _ELEMENTWISE and len(given) > 1:
+        shapes = [v.shape for v in given]
+        if all(s is not None for s in shapes):
+            facts["shapes"] = "equal" if len({str(s) for s in shapes}) == 1 else "broadcast"
+    special = _SPECIAL.get(node.op_type)
+    return {**facts, **(special(node) if special else {})}
+
+
+def numbers(value: ir.Value | None) -> Any:
+    """A constant's tensor; None for what is computed or fed."""
+    if value is None or value.is_graph_input():
+        return None
+    return ir.convenience.get_const_tensor(value)
+
+
+def _dft_axis(node: ir.Node) -> dict[str, Any]:
+    if len(node.inputs) < 3:
+        return {}
+    axis = numbers(node.inputs[2])
+    return {} if axis is None else {"axis": int(axis.numpy())}
+
+
+def _mask(node: ir.Node) -> dict[str, Any]:
+    mask = node.inputs[3] if len(node.inputs) > 3 else None
+    if mask is None:
+        return {"mask": "absent"}
+    return {} if mask.dtype is None else {"mask": mask.dtype.name.lower()}
+
+
+def _image_axes(node: ir.Node) -> dict[str, Any]:
+    size = node.inputs[1].shape if node.inputs[1] is not None else None
+    return {"axes": size[0]} if size is not None and isinstance(size[0], int) else {}
+
+
+def _pads(node: ir.Node) -> dict[str, Any]:
+    pads = numbers(node.inputs[1]) if len(node.inputs) > 1 else None
+    return {} if pads is None else {"pads_sign": "negative" if (pads.numpy() < 0).any() else "positive"}
+
+
+def _step(node: ir.Node) -> dict[str, Any]:
+    if len(node.inputs) < 5 or node.inputs[4] is None:
+        return {"step": "1"}
+    steps = numbers(node.inputs[4])
+    if steps is None:
+        return {}
+    least, most = steps.numpy().min(), steps.numpy().max()
+    return {"step": "negative" if least < 0 else "1" if most == 1 else "more"}
+
+
+def _slope(node: ir.Node) -> dict[str, Any]:
+    x, slope = node.inputs[:2]
+    if x is None or slope is None or slope.shape is None or x.shape is None:
+        return {}
+    sizes = [int(s) if isinstance(s, int) else 0 for s in slope.shape]
+    if all(size == 1 for size in sizes):
+        return {"slope": "one"}
+    channel = [i for i, size in enumerate(sizes) if size != 1] == [len(sizes) - len(x.shape) + 1]
+    return {"slope": "channel" if channel and len(x.shape) > 1 else "other"}
+
+
+def _convolution(node: ir.Node) -> dict[str, Any]:
+    group = node.attributes["group"].as_int() if "group" in node.attributes else 1
+    x = node.inputs[0]
+    channels = x.shape[1] if x is not None and x.shape is not None and len(x.shape) > 1 else None
+    return {"group": "one" if group == 1 else "depthwise" if group == channels else "some"}
+
+
+def _gates(node: ir.Node) -> dict[str, Any]:
+    products = [use.node for use in node.outputs[0].uses() if use.node.op_type == "Mul"]
+    others = [value for product in products for value in product.inputs if value is not node.outputs[0]]
+    return {"gates": "another" if any(value is not node.inputs[0] for value in others) else "no"}
+
+
+def _last_window(node: ir.Node) -> dict[str, Any]:
+    x = node.inputs[0]
+    if "ceil_mode" not in node.attributes or not node.attributes["ceil_mode"].value:
+        return {"last_window": "inside"}
+    if x is None or x.shape is None:
+        return {}
+    kernel: Any = node.attributes["kernel_shape"].value
+    rank = len(kernel)
+    ones, zeros = [1] * rank, [0] * 2 * rank
+    strides, dilations, pads = (
+        node.attributes[name].value if name in node.attributes else default
+        for name, default in (("strides", ones), ("dilations", ones), ("pads", zeros))
+    )
+    found = set()
+    for axis, (k, s, d) in enumerate(zip(kernel, strides, dilations, strict=True)):
+        size, begin, end = x.shape[axis + 2], pads[axis], pads[axis + rank]
+        if not isinstance(size, int):
+            return {}
+        room = size + begin + end - d * (k - 1) - 1
+        last = -(-room // s) * s
+        found.add("inside" if room % s == 0 else "padding" if last >= size + begin else "beyond")
+    return {"last_window": min(found, key=("padding", "beyond", "inside").index)}
+
+
+def _resize(node: ir.Node) -> dict[str, Any]:
+    shape = node.inputs[0].shape if node.inputs[0] is not None else None
+    single = shape is not None and len(shape) > 2 and shape[2] == 1
+    return {"rows": "one" if single else "more", **_scales(node)}
+
+
+def _scales(node: ir.Node) -> dict[str, Any]:
+    tensor = numbers(node.inputs[2]) if len(node.inputs) > 2 else None
+    if tensor is not None and tensor.size:
+        scales = tensor.numpy()
+    else:
+        before, after = node.inputs[0], node.outputs[0]
+        if before is None or before.shape is None or after.shape is None:
+            return {}
+        sizes = [*before.shape, *after.shape]
+        if not all(isinstance(s, int) and s for s in sizes):
+            return {}
+        scales = np.array(list(after.shape), float) / np.array(list(before.shape), float)
+    if (scales == scales.round()).all():
+        return {"scales": "whole"}
+    shape = node.inputs[0].shape if node.inputs[0] is not None else None
+    if shape is None or len(shape) != len(scales) or not all(isinstance(s, int) for s in shape):
+        return {}
+    sizes = scales * np.array(list(shape), float)
+    return {"scales": "exact" if np.allclose(sizes, sizes.round(), atol=1e-4) else "rounded"}
+
+
+def _parts(node: ir.Node) -> dict[str, Any]:
+    lengths = [len(o.shape) for o in node.outputs if o.shape is not None]
+    if len(lengths) != len(node.outputs):
+        return {}
+    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
+    sizes = {str(o.shape[axis]) for o in node.outputs if o.shape is not None}
+    return {"parts": "even" if len(sizes) == 1 else "uneven"}
+
+
+_SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
+    **dict.fromkeys(("Clip", "Erf", "HardSigmoid", "Relu", "Sigmoid", "Softplus", "Tanh"), _gates),
+    **dict.fromkeys(("Conv", "ConvTranspose"), _convolution),
+    "Attention": _mask,
+    "AveragePool": _last_window,
+    "Col2Im": _image_axes,
+    "DFT": _dft_axis,
+    "MaxPool": _last_window,
+    "PRelu": _slope,
+    "Pad": _pads,
+    "Resize": _resize,
+    "Slice": _step,
+    "Split": _parts,
+}
