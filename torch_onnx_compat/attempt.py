@@ -69,13 +69,14 @@ class Attempt:
         with self.clock("check"):
             lint(model, job.plan.target)
             nodes = node_counts(model)
-            custom = tuple(sorted(name for name in nodes if "::" in name))
-            known = {f"{function.domain}::{function.name}" for function in model.functions.values()}
-            foreign = tuple(name for name in custom if name not in known)
+            functions, lent = (
+                {f"{domain}::{name}" for domain, name, _ in held} for held in (model.functions, pieces.without_body)
+            )
+            unknown = {name for name in nodes if "::" in name} - functions
         with draft(model, self.destination, self._is_external(model)) as written:
             with self.clock("check"):
                 names = [str(value.name) for value in whole.graph.outputs]
-                table = self._verify(written.path, pieces, names, foreign)
+                table = self._verify(written.path, pieces, names, bool(unknown))
                 if self.how.on_target and self.cases is not None:
                     table += self._on_target(written.path, pieces, names, job.plan.target)
             if pieces.without_body:
@@ -92,8 +93,8 @@ class Attempt:
             *(decisions.notes if decisions else ()),
             *(self.cases.notes if self.cases else ()),
         ]
-        if foreign and self.cases and not table:
-            notes.append(f"not verified: onnxruntime has no {', '.join(foreign)}.")
+        if unknown and self.cases and not table:
+            notes.append(f"not verified: onnxruntime has no {', '.join(sorted(unknown))}.")
         notes_of = job.plan.notes
         return ExportResult(
             path=published if not isinstance(published, bytes) else None,
@@ -109,7 +110,7 @@ class Attempt:
             rejected={name: str(error) for name, error in rejected.items()},
             seconds=dict(self.clock.seconds),
             nodes=nodes,
-            custom_nodes=custom,
+            custom_nodes=tuple(sorted(unknown | lent)),
             source=decisions.source if decisions else "",
             preprocess=pieces.preprocess,
             postprocess=pieces.postprocess,
@@ -117,13 +118,13 @@ class Attempt:
             is_whole=self.prepared.ends is None and not pieces.is_cut,
         )
 
-    def _verify(self, path: Path, pieces: Pieces, names: list[str], foreign: tuple[str, ...]) -> tuple[Comparison, ...]:
+    def _verify(self, path: Path, pieces: Pieces, names: list[str], has_unknown: bool) -> tuple[Comparison, ...]:
         if self.cases is None or not self.file.export_params:
             return ()
         try:
             table = verify_file(path, names, self.cases, self.how, pieces.before, pieces.after)
         except VerificationError as error:
-            if foreign and not error.table:  # the caller allowed nodes that only the engine has
+            if has_unknown and not error.table:  # the caller allowed nodes that only the engine has
                 return ()
             if not pieces.is_cut:
                 with_place(error, path, self.prepared)

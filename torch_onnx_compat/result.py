@@ -43,7 +43,7 @@ class ExportResult:
         rejected: Back ends that were tried first, each with the reason it lost.
         seconds: Time spent in each step.
         nodes: How many nodes of each operator the file holds.
-        custom_nodes: Operators of other domains than ONNX's own.
+        custom_nodes: Operators of other domains than ONNX's own that the engine must have.
         source: What was rewritten in the model's own functions for its Python decisions, as a unified diff.
         preprocess: What the host does to the inputs before the file, where that was taken out of it.
         postprocess: What the host does to the outputs after the file, where that was taken out of it.

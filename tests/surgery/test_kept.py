@@ -65,6 +65,7 @@ def test_each_call_is_a_node_of_one_function(exporter: str) -> None:
     result = exported(exporter, keep_as_function=[Gate])
     model = result.model_proto
     onnx.checker.check_model(model, full_check=True)
+    assert not result.custom_nodes
     domain = f"{Gate.__module__}"
     assert Counter(n.domain for n in model.graph.node)[domain] == 4
     # torch.export computes sizes from the model's own input: a call that gets that input has another body.
@@ -94,6 +95,7 @@ def test_a_node_of_the_engine_is_checked_as_what_it_stands_for(exporter: str) ->
     result = exported(exporter, keep_as_function=nodes, allow_custom_domains=["engine"])
     model = result.model_proto
     assert not model.functions
+    assert result.custom_nodes == ("engine::Gate",)
     (node,) = [n for n in model.graph.node if n.domain == "engine"]
     assert {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute} == {"heads": 2, "mode": b"fast"}
     assert result.table
