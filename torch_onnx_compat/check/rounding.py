@@ -30,7 +30,7 @@ RUNS = 24
 """Runs of the original on inputs that were changed by roundings, at most."""
 
 BUDGET_S = 20.0
-"""How long these runs may take together; six are made in any case."""
+"""How long these runs may take together; twelve are made in any case."""
 
 STEPS = (2.0**-18, 2.0**-17, 2.0**-16)
 """Relative changes of the inputs, in turn: roundings of float32, as many as the layers of a network add to them."""
@@ -144,7 +144,7 @@ def _rounded_runs(case: Case, observation: Observation) -> Iterator[Case]:
     """The case with inputs that were changed by roundings."""
     if not any(tensor.is_floating_point() for tensor in case.inputs.tensors):
         return
-    for number in range(max(6, min(RUNS, int(BUDGET_S / max(case.reference.seconds, 1e-3))))):
+    for number in range(max(12, min(RUNS, int(BUDGET_S / max(case.reference.seconds, 1e-3))))):
         label = f"{case.label}, rounded {number}"
         inputs = _rounded(case.inputs, STEPS[number % len(STEPS)], number)
         try:
