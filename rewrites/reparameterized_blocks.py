@@ -9,6 +9,7 @@ import copy
 import functools
 import inspect
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -73,9 +74,10 @@ def _merged(block: nn.Module, method: str) -> nn.Module:
     except Exception as error:
         decline(f"its {method}() fails: {type(error).__name__}: {error}")
     if isinstance(result, nn.Module):
-        merged = result
-    elif callable(getattr(merged, "forward_fuse", None)):
-        merged.forward = merged.forward_fuse  # ultralytics leaves this to the caller
+        return result.eval()
+    fused_forward: Any = getattr(merged, "forward_fuse", None)
+    if callable(fused_forward):
+        merged.forward = fused_forward  # ultralytics leaves this to the caller
     return merged.eval()
 
 
