@@ -50,7 +50,7 @@ def reparameterized_blocks(block: nn.Module) -> nn.Module:
 
 
 @functools.cache
-def _method(kind: type[nn.Module]) -> str:
+def _method(kind: Any) -> str:
     """Name of the class's method that merges a block and wants no arguments; empty if there is none."""
     for name in _METHODS:
         method = getattr(kind, name, None)
