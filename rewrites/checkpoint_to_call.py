@@ -15,7 +15,7 @@ _OPTIONS = frozenset(
 )
 
 
-# The reentrant kind is an autograd function in Python, on which a trace breaks off. checkpoint_sequential calls this function, too.
+# The reentrant kind is an autograd function in Python, on which a trace breaks off; checkpoint_sequential calls it.
 @rewrite("torch.utils.checkpoint.checkpoint", needed_on=("torchscript",), exactness=Exactness.BITWISE)
 def checkpoint_to_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Calls what is checkpointed; gradients have no place in a file."""
