@@ -33,7 +33,7 @@ def reparameterized_blocks(block: nn.Module) -> nn.Module:
     Declines: a block in training mode, hooks inside, weights that are not float32 or float64, a method that fails, and
     a merged block whose result differs.
     """
-    method = _method(type(block))
+    method = _method(type(block))  # type: ignore[arg-type]
     if not method or _is_conv_and_norm(block):
         return NotImplemented  # type: ignore[no-any-return]
     parts = list(block.modules())
