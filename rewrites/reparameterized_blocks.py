@@ -9,6 +9,7 @@ import copy
 import functools
 import inspect
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -32,7 +33,7 @@ def reparameterized_blocks(block: nn.Module) -> nn.Module:
     Declines: a block in training mode, hooks inside, weights that are not float32 or float64, a method that fails, and
     a merged block whose result differs.
     """
-    method = _method(type(block))
+    method = _method(type(block))  # type: ignore[arg-type]
     if not method or _is_conv_and_norm(block):
         return NotImplemented  # type: ignore[no-any-return]
     parts = list(block.modules())
@@ -49,7 +50,7 @@ def reparameterized_blocks(block: nn.Module) -> nn.Module:
 
 
 @functools.cache
-def _method(kind: type[nn.Module]) -> str:
+def _method(kind: Any) -> str:
     """Name of the class's method that merges a block and wants no arguments; empty if there is none."""
     for name in _METHODS:
         method = getattr(kind, name, None)
@@ -73,9 +74,10 @@ def _merged(block: nn.Module, method: str) -> nn.Module:
     except Exception as error:
         decline(f"its {method}() fails: {type(error).__name__}: {error}")
     if isinstance(result, nn.Module):
-        merged = result
-    elif callable(getattr(merged, "forward_fuse", None)):
-        merged.forward = merged.forward_fuse  # ultralytics leaves this to the caller
+        return result.eval()
+    fused_forward: Any = getattr(merged, "forward_fuse", None)
+    if callable(fused_forward):
+        merged.forward = fused_forward  # ultralytics leaves this to the caller
     return merged.eval()
 
 

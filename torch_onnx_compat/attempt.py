@@ -58,6 +58,8 @@ class Attempt:
             UnsupportedError: The back end cannot, or its file does not suit the target.
             VerificationError: The file computes something else.
         """
+        if decisions is not None and self.cases is not None:
+            self.cases.further = decisions.found.equal_at
         with self.clock("export"):
             raw = backends.export(job.plan.exporter, job)
         if decisions is not None:

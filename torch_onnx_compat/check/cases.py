@@ -62,6 +62,8 @@ class Cases:
         self._samples = samples
         self._inputs = observation.prepared.inputs
         self.notes: list[str] = []
+        self.further: dict[str, int] = {}
+        """Sizes to try besides."""
 
     def __iter__(self) -> Iterator[Case]:
         example = self._case("example", self._inputs)
@@ -70,6 +72,8 @@ class Cases:
             yield self._case(f"sample {index}", self._sample(index, sample))
         sizes = list(self._sizes(example.reference.seconds > HEAVY_SECONDS))
         yield from sizes
+        if self.further:
+            yield from self._wanted(self.further, len(sizes))
         redraws = self._verify.values if self._verify.random else 0
         for number in range(redraws - (1 if sizes else 0)):
             # Cases at other sizes have other values already.

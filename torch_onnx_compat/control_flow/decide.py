@@ -9,11 +9,14 @@ from torch import Tensor
 from torch_onnx_compat.control_flow.conditional import conditional
 from torch_onnx_compat.control_flow.guard import Guard, Outcome, attempt, written
 from torch_onnx_compat.control_flow.join import Mismatch, join, join_what_fits
-from torch_onnx_compat.control_flow.piece import NoConditional, Piece
+from torch_onnx_compat.control_flow.piece import NoConditional, Piece, flat
 from torch_onnx_compat.control_flow.raising import raises_on_purpose
-from torch_onnx_compat.control_flow.session import Refused, Session, current, refused
+from torch_onnx_compat.control_flow.session import Key, Refused, Session, current, refused
 from torch_onnx_compat.places import first_line
 from torch_onnx_compat.tracing import is_tracing, untraced
+
+CLOSE = 1e-4
+"""How far two branches that compute the same may be apart, relative to the largest value."""
 
 
 def decide(session: Session, test: Any, then: Piece, otherwise: Piece, why: str = "") -> Any:
@@ -26,14 +29,23 @@ def decide(session: Session, test: Any, then: Piece, otherwise: Piece, why: str 
     condition = session.condition(test, key)
     if isinstance(condition, bool):
         return then() if condition else otherwise()
+    if key in session.alternatives:
+        session.mark("one way for every size")
+        return then() if session.alternatives[key] else otherwise()
+    if why and session.surveying:
+        return then() if _now(condition) else otherwise()
     if why:
-        if session.surveying:
-            return then() if _now(condition) else otherwise()
         raise refused(f"a decision depends on the inputs, and {why}; move that out of the branch.")
     if key in session.conflicts:
         return _conditional(session, condition, then, otherwise, session.conflicts[key])
+    return _joined(session, key, condition, then, otherwise)
+
+
+def _joined(session: Session, key: Key, condition: Tensor, then: Piece, otherwise: Piece) -> Any:
     by_size = not session.from_data(condition)
     outcomes = attempt(then, Guard(by_size)), attempt(otherwise, Guard(by_size))
+    if session.surveying and by_size:
+        _compare(session, key, *outcomes)
     try:
         return _masked(session, condition, *outcomes)
     except Mismatch as mismatch:
@@ -44,6 +56,34 @@ def decide(session: Session, test: Any, then: Piece, otherwise: Piece, why: str 
             # What an operation that failed leaves in a trace breaks it.
             raise refused(f"a decision depends on the inputs, and {mismatch}.") from mismatch
         return _conditional(session, condition, then, otherwise, str(mismatch))
+
+
+def _compare(session: Session, key: Key, yes: Outcome, no: Outcome) -> None:
+    """Notes whether the branches are two ways to compute the same, one of which may run at some sizes only."""
+    errors = [outcome.error for outcome in (yes, no) if outcome.error is not None]
+    if not errors:
+        session.equal[key] = not (yes.writes or no.writes) and _are_close(yes.value, no.value)
+    elif len(errors) == 1 and not raises_on_purpose(errors[0]):
+        session.lone[key] = yes.error is None
+
+
+def _are_close(a: Any, b: Any) -> bool:
+    ours: list[Tensor] = []
+    theirs: list[Tensor] = []
+    with untraced():
+        try:
+            if flat(a, ours) != flat(b, theirs) or not ours:
+                return False
+        except NoConditional:
+            return False
+        return all(_are_near(x, y) for x, y in zip(ours, theirs, strict=True))
+
+
+def _are_near(x: Tensor, y: Tensor) -> bool:
+    if x.shape != y.shape or x.dtype != y.dtype:
+        return False
+    x, y = x.detach().double(), y.detach().double()
+    return not x.numel() or float((x - y).abs().max()) <= CLOSE * float(x.abs().max())
 
 
 def _masked(session: Session, condition: Tensor, yes: Outcome, no: Outcome) -> Any:

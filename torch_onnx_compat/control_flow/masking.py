@@ -94,6 +94,7 @@ def _subject(make: Callable[[], Subject], job: Job, found: Survey, sessions: lis
         sizes_vary=bool(job.inputs.sizes()),
         other=found.sizes,
         conflicts=dict(found.conflicts),
+        alternatives=found.alternatives,
     )
     sessions.append(session)
     subject.wrap(Stacking, inside=True)

@@ -29,6 +29,11 @@ class Piece:
         return self.function(*(self.scope.get(name, UNDEFINED) for name in code.co_varnames[: code.co_argcount]))
 
 
+def resumed(function: Callable[..., Any], scope: dict[str, Any]) -> Any:
+    """Calls a function with the values that its parameters have in a scope."""
+    return Piece(function, scope)()
+
+
 def flat(value: Any, tensors: list[Tensor]) -> Any:
     """The structure of a result, its tensors and numbers taken out."""
     if isinstance(value, Tensor) or is_number(value):

@@ -50,6 +50,12 @@ class Session:
     """The same of a run at other sizes."""
     conflicts: dict[Key, str] = field(default_factory=dict)
     """Decisions whose branches cannot be joined by a mask at every size, and why."""
+    alternatives: dict[Key, bool] = field(default_factory=dict)
+    """Decisions between two ways to compute the same, and whether the first way, or the second, serves every size."""
+    lone: dict[Key, bool] = field(default_factory=dict)
+    """Decisions on sizes of which one branch does not run at this run's sizes, and whether the first one does."""
+    equal: dict[Key, bool] = field(default_factory=dict)
+    """Decisions on sizes of which both branches run at this run's sizes, and whether they compute the same."""
     unbounded: set[tuple[str, int]] = field(default_factory=set)
     """File and line of each ``while`` that did not end by itself."""
     done: dict[str, str] = field(default_factory=dict)

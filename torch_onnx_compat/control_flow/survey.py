@@ -26,6 +26,12 @@ Sizes = dict[Key, tuple[int, ...]]
 FAR = 5
 """How much longer every dynamic axis is in the last trace."""
 
+PARTS = (2, 4, 8)
+"""By what the sizes are divided in search of some at which both branches of a decision run."""
+
+SMALLEST = 4
+"""Axes are not made shorter than this in that search."""
+
 ROUNDS = 12
 """Decisions nested deeper than this are left to the exporter, which refuses them."""
 
@@ -40,6 +46,8 @@ class Survey:
         own_sizes: The same in a trace at the exported sizes.
         conflicts: Decisions whose branches no mask joins, and why.
         places: Where decisions were seen.
+        alternatives: Decisions between two ways to compute the same, and which of the two serves every size.
+        equal_at: Sizes at which they were found to compute the same, where the exported ones were no good for that.
     """
 
     rewriting: Rewriting
@@ -47,6 +55,8 @@ class Survey:
     own_sizes: Sizes | None = None
     conflicts: dict[Key, str] = field(default_factory=dict)
     places: dict[str, None] = field(default_factory=dict)
+    alternatives: dict[Key, bool] = field(default_factory=dict)
+    equal_at: dict[str, int] = field(default_factory=dict)
 
     def obstacle_at(self, place: str) -> str:
         """Why the decision at a place cannot be rewritten; empty if it can."""
@@ -76,13 +86,45 @@ def survey(job: Job) -> Survey:
         sizes_known = (mine, theirs) == (found.own_sizes, found.sizes)
         settled = not new and sizes_known and conflicts == found.conflicts
         found.conflicts = conflicts
-        if settled:
+        if settled and not _find_alternatives(job, found, one, other):
             break
     if found.rewriting and job.inputs.sizes():
         # Shapes that agree by chance at two sizes hardly do at a third.
         third = job.inputs.resized({name: size + FAR for name, size in job.inputs.sizes().items()})
         found.conflicts = {**_traced(job, third, found, found.own_sizes).session.conflicts, **found.conflicts}
     return found
+
+
+def _find_alternatives(job: Job, found: Survey, one: _Run, other: _Run | None) -> bool:
+    """Looks for decisions of which one branch serves every size, and the other, where it runs, computes the same.
+
+    "Is the picture one window? Then attend to it, else cut it into windows" is one. Whether that is so shows only at
+    sizes at which both branches run.
+
+    Returns:
+        Whether any was found that was not known.
+    """
+    runs = [run for run in (one, other) if run is not None]
+    asked = {key for run in runs for key in (*run.session.lone, *run.session.equal)} - set(found.alternatives)
+    sizes = job.inputs.sizes()
+    for part in PARTS:
+        new = {key: first for key in asked for first in _serving(key, runs)}
+        smaller = {name: size // part for name, size in sizes.items() if size // part >= SMALLEST}
+        if not smaller or len(new) == len(asked):
+            break
+        runs.append(_traced(job, job.inputs.resized(smaller), found, found.own_sizes))
+        if {key for key in asked for _ in _serving(key, runs)} - set(new):
+            found.equal_at = {**sizes, **smaller}
+    new = {key: first for key in asked for first in _serving(key, runs)}
+    found.alternatives.update(new)
+    return bool(new)
+
+
+def _serving(key: Key, runs: list[_Run]) -> set[bool]:
+    """Whether it is the first branch of a decision that serves every size; empty if neither is known to."""
+    equal = [run.session.equal[key] for run in runs if key in run.session.equal]
+    lone = {run.session.lone[key] for run in runs if key in run.session.lone}
+    return lone if len(lone) == 1 and equal and all(equal) else set()
 
 
 def decides(job: Job) -> bool:
@@ -99,12 +141,13 @@ class _Run:
 
 
 def _other_sizes(job: Job) -> list[Inputs]:
+    """The example at other sizes, the likeliest to show what varies first: a network of stride 64 needs as much."""
     sizes = job.inputs.sizes()
-    return (
-        [job.inputs.resized({name: size + step for name, size in sizes.items()}) for step in (1, 2, 32)]
-        if sizes
-        else []
-    )
+    if not sizes:
+        return []
+    longer = [{name: size + (65 if size > 64 else 1) for name, size in sizes.items()}]
+    longer += [{name: size + step for name, size in sizes.items()} for step in (1, 2, 32)]
+    return [job.inputs.resized(more) for more in longer]
 
 
 def _first_run(job: Job, candidates: list[Inputs], found: Survey, known: Sizes | None) -> _Run | None:
@@ -127,6 +170,7 @@ def _traced(job: Job, inputs: Inputs, found: Survey, known: Sizes | None) -> _Ru
         surveying=True,
         log=log,
         other=known,
+        alternatives=found.alternatives,
     )
     subject = job.make_subject()
     inline_scripted(subject)

@@ -1,0 +1,47 @@
+"""Decisions on sizes between two ways to compute the same, one of which runs at some sizes only."""
+
+import pytest
+import torch
+from torch import nn
+
+from torch_onnx_compat import export_compat
+from torch_onnx_compat.errors import CompatError
+
+DYNAMIC = {"x": {0: "batch", 1: "length"}}
+
+
+class Windows(nn.Module):
+    """Attention in windows of four rows, or in one if that is all there is: the bias fits a window only."""
+
+    def __init__(self, factor=1.0):
+        super().__init__()
+        self.bias = nn.Parameter(torch.randn(4, 4))
+        self.factor = factor
+
+    def attend(self, x):
+        return ((x @ x.transpose(1, 2)) + self.bias).softmax(-1) @ x
+
+    def forward(self, x):
+        if x.shape[1] == 4:
+            return self.attend(x) * self.factor
+        batch, length, channels = x.shape
+        pad = (4 - length % 4) % 4
+        x = nn.functional.pad(x, (0, 0, 0, pad))
+        x = self.attend(x.reshape(-1, 4, channels)).reshape(batch, length + pad, channels)
+        return x[:, :length]
+
+
+def test_the_way_that_serves_every_size_is_taken(exporter):
+    samples = [(torch.randn(2, n, 3),) for n in (3, 4, 5, 8, 9)]
+    result = export_compat(Windows().eval(), torch.randn(2, 16, 3), exporter=exporter, dynamic=DYNAMIC, samples=samples)
+    assert "If" not in result.nodes
+
+
+def test_verified_where_both_ways_run():
+    result = export_compat(Windows().eval(), torch.randn(2, 32, 3), exporter="torchscript", dynamic=DYNAMIC)
+    assert any(row.case.endswith("length=4") for row in result.table)
+
+
+def test_ways_that_differ_are_refused():
+    with pytest.raises(CompatError, match=r"test_alternatives.py:25: a decision depends on the inputs"):
+        export_compat(Windows(1.01).eval(), torch.randn(2, 16, 3), exporter="torchscript", dynamic=DYNAMIC)
