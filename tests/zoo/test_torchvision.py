@@ -59,3 +59,9 @@ def test_loading_twice_gives_the_same_numbers() -> None:
     first, second = (load("torchvision:squeezenet1_1", (64, 64)) for _ in range(2))
     with torch.no_grad():
         assert torch.equal(first.model(*first.args), second.model(*second.args))
+
+
+def test_detectors_resize_small_pictures_to_twice_their_size() -> None:
+    detector = load("torchvision:fasterrcnn_mobilenet_v3_large_320_fpn", (64, 96)).model
+    assert detector.transform.min_size == (128,)
+    assert detector.transform.max_size == 384
