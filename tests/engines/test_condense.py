@@ -109,3 +109,16 @@ def test_a_fact_that_some_graph_does_not_tell_explains_nothing():
     works, rows = condense(samples)
     target = Target("engine", rows=rows, works=works)
     assert [target.verdict("Resize", 18, s.facts) for s in samples] == ["wrong", "works"]
+
+
+def test_what_is_right_by_luck_does_not_narrow_the_condition():
+    def tried(verdict, number, **facts):
+        reason = "its numbers differ from run to run" if verdict == "wrong" else ""
+        return Sample(f"{verdict}{number}", "Resize", facts, verdict, reason)
+
+    samples = [tried("wrong", n, mode="linear", rows="one", at=f"{n}") for n in range(5)]
+    samples += [tried("works", n, mode="linear", rows="one", at=f"{n + 5}") for n in range(2)]
+    samples += [tried("works", n + 10, mode="nearest", rows="one", at=f"{n}") for n in range(6)]
+    samples += [tried("works", n + 20, mode="linear", rows="more", at=f"{n}") for n in range(6)]
+    _, (row,) = condense(samples)
+    assert row.when == {"mode": "linear", "rows": "one"}

@@ -41,6 +41,8 @@ class EngineSession:
         self._path = path
         self._inputs = [value for value in graph.input if value.name not in weights]
         self._outputs = {value.name: value for value in graph.output}
+        self._kept: list[onnxruntime.OrtValue] = []
+        """The last outputs: arrays taken from an OrtValue that was made from an array end with it."""
 
     def get_inputs(self) -> list[Any]:
         """The file's inputs."""
@@ -59,10 +61,11 @@ class EngineSession:
         outcome = self._process.run(self._path, {name: value.numpy() for name, value in feeds.items()}, names)
         if outcome.status != "ran":
             raise RuntimeError(outcome.error)
-        return [
+        self._kept = [
             onnxruntime.OrtValue.ortvalue_from_numpy(self._typed(name, found))
             for name, found in zip(names, outcome.outputs, strict=True)
         ]
+        return self._kept
 
     def _typed(self, name: str, found: Array) -> Array:
         """An output as the file declares it: some engines have no int64, and give numbers an axis."""

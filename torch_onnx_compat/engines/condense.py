@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from torch_onnx_compat.engines.measure import Sample
+from torch_onnx_compat.engines.measure import UNSTABLE, Sample
 from torch_onnx_compat.targets.target import Row, Verdict
 
 _SEVERITY: tuple[Verdict, ...] = ("wrong", "crashes", "refused")
@@ -20,6 +20,8 @@ _AROUND = frozenset({"version", "rank", "rank.1", "shapes", "reused", "gates"})
 """Facts that have nothing to do with which values an operator gets wrong."""
 _FLAGS = (0, 1, -1)
 _MOST = 3
+_LUCK = 0.5
+"""What reads memory that it never wrote is right now and then: so many times for each time that it is wrong."""
 
 Items = tuple[tuple[str, Any], ...]
 
@@ -44,6 +46,10 @@ def _rows(op_type: str, samples: Sequence[Sample]) -> list[Row]:
     if not passed:
         return [Row(op_type, _worst(failed), source=_source(failed))]
     found: list[tuple[Items, list[Sample]]] = []
+    unstable = [s for s in failed if s.reason == UNSTABLE]
+    while unstable and (lucky := _best(unstable, passed, luck=_LUCK)):
+        found.append((lucky, [s for s in failed if _may_have(s, lucky)]))
+        failed, passed, unstable = ([s for s in of if not _may_have(s, lucky)] for of in (failed, passed, unstable))
     while failed:
         items = _best(failed, passed) or _all_but_useless(failed[0], passed)
         found.append((items, [s for s in failed if _may_have(s, items)]))
@@ -68,15 +74,21 @@ def _within(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if name not in _AROUND}
 
 
-def _best(failed: Sequence[Sample], passed: Sequence[Sample]) -> Items | None:
-    """The fewest facts that no sample may have which passed, and as many as possible have which failed."""
+def _best(failed: Sequence[Sample], passed: Sequence[Sample], luck: float = 0.0) -> Items | None:
+    """The fewest facts that no sample may have which passed, and as many as possible have which failed.
+
+    Args:
+        failed: What is to be explained.
+        passed: What is not.
+        luck: How many may have passed by luck, for each that failed.
+    """
     for size in range(1, _MOST + 1):
         candidates: dict[Items, int] = {}
         for sample in failed:
             for items in combinations(_ordered(sample.facts), size):
                 if items not in candidates:
-                    clean = not any(_may_have(s, items) for s in passed)
-                    candidates[items] = sum(_may_have(s, items) for s in failed) if clean else 0
+                    bad = sum(_may_have(s, items) for s in failed)
+                    candidates[items] = bad if sum(_may_have(s, items) for s in passed) <= luck * bad else 0
         best = max(candidates, key=lambda items: candidates[items], default=None)
         if best is not None and candidates[best]:
             return best

@@ -146,23 +146,13 @@ def _sizes(value: ir.Value) -> list[int] | None:
 
 @form("Resize")
 def resize_of_single_cells(op: Builder, node: ir.Node) -> Outputs:
-    """Repeats along axes of one cell, whose mean at any place is that cell, and resizes the others afterwards."""
+    """Repeats the only cell of each resized axis, whose mean at any place it is."""
     before, after = _sizes(_x(node)), _sizes(node.outputs[0])
     crops = attribute(node, "coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
     if before is None or after is None or crops or "axes" in node.attributes or attribute(node, "exclude_outside", 0):
         return None
-    spread = [wanted if size == 1 else size for size, wanted in zip(before, after, strict=True)]
-    if spread == before:
-        return None
-    wide = op.Expand(_x(node), spread)
-    if spread == after:
-        return wide
-    scales = input_at(node, 2)
-    given = op.numbers(scales) if scales is not None else None
-    if given is None or not given.size:
-        return op.again(node, [wide, *node.inputs[1:]])
-    kept = [1.0 if size == 1 else float(scale) for size, scale in zip(before, given, strict=True)]
-    return op.again(node, [wide, node.inputs[1], op.constant(kept, ir.DataType.FLOAT)])
+    resized = [size for size, wanted in zip(before, after, strict=True) if size != wanted]
+    return op.Expand(_x(node), after) if resized and set(resized) == {1} else None
 
 
 @form("Resize")

@@ -35,7 +35,7 @@ def tidy(model: ir.Model, *, fold: bool, whole: bool = False) -> None:
         if fold:
             passes.InlinePass()(model)
             slice_split_sequences(model)
-            for step in _folding(_FOLD_OUTPUT_LIMIT if whole else _FOLD_INPUT_LIMIT):
+            for step in _folding(whole):
                 step(model)
         for step in _cleaning():
             step(model)
@@ -43,9 +43,15 @@ def tidy(model: ir.Model, *, fold: bool, whole: bool = False) -> None:
         log.setLevel(level)
 
 
-def _folding(input_limit: int) -> list[Callable[[ir.Model], Any]]:
+def _folding(whole: bool) -> list[Callable[[ir.Model], Any]]:
     fold: list[Callable[[ir.Model], Any]] = [
-        FoldConstantsPass(shape_inference=True, input_size_limit=input_limit, output_size_limit=_FOLD_OUTPUT_LIMIT),
+        FoldConstantsPass(
+            shape_inference=True,
+            input_size_limit=_FOLD_OUTPUT_LIMIT if whole else _FOLD_INPUT_LIMIT,
+            output_size_limit=_FOLD_OUTPUT_LIMIT,
+            # Onnxscript leaves it alone, as it makes a small file large; what follows from it could not be folded then.
+            should_fold=lambda node: True if whole and node.op_type == "ConstantOfShape" else None,
+        ),
         # torch's own order rewrites nodes that nobody reads; dropping them first is most of what makes this fast.
         passes.RemoveUnusedNodesPass(),
         rewriter.RewritePass(_rules()),
