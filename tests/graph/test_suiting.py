@@ -45,6 +45,7 @@ def test_other_form_computes_the_same(op_type):
 
 
 CONDITIONS = {
+    "BatchNormalization": [Row("BatchNormalization", "wrong", {"after": ["Sigmoid", "Mul"]})],
     "Conv": [
         Row("Conv", "wrong", {"auto_pad": ["SAME_UPPER", "SAME_LOWER", "VALID"]}),
         Row("Conv", "wrong", {"rank": 3}),

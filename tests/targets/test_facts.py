@@ -51,6 +51,23 @@ def test_slope(slope, name):
     assert facts(text)["slope"] == name
 
 
+@pytest.mark.parametrize(
+    ("before", "name"),
+    [
+        ("h = Sigmoid(c)", "Sigmoid"),
+        ("s = Sigmoid(c) h = Mul(c, s)", "Mul"),
+        ("h = Identity(c)", "other"),
+        ("h = Tanh(x)", "other"),
+    ],
+)
+def test_after(before, name):
+    text = (
+        "g (float[1,1,3,3] x) => (float[1,1,3,3] y) <float[1,1,1,1] w = {2.0}, float[1] s1 = {1.0}, float[1] b = {0.0}>"
+        f"{{ c = Conv(x, w) {before} y = BatchNormalization(h, s1, b, b, s1) }}"
+    )
+    assert facts(text, text.count(" = ") - 4)["after"] == name
+
+
 def test_gates():
     text = "g (float[2] x, float[2] z) => (float[2] y) { s = HardSigmoid(x) y = Mul(@, s) }"
     assert facts(text.replace("@", "z"))["gates"] == "another"

@@ -64,6 +64,7 @@ def own_probes() -> Iterator[Probe]:
             if entry.get("gates"):
                 yield _gating(probe)
                 continue
+            yield from (_following(probe, activation) for activation in entry.get("after", ()))
             yield probe
             first = probe.feeds.get("x0")
             if opset not in seen and first is not None and first.dtype == np.float32:
@@ -108,6 +109,28 @@ def _reused(probe: Probe) -> Probe:
     graph.value_info.append(onnx.helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, shape))
     graph.output.append(onnx.helper.make_tensor_value_info("again", onnx.TensorProto.FLOAT, shape))
     return Probe(f"{probe.name}_reused", model, {**probe.feeds, "x0": -probe.feeds["x0"]}, 1)
+
+
+def _following(probe: Probe, activation: str) -> Probe:
+    """The same behind a convolution and its activation: some engines fuse all three, in another order."""
+    model = onnx.ModelProto()
+    model.CopyFrom(probe.model)
+    graph, shape = model.graph, list(probe.feeds["x0"].shape)
+    random = np.random.default_rng(zlib.crc32(f"{probe.name} {activation}".encode()))
+    weights = random.uniform(-1, 1, (shape[1], shape[1], *[3] * (len(shape) - 2))).astype(np.float32)
+    graph.initializer.append(onnx.numpy_helper.from_array(weights, "weights"))
+    make = onnx.helper.make_node
+    before = [make("Conv", ["x0", "weights"], ["c"], pads=[1] * 2 * (len(shape) - 2))]
+    if activation == "Swish":
+        before += [make("Sigmoid", ["c"], ["s"]), make("Mul", ["c", "s"], ["h"])]
+    else:
+        before.append(make(activation, ["c"], ["h"]))
+    graph.node[0].input[0] = "h"
+    nodes = [*before, *graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    graph.value_info.append(onnx.helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, shape))
+    return Probe(f"{probe.name}_after_{activation}", model, probe.feeds, len(before))
 
 
 def _gating(probe: Probe) -> Probe:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 import onnx_ir as ir
 
 from torch_onnx_compat.graph.builder import Builder
@@ -212,6 +213,22 @@ def _axes(op: Builder, node: ir.Node) -> list[int] | None:
     if not axes and attribute(node, "noop_with_empty_axes", 0):
         return None
     return [axis % rank for axis in axes] if axes else list(range(rank))
+
+
+@form("BatchNormalization")
+def batch_normalization(op: Builder, node: ir.Node) -> ir.Value | None:
+    """Writes x * a + b by channel, a = scale / sqrt(variance + epsilon), where these are constants."""
+    x, *given = node.inputs
+    held = [None if value is None else ir.convenience.get_const_tensor(value) for value in given]
+    tensors = [tensor.numpy().astype(np.float64) for tensor in held if tensor is not None]
+    if x is None or len(tensors) != 4 or len(node.outputs) > 1 or attribute(node, "training_mode", 0):
+        return None
+    scale, bias, mean, variance = tensors
+    factor = scale / np.sqrt(variance + attribute(node, "epsilon", 1e-5))
+    shape = (-1, *[1] * (op.rank(x) - 2))
+    dtype = op.dtype(x)
+    product = op.Mul(x, op.constant(factor.reshape(shape), dtype))
+    return op.Add(product, op.constant((bias - mean * factor).reshape(shape), dtype))
 
 
 @form("LayerNormalization")

@@ -1,5 +1,7 @@
 """Facts of single operators; the others stand in `facts`.
 
+* after: of a BatchNormalization: the operator whose result it takes, where that is a convolution or the last of what is
+  computed from one cell by cell (Mul after x * sigmoid(x)), else other;
 * gates: of an activation: another where its result is multiplied by another value than its input, else no;
 * group: of a convolution: one, depthwise or some;
 * step: of a Slice: 1, more, or negative;
@@ -29,6 +31,16 @@ _ELEMENTWISE = frozenset(
         *("Mod", "Mul", "Or", "PRelu", "Pow", "Sub", "Sum", "Where", "Xor"),
     ]
 )
+
+
+_CELL_BY_CELL = frozenset(
+    [
+        *("Abs", "Add", "Celu", "Clip", "Div", "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu"),
+        *("Log", "Mish", "Mul", "Neg", "PRelu", "Pow", "Relu", "Selu", "Sigmoid", "Softplus", "Sub", "Tanh"),
+    ]
+)
+_FAR = 12
+"""Nodes of an activation that is written out, at most."""
 
 
 def special_facts(node: ir.Node, given: list[ir.Value]) -> dict[str, Any]:
@@ -81,6 +93,21 @@ def _step(node: ir.Node) -> dict[str, Any]:
         return {}
     least, most = steps.numpy().min(), steps.numpy().max()
     return {"step": "negative" if least < 0 else "1" if most == 1 else "more"}
+
+
+def _after(node: ir.Node) -> dict[str, Any]:
+    first = node.inputs[0].producer() if node.inputs[0] is not None else None
+    waiting, seen = [first], 0
+    while waiting and seen < _FAR:
+        source = waiting.pop()
+        seen += 1
+        if source is None:
+            continue
+        if source.op_type == "Conv" and first is not None:
+            return {"after": first.op_type}
+        if source.op_type in _CELL_BY_CELL:
+            waiting += [value.producer() for value in source.inputs if value is not None]
+    return {"after": "other"}
 
 
 def _slope(node: ir.Node) -> dict[str, Any]:
@@ -172,6 +199,7 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     **dict.fromkeys(("Conv", "ConvTranspose"), _convolution),
     "Attention": _mask,
     "AveragePool": _last_window,
+    "BatchNormalization": _after,
     "Col2Im": _image_axes,
     "DFT": _dft_axis,
     "MaxPool": _last_window,
