@@ -144,10 +144,14 @@ def _record_parts(value: Any) -> tuple[list[tuple[str | int, Any]], Callable[[li
     return [(name, vars(value)[name]) for name in names], build
 
 
+_FOREIGN = frozenset({"builtins", "functools", "numpy", "torch", "torch_onnx_compat", "types"})
+"""Packages whose objects are no records; this one's complex pairs are leaves."""
+
+
 @functools.cache
 def _may_be_record(kind: Any) -> bool:
     """Whether an object of this class is data, made in Python, that can be rebuilt from its attributes."""
-    foreign = kind.__module__.partition(".")[0] in ("builtins", "torch", "numpy", "types", "functools")
+    foreign = kind.__module__.partition(".")[0] in _FOREIGN
     special = (torch.nn.Module, type, enum.Enum, torch.Tensor, BaseException)
     return not foreign and not issubclass(kind, special) and bool(kind.__dictoffset__)
 

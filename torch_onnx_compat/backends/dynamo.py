@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import types
@@ -185,11 +186,26 @@ def _follows_from_names(job: Job, condition: str) -> bool:
         return f"size_{index}_{dim}"
 
     text = re.sub(r"L\['tensor_(\d+)'\]\.size\(\)\[(\d+)\]", named, condition)
-    try:
-        # torch writes the condition in Python's terms; only its own functions, such as Mod, are unknown here.
-        return bool(eval(text, {"__builtins__": {}}, sizes) == sympy.true)
-    except Exception:
+    test = ast.parse(text, mode="eval").body
+    if not (isinstance(test, ast.Compare) and len(test.ops) == 1):
         return False
+    try:
+        left, right = (eval(ast.unparse(side), {"__builtins__": {}}, sizes) for side in (test.left, *test.comparators))
+        difference = sympy.expand(left - right)
+    except Exception:  # one of torch's own functions of sizes
+        return False
+    return bool(getattr(difference, _SIGNS.get(type(test.ops[0]), ""), False))
+
+
+_SIGNS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "is_zero",
+    ast.NotEq: "is_nonzero",
+    ast.Lt: "is_negative",
+    ast.LtE: "is_nonpositive",
+    ast.Gt: "is_positive",
+    ast.GtE: "is_nonnegative",
+}
+"""What sympy is to know of the difference of both sides."""
 
 
 # Symbolics
