@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from torch_onnx_compat import CompatError, export_compat
+from torch_onnx_compat import CompatError, export_compat, rewrite
 from torch_onnx_compat.entry import EXPORTERS
 
 
@@ -315,6 +315,17 @@ def test_state_and_other_outputs() -> None:
     )
     assert [o.name for o in result.session().get_outputs()] == ["stream_conv", "stream_tail_next"]
     assert len(result.parts) == 2
+
+
+def test_a_module_with_state_is_not_replaced() -> None:
+    @rewrite(f"module:{__name__}.Stream", always=True, registry=None)
+    def stateless(module: nn.Module) -> nn.Module:
+        return nn.Conv1d(3, 3, 3)
+
+    model = Outer(Stream()).eval()
+    result = export_compat(model, torch.randn(1, 3, 6), state=["stream.tail"], rewrites=[stateless])
+    (note,) = [note for note in result.declined if note.entry == "stateless"]
+    assert "'tail' in it is asked for" in str(note)
 
 
 def test_state_of_a_part_is_an_error() -> None:

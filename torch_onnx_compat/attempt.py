@@ -83,7 +83,7 @@ class Attempt:
                     table += self._on_target(written.path, pieces, names, job.plan.target)
             if pieces.without_body:
                 drop_bodies(model, pieces.without_body)
-                written.rewrite(model)
+                written.write(model)
             with self.clock("publish"), stages_beside(pieces.stages, self.destination) as put_stages:
                 published = publish(written, self.destination)
                 put_stages()

@@ -29,12 +29,21 @@ class Draft:
 
     path: Path
     """In a temporary folder beside its place, or in the system's where it has none."""
-    external: bool = False
+    external: bool
     """Whether the weights lie in a file of their own."""
+    destination: Any
+    """What it is meant for, as messages name it."""
 
-    def rewrite(self, model: ir.Model) -> None:
-        """Writes the model, or another form of it."""
-        _write(model, self.path, self.external)
+    def write(self, model: ir.Model) -> None:
+        """Writes the model, or another form of it.
+
+        Raises:
+            CompatError: The folder cannot be written to, or the disk is full.
+        """
+        try:
+            _write(model, self.path, self.external)
+        except OSError as error:
+            raise _cannot_write(self.destination, error) from error
 
 
 def external_data_path(path: Path) -> Path:
@@ -70,11 +79,8 @@ def draft(model: ir.Model, destination: Any, external: bool) -> Iterator[Draft]:
         raise _cannot_write(destination, error) from error
     try:
         path = Path(folder) / name
-        made = Draft(path, external)
-        try:
-            made.rewrite(model)
-        except OSError as error:
-            raise _cannot_write(destination, error) from error
+        made = Draft(path, external, destination)
+        made.write(model)
         yield made
     finally:
         shutil.rmtree(folder, ignore_errors=True)

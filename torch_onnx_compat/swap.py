@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
@@ -20,7 +21,7 @@ def swap_modules(twin: nn.Module, plan: Plan, kept: Collection[str]) -> nn.Modul
     Args:
         twin: The copy to change.
         plan: Says which entries are armed; what each of them did, and where, is noted in it.
-        kept: Paths of modules whose results are asked for, which no replacement may lack.
+        kept: Paths of modules and attributes that are asked for, which no replacement may lack.
 
     Raises:
         CompatError: An entry's body failed, or the module belongs to a scripted one.
@@ -83,16 +84,16 @@ class _Swap:
             raise CompatError(f"{place}: entry {entry.name!r} returned a {type(new).__name__}; wanted an nn.Module.")
         prefix = f"{place}." if place else ""
         inside = (path.removeprefix(prefix) for path in self._kept if path.startswith(prefix) and path != place)
-        lost = next((path for path in inside if not _has_submodule(new, path)), None)
+        lost = next((path for path in inside if not _has(new, path)), None)
         if lost is not None:
             self._plan.declined(entry, place, f"{lost!r} in it is asked for, which the replacement does not have")
             return None
         return new
 
 
-def _has_submodule(module: nn.Module, path: str) -> bool:
+def _has(module: nn.Module, path: str) -> bool:
     try:
-        module.get_submodule(path)
+        operator.attrgetter(path)(module)
     except AttributeError:
         return False
     return True

@@ -51,8 +51,8 @@ class Ends:
 
     @property
     def places(self) -> tuple[str, ...]:
-        """Paths of the modules whose results, or whose input, are outputs."""
-        return tuple(selector.path for selector in self.outputs if selector.path is not None)
+        """Paths of the modules whose results, or whose input, are outputs, and of the attributes that are state."""
+        return (*(selector.path for selector in self.outputs if selector.path is not None), *self.state)
 
     def call(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls the model; the result is a mapping, in the order of the outputs."""

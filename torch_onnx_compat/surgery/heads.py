@@ -13,8 +13,6 @@ from torch import nn
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.surgery.detections import Detections
 
-_DECLARE = "declare it: postprocess=Detections({form!r}, boxes=..., scores=..., box_format=...)"
-
 
 def detections_of(model: nn.Module, form: Any) -> Detections:
     """The declaration of a known detector's outputs.
@@ -41,8 +39,8 @@ def detections_of(model: nn.Module, form: Any) -> Detections:
             _check_final(head, form)
             return Detections(form, classes=classes, box_format="cxcywh", channels_first=True)
     raise CompatError(
-        f"postprocess={form!r}: {type(model).__name__} holds no detection head of a known kind; "
-        f"{_DECLARE.format(form=form)}."
+        f"postprocess={form!r}: {type(model).__name__} holds no detection head of a known kind; declare it: "
+        f"postprocess=Detections({form!r}, boxes=..., scores=..., box_format=...)."
     )
 
 
@@ -53,5 +51,5 @@ def _check_final(head: nn.Module, form: str) -> None:
             f"postprocess={form!r}: {kind} gives final detections, of which none overlap; leave it out, or set "
             f"end2end=False on the head to get all boxes."
         )
-    if hasattr(head, "ne"):
+    if hasattr(head, "ne"):  # the number of channels for the angle
         raise CompatError(f"postprocess={form!r}: {kind} gives rotated boxes, and suppression is of upright ones.")
