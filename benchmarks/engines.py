@@ -158,7 +158,8 @@ def report(rows: list[Row]) -> str:
         "",
         f"{' to '.join(dict.fromkeys((found['date'][0], found['date'][-1])))}, {told}, one thread of a shared machine.",
         f"A match is within {LIMIT:g} of eager torch, relative to the largest output; a dash is not measured.",
-        "Written by benchmarks/engines.py from engines.jsonl.",
+        "Written by benchmarks/engines.py from engines.jsonl. [engines_first.md](engines_first.md) has five models beside",
+        "stock torch in five engines, from an earlier state of the profiles.",
         "",
         "| engine | models | stock default: match / wrong / refused | best of stock at opset 17 | ours "
         "| of these refused by us | latency, ours over best right stock file |",
@@ -223,6 +224,7 @@ def main() -> None:
         missing = [cell for cell in cells if options.again or (spec, *cell) not in known]
         for row in measure(spec, missing, _step) if missing else ():
             write([*(r for r in read() if _key(r) != _key(row)), row])
+    write(read())
 
 
 def _key(row: Row) -> tuple[str, str, str]:
