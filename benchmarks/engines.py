@@ -158,8 +158,8 @@ def report(rows: list[Row]) -> str:
         "",
         f"{' to '.join(dict.fromkeys((found['date'][0], found['date'][-1])))}, {told}, one thread of a shared machine.",
         f"A match is within {LIMIT:g} of eager torch, relative to the largest output; a dash is not measured.",
-        "Written by benchmarks/engines.py from engines.jsonl. [engines_first.md](engines_first.md) has five models beside",
-        "stock torch in five engines, from an earlier state of the profiles.",
+        "Written by benchmarks/engines.py from engines.jsonl.",
+        "[engines_first.md](engines_first.md): five models beside stock torch in five engines, from earlier profiles.",
         "",
         "| engine | models | stock default: match / wrong / refused | best of stock at opset 17 | ours "
         "| of these refused by us | latency, ours over best right stock file |",
