@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat import Exactness, rewrite
+from torch_onnx_compat.functional.ranges import are_whole, bounds_of
 
 
 @rewrite(torch.arange, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
@@ -20,25 +21,12 @@ def arange_from_zero(*args: Any, **options: Any) -> Tensor:
 
     Numbers that are all known, counting up from 0, and floats are left to torch.
     """
-    names = ("end",) if len(args) == 1 else ("start", "end", "step")
-    bounds = {**dict(zip(names, args, strict=False)), **{n: options[n] for n in names if n in options}}
-    bounds |= {name: options[name] for name in ("start", "end", "step") if name in options}
-    rest = {name: value for name, value in options.items() if name not in bounds}
-    start, end, step = bounds.get("start", 0), bounds["end"], bounds.get("step", 1)
+    start, end, step, rest = bounds_of(args, options)
     is_fixed = all(type(bound) is int for bound in (start, end, step))
     counts_up_from_zero = type(start) is int and start >= 0 and type(step) is int and step > 0
-    if is_fixed or counts_up_from_zero or rest.get("out") is not None or not _are_whole(start, end, step):
+    if is_fixed or counts_up_from_zero or rest.get("out") is not None or not are_whole(start, end, step):
         return NotImplemented  # type: ignore[no-any-return]
     if rest.get("dtype") not in (None, torch.int64):
         return NotImplemented  # type: ignore[no-any-return]
     counted: Tensor = torch.arange(0, end - start, step, **rest) + start
     return counted
-
-
-def _are_whole(*bounds: Any) -> bool:
-    return all(
-        not (bound.is_floating_point() or bound.is_complex())
-        if isinstance(bound, Tensor)
-        else isinstance(bound, (int, torch.SymInt))
-        for bound in bounds
-    )

@@ -57,11 +57,24 @@ class Inputs:
     axes: tuple[dict[int, Axis], ...] = ()
     parameters: tuple[str, ...] = ()
     """Forward parameters in the order of positional arguments."""
+    paired: frozenset[int] = frozenset()
+    """Positions of the tensors (..., 2) that hold the real and the imaginary parts of a complex argument."""
 
     def call(self, tensors: Sequence[Tensor] | None = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and keyword arguments for forward, around other tensors if given."""
-        args, kwargs = self.structure.unflatten(self.tensors if tensors is None else tensors)
+        found = self.tensors if tensors is None else tensors
+        args, kwargs = self.structure.unflatten(
+            [torch.view_as_complex(t) if i in self.paired else t for i, t in enumerate(found)]
+        )
         return args, kwargs
+
+    def real(self) -> Inputs:
+        """With real tensors (..., 2) for complex ones, which ONNX's operators do not take."""
+        paired = frozenset(i for i, tensor in enumerate(self.tensors) if tensor.is_complex())
+        tensors = [
+            torch.view_as_real(t.resolve_conj()).contiguous() if i in paired else t for i, t in enumerate(self.tensors)
+        ]
+        return replace(self, tensors=tuple(tensors), paired=self.paired | paired)
 
     def extended(self, values: Mapping[str, Any], input_names: Sequence[str] | None) -> Inputs:
         """With further keyword arguments, which need not be forward's, after the others.

@@ -81,8 +81,8 @@ class Subject(nn.Module):
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         """Runs the twin on the example's structure filled with these tensors; the result's tensors, in order."""
-        args, kwargs = self._inputs.call(tensors)
         with self.around or nullcontext(), self._scope() if self._scope else nullcontext():
+            args, kwargs = self._inputs.call(tensors)
             result = self._ends.call(self.twin, args, kwargs) if self._ends else self.twin(*args, **kwargs)
             return self._flat(result)
 

@@ -84,7 +84,7 @@ def prepare(
         notes += late
     if isinstance(model, torch.export.ExportedProgram) and not (dynamic or dynamic_axes or dynamic_shapes):
         dynamic = _captured_axes(model, inputs)
-    inputs = with_axes(inputs, dynamic, dynamic_axes, dynamic_shapes, output_names or ())
+    inputs = with_axes(inputs, dynamic, dynamic_axes, dynamic_shapes, output_names or ()).real()
     _check_devices(module, inputs)
     if training is False and isinstance(model, nn.Module) and any(m.training for m in module.modules()):
         notes.append("the model is in train mode; exported in eval mode. Call model.eval() to say so yourself.")

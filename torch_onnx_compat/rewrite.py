@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from torch_onnx_compat.entry import Declined, Rewrite
+from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.functional.complex import answer, has_complex, has_pairs, with_pairs
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import SizeFacts, Subject
@@ -96,6 +97,11 @@ class _FunctionRewrites(CallCounter):
                     result = entry.run(partial(calling_module, self._paths), *args, **kwargs)
             except Declined as reason:
                 self._plan.declined(entry, calling_module(self._paths), str(reason))
+                continue
+            except CompatError as error:
+                if not has_pairs(args, kwargs):
+                    raise
+                self._plan.declined(entry, calling_module(self._paths), f"complex tensors are beyond it: {error.__cause__}")
                 continue
             if result is NotImplemented:
                 continue

@@ -163,7 +163,7 @@ class Cases:
     def _sample(self, index: int, sample: Any) -> Inputs:
         model = self.observation.prepared.model
         args, kwargs = ((), sample) if isinstance(sample, Mapping) else (sample, None)
-        bound = bind(model, args, kwargs, None)
+        bound = bind(model, args, kwargs, None).real()
         if [tree.dotted(p) for p in bound.paths] != [tree.dotted(p) for p in self._inputs.paths]:
             raise CompatError(
                 f"samples[{index}] holds the tensors {[tree.dotted(p) for p in bound.paths]} but the example "

@@ -8,11 +8,14 @@ Source: Golub and Van Loan, Matrix Computations, sections 3.4 (partial pivoting)
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from torch_onnx_compat.entry import decline
+from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.tracing import constant, static_size
 
 MAX_SIZE = 8
@@ -29,7 +32,7 @@ def small_size(matrix: Tensor, dim: int = -1) -> int:
     Raises:
         Declined: The size is not fixed, or larger than MAX_SIZE.
     """
-    size = static_size(matrix, dim)
+    size = _size(matrix, dim)
     if size is None:
         decline("the size of the matrix must be fixed; export with only the batch axis dynamic")
     if not 1 <= size <= MAX_SIZE:
@@ -51,12 +54,16 @@ def is_vector(matrix: Tensor, right: Tensor) -> bool:
     """Whether the right-hand side of a system is a batch of vectors: it has the axes of the matrices but the last."""
     if right.dim() == 1:
         return True
-    sizes = [static_size(right, axis) for axis in range(right.dim())]
-    return right.dim() == matrix.dim() - 1 and [*_batch(matrix), static_size(matrix, -2)] == sizes
+    sizes = [_size(right, axis) for axis in range(right.dim())]
+    return right.dim() == matrix.dim() - 1 and [*_batch(matrix), _size(matrix, -2)] == sizes
+
+
+def _size(x: Any, axis: int) -> int | None:
+    return static_size(x.real if isinstance(x, Pair) else x, axis)
 
 
 def _batch(x: Tensor) -> list[int | None]:
-    return [static_size(x, axis) for axis in range(x.dim() - 2)]
+    return [_size(x, axis) for axis in range(x.dim() - 2)]
 
 
 def identity(size: int, like: Tensor) -> Tensor:
@@ -64,15 +71,24 @@ def identity(size: int, like: Tensor) -> Tensor:
     return constant(np.eye(size), like)
 
 
-def solve(matrix: Tensor, right: Tensor, size: int) -> Tensor:
+def solve(matrix: Any, right: Any, size: int) -> Any:
     """The X of matrix @ X = right; infinities or NaN where the matrix is singular.
 
     Args:
-        matrix: (..., size, size).
-        right: (..., size, columns).
+        matrix: (..., size, size), real or a pair.
+        right: (..., size, columns), of the matrix's kind.
         size: A fixed number.
     """
+    if isinstance(matrix, Pair):
+        return _solve_pairs(matrix, right, size)
     return _eliminated(matrix, right, size)[0]
+
+
+def _solve_pairs(matrix: Pair, right: Pair, size: int) -> Pair:
+    """The real system of twice the size: (A + iB)(X + iY) = C + iD is [[A, -B], [B, A]] [X; Y] = [C; D]."""
+    upper, lower = torch.cat((matrix.real, -matrix.imag), -1), torch.cat((matrix.imag, matrix.real), -1)
+    found = solve(torch.cat((upper, lower), -2), torch.cat((right.real, right.imag), -2), 2 * size)
+    return Pair(found[..., :size, :], found[..., size:, :])
 
 
 def inverse_with_info(matrix: Tensor, size: int) -> tuple[Tensor, Tensor]:
@@ -110,8 +126,8 @@ def _eliminated(matrix: Tensor, right: Tensor, size: int) -> tuple[Tensor, Tenso
     return torch.cat(selectors, -2) @ rows[..., size:], torch.cat(pivots, -1).squeeze(-2)
 
 
-def inverse(matrix: Tensor, size: int) -> Tensor:
-    """The inverse of (..., size, size)."""
+def inverse(matrix: Any, size: int) -> Any:
+    """The inverse of (..., size, size), real or a pair."""
     return solve(matrix, torch.zeros_like(matrix) + identity(size, matrix), size)
 
 

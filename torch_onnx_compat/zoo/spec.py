@@ -22,7 +22,7 @@ from torch_onnx_compat.zoo.sample import Sample, Size
 ENTRY_POINT_GROUP = "torch_onnx_compat.zoo"
 BUILT_IN = tuple(
     EntryPoint(name=name, value=f"torch_onnx_compat.zoo.{name}", group=ENTRY_POINT_GROUP)
-    for name in ("smp", "timm", "torchvision", "transformers", "ultralytics")
+    for name in ("smp", "timm", "torchaudio", "torchvision", "transformers", "ultralytics")
 )
 
 

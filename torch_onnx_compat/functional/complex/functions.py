@@ -65,6 +65,24 @@ def _imaginary(value: Any) -> Any:
     return torch.zeros_like(value) if isinstance(value, Tensor) else 0.0
 
 
+@on_pairs("__setitem__")
+def _setitem(input: Any, index: Any, value: Any) -> Any:
+    if not isinstance(input, Pair):
+        return NotImplemented
+    input.real[index] = _real(value)
+    input.imag[index] = _imaginary(value)
+    return None
+
+
+@on_pairs("copy_")
+def _copy(input: Any, source: Any, non_blocking: bool = False) -> Any:
+    if not isinstance(input, Pair):
+        return NotImplemented
+    input.real.copy_(_real(source))
+    input.imag.copy_(_imaginary(source))
+    return input
+
+
 @on_pairs("cat", "concat", "concatenate")
 def _cat(tensors: Any, dim: int = 0) -> Pair:
     return Pair(torch.cat([_real(t) for t in tensors], dim), torch.cat([_imaginary(t) for t in tensors], dim))
@@ -73,6 +91,11 @@ def _cat(tensors: Any, dim: int = 0) -> Pair:
 @on_pairs("stack")
 def _stack(tensors: Any, dim: int = 0) -> Pair:
     return Pair(torch.stack([_real(t) for t in tensors], dim), torch.stack([_imaginary(t) for t in tensors], dim))
+
+
+@on_pairs("ones_like")
+def _ones_like(input: Pair) -> Pair:
+    return Pair(torch.ones_like(input.real), torch.zeros_like(input.imag))
 
 
 @on_pairs("where")
@@ -250,3 +273,19 @@ def _is_complex(input: Pair) -> bool:
 @on_pairs("is_floating_point")
 def _is_floating_point(input: Pair) -> bool:
     return False
+
+
+def _register_in_place() -> None:
+    """``add_`` and its like, whose result is copied into both parts, so that views of them see it."""
+    for name in ("add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "neg", "reciprocal"):
+        for function in spellings(f"{name}_"):
+            HANDLERS[function] = functools.partial(_written, HANDLERS[getattr(Tensor, name)])
+
+
+def _written(handler: Callable[..., Any], input: Any, *args: Any, **kwargs: Any) -> Any:
+    if not isinstance(input, Pair):
+        return NotImplemented  # torch itself says that a real tensor holds no complex result
+    return _copy(input, handler(input, *args, **kwargs))
+
+
+_register_in_place()

@@ -24,6 +24,13 @@ _C: Any = torch._C  # its stubs leave the tracer out
 COMPLEX_TYPES = {torch.float16: torch.complex32, torch.float32: torch.complex64, torch.float64: torch.complex128}
 """By the type of their parts."""
 
+
+
+def part_type(dtype: torch.dtype) -> torch.dtype | None:
+    """The type of the parts of a complex type; None of a real one."""
+    return dtype.to_real() if dtype.is_complex else None
+
+
 _SHARED = frozenset({"shape", "device", "ndim", "size", "dim", "numel", "layout", "is_cuda", "requires_grad"})
 """Attributes in which a complex tensor and its parts agree."""
 
@@ -84,7 +91,7 @@ def _operator(name: str) -> Callable[..., Any]:
 
 for _name in (
     *("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "matmul", "rmatmul"),
-    *("pow", "neg", "abs", "getitem", "eq", "ne"),
+    *("pow", "neg", "abs", "getitem", "setitem", "eq", "ne"),
 ):
     setattr(Pair, f"__{_name}__", _operator(f"__{_name}__"))
 

@@ -1,0 +1,27 @@
+"""torch.zeros and torch.empty of a complex dtype -> a pair of real tensors.
+
+Math:   torch_onnx_compat.functional.complex.
+Source: https://docs.pytorch.org/docs/stable/generated/torch.zeros.html
+"""
+
+from typing import Any
+
+import torch
+
+from torch_onnx_compat import Exactness, decline, rewrite
+from torch_onnx_compat.functional.complex import Pair, part_type
+
+
+# TorchScript knows no complex numbers; dynamo writes a constant that onnxruntime does not load.
+@rewrite((torch.zeros, torch.empty), needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+def zeros_of_complex_to_pair(*size: Any, dtype: torch.dtype | None = None, out: Any = None, **options: Any) -> Pair:
+    """Zeros in both parts; those of a real dtype are left to torch.
+
+    Declines: out=.
+    """
+    parts = part_type(dtype or torch.get_default_dtype())
+    if parts is None:
+        return NotImplemented  # type: ignore[no-any-return]
+    if out is not None:
+        decline("out must be None, got a tensor")
+    return Pair(torch.zeros(*size, dtype=parts, **options), torch.zeros(*size, dtype=parts, **options))
