@@ -16,9 +16,7 @@ FEW = 8
 """Elements whose sum is off by no more than roundings."""
 
 
-@rewrite(
-    torch.cumsum, needed_on=("torchscript", "dynamo"), targets=("onnxruntime",), exactness=Exactness.ROUNDING
-)
+@rewrite(torch.cumsum, needed_on=("torchscript", "dynamo"), targets=("onnxruntime",), exactness=Exactness.ROUNDING)
 def cumsum_in_double(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, out: Tensor | None = None) -> Tensor:
     """Running sum of more than a few numbers; integers and float64 are left to torch."""
     wanted = dtype or input.dtype

@@ -21,7 +21,7 @@ def fft_to_matmul(
 ) -> Pair:
     """Spectrum of one axis, of a real or a complex tensor.
 
-    Declines: an axis of no fixed size, or of more than 1024 points; out=.
+    Declines: an axis of no fixed size, or of a length with a prime factor above 1024; out=.
     """
     if out is not None:
         decline("out must be None, got a tensor")

@@ -21,7 +21,7 @@ def hfft_to_matmul(
 ) -> Tensor:
     """Real spectrum of one axis that equals its conjugate mirror image.
 
-    Declines: an axis of no fixed size, or of more than 1024 points; out=.
+    Declines: an axis of no fixed size, or of a length with a prime factor above 1024; out=.
     """
     if out is not None:
         decline("out must be None, got a tensor")

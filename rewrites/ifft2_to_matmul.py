@@ -28,7 +28,7 @@ def ifft2_to_matmul(
 ) -> Pair:
     """Two axes from their spectrum, as a complex tensor.
 
-    Declines: axes of no fixed size, or of more than 1024 points; out=.
+    Declines: axes of no fixed size, or of a length with a prime factor above 1024; out=.
     """
     if out is not None:
         decline("out must be None, got a tensor")

@@ -1,6 +1,6 @@
 """torch.istft -> a transposed convolution with windowed cosines and sines, divided by the sum of the squared windows.
 
-Math:   torch_onnx_compat.functional.fourier: frames are transformed back, windowed once more, and added up in place.
+Math:   torch_onnx_compat.functional.short_time: frames are transformed back, windowed once more, and added up in place.
 Source: https://docs.pytorch.org/docs/stable/generated/torch.istft.html
 """
 
@@ -9,7 +9,8 @@ from torch import Tensor
 
 from torch_onnx_compat import Exactness, decline, rewrite
 from torch_onnx_compat.functional.complex import Pair
-from torch_onnx_compat.functional.fourier import as_pair, istft
+from torch_onnx_compat.functional.fourier import as_pair
+from torch_onnx_compat.functional.short_time import istft
 
 
 @rewrite(torch.istft, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
@@ -27,7 +28,7 @@ def istft_to_conv(
 ) -> Tensor:
     """Real signal from its short-time transform, of any number of frames.
 
-    Declines: return_complex; n_fft above 2048.
+    Declines: return_complex; an n_fft with a prime factor above 1024.
     """
     if return_complex:
         decline("return_complex must be False, got True")

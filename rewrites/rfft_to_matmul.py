@@ -21,7 +21,7 @@ def rfft_to_matmul(
 ) -> Pair:
     """First half of the spectrum of one real axis.
 
-    Declines: an axis of no fixed size, or of more than 1024 points; out=.
+    Declines: an axis of no fixed size, or of a length with a prime factor above 1024; out=.
     """
     if out is not None:
         decline("out must be None, got a tensor")

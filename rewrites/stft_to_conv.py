@@ -1,6 +1,6 @@
 """torch.stft -> a convolution with windowed cosines and sines.
 
-Math:   torch_onnx_compat.functional.fourier: frame t is the signal from t * hop_length on, times the window,
+Math:   torch_onnx_compat.functional.short_time: frame t is the signal from t * hop_length on, times the window,
         transformed.
 Source: https://docs.pytorch.org/docs/stable/generated/torch.stft.html
 """
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from torch_onnx_compat import Exactness, decline, rewrite
 from torch_onnx_compat.functional.complex import is_complex
-from torch_onnx_compat.functional.fourier import stft
+from torch_onnx_compat.functional.short_time import stft
 
 
 @rewrite(torch.stft, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
@@ -31,7 +31,7 @@ def stft_to_conv(
 ) -> Any:
     """Short-time transform of real signals of any length.
 
-    Declines: complex signals; n_fft above 2048; align_to_window.
+    Declines: complex signals; an n_fft with a prime factor above 1024; align_to_window.
     """
     if is_complex(input):
         decline("the signal must be real, got a complex one")

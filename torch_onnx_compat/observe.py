@@ -260,9 +260,14 @@ class SizeFacts:
         if self._logs is None or number >= min(len(log) for log in self._logs):
             return None
         one, other = self._logs[0][number], self._logs[1][number]
-        if now not in (one, other) or len(other) != len(one) or len(other[position]) != len(one[position]):
+        if [len(shape) for shape in one] != [len(shape) for shape in other]:
             return None
-        return tuple(a if a == b else None for a, b in zip(one[position], other[position], strict=True))
+        known = [
+            tuple(a if a == b else None for a, b in zip(*pair, strict=True)) for pair in zip(one, other, strict=True)
+        ]
+        if not all(_is_instance(shape, of) for shape, of in zip(now, known, strict=False)) or len(now) != len(known):
+            return None  # another call than the runs have at this place
+        return known[position]
 
     def _compare(self) -> tuple[list[list[tuple[int, ...]]], list[list[tuple[int, ...]]]] | None:
         one = self._observation.log_shapes(self._functions, self._inputs)
@@ -274,6 +279,11 @@ class SizeFacts:
             if other is not None:
                 return one, other
         return None
+
+
+def _is_instance(shape: tuple[int, ...], known: tuple[int | None, ...]) -> bool:
+    """Whether a shape has the fixed sizes; the others may be those of a third run."""
+    return len(shape) == len(known) and all(k in (None, size) for size, k in zip(shape, known, strict=True))
 
 
 def _described(error: BaseException) -> str:

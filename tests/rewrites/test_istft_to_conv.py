@@ -56,8 +56,8 @@ def test_equals_eager(options):
 def test_declines():
     with pytest.raises(Declined, match="return_complex must be False"):
         catalogue()[NAME].body(torch.ones(9, 4), 16, return_complex=True)
-    with pytest.raises(Declined, match="have up to 2048 points here, got 4096"):
-        catalogue()[NAME].body(torch.ones(9, 4), 4096)
+    with pytest.raises(Declined, match="no prime factor above 1024 here, got 4099"):
+        catalogue()[NAME].body(torch.ones(9, 4), 4099)
 
 
 def test_products_are_left_alone():

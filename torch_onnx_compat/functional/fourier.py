@@ -3,7 +3,7 @@
 Math:   X[k] = sum over j of x[j] exp(-2 pi i j k / n): a product with a matrix of cosines and sines, which is computed
         in float64. Padding to n and trimming to n leave rows of the matrix out, or make them 0. A real result needs
         half of the spectrum only, whose inner frequencies count twice.
-Source: https://docs.pytorch.org/docs/stable/fft.html; https://docs.pytorch.org/docs/stable/generated/torch.stft.html
+Source: https://docs.pytorch.org/docs/stable/fft.html
 """
 
 from __future__ import annotations
@@ -21,8 +21,12 @@ from torch_onnx_compat.entry import decline
 from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.tracing import constant, static_size
 
-MAX_SIZE, MAX_FRAME = 1024, 2048
-"""Lengths up to which a transform, or one of stft, is a product; the tables take 4 n^2 bytes, 16 n^2 for complex."""
+DIRECT = 256
+"""Points up to which one product is the fastest; 2048 points take a quarter of the time, and 1 / 200 of the tables, as
+products of 32 and of 64 points."""
+
+MAX_PRIME = 1024
+"""Largest prime factor of a length; the tables of a product of p points take 16 p^2 bytes."""
 
 Signal = Any
 """A real Tensor, or a Pair."""
@@ -58,24 +62,31 @@ def as_pair(x: Any) -> Pair:
 
 def fft(x: Signal, dim: int, size: int, n: int | None, norm: str | None, *, inverse: bool = False) -> Pair:
     """One axis of `size` elements, transformed to n."""
-    length = _length(size if n is None else n)
-    return _product(x, dim, _table(size, length, length, norm, inverse))
+    length = checked_length(size if n is None else n)
+    return _transform(x, dim, size, length, length, norm, inverse)
 
 
 def rfft(x: Tensor, dim: int, size: int, n: int | None, norm: str | None, *, inverse: bool = False) -> Pair:
     """The first half of the spectrum of a real axis."""
-    length = _length(size if n is None else n)
-    return _product(x, dim, _table(size, length, length // 2 + 1, norm, inverse))
+    length = checked_length(size if n is None else n)
+    return _transform(x, dim, size, length, length // 2 + 1, norm, inverse)
 
 
 def irfft(x: Signal, dim: int, size: int, n: int | None, norm: str | None, *, inverse: bool = True) -> Tensor:
     """The real axis whose spectrum has the given first half."""
-    length = _length(2 * (size - 1) if n is None else n)
-    table = _table(size, length, length, norm, inverse)
-    table[1 : (length + 1) // 2] *= 2
-    table[length // 2 + 1 :] = 0
+    length = checked_length(2 * (size - 1) if n is None else n)
+    if _factors(length) is not None:
+        weights = np.full(length // 2 + 1, 2.0)
+        weights[0] = 1
+        weights[(length + 1) // 2 :] = 1  # the last one of an even length
+        half = _resized(Pair(_moved(x.real, dim), _moved(x.imag, dim)), size, length // 2 + 1)
+        whole = _transform(half * constant(weights, half.real), -1, length // 2 + 1, length, length, norm, inverse)
+        return _moved(whole.real, dim)
+    weighted = table(size, length, length, norm, inverse)
+    weighted[1 : (length + 1) // 2] *= 2
+    weighted[length // 2 + 1 :] = 0
     stacked = torch.cat((x.real, x.imag), -1) if _is_last(x, dim) else _moved(torch.cat((x.real, x.imag), dim), dim)
-    return _moved(stacked @ constant(np.concatenate((table.real, -table.imag)), stacked), dim)
+    return _moved(stacked @ constant(np.concatenate((weighted.real, -weighted.imag)), stacked), dim)
 
 
 def fftn(input: Any, s: Sequence[int] | None, dim: Any, norm: str | None, *, inverse: bool = False) -> Pair:
@@ -114,35 +125,96 @@ def _axes(input: Any, s: Sequence[int] | None, dim: Any) -> list[tuple[int, int,
     return [(axis, fixed_size(input, axis), length) for axis, length in zip(axes, lengths, strict=True)]
 
 
-def _length(n: int, largest: int = MAX_SIZE) -> int:
+def checked_length(n: int) -> int:
+    """The length of a transform.
+
+    Raises:
+        Declined: It is not fixed, or has too large a prime factor.
+    """
     if isinstance(n, Tensor):
         n = int(n)  # a size of a TorchScript trace, which notes that it is made a number
     if type(n) is not int:
         decline("the length of the transform must be a fixed number")
-    if n > largest:
+    if n > MAX_PRIME and _largest_prime(n) > MAX_PRIME:
         decline(
-            f"transforms have up to {largest} points here, got {n}, whose table would fill the file; transform "
-            f"outside of the file"
+            f"lengths have no prime factor above {MAX_PRIME} here, got {n}, whose table would fill the file; choose "
+            f"another length, such as a power of 2, or transform outside of the file"
         )
     return n
 
 
-def _table(size: int, n: int, outputs: int, norm: str | None, inverse: bool) -> Any:
+def _largest_prime(n: int) -> int:
+    factor = 2
+    while factor * factor <= n:
+        if n % factor:
+            factor += 1
+        else:
+            n //= factor
+    return n
+
+
+def _factors(n: int) -> tuple[int, int] | None:
+    """Two factors of nearly the same size; None where one product is better."""
+    if n <= DIRECT:
+        return None
+    smaller = next(a for a in range(math.isqrt(n), 0, -1) if n % a == 0)
+    return (smaller, n // smaller) if smaller >= 4 or n > MAX_PRIME else None
+
+
+def _transform(x: Signal, dim: int, size: int, n: int, outputs: int, norm: str | None, inverse: bool) -> Pair:
+    """The first outputs of a transform of one axis, of `size` elements, to n points.
+
+    Math:   for n = a b, j = b j1 + j2 and k = k1 + a k2 the sum is one of a points over j1, for each j2, times
+            exp(-2 pi i j2 k1 / n), and one of b points over j2, for each k1 (Cooley and Tukey, 1965).
+    """
+    factors = _factors(n)
+    if factors is None:
+        return _product(x, dim, table(size, n, outputs, norm, inverse))
+    a, b = factors
+    parts = Pair(_moved(x.real, dim), _moved(x.imag, dim)) if isinstance(x, Pair) else _moved(x, dim)
+    parts = _resized(parts, size, n)
+    grid = parts.reshape((*parts.shape[:-1], a, b))
+    rows = _product_of_columns(grid, _roots(a, a, a, inverse) * _scale(norm, n, inverse))
+    turns = _roots(a, b, n, inverse)
+    turned = rows * Pair(constant(turns.real, rows.real), constant(turns.imag, rows.real))
+    unscaled = "forward" if inverse else "backward"
+    found = _transform(turned, -1, b, b, b, unscaled, inverse).transpose(-2, -1)
+    flat = found.reshape((*found.shape[:-2], n)).narrow(-1, 0, outputs)
+    return Pair(_moved(flat.real, dim), _moved(flat.imag, dim))
+
+
+def _resized(x: Signal, size: int, n: int) -> Signal:
+    """The last axis cut off, or filled up with zeros."""
+    if size == n:
+        return x
+    if isinstance(x, Pair):
+        return Pair(_resized(x.real, size, n), _resized(x.imag, size, n))
+    return x.narrow(-1, 0, n) if size > n else torch.nn.functional.pad(x, (0, n - size))
+
+
+def _roots(rows: int, columns: int, n: int, inverse: bool) -> npt.NDArray[np.complex128]:
+    """exp(-2 pi i j k / n), of j rows and k columns."""
+    turns = np.outer(np.arange(rows), np.arange(columns)) % n / n  # reduced, or sines of large angles lose digits
+    roots = np.exp((2j if inverse else -2j) * np.pi * turns)
+    roots = roots.real * (turns % 0.5 != 0.25) + 1j * (roots.imag * (turns % 0.5 != 0))  # sin(pi) is 1e-16 in floats
+    found: npt.NDArray[np.complex128] = roots + 0.0  # no negative zeros, which would turn a real number's angle round
+    return found
+
+
+def _scale(norm: str | None, n: int, inverse: bool) -> float:
+    return {
+        None: 1 / n if inverse else 1,
+        "backward": 1 / n if inverse else 1,
+        "ortho": 1 / math.sqrt(n),
+        "forward": 1 if inverse else 1 / n,
+    }[norm]
+
+
+def table(size: int, n: int, outputs: int, norm: str | None, inverse: bool) -> Any:
     """The (size, outputs) matrix of a transform of n points."""
-    turns = np.outer(np.arange(size), np.arange(outputs)) % n / n  # reduced, or sines of large angles lose digits
-    table = np.exp((2j if inverse else -2j) * np.pi * turns)
-    table = table.real * (turns % 0.5 != 0.25) + 1j * (table.imag * (turns % 0.5 != 0))  # sin(pi) is 1e-16 in floats
-    table = table + 0.0  # without negative zeros, which would turn the angle of a real number round
-    table[n:] = 0
-    return (
-        table
-        * {
-            None: 1 / n if inverse else 1,
-            "backward": 1 / n if inverse else 1,
-            "ortho": 1 / math.sqrt(n),
-            "forward": 1 if inverse else 1 / n,
-        }[norm]
-    )
+    roots = _roots(size, outputs, n, inverse)
+    roots[n:] = 0
+    return roots * _scale(norm, n, inverse)
 
 
 def _is_last(x: Signal, dim: int) -> bool:
@@ -153,15 +225,26 @@ def _moved(x: Tensor, dim: int) -> Tensor:
     return x if _is_last(x, dim) else x.transpose(dim, -1)
 
 
-def _product(x: Signal, dim: int, table: npt.NDArray[np.complex128]) -> Pair:
-    outputs = table.shape[1]
-    joint = np.concatenate((table.real, table.imag), 1)
+def _product(x: Signal, dim: int, factors: npt.NDArray[np.complex128]) -> Pair:
+    outputs = factors.shape[1]
+    joint = np.concatenate((factors.real, factors.imag), 1)
     if isinstance(x, Pair):
-        joint = np.concatenate((joint, np.concatenate((-table.imag, table.real), 1)))
+        joint = np.concatenate((joint, np.concatenate((-factors.imag, factors.real), 1)))
         x = torch.cat((x.real, x.imag), dim)
     moved = _moved(x, dim)
     y = moved @ constant(joint, moved)
     return Pair(_moved(y[..., :outputs], dim), _moved(y[..., outputs:], dim))
+
+
+def _product_of_columns(x: Signal, factors: npt.NDArray[np.complex128]) -> Pair:
+    """A square matrix times the columns of (..., rows, columns)."""
+    rows = len(factors)
+    joint = np.concatenate((factors.real, factors.imag))
+    if isinstance(x, Pair):
+        joint = np.concatenate((joint, np.concatenate((-factors.imag, factors.real))), 1)
+        x = torch.cat((x.real, x.imag), -2)
+    y = constant(joint, x) @ x
+    return Pair(y[..., :rows, :], y[..., rows:, :])
 
 
 def halves_exchanged(x: Any, dim: int | Sequence[int] | None, *, longer_first: bool) -> Any:
@@ -183,98 +266,3 @@ def halves_exchanged(x: Any, dim: int | Sequence[int] | None, *, longer_first: b
         after, first = (*before, slice(middle, None)), (*before, slice(None, middle))
         parts = tuple(torch.cat((p[after], p[first]), axis) for p in parts)
     return Pair(*parts) if isinstance(x, Pair) else parts[0]
-
-
-# Short-time transforms
-
-
-def frame_window(window: Tensor | None, n_fft: int, win_length: int | None, like: Tensor) -> Tensor:
-    """The window of an stft, filled up with zeros on both sides to n_fft."""
-    length = n_fft if win_length is None else win_length
-    if window is None:
-        window = constant(np.ones(length), like)
-    if length == n_fft:
-        return window
-    left = (n_fft - length) // 2
-    return torch.cat((constant(np.zeros(left), window), window, constant(np.zeros(n_fft - length - left), window)))
-
-
-def stft_filters(n_fft: int, outputs: int, scale: float) -> Any:
-    """Filters (2 * outputs, 1, n_fft) whose convolution with a signal is its stft: real parts, then imaginary ones."""
-    table = _table(n_fft, n_fft, outputs, None, False) * scale
-    return np.concatenate((table.real, table.imag), 1).T[:, None]
-
-
-def istft_filters(n_fft: int, outputs: int, scale: float) -> Any:
-    """Filters (2 * outputs, 1, n_fft) whose transposed convolution with an stft adds up the frames."""
-    table = _table(outputs, n_fft, n_fft, None, True) * scale
-    if outputs != n_fft:
-        table[1 : (n_fft + 1) // 2] *= 2
-    return np.concatenate((table.real, -table.imag))[:, None]
-
-
-def stft(
-    x: Tensor,
-    n_fft: int,
-    hop_length: int | None,
-    win_length: int | None,
-    window: Tensor | None,
-    padding: str | None,
-    normalized: bool,
-    onesided: bool,
-) -> Pair:
-    """torch.stft of real signals (length,) or (N, length), with torch's arguments.
-
-    Args:
-        x: Signals.
-        n_fft: Length of a frame.
-        hop_length: Distance of frames; a quarter of n_fft by default.
-        win_length: Length of the window; n_fft by default.
-        window: Factors of a frame; ones by default.
-        padding: Mode of F.pad by which frames are centred; None does without.
-        normalized: Whether to divide by the square root of n_fft.
-        onesided: Whether to leave out the second half of the spectrum, the first one's mirror image.
-    """
-    outputs = _length(n_fft, MAX_FRAME) // 2 + 1 if onesided else _length(n_fft, MAX_FRAME)
-    x = signal(x)
-    signals = x.unsqueeze(1) if x.dim() == 2 else x.unsqueeze(0).unsqueeze(0)
-    if padding is not None:
-        signals = torch.nn.functional.pad(signals, (n_fft // 2, n_fft // 2), mode=padding)
-    filters = constant(stft_filters(n_fft, outputs, 1 / math.sqrt(n_fft) if normalized else 1.0), x)
-    if window is not None or (win_length or n_fft) != n_fft:
-        filters = filters * frame_window(window, n_fft, win_length, x)
-    hop = n_fft // 4 if hop_length is None else hop_length
-    spectrum = torch.nn.functional.conv1d(signals, filters, stride=hop)
-    if x.dim() == 1:
-        spectrum = spectrum.squeeze(0)
-    return Pair(spectrum.narrow(-2, 0, outputs), spectrum.narrow(-2, outputs, outputs))
-
-
-def istft(
-    z: Pair,
-    n_fft: int,
-    hop_length: int | None,
-    win_length: int | None,
-    window: Tensor | None,
-    center: bool,
-    normalized: bool,
-    onesided: bool,
-    length: int | None,
-) -> Tensor:
-    """torch.istft of (frequencies, frames) or (N, frequencies, frames), with torch's arguments; the result is real."""
-    outputs = _length(n_fft, MAX_FRAME) // 2 + 1 if onesided else _length(n_fft, MAX_FRAME)
-    hop = n_fft // 4 if hop_length is None else hop_length
-    spectrum = torch.cat((z.real, z.imag), -2)
-    if spectrum.dim() == 2:
-        spectrum = spectrum.unsqueeze(0)
-    factors = frame_window(window, n_fft, win_length, spectrum)
-    filters = constant(istft_filters(n_fft, outputs, math.sqrt(n_fft) if normalized else 1.0), spectrum) * factors
-    transposed = torch.nn.functional.conv_transpose1d
-    total = transposed(spectrum, filters, stride=hop)
-    envelope = transposed(torch.ones_like(spectrum[:1, :1]), (factors * factors).reshape(1, 1, -1), stride=hop)
-    start = n_fft // 2 if center else 0
-    end = -start if center and length is None else None
-    output = total[:, 0, start:end] / envelope[:, 0, start:end]
-    if length is not None:
-        output = torch.nn.functional.pad(output, (0, length))[:, :length]
-    return output.squeeze(0) if z.dim() == 2 else output

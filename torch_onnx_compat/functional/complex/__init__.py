@@ -5,6 +5,26 @@ is written in functions.py.
 """
 
 from torch_onnx_compat.functional.complex.functions import polar, view_as_real
-from torch_onnx_compat.functional.complex.pair import Pair, answer, has_complex, has_pairs, is_complex, part_type, with_pairs
+from torch_onnx_compat.functional.complex.pair import (
+    Pair,
+    answer,
+    has_complex,
+    has_pairs,
+    is_complex,
+    part_type,
+    unwatched,
+    with_pairs,
+)
 
-__all__ = ["Pair", "answer", "has_complex", "has_pairs", "is_complex", "part_type", "polar", "view_as_real", "with_pairs"]
+__all__ = [
+    "Pair",
+    "answer",
+    "has_complex",
+    "has_pairs",
+    "is_complex",
+    "part_type",
+    "polar",
+    "unwatched",
+    "view_as_real",
+    "with_pairs",
+]

@@ -11,7 +11,9 @@ Source: https://docs.pytorch.org/docs/stable/complex_numbers.html;
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -23,7 +25,6 @@ _C: Any = torch._C  # its stubs leave the tracer out
 
 COMPLEX_TYPES = {torch.float16: torch.complex32, torch.float32: torch.complex64, torch.float64: torch.complex128}
 """By the type of their parts."""
-
 
 
 def part_type(dtype: torch.dtype) -> torch.dtype | None:
@@ -80,8 +81,23 @@ class Pair:
         return len(self.real)
 
 
+_unwatched: ContextVar[bool] = ContextVar("unwatched", default=False)
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """While an entry's body runs, which no mode rewrites again, methods of pairs are answered at once."""
+    token = _unwatched.set(True)
+    try:
+        yield
+    finally:
+        _unwatched.reset(token)
+
+
 def _call(function: Any, *args: Any, **kwargs: Any) -> Any:
     """Calls a torch function so that the modes in force see it."""
+    if _unwatched.get():
+        return answer(function, args, kwargs)
     return torch.overrides.handle_torch_function(function, (args[0],), *args, **kwargs)
 
 

@@ -1,0 +1,154 @@
+"""Short-time Fourier transforms of real signals, and back.
+
+Math:   torch_onnx_compat.functional.fourier. Frame t is the signal from t * hop_length on, times the window. Short
+        frames are transformed as a convolution with windowed cosines and sines, long ones are cut out and transformed
+        by themselves. Back, the frames are windowed once more, added up in place, and divided by the sum of the squared
+        windows.
+Source: https://docs.pytorch.org/docs/stable/generated/torch.stft.html;
+        https://docs.pytorch.org/docs/stable/generated/torch.istft.html
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from torch_onnx_compat.functional.complex import Pair
+from torch_onnx_compat.functional.fourier import checked_length, fft, irfft, rfft, signal, table
+from torch_onnx_compat.functional.take import take
+from torch_onnx_compat.tracing import constant
+
+CONVOLVED = 512
+"""Points of a frame up to which a convolution is the fastest."""
+
+# Short-time transforms
+
+
+def frame_window(window: Tensor | None, n_fft: int, win_length: int | None, like: Tensor) -> Tensor:
+    """The window of an stft, filled up with zeros on both sides to n_fft."""
+    length = n_fft if win_length is None else win_length
+    if window is None:
+        window = constant(np.ones(length), like)
+    if length == n_fft:
+        return window
+    left = (n_fft - length) // 2
+    return torch.cat((constant(np.zeros(left), window), window, constant(np.zeros(n_fft - length - left), window)))
+
+
+def stft_filters(n_fft: int, outputs: int, scale: float) -> Any:
+    """Filters (2 * outputs, 1, n_fft) whose convolution with a signal is its stft: real parts, then imaginary ones."""
+    forth = table(n_fft, n_fft, outputs, None, False) * scale
+    return np.concatenate((forth.real, forth.imag), 1).T[:, None]
+
+
+def istft_filters(n_fft: int, onesided: bool, norm: str) -> Any:
+    """Filters (2 * outputs, 1, n_fft) whose transposed convolution with an stft adds up the frames."""
+    back = table(n_fft // 2 + 1 if onesided else n_fft, n_fft, n_fft, norm, True)
+    if onesided:
+        back[1 : (n_fft + 1) // 2] *= 2
+    return np.concatenate((back.real, -back.imag))[:, None]
+
+
+def _convolved(z: Pair, n_fft: int, hop: int, window: Tensor, norm: str, onesided: bool) -> Tensor:
+    spectrum = torch.cat((z.real, z.imag), -2)
+    filters = constant(istft_filters(n_fft, onesided, norm), spectrum) * window
+    return torch.nn.functional.conv_transpose1d(spectrum, filters, stride=hop).squeeze(1)
+
+
+def _added(z: Pair, n_fft: int, hop: int, window: Tensor, norm: str, onesided: bool) -> Tensor:
+    across = z.transpose(-2, -1)
+    if onesided:
+        return overlapped(irfft(across, -1, n_fft // 2 + 1, n_fft, norm) * window, hop)
+    return overlapped(fft(across, -1, n_fft, None, norm, inverse=True).real * window, hop)
+
+
+def frames(signals: Tensor, size: int, hop: int) -> Tensor:
+    """Cuts (N, length) into (N, frames, size), frame t from t * hop on."""
+    chunk = math.gcd(size, hop)
+    pieces = signals.narrow(1, 0, signals.shape[1] // chunk * chunk).reshape(signals.shape[0], -1, chunk)
+    starts = torch.arange((signals.shape[1] - size) // hop + 1, device=signals.device) * (hop // chunk)
+    places = starts.unsqueeze(1) + constant(np.arange(size // chunk), signals, torch.int64)
+    return take(pieces, places, 1).flatten(2)
+
+
+def overlapped(cut: Tensor, hop: int) -> Tensor:
+    """Adds up (N, frames, size) in place, to (N, (frames - 1) * hop + size)."""
+    size = cut.shape[2]
+    chunk = math.gcd(size, hop)
+    count = size // chunk
+    pieces = cut.reshape(cut.shape[0], -1, count, chunk).transpose(1, 2)
+    one_by_one = constant(np.eye(count)[:, None, :, None], cut)
+    return torch.nn.functional.conv_transpose2d(pieces, one_by_one, stride=(hop // chunk, 1)).flatten(1)
+
+
+def stft(
+    x: Tensor,
+    n_fft: int,
+    hop_length: int | None,
+    win_length: int | None,
+    window: Tensor | None,
+    padding: str | None,
+    normalized: bool,
+    onesided: bool,
+) -> Pair:
+    """torch.stft of real signals (length,) or (N, length), with torch's arguments.
+
+    Args:
+        x: Signals.
+        n_fft: Length of a frame.
+        hop_length: Distance of frames; a quarter of n_fft by default.
+        win_length: Length of the window; n_fft by default.
+        window: Factors of a frame; ones by default.
+        padding: Mode of F.pad by which frames are centred; None does without.
+        normalized: Whether to divide by the square root of n_fft.
+        onesided: Whether to leave out the second half of the spectrum, the first one's mirror image.
+    """
+    outputs = checked_length(n_fft) // 2 + 1 if onesided else checked_length(n_fft)
+    x = signal(x)
+    signals = x.unsqueeze(1) if x.dim() == 2 else x.unsqueeze(0).unsqueeze(0)
+    if padding is not None:
+        signals = torch.nn.functional.pad(signals, (n_fft // 2, n_fft // 2), mode=padding)
+    hop = n_fft // 4 if hop_length is None else hop_length
+    if n_fft > CONVOLVED:
+        cut = frames(signals.squeeze(1), n_fft, hop) * frame_window(window, n_fft, win_length, x)
+        transform, norm = rfft if onesided else fft, "ortho" if normalized else "backward"
+        found = transform(cut, -1, n_fft, None, norm).transpose(-2, -1)
+        return found.squeeze(0) if x.dim() == 1 else found
+    filters = constant(stft_filters(n_fft, outputs, 1 / math.sqrt(n_fft) if normalized else 1.0), x)
+    if window is not None or (win_length or n_fft) != n_fft:
+        filters = filters * frame_window(window, n_fft, win_length, x)
+    spectrum = torch.nn.functional.conv1d(signals, filters, stride=hop)
+    if x.dim() == 1:
+        spectrum = spectrum.squeeze(0)
+    return Pair(spectrum.narrow(-2, 0, outputs), spectrum.narrow(-2, outputs, outputs))
+
+
+def istft(
+    z: Pair,
+    n_fft: int,
+    hop_length: int | None,
+    win_length: int | None,
+    window: Tensor | None,
+    center: bool,
+    normalized: bool,
+    onesided: bool,
+    length: int | None,
+) -> Tensor:
+    """torch.istft of (frequencies, frames) or (N, frequencies, frames), with torch's arguments; the result is real."""
+    checked_length(n_fft)
+    hop = n_fft // 4 if hop_length is None else hop_length
+    spectra = z.unsqueeze(0) if z.dim() == 2 else z
+    factors = frame_window(window, n_fft, win_length, z.real)
+    norm = "ortho" if normalized else "backward"
+    total = (_added if n_fft > CONVOLVED else _convolved)(spectra, n_fft, hop, factors, norm, onesided)
+    squares = (factors * factors).expand(1, z.shape[-1], n_fft)
+    start = n_fft // 2 if center else 0
+    end = -start if center and length is None else None
+    output = total[:, start:end] / overlapped(squares, hop)[:, start:end]
+    if length is not None:
+        output = torch.nn.functional.pad(output, (0, length))[:, :length]
+    return output.squeeze(0) if z.dim() == 2 else output
