@@ -13,7 +13,7 @@ from torch_onnx_compat.functional.complex import Pair, part_type
 
 
 # TorchScript knows no complex numbers; dynamo writes a constant that onnxruntime does not load.
-@rewrite((torch.zeros, torch.empty), needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+@rewrite((torch.zeros, torch.empty), needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 def zeros_of_complex_to_pair(*size: Any, dtype: torch.dtype | None = None, out: Any = None, **options: Any) -> Pair:
     """Zeros in both parts; those of a real dtype are left to torch.
 

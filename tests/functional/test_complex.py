@@ -6,6 +6,24 @@ from torch_onnx_compat.functional.complex import Pair, is_complex, with_pairs
 
 Z, W = torch.randn(2, 3, 4, dtype=torch.complex64), torch.randn(2, 3, 4, dtype=torch.complex64)
 
+
+def _in_place(z, w):
+    changed = z.clone()
+    return (
+        changed.mul_(w).add_(1j).sub_(w, alpha=2).div_(w).neg_()
+        if isinstance(z, torch.Tensor)
+        else (changed.mul_(w).add_(Pair.of(torch.tensor(1j))).sub_(w, alpha=2).div_(w).neg_())
+    )
+
+
+def _assigned(z, w):
+    changed = z.clone()
+    part = changed[:, 1:]
+    part[..., 0] = w[:, 1:, 0]
+    part.copy_(part + 1)
+    return changed
+
+
 CALLS = {
     "arithmetic": lambda z, w: (z + w, z - w, 1 - z, 2 * z, z * w, z / w, 1 / w, -z, z**2, z + w.real, w.imag - z),
     "products": lambda z, w: (z @ w.mT, torch.einsum("bij,bkj->bik", z, w), torch.bmm(z, w.mH)),
@@ -20,6 +38,8 @@ CALLS = {
     "sums": lambda z, w: (z.sum(1), z.mean((0, 2)), z.cumsum(-1)),
     "parts": lambda z, w: (z.real, torch.imag(z), torch.view_as_real(z), z.abs(), abs(z), z.angle(), z.conj() * w),
     "functions": lambda z, w: (torch.exp(z), z.reciprocal(), z.log(), torch.where(z.real > 0, z, w)),
+    "in place": lambda z, w: (*map(_in_place, (z, z[:, 1:]), (w, w[:, :2])), _assigned(z, w)),
+    "constants": lambda z, w: (torch.zeros_like(z), torch.ones_like(z) * w),
     "types": lambda z, w: (z.to(torch.complex128), z.to(w.device), z.clone()),
 }
 

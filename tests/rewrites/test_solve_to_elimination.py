@@ -52,6 +52,15 @@ def test_equals_eager(size):
     torch.testing.assert_close(catalogue()[NAME].body(x[0], b), torch.linalg.solve(x[0], b))
 
 
+@pytest.mark.parametrize("left", [True, False])
+def test_complex_systems(exporter, left):
+    def model(x):
+        z = torch.complex(x, x.flip(-1) / 16)
+        return torch.view_as_real(torch.linalg.solve(z, z + 1, left=left).resolve_conj()), torch.linalg.inv(z).imag
+
+    assert_same_outputs(model, (matrices(2, 3, 3),), exporter, dynamic=DYNAMIC, uses=(NAME, "inv_to_elimination"))
+
+
 @pytest.mark.parametrize(("size", "reason"), [(9, "must have 1 to 8 rows, got 9"), (0, "got 0")])
 def test_declines_large_matrices(size, reason):
     x = torch.ones(2, size, size)

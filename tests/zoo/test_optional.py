@@ -24,6 +24,8 @@ MODELS = [
     ),
     pytest.param("transformers:vit", (64, 64), "vision", {"pixel_values": {0: "batch"}}, id="vit"),
     pytest.param("transformers:wav2vec2", None, "audio", {"input_values": {0: "batch"}}, id="wav2vec2"),
+    pytest.param("torchaudio:hubert", None, "encoder", {"waveforms": {0: "batch", 1: "time"}}, id="hubert"),
+    pytest.param("torchaudio:MFCC", None, "transform", {"waveform": {0: "batch", 1: "time"}}, id="mfcc"),
     pytest.param(
         "transformers:t5",
         None,
@@ -32,7 +34,12 @@ MODELS = [
         id="t5",
     ),
 ]
-PACKAGES = {"ultralytics": "ultralytics", "smp": "segmentation_models_pytorch", "transformers": "transformers"}
+PACKAGES = {
+    "ultralytics": "ultralytics",
+    "smp": "segmentation_models_pytorch",
+    "transformers": "transformers",
+    "torchaudio": "torchaudio",
+}
 
 
 def _needs(source):
@@ -69,6 +76,7 @@ def test_a_model(spec, size, kind, dynamic):
         ("ultralytics", {"yolo11n", "yolo11x-seg", "yolov5n-p6", "yolov10n", "rtdetr-l", "yolov8n-ghost"}, 200),
         ("smp", {"unet-resnet18", "dpt-tu-vit_tiny_patch16_224"}, 700),
         ("transformers", {"bert", "clip", "whisper", "gpt2"}, 60),
+        ("torchaudio", {"conformer", "wav2vec2", "MelSpectrogram", "Resample"}, 30),
     ],
 )
 def test_names(source, some, least):

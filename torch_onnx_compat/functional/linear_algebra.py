@@ -128,7 +128,8 @@ def _eliminated(matrix: Tensor, right: Tensor, size: int) -> tuple[Tensor, Tenso
 
 def inverse(matrix: Any, size: int) -> Any:
     """The inverse of (..., size, size), real or a pair."""
-    return solve(matrix, torch.zeros_like(matrix) + identity(size, matrix), size)
+    parts = matrix.real if isinstance(matrix, Pair) else matrix
+    return solve(matrix, torch.zeros_like(matrix) + identity(size, parts), size)
 
 
 def cholesky(matrix: Tensor, size: int) -> Tensor:
