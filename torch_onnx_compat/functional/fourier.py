@@ -176,7 +176,8 @@ def _transform(x: Signal, dim: int, size: int, n: int, outputs: int, norm: str |
     grid = parts.reshape((*parts.shape[:-1], a, b))
     rows = _product_of_columns(grid, _roots(a, a, a, inverse) * _scale(norm, n, inverse))
     turns = _roots(a, b, n, inverse)
-    turned = rows * Pair(constant(turns.real, rows.real), constant(turns.imag, rows.real))
+    cosines, sines = constant(turns.real, rows.real), constant(turns.imag, rows.real)
+    turned = Pair(rows.real * cosines - rows.imag * sines, rows.real * sines + rows.imag * cosines)
     unscaled = "forward" if inverse else "backward"
     found = _transform(turned, -1, b, b, b, unscaled, inverse).transpose(-2, -1)
     flat = found.reshape((*found.shape[:-2], n)).narrow(-1, 0, outputs)

@@ -71,7 +71,7 @@ def identity(size: int, like: Tensor) -> Tensor:
     return constant(np.eye(size), like)
 
 
-def solve(matrix: Any, right: Any, size: int) -> Any:
+def solve(matrix: Any, right: Any, size: int) -> Tensor:
     """The X of matrix @ X = right; infinities or NaN where the matrix is singular.
 
     Args:
@@ -80,11 +80,12 @@ def solve(matrix: Any, right: Any, size: int) -> Any:
         size: A fixed number.
     """
     if isinstance(matrix, Pair):
-        return _solve_pairs(matrix, right, size)
+        pair: Tensor = _solve_pairs(matrix, right, size)
+        return pair
     return _eliminated(matrix, right, size)[0]
 
 
-def _solve_pairs(matrix: Pair, right: Pair, size: int) -> Pair:
+def _solve_pairs(matrix: Pair, right: Pair, size: int) -> Any:
     """The real system of twice the size: (A + iB)(X + iY) = C + iD is [[A, -B], [B, A]] [X; Y] = [C; D]."""
     upper, lower = torch.cat((matrix.real, -matrix.imag), -1), torch.cat((matrix.imag, matrix.real), -1)
     found = solve(torch.cat((upper, lower), -2), torch.cat((right.real, right.imag), -2), 2 * size)
@@ -126,7 +127,7 @@ def _eliminated(matrix: Tensor, right: Tensor, size: int) -> tuple[Tensor, Tenso
     return torch.cat(selectors, -2) @ rows[..., size:], torch.cat(pivots, -1).squeeze(-2)
 
 
-def inverse(matrix: Any, size: int) -> Any:
+def inverse(matrix: Any, size: int) -> Tensor:
     """The inverse of (..., size, size), real or a pair."""
     parts = matrix.real if isinstance(matrix, Pair) else matrix
     return solve(matrix, torch.zeros_like(matrix) + identity(size, parts), size)

@@ -116,8 +116,8 @@ def stft(
     if n_fft > CONVOLVED:
         cut = frames(signals.squeeze(1), n_fft, hop) * frame_window(window, n_fft, win_length, x)
         transform, norm = rfft if onesided else fft, "ortho" if normalized else "backward"
-        found = transform(cut, -1, n_fft, None, norm).transpose(-2, -1)
-        return found.squeeze(0) if x.dim() == 1 else found
+        found: Pair = transform(cut, -1, n_fft, None, norm).transpose(-2, -1)
+        return Pair(found.real.squeeze(0), found.imag.squeeze(0)) if x.dim() == 1 else found
     filters = constant(stft_filters(n_fft, outputs, 1 / math.sqrt(n_fft) if normalized else 1.0), x)
     if window is not None or (win_length or n_fft) != n_fft:
         filters = filters * frame_window(window, n_fft, win_length, x)

@@ -148,7 +148,7 @@ def _emformer_rnnt() -> nn.Module:
 
 
 def _tacotron2() -> nn.Module:
-    return models.Tacotron2(
+    model: nn.Module = models.Tacotron2(
         n_mels=20,
         n_symbol=40,
         symbol_embedding_dim=32,
@@ -159,10 +159,11 @@ def _tacotron2() -> nn.Module:
         postnet_embedding_dim=32,
         decoder_dropout=0.0,
     )
+    return model
 
 
 def _pitch_shift() -> nn.Module:
-    shift = transforms.PitchShift(RATE, 4)
+    shift: nn.Module = transforms.PitchShift(RATE, 4)
     shift(_sound(1))  # it makes its filter at the first call
     return shift
 
