@@ -8,7 +8,6 @@ Source: https://docs.pytorch.org/docs/stable/generated/torch.arange.html; https:
 import math
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -31,7 +30,7 @@ def arange_of_fractions(*args: Any, **options: Any) -> Tensor:
     if all(are_whole(bound) or (type(bound) is float and bound.is_integer()) for bound in (start, step)):
         return NotImplemented  # type: ignore[no-any-return]
     if all(type(bound) in (int, float) for bound in (start, end, step)):
-        table = start + step * np.arange(max(math.ceil((end - start) / step), 0), dtype=np.float64)
-        return torch.tensor(table, dtype=dtype, device=rest.get("device"))
+        numbers = [start + step * i for i in range(math.ceil((end - start) / step))]
+        return torch.tensor(numbers, dtype=dtype, device=rest.get("device"))
     counted: Tensor = torch.arange(start, end, step, dtype=torch.float64, **rest).to(dtype)
     return counted

@@ -93,7 +93,8 @@ def export_compat(
 
     Args:
         model: Module, ExportedProgram, scripted module or function.
-        args: Example positional inputs, e.g. an image (N, 3, H, W). One tensor alone will do.
+        args: Example positional inputs, e.g. an image (N, 3, H, W). One tensor alone will do. Complex ones, and complex
+            results, are real tensors (..., 2) in the file, as torch.view_as_real makes them.
         f: Path or binary file object to write to; None keeps the model in memory. What was there before is replaced
             in one step when the new file has passed every check, else not at all.
         kwargs: Example keyword inputs.
