@@ -23,7 +23,6 @@ import onnx
 import onnxruntime
 import torch
 import typer
-from torch import Tensor, nn
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
@@ -90,7 +89,7 @@ def stock(case: Case, exporter: Exporter, opset: int) -> Outcome:
     if exporter == "torchscript":
         how: dict[str, Any] = {"dynamic_axes": {"x": dict(case.axes)}}
     else:
-        how = {"dynamic_shapes": ({dim: torch.export.Dim.DYNAMIC for dim in case.axes},), "verbose": False}
+        how = {"dynamic_shapes": (dict.fromkeys(case.axes, torch.export.Dim.DYNAMIC),), "verbose": False}
     try:
         with torch.no_grad():
             torch.onnx.export(
@@ -152,8 +151,8 @@ def main(
     packages = ("torch", "timm", "onnx", "onnxscript", "onnxruntime")
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in packages)
     head = (
-        f"Measured {datetime.date.today()} with {versions} (benchmarks/module_swaps.py). right: what eager torch gives, in "
-        "onnxruntime, at every size of the case; wrong: a file that gives something else or fails at one of them; "
+        f"Measured {datetime.date.today()} with {versions} (benchmarks/module_swaps.py). right: what eager torch "
+        "gives, in onnxruntime, at every size of the case; wrong: a file that gives something else or fails at one of them; "
         "refused: no file; opset 18: a file of another opset than was asked for."
     )
     text = f"{head}\n\n{table(rows)}"

@@ -1,4 +1,4 @@
-"""F.interpolate, nn.Upsample, by a scale that is computed from sizes -> the exact size, and tables of cells and weights.
+"""F.interpolate, nn.Upsample, by a scale that is computed from sizes -> the exact size, and tables of weights.
 
 Math:   torch_onnx_compat.functional.resize_by_scale; where the scale is forgotten once the size is known
         (recompute_scale_factor), a resize to that size.

@@ -90,7 +90,7 @@ def sloped(count: int) -> nn.Module:
 
 def used(layer: nn.Module) -> nn.Module:
     """Gives running statistics and affine parameters values that show."""
-    for name, tensor in [*layer.named_parameters(), *layer.named_buffers()]:
+    for tensor in (*layer.parameters(), *layer.buffers()):
         if tensor.is_floating_point():
             nn.init.uniform_(tensor, 0.5, 1.5)
     return layer
@@ -275,7 +275,7 @@ def partition(x: Tensor, size: int) -> Tensor:
     return x.permute(0, 1, 3, 2, 4, 5).reshape(-1, size * size, channels)
 
 
-def window_reverse(windows: Tensor, window_size: int, H: int, W: int) -> Tensor:  # noqa: N803
+def window_reverse(windows: Tensor, window_size: int, H: int, W: int) -> Tensor:
     batch = int(windows.shape[0] / (H * W / window_size / window_size))
     x = windows.view(batch, H // window_size, W // window_size, window_size, window_size, -1)
     return x.permute(0, 1, 3, 2, 4, 5).reshape(batch, H, W, -1)

@@ -8,7 +8,6 @@ without axes.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 

@@ -76,7 +76,7 @@ def test_integers_are_declined():
         return F.interpolate(x, scale_factor=20 / x.shape[2], mode="bilinear")
 
     image = torch.randint(0, 255, (1, 3, 12, 16), dtype=torch.uint8)
-    with pytest.raises(CompatError, match="the image must be of floating-point type, got torch.uint8"):
+    with pytest.raises(CompatError, match=r"the image must be of floating-point type, got torch\.uint8"):
         assert_same_outputs(resized, (image,), "torchscript", dynamic=DYNAMIC)
 
 

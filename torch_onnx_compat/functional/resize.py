@@ -76,8 +76,10 @@ def resized_axes(input: Tensor, size: Any, scale_factor: Any, recompute: bool | 
             continue
         scale = scale_factor[place] if isinstance(scale_factor, (tuple, list)) else scale_factor
         scale = exact(scale, input) if varies(scale) else float(scale)
-        is_table = fixed is not None and isinstance(scale, float)
-        output = math.floor(fixed * scale) if is_table else _scaled(input, number, scale)
+        if fixed is not None and isinstance(scale, float):
+            output = math.floor(fixed * scale)
+        else:
+            output = _scaled(input, number, scale)
         axes.append(Axis(number, length, output, None if recompute else scale))
     return axes
 

@@ -1,4 +1,4 @@
-"""interpolate by a scale that is kept: nearest, linear in one to three axes, and bicubic, by tables of cells and weights.
+"""interpolate by a scale that is kept, nearest, linear and bicubic, by tables of cells and weights.
 
 Math:   with scale s, output i stands at c = (i + 1/2) / s - 1/2, or at i (n - 1) / (o - 1) with align_corners;
         nearest reads cell floor(i / s); linear weighs the cells around max(c, 0), cubic the four around c. Where o = n,
