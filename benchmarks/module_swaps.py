@@ -36,6 +36,8 @@ from torch_onnx_compat.entry import EXPORTERS, Exporter  # noqa: E402
 RESULT = ROOT / "benchmarks" / "results" / "module_swaps.md"
 OPSETS = (11, 20)
 RIGHT = "right"
+STOCK_DYNAMO_EARLY = ("dynamo", 11)
+"""Not tried: torch returns a file of opset 18."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +113,7 @@ def row(case: Case, with_stock: bool) -> dict[str, Outcome]:
     for exporter in EXPORTERS:
         for opset in OPSETS:
             found[f"{exporter} {opset}"] = ours(case, exporter, opset)
-            if with_stock:
+            if with_stock and (exporter, opset) != STOCK_DYNAMO_EARLY:
                 found[f"stock {exporter} {opset}"] = stock(case, exporter, opset)
     return found
 
@@ -152,8 +154,8 @@ def main(
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in packages)
     head = (
         f"Measured {datetime.date.today()} with {versions} (benchmarks/module_swaps.py). right: what eager torch "
-        "gives, in onnxruntime, at every size of the case; wrong: a file that gives something else or fails at one of them; "
-        "refused: no file; opset 18: a file of another opset than was asked for."
+        "gives, in onnxruntime, at every size of the case; wrong: a file that gives something else or fails at one "
+        "of them; refused: no file. Asked for opset 11, stock dynamo returns a file of opset 18, which is no column here."
     )
     text = f"{head}\n\n{table(rows)}"
     print(text)
