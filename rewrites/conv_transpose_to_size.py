@@ -1,7 +1,7 @@
 """conv_transpose1d, 2d and 3d with an output_padding that is computed from sizes -> with the largest one, then cut.
 
-Math:   output_padding adds cells at the end of an axis and changes none before them; it is smaller than the stride or
-        the dilation, so the result with the largest of them begins with the result wanted.
+Math:   output_padding adds cells at the end of an axis and changes none before them; that which output_size asks for
+        is smaller than the stride, so the result with the largest one begins with the result wanted.
 Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.ConvTranspose2d.html
 """
 
@@ -32,7 +32,7 @@ def conv_transpose_to_size(
     wanted = _each(output_padding, axes)
     if not any(map(varies, wanted)):
         return NotImplemented  # type: ignore[no-any-return]
-    most = [max(s, d) - 1 for s, d in zip(_each(stride, axes), _each(dilation, axes), strict=True)]
+    most = [step - 1 for step in _each(stride, axes)]
     given = [m if varies(w) else w for w, m in zip(wanted, most, strict=True)]
     x = _FUNCTIONS[axes](input, weight, bias, stride, padding, given, groups, dilation)
     for axis, (w, m) in enumerate(zip(wanted, most, strict=True), x.dim() - axes):
