@@ -4,6 +4,8 @@ Each is exported by export_compat and by torch.onnx.export with the same dynamic
 onnxruntime at every size of the case against eager torch. Usage:
 
     python benchmarks/module_swaps.py [--only interpolate] [--ours] [--write]
+
+With --write, the models that were run replace their rows among those of earlier runs.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import io
+import json
 import logging
 import sys
 import warnings
@@ -34,6 +37,7 @@ from torch_onnx_compat.check.compare import compare  # noqa: E402
 from torch_onnx_compat.entry import EXPORTERS, Exporter  # noqa: E402
 
 RESULT = ROOT / "benchmarks" / "results" / "module_swaps.md"
+ROWS = RESULT.with_suffix(".jsonl")
 OPSETS = (11, 20)
 RIGHT = "right"
 STOCK_DYNAMO_EARLY = ("dynamo", 11)
@@ -46,7 +50,6 @@ class Outcome:
 
     verdict: str
     reason: str = ""
-    nodes: int = 0
 
 
 def judged(model: bytes, case: Case, opset: int) -> Outcome:
@@ -67,7 +70,7 @@ def judged(model: bytes, case: Case, opset: int) -> Outcome:
         row = compare("", "", got, wanted)
         if not row.ok:
             return Outcome("wrong", f"at {tuple(size)}: {row.detail or row.max_abs}")
-    return Outcome(RIGHT, nodes=len(loaded.graph.node))
+    return Outcome(RIGHT)
 
 
 def ours(case: Case, exporter: Exporter, opset: int) -> Outcome:
@@ -81,7 +84,7 @@ def ours(case: Case, exporter: Exporter, opset: int) -> Outcome:
             dynamic={"x": dict(case.axes)},
         )
     except CompatError as error:
-        return Outcome("refused", str(error))
+        return Outcome("refused", " ".join(str(error).split())[:300])
     assert result.model_bytes is not None
     return judged(result.model_bytes, case, opset)
 
@@ -105,7 +108,7 @@ def stock(case: Case, exporter: Exporter, opset: int) -> Outcome:
             )
         return judged(buffer.getvalue(), case, opset)
     except Exception as error:
-        return Outcome("refused", str(error))
+        return Outcome("refused", " ".join(str(error).split())[:300])
 
 
 def row(case: Case, with_stock: bool) -> dict[str, Outcome]:
@@ -135,6 +138,17 @@ def table(rows: dict[str, dict[str, Outcome]]) -> str:
     return "\n".join([*lines, *(["", *reasons] if reasons else [])]) + "\n"
 
 
+def merged(rows: dict[str, dict[str, Outcome]]) -> dict[str, dict[str, Outcome]]:
+    """These rows and, of the other models, those of earlier runs, in the order of the models."""
+    lines = ROWS.read_text(encoding="utf-8").splitlines() if ROWS.exists() else []
+    earlier = {kept["model"]: kept["outcomes"] for kept in map(json.loads, lines)}
+    every = {name: {key: Outcome(**held) for key, held in found.items()} for name, found in earlier.items()} | rows
+    ordered = {case.name: every[case.name] for case in cases() if case.name in every}
+    plain = ({"model": name, "outcomes": {k: vars(o) for k, o in found.items()}} for name, found in ordered.items())
+    ROWS.write_text("".join(f"{json.dumps(one)}\n" for one in plain), encoding="utf-8")
+    return ordered
+
+
 def main(
     only: Annotated[str, typer.Option(help="Models whose name contains this.")] = "",
     ours_only: Annotated[bool, typer.Option("--ours", help="Whether torch.onnx.export is left out.")] = False,
@@ -155,9 +169,9 @@ def main(
     head = (
         f"Measured {datetime.date.today()} with {versions} (benchmarks/module_swaps.py). right: what eager torch "
         "gives, in onnxruntime, at every size of the case; wrong: a file that gives something else or fails at one "
-        "of them; refused: no file. Asked for opset 11, stock dynamo returns a file of opset 18, which is no column here."
+        "of them; refused: no file. Asked for opset 11, stock dynamo returns opset 18; it has no column here."
     )
-    text = f"{head}\n\n{table(rows)}"
+    text = f"{head}\n\n{table(merged(rows) if write else rows)}"
     print(text)
     if write:
         RESULT.write_text(text, encoding="utf-8")
