@@ -3,7 +3,7 @@
 Each is exported by export_compat and by torch.onnx.export with the same dynamic axes, and the file is run in
 onnxruntime at every size of the case against eager torch. Usage:
 
-    python benchmarks/module_swaps.py [--only interpolate] [--ours] [--write]
+    python benchmarks/module_swaps.py [--only interpolate] [--missing] [--ours] [--write]
 
 With --write, the models that were run replace their rows among those of earlier runs.
 """
@@ -15,9 +15,12 @@ import datetime
 import io
 import json
 import logging
+import signal
 import sys
 import warnings
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
@@ -40,6 +43,8 @@ RESULT = ROOT / "benchmarks" / "results" / "module_swaps.md"
 ROWS = RESULT.with_suffix(".jsonl")
 OPSETS = (11, 20)
 RIGHT = "right"
+LIMIT = 120
+"""Seconds that one export may take."""
 STOCK_DYNAMO_EARLY = ("dynamo", 11)
 """Not tried: torch returns a file of opset 18."""
 
@@ -75,15 +80,16 @@ def judged(model: bytes, case: Case, opset: int) -> Outcome:
 
 def ours(case: Case, exporter: Exporter, opset: int) -> Outcome:
     try:
-        result = export_compat(
-            case.model(),
-            case.example(),
-            input_names=["x"],
-            exporter=exporter,
-            opset_version=opset,
-            dynamic={"x": dict(case.axes)},
-        )
-    except CompatError as error:
+        with limited():
+            result = export_compat(
+                case.model(),
+                case.example(),
+                input_names=["x"],
+                exporter=exporter,
+                opset_version=opset,
+                dynamic={"x": dict(case.axes)},
+            )
+    except (CompatError, TimeoutError) as error:
         return Outcome("refused", " ".join(str(error).split())[:300])
     assert result.model_bytes is not None
     return judged(result.model_bytes, case, opset)
@@ -96,7 +102,7 @@ def stock(case: Case, exporter: Exporter, opset: int) -> Outcome:
     else:
         how = {"dynamic_shapes": (dict.fromkeys(case.axes, torch.export.Dim.DYNAMIC),), "verbose": False}
     try:
-        with torch.no_grad():
+        with torch.no_grad(), limited():
             torch.onnx.export(
                 case.model(),
                 (case.example(),),
@@ -109,6 +115,22 @@ def stock(case: Case, exporter: Exporter, opset: int) -> Outcome:
         return judged(buffer.getvalue(), case, opset)
     except Exception as error:
         return Outcome("refused", " ".join(str(error).split())[:300])
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    """Ends with an error what takes too long."""
+
+    def ended(*_: Any) -> None:
+        raise TimeoutError(f"takes more than {LIMIT} s")
+
+    before = signal.signal(signal.SIGALRM, ended)
+    signal.alarm(LIMIT)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def row(case: Case, with_stock: bool) -> dict[str, Outcome]:
@@ -151,15 +173,19 @@ def merged(rows: dict[str, dict[str, Outcome]]) -> dict[str, dict[str, Outcome]]
 
 def main(
     only: Annotated[str, typer.Option(help="Models whose name contains this.")] = "",
+    missing: Annotated[bool, typer.Option(help="Only models that no earlier run wrote a row of.")] = False,
     ours_only: Annotated[bool, typer.Option("--ours", help="Whether torch.onnx.export is left out.")] = False,
     write: Annotated[bool, typer.Option(help="Whether the table goes to benchmarks/results/module_swaps.md.")] = False,
 ) -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     rows = {}
+    known = merged({}) if missing else {}
     for case in cases():
-        if only in case.name:
+        if only in case.name and case.name not in known:
             rows[case.name] = found = row(case, not ours_only)
+            if write:
+                merged({case.name: found})
             print(case.name, {key: outcome.verdict for key, outcome in found.items()}, flush=True)
             for key, outcome in found.items():
                 if outcome.reason and not key.startswith("stock"):

@@ -67,7 +67,7 @@ class Call(nn.Module):
 
 def cases() -> Iterator[Case]:
     """All cases."""
-    for name, build in {**POOLS_2D, **NORMS_2D, **ACTIVATIONS, **LAYERS_2D, **WINDOWS}.items():
+    for name, build in {**POOLS_2D, **NORMS_2D, **ACTIVATIONS, **LAYERS_2D}.items():
         yield Case(name, build, (2, 4, 12, 16), IMAGE, OTHERS)
     for name, build in RESIZES.items():
         yield Case(name, build, (2, 4, 12, 16), IMAGE, (*OTHERS, (1, 4, 77, 37), (1, 4, 46, 71)))
@@ -80,6 +80,8 @@ def cases() -> Iterator[Case]:
         yield Case(name, build, (2, 6, 8), {0: "batch", 1: "tokens"}, ((1, 9, 8), (3, 4, 8)))
     yield Case("PReLU of (N, C)", lambda: sloped(8), (2, 8))
     yield Case("timm RepVGG block", repvgg, (2, 8, 12, 16), IMAGE, ((3, 8, 24, 28),))
+    for name, build in WINDOWS.items():
+        yield Case(name, build, (2, 4, 12, 16), IMAGE, OTHERS)
 
 
 def sloped(count: int) -> nn.Module:
