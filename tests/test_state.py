@@ -159,6 +159,35 @@ def test_a_decoders_step(name: str, exporter: str) -> None:
     assert "past_key_values_layers_1_values" in {i.name for i in result.session().get_inputs()}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("exporter", EXPORTERS)
+@pytest.mark.parametrize("name", ["Llama", "GPT2"])
+def test_several_new_tokens_at_once(name: str, exporter: str) -> None:
+    # transformers decides on the number of new tokens (``q_length == 1``): masked through TorchScript.
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    sizes = {"num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100, "hidden_size": 32}
+    config = getattr(transformers, f"{name}Config")(**sizes, bos_token_id=0, eos_token_id=0)
+    model = getattr(transformers, f"{name}LMHeadModel" if name == "GPT2" else f"{name}ForCausalLM")(config).eval()
+    with torch.no_grad():
+        cache = model(torch.randint(0, 100, (1, 7)), use_cache=True).past_key_values
+    result = export_compat(
+        model,
+        kwargs={
+            "input_ids": torch.randint(0, 100, (1, 3)),
+            "attention_mask": torch.ones(1, 10, dtype=torch.long),
+            "past_key_values": cache,
+        },
+        exporter=exporter,
+        dynamic={
+            "input_ids": {0: "batch", 1: "new"},
+            "attention_mask": {0: "batch", 1: "past + new"},
+            "past_key_values": {0: "batch", 2: "past"},
+        },
+    )
+    assert {row.case for row in result.table} >= {"batch=5", "new=1", "new=5", "past=1"}
+
+
 class Recurrent(nn.Module):
     def __init__(self, kind: type[nn.RNNBase]) -> None:
         super().__init__()

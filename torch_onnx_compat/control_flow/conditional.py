@@ -66,8 +66,8 @@ class _Branch:
             self._run(lifting)
             if lifting.outside:
                 raise NoConditional("a branch reads different tensors each time")
-            # Results may not be what a branch reads.
-            return tuple(table.get(id(t), (t, t))[1].clone() for t in self.results)
+            # Results may not be what a branch reads, and are of one layout in both.
+            return tuple(_laid_out(table.get(id(t), (t, t))[1]) for t in self.results)
 
         return run
 
@@ -80,6 +80,10 @@ class _Branch:
             raise NoConditional("a branch writes in place into a tensor from outside")
         self.results = []
         self.structure = flat(outcome.value, self.results)
+
+
+def _laid_out(tensor: Tensor) -> Tensor:
+    return tensor.clone(memory_format=torch.contiguous_format)
 
 
 def _check(branches: tuple[_Branch, _Branch]) -> None:

@@ -57,9 +57,17 @@ def facts(root: ast.AST) -> Facts:
             found.reads.update(_reads_within(node.target))  # what it binds is its own
             todo += [*reversed(node.ifs), node.iter]
         else:
-            _note(node, found)
+            if isinstance(node, _NOTED):
+                _note(node, found)
             todo += reversed(children(node))
     return found
+
+
+_NOTED = (
+    *(ast.Attribute, ast.Call, ast.Subscript, ast.AugAssign, ast.alias, ast.ExceptHandler),
+    *(ast.Delete, ast.Global, ast.Nonlocal),
+)
+"""The nodes that do more than hold others."""
 
 
 def _note(node: ast.AST, found: Facts) -> None:
@@ -117,8 +125,10 @@ def obstacle(stmts: Sequence[ast.AST]) -> str:
 
 def loads(node: ast.AST | Sequence[ast.AST]) -> set[str]:
     """Names that are read, nested scopes included."""
-    nodes = [node] if isinstance(node, ast.AST) else node
-    return set().union(*(facts(one).reads for one in nodes))
+    found: set[str] = set()
+    for one in [node] if isinstance(node, ast.AST) else node:
+        found.update(facts(one).reads)
+    return found
 
 
 def needed(stmts: Sequence[ast.stmt], after: set[str]) -> set[str]:

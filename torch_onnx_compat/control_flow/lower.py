@@ -18,7 +18,7 @@ from torch_onnx_compat.control_flow.effects import GENERATED
 from torch_onnx_compat.control_flow.expressions import RUNTIME, Expressions, local_function, placed, runtime_call
 from torch_onnx_compat.control_flow.facts import bound, changed_containers, loads, needed, obstacle
 from torch_onnx_compat.control_flow.loop_lowering import LoopLowering, leaves_by_decision, needs_lowering
-from torch_onnx_compat.control_flow.names import SCOPES, blocks
+from torch_onnx_compat.control_flow.names import SCOPES, blocks, is_compound
 from torch_onnx_compat.control_flow.names import terminates as ends
 from torch_onnx_compat.control_flow.source import FunctionNode, Unrewritable
 
@@ -59,6 +59,9 @@ class Lowering(LoopLowering):
         """
         out: list[ast.stmt] = []
         for index, stmt in enumerate(stmts):
+            if not is_compound(stmt):
+                out.append(stmt)
+                continue
             rest = list(stmts[index + 1 :])
             live = needed([*rest, *tail], after)
             if isinstance(stmt, ast.If) and leaves_by_decision([stmt], EXITS):
@@ -140,11 +143,12 @@ class Lowering(LoopLowering):
         given: Sequence[str] = (),
     ) -> ast.FunctionDef:
         """A local function around statements; its parameters are the names it reads before it binds them."""
-        own = dict.fromkeys([*given, *bound(body), *changed_containers(body), *sorted(loads(tail))])
+        containers = changed_containers(body)
+        own = dict.fromkeys([*given, *bound(body), *containers, *sorted(loads(tail))])
         wanted = needed([*body, *tail], after)
         parameters = [n for n in own if n in wanted and n != RUNTIME and not n.startswith(GENERATED)]
         forks: list[ast.stmt] = []
-        for changed in changed_containers(body):
+        for changed in containers:
             if changed in parameters and not given:
                 copied = runtime_call("forked", ast.Name(changed, ast.Load()), at=at)
                 forks.append(placed(ast.Assign([ast.Name(changed, ast.Store())], copied), at))

@@ -78,6 +78,11 @@ def _definitions(filename: str) -> dict[int, Definition]:
     return found
 
 
+def forget_sources() -> None:
+    """Has files be parsed anew."""
+    _definitions.cache_clear()
+
+
 def compiled(node: FunctionNode, owner: str, code: types.CodeType) -> types.CodeType:
     """Code of a rewritten definition that can take the place of the function's old code.
 
@@ -94,10 +99,12 @@ def compiled(node: FunctionNode, owner: str, code: types.CodeType) -> types.Code
     if owner:  # so that the compiler mangles private names
         more: Any = {"type_params": []} if "type_params" in ast.ClassDef._fields else {}  # Python 3.12
         body = placed(ast.ClassDef(name=owner, bases=[], keywords=[], body=[bare], decorator_list=[], **more), node)
-    outer = local_function("outer", [n for n in code.co_freevars if n != "__class__"], [body], node)
-    module = placed(ast.Module(body=[outer], type_ignores=[]), node)
+    free = [name for name in code.co_freevars if name != "__class__"]
+    if free:
+        body = local_function("outer", free, [body], node)
+    module = placed(ast.Module(body=[body], type_ignores=[]), node)
     whole = compile(module, code.co_filename, "exec", flags=code.co_flags & _FUTURES, dont_inherit=True)
-    names = ["outer", *([owner] if owner else []), bare.name]
+    names = [*(["outer"] if free else []), *([owner] if owner else []), bare.name]
     new = whole
     for name in names:
         new = next(c for c in new.co_consts if isinstance(c, types.CodeType) and c.co_name == name)

@@ -19,8 +19,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from torch_onnx_compat.arithmetic import exact, varies
 from torch_onnx_compat.functional.take import take
-from torch_onnx_compat.tracing import constant, is_tracing, size_tensor, static_size
+from torch_onnx_compat.tracing import as_size, constant, is_tracing, static_size
+
+MOST = 2**31
+"""No axis is longer."""
 
 CUBIC = -0.5
 """Free parameter of the cubic convolution kernel of antialiased resizing (the plain one has -0.75)."""
@@ -35,8 +39,8 @@ class Axis:
     """An int where it is fixed, else what the exporter knows it as."""
     output: Any
     """The same."""
-    scale: float | None
-    """Output by size, as it was given; None where it follows from the sizes."""
+    scale: float | Tensor | None
+    """Output by size, as it was given, float64 of shape (1,) where it varies; None where it follows from the sizes."""
 
     @property
     def is_fixed(self) -> bool:
@@ -46,9 +50,11 @@ class Axis:
     @property
     def is_ratio_of_sizes(self) -> bool:
         """Whether the scale is known to be output / size exactly."""
-        if self.scale is None or self.scale.is_integer():
+        if self.scale is None:
             return True
-        return self.is_fixed and bool(self.output == self.size * self.scale)
+        if isinstance(self.scale, Tensor):
+            return False
+        return self.scale.is_integer() or (self.is_fixed and bool(self.output == self.size * self.scale))
 
 
 def resized_axes(input: Tensor, size: Any, scale_factor: Any, recompute: bool | None) -> list[Axis]:
@@ -68,16 +74,21 @@ def resized_axes(input: Tensor, size: Any, scale_factor: Any, recompute: bool | 
         if size is not None:
             axes.append(Axis(number, length, size[place] if isinstance(size, (tuple, list)) else size, None))
             continue
-        scale = float(scale_factor[place] if isinstance(scale_factor, (tuple, list)) else scale_factor)
-        output = _scaled(input, number, scale) if fixed is None else math.floor(fixed * scale)
+        scale = scale_factor[place] if isinstance(scale_factor, (tuple, list)) else scale_factor
+        scale = exact(scale, input) if varies(scale) else float(scale)
+        if fixed is not None and isinstance(scale, float):
+            output = math.floor(fixed * scale)
+        else:
+            output = _scaled(input, number, scale)
         axes.append(Axis(number, length, output, None if recompute else scale))
     return axes
 
 
-def _scaled(x: Tensor, number: int, scale: float) -> Any:
-    if not is_tracing():
+def _scaled(x: Tensor, number: int, scale: float | Tensor) -> Any:
+    if not is_tracing() and isinstance(scale, float):
         return torch.sym_int(x.shape[number] * scale)
-    return (size_tensor(x, number).double() * scale).floor().long()
+    product = exact(x.shape[number], x) * scale
+    return as_size(product.floor().long().reshape(()), 1, MOST)
 
 
 def nearest_exact(input: Tensor, axes: list[Axis]) -> Tensor:
@@ -90,14 +101,14 @@ def nearest_exact(input: Tensor, axes: list[Axis]) -> Tensor:
 
 def _nearest_table(axis: Axis, like: Tensor) -> Tensor:
     if axis.is_fixed:
-        step = np.float32(1 / axis.scale if axis.scale else axis.size / axis.output)
+        step = np.float32(axis.size / axis.output if axis.scale is None else 1 / axis.scale)
         cells = np.floor((np.arange(axis.output, dtype=np.float32) + np.float32(0.5)) * step)
         return constant(np.minimum(cells, axis.size - 1).astype(np.int64), like=like, dtype=torch.int64)
     numbers = torch.arange(axis.output, device=like.device)
     if axis.scale is None:
         exact: Tensor = (2 * numbers + 1) * axis.size // (2 * axis.output)
         return exact
-    cells = ((numbers.float() + 0.5) * (1 / axis.scale)).floor().long()
+    cells = ((numbers.float() + 0.5) * _inverse(axis.scale, torch.float32)).floor().long()
     return torch.minimum(cells, _whole(axis.size, like) - 1)
 
 
@@ -119,7 +130,8 @@ def _weights(axis: Axis, mode: str, align_corners: bool, like: Tensor) -> Tensor
         matrix = _matrix(np.arange(axis.output) + 0.5, np.arange(axis.size) + 0.5, step, max(step, 1.0), mode)
         return constant(matrix, like=like)
     size, output = (_whole(value, like).to(like.dtype) for value in (axis.size, axis.output))
-    step = _step(Axis(axis.number, size, output, axis.scale), align_corners, lambda a, b: a.clamp(min=b))
+    scale = axis.scale.to(like.dtype) if isinstance(axis.scale, Tensor) else axis.scale
+    step = _step(Axis(axis.number, size, output, scale), align_corners, lambda a, b: a.clamp(min=b))
     centres, cells = (torch.arange(n, device=like.device).to(like.dtype) + 0.5 for n in (axis.output, axis.size))
     support = step.clamp(min=1) if isinstance(step, Tensor) else max(step, 1.0)
     result: Tensor = _matrix(centres, cells, step, support, mode)
@@ -131,7 +143,12 @@ def _step(axis: Axis, align_corners: bool, at_least: Callable[[Any, int], Any]) 
         # A single output cell has a step of 0.
         alone = (axis.output <= 1) * 1
         return (axis.size - 1) / at_least(axis.output - 1, 1) * (1 - alone)
-    return 1 / axis.scale if axis.scale else axis.size / axis.output
+    return axis.size / axis.output if axis.scale is None else 1 / axis.scale
+
+
+def _inverse(scale: float | Tensor, dtype: torch.dtype) -> Any:
+    """What one output cell covers, rounded once."""
+    return (1 / scale).to(dtype) if isinstance(scale, Tensor) else 1 / scale
 
 
 def _matrix(centres: Any, cells: Any, step: Any, support: Any, mode: str) -> Any:

@@ -1,0 +1,204 @@
+"""Numbers that Python computes from sizes, computed in the file as Python does: in float64.
+
+Under TorchScript the size of an axis is a tensor, and ``20 / x.shape[2]`` a float32; under torch.export it is symbolic,
+and the exporter writes float32 for it. A floor of either is one off for some sizes in a hundred. `exact` goes back to
+where a number came from and repeats its arithmetic; of one axis, as the TorchScript exporter makes float32 of a float64
+without axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_onnx_compat.tracing import constant, is_tracing, untraced
+
+_C: Any = torch._C  # its stubs leave the tracer out
+
+SYMBOLS = (torch.SymInt, torch.SymFloat)
+
+
+def varies(number: Any) -> bool:
+    """Whether a number is one that the file computes."""
+    return isinstance(number, (Tensor, *SYMBOLS))
+
+
+def exact(number: Any, like: Tensor) -> Tensor:
+    """A number as a float64 tensor of shape (1,).
+
+    Args:
+        number: A Python number, a traced or any other tensor of one element, or a symbolic number.
+        like: A tensor on the device to compute on.
+    """
+    if isinstance(number, SYMBOLS):
+        return _Symbolic(number.node, like).computed(number.node.expr)
+    if not isinstance(number, Tensor):
+        return constant([float(number)], like, torch.float64)
+    found = _Traced(like).computed(_C._get_value_trace(number)) if is_tracing() else None
+    return number.reshape(1).double() if found is None else found
+
+
+def _floor_divided(a: Tensor, b: Tensor) -> Tensor:
+    return (a / b).floor()
+
+
+def _remainder(a: Tensor, b: Tensor) -> Tensor:
+    return a - (a / b).floor() * b
+
+
+def _whole_part(a: Tensor) -> Tensor:
+    return a.long().double()
+
+
+# TorchScript
+
+_KEPT = frozenset(
+    {"prim::NumToTensor", "aten::Int", "aten::ScalarImplicit", "aten::detach", "aten::clone", "aten::contiguous"}
+    | {f"aten::{name}" for name in ("reshape", "view", "squeeze", "unsqueeze", "expand", "lift_fresh", "alias", "item")}
+)
+"""What yields the number that its first operand holds."""
+
+_UNARY: dict[str, Callable[[Tensor], Tensor]] = {
+    "aten::neg": torch.neg,
+    "aten::floor": torch.floor,
+    "aten::ceil": torch.ceil,
+    "aten::trunc": _whole_part,
+    "aten::sqrt": torch.sqrt,
+    "aten::abs": torch.abs,
+    "aten::reciprocal": torch.reciprocal,
+}
+_BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "aten::mul": torch.mul,
+    "aten::minimum": torch.minimum,
+    "aten::maximum": torch.maximum,
+    "aten::min": torch.minimum,
+    "aten::max": torch.maximum,
+    "aten::floor_divide": _floor_divided,
+    "aten::remainder": _remainder,
+}
+
+
+class _Traced:
+    """Goes back through a TorchScript trace."""
+
+    def __init__(self, like: Tensor) -> None:
+        self._like = like
+
+    def computed(self, value: Any) -> Tensor | None:
+        """A value of the trace, computed again; None if it is more than arithmetic on sizes and numbers."""
+        node = value.node()
+        kind, inputs = node.kind(), list(node.inputs())
+        if kind == "prim::Constant":
+            number = value.toIValue()
+            if isinstance(number, Tensor) and number.numel() == 1:
+                with untraced():
+                    number = number.item()
+            return constant([float(number)], self._like, torch.float64) if isinstance(number, (int, float)) else None
+        if kind == "aten::size" and len(inputs) == 2:
+            return self._size(value, inputs)
+        if kind in _KEPT or kind == "aten::full":
+            return self.computed(inputs[1 if kind == "aten::full" else 0])
+        if kind in ("aten::to", "aten::_to_copy"):
+            return self._converted(value, inputs[0])
+        operands = [self.computed(one) for one in inputs[: 1 if kind in _UNARY else 2]]
+        if any(operand is None for operand in operands):
+            return None
+        return self._applied(kind, inputs, operands)
+
+    def _applied(self, kind: str, inputs: list[Any], operands: list[Any]) -> Tensor | None:
+        if kind in _UNARY:
+            return _UNARY[kind](operands[0])
+        if kind == "aten::mul" and inputs[0].node().kind() == "aten::reciprocal":
+            # What torch makes of a number divided by a tensor. Python divides.
+            divisor = self.computed(next(inputs[0].node().inputs()))
+            return None if divisor is None else operands[1] / divisor
+        if kind in _BINARY:
+            return _BINARY[kind](operands[0], operands[1])
+        if kind in ("aten::add", "aten::sub", "aten::rsub"):
+            return self._summed(kind, inputs, operands)
+        if kind == "aten::div":
+            quotient: Tensor = operands[0] / operands[1]
+            rounding = inputs[2].toIValue() if len(inputs) > 2 else None
+            return {None: quotient, "floor": quotient.floor(), "trunc": quotient.trunc()}[rounding]
+        return None
+
+    def _summed(self, kind: str, inputs: list[Any], operands: list[Tensor]) -> Tensor | None:
+        factor = inputs[2].toIValue() if len(inputs) > 2 else 1
+        if factor != 1:
+            return None
+        a, b = reversed(operands) if kind == "aten::rsub" else operands
+        return a + b if kind == "aten::add" else a - b
+
+    def _size(self, value: Any, inputs: list[Any]) -> Tensor | None:
+        sizes, dim = inputs[0].type().sizes(), inputs[1].toIValue()
+        if sizes is None or dim is None:
+            return None
+        with untraced():
+            size = torch.tensor(sizes[dim])
+        # The trace knows the size as a number; a tensor of it is what operations take.
+        graph = _C._get_tracing_state().graph()
+        made = graph.create("prim::NumToTensor", [value], 1)
+        graph.insertNode(made)
+        made.output().inferTypeFrom(size)
+        _C._set_value_trace(size, made.output())
+        return size.to(self._like.device).reshape(1).double()
+
+    def _converted(self, value: Any, operand: Any) -> Tensor | None:
+        number = self.computed(operand)
+        dtype = value.type().dtype()
+        return number if number is None or (dtype is not None and dtype.is_floating_point) else _whole_part(number)
+
+
+# torch.export
+
+_FUNCTIONS: dict[str, Callable[..., Tensor]] = {
+    "FloatTrueDiv": torch.div,
+    "IntTrueDiv": torch.div,
+    "ToFloat": lambda a: a,
+    "Identity": lambda a: a,
+    "TruncToInt": _whole_part,
+    "TruncToFloat": _whole_part,
+    "FloorToInt": torch.floor,
+    "CeilToInt": torch.ceil,
+    "FloorDiv": _floor_divided,
+    "CleanDiv": torch.div,
+    "PythonMod": _remainder,
+    "Mod": _remainder,
+}
+_FOLDED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "Add": torch.add,
+    "Mul": torch.mul,
+    "Min": torch.minimum,
+    "Max": torch.maximum,
+}
+
+
+class _Symbolic:
+    """Goes through the expression of a symbolic number."""
+
+    def __init__(self, node: Any, like: Tensor) -> None:
+        self._node, self._like = node, like
+
+    def computed(self, expression: Any) -> Tensor:
+        """An expression as operations on tensors."""
+        if expression.is_Symbol:
+            hint = self._node.shape_env.backed_var_to_val.get(expression)
+            size = self._node.shape_env.create_symintnode(expression, hint=None if hint is None else int(hint))
+            return torch.full((1,), size, dtype=torch.int64, device=self._like.device).double()
+        if expression.is_number:
+            return constant([float(expression)], self._like, torch.float64)
+        name = type(expression).__name__
+        operands = [self.computed(operand) for operand in expression.args]
+        if name in _FUNCTIONS:
+            return _FUNCTIONS[name](*operands)
+        if name in _FOLDED:
+            result = operands[0]
+            for operand in operands[1:]:
+                result = _FOLDED[name](result, operand)
+            return result
+        if name == "Pow":
+            return torch.pow(*operands)
+        raise NotImplementedError(f"a size that depends on {expression}")
