@@ -1,11 +1,13 @@
 """Zoo models in inference engines: stock torch's files against export_compat's with the engine as its target.
 
 For each model and engine, four files: torch's default, torch's TorchScript and dynamo exporters at opset 17 (the
-better one counts), and ours. A file's outputs are compared with eager torch, relative to the largest output.
-Engines live in the environments of `torch-onnx-compat measure --install ENGINE`; those that are missing are left out.
-Each result is added to results/engines.jsonl as it comes, and what is there is not measured again.
+better one counts), and ours. Stock torch's files are kept in --cache, and not made again. A file's outputs are compared
+with eager torch, relative to the largest output. Engines live in the environments of `torch-onnx-compat measure
+--install ENGINE`; those that are missing are left out. Each result is added to results/engines.jsonl as it comes, and
+what is there is not measured again.
 
     python benchmarks/engines.py [--models timm:resnet18 ...] [--engines opencv ...] [--ways ours ...] [--again]
+        [--cache DIRECTORY]
 """
 
 from __future__ import annotations
@@ -116,18 +118,29 @@ def _error(found: np.ndarray, right: np.ndarray) -> float:
     return error if math.isfinite(error) else math.inf
 
 
-def measure(spec: str, wanted_cells: list[tuple[str, str]], step: Callable[[str], None]) -> Iterator[Row]:
+def kept(spec: str, way: str, cache: Path) -> tuple[Path, str]:
+    """Stock torch's file, made once for each version of torch; and what went wrong, or an empty text."""
+    folder = cache / f"torch-{torch.__version__}" / spec.replace(":", "_").replace("/", "_")
+    path, why = folder / f"{way}.onnx", folder / f"{way}.txt"
+    if not why.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        why.write_text(export(spec, way, "", path), encoding="utf-8")
+    return path, why.read_text(encoding="utf-8")
+
+
+def measure(spec: str, wanted_cells: list[tuple[str, str]], cache: Path, step: Callable[[str], None]) -> Iterator[Row]:
     """A row for each way and engine."""
     inputs, right = wanted(spec)
     with tempfile.TemporaryDirectory() as folder:
-        failed: dict[Path, str] = {}
         for way, engine in wanted_cells:
-            path = Path(folder) / f"{way}{engine if way == 'ours' else ''}.onnx"
             begin = time.perf_counter()
-            if path not in failed:
-                failed[path] = export(spec, way, engine, path)
-            if failed[path]:
-                cell: Row = {"cell": "refused by us" if way == "ours" else "export fails", "why": failed[path]}
+            path = Path(folder) / f"{engine}.onnx"
+            if way == "ours":
+                failed = export(spec, way, engine, path)
+            else:
+                path, failed = kept(spec, way, cache)
+            if failed:
+                cell: Row = {"cell": "refused by us" if way == "ours" else "export fails", "why": failed}
             else:
                 cell = judge(engine, path, inputs, right)
             step(f"{spec}, {way}, {engine}: {cell} {time.perf_counter() - begin:.0f} s")
@@ -211,6 +224,7 @@ def main() -> None:
     parser.add_argument("--engines", nargs="*", default=list(ENGINES))
     parser.add_argument("--ways", nargs="*", default=list(WAYS), choices=WAYS)
     parser.add_argument("--again", action="store_true", help="also measure what results/engines.jsonl has")
+    parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "torch-onnx-compat" / "benchmarks")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
@@ -222,7 +236,7 @@ def main() -> None:
         known = {_key(row) for row in read()}
         cells = [(way, engine) for way in options.ways for engine in engines]
         missing = [cell for cell in cells if options.again or (spec, *cell) not in known]
-        for row in measure(spec, missing, _step) if missing else ():
+        for row in measure(spec, missing, options.cache, _step) if missing else ():
             write([*(r for r in read() if _key(r) != _key(row)), row])
     write(read())
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from torch_onnx_compat.engines.basics import opsets
 from torch_onnx_compat.engines.compare import Array, judge, reference
 from torch_onnx_compat.engines.engine import Engine
 from torch_onnx_compat.engines.probes import Probe
@@ -37,7 +38,8 @@ def samples(
 
     Args:
         engine: The engine.
-        probes: What to run; those that onnxruntime itself does not run are left out.
+        probes: What to run; those that onnxruntime itself does not run are left out, and those of opsets that the
+            engine does not take.
         progress: Called with each probe's name.
 
     Returns:
@@ -50,7 +52,10 @@ def samples(
     tried: dict[str, tuple[Probe, Sequence[Array]]] = {}
     with EngineProcess(engine, limit=20.0) as process:
         version = process.version
+        _, highest = opsets(process)
         for probe in probes:
+            if probe.opset > highest:
+                continue
             try:
                 wanted = reference(probe.model.SerializeToString(), probe.feeds)
             except Exception:  # onnxruntime's errors have no common class
