@@ -13,6 +13,8 @@
 * pads_sign: negative where a Pad crops;
 * parts: even or uneven, of a Split;
 * axis: of a DFT: also where it is a constant input;
+* axes: of a ReduceX, Squeeze or Unsqueeze: also where they are a constant input;
+* exponent: of a Pow, where it is one constant number, else various or computed;
 * axes: of a Col2Im: how many the image has;
 * mask: of an Attention: the element type of its mask.
 """
@@ -39,6 +41,7 @@ _CELL_BY_CELL = frozenset(
         *("Log", "Mish", "Mul", "Neg", "PRelu", "Pow", "Relu", "Selu", "Sigmoid", "Softplus", "Sub", "Tanh"),
     ]
 )
+_REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 _FAR = 12
 """Nodes of an activation that is written out, at most."""
 
@@ -73,6 +76,27 @@ def _mask(node: ir.Node) -> dict[str, Any]:
     if mask is None:
         return {"mask": "absent"}
     return {} if mask.dtype is None else {"mask": mask.dtype.name.lower()}
+
+
+def _axes(node: ir.Node) -> dict[str, Any]:
+    axes = numbers(node.inputs[1]) if len(node.inputs) > 1 else None
+    if axes is None:
+        return {}
+    wanted = axes.numpy().reshape(-1).tolist()
+    if len(set(wanted)) == 1:
+        return {"axes": wanted[0]}
+    return {"axes": "absent" if not wanted else "rising" if wanted == sorted(set(wanted)) else "mixed"}
+
+
+def _exponent(node: ir.Node) -> dict[str, Any]:
+    tensor = numbers(node.inputs[1])
+    if tensor is None:
+        return {"exponent": "computed"}
+    values = set(tensor.numpy().reshape(-1).tolist())
+    if len(values) != 1:
+        return {"exponent": "various"}
+    value = float(values.pop())
+    return {"exponent": int(value) if value.is_integer() else round(value, 6)}
 
 
 def _image_axes(node: ir.Node) -> dict[str, Any]:
@@ -197,6 +221,7 @@ def _parts(node: ir.Node) -> dict[str, Any]:
 _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     **dict.fromkeys(("Clip", "Erf", "HardSigmoid", "Relu", "Sigmoid", "Softplus", "Tanh"), _gates),
     **dict.fromkeys(("Conv", "ConvTranspose"), _convolution),
+    **dict.fromkeys((*(f"Reduce{kind}" for kind in _REDUCTIONS), "Squeeze", "Unsqueeze"), _axes),
     "Attention": _mask,
     "AveragePool": _last_window,
     "BatchNormalization": _after,
@@ -205,6 +230,7 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "MaxPool": _last_window,
     "PRelu": _slope,
     "Pad": _pads,
+    "Pow": _exponent,
     "Resize": _resize,
     "Slice": _step,
     "Split": _parts,
