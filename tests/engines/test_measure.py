@@ -8,7 +8,8 @@ import pytest
 
 from torch_onnx_compat import cli
 from torch_onnx_compat.engines import ENGINES, Engine, find_engine
-from torch_onnx_compat.engines.measure import samples
+from torch_onnx_compat.engines.compare import reference
+from torch_onnx_compat.engines.measure import rounding_decides, samples
 from torch_onnx_compat.engines.probes import node_tests, own_probes
 from torch_onnx_compat.engines.profile import profile
 from torch_onnx_compat.targets import load_target
@@ -38,6 +39,15 @@ def test_onnxruntime_runs_what_it_judges():
     assert target.works == set(OPERATORS)
     assert (target.rows, target.dynamic, target.measured) == ((), "yes", True)
     assert target.opsets == (11, 23)
+
+
+def test_what_the_element_type_decides_is_not_held_against_the_engine():
+    probes = {p.name: p for p in node_tests() if p.name in ("test_softmax_large_number", "test_softmax_example")}
+    for name, decides in (("test_softmax_large_number", True), ("test_softmax_example", False)):
+        probe = probes[name]
+        wanted = reference(probe.model.SerializeToString(), probe.feeds)
+        assert rounding_decides(find_engine("rknn"), probe, wanted) == decides
+        assert not rounding_decides(find_engine("onnxruntime"), probe, wanted)
 
 
 FLAKY = """

@@ -27,6 +27,7 @@ class Engine:
         adapter: File in this directory; by default called as the engine.
         variant: Passed to the adapter.
         tolerance: Relative and absolute difference from onnxruntime that rounding explains.
+        computes_in: Element type that it computes floating-point numbers in.
         opset: Opset to export at unless the caller asks for one.
         environment: Name of its virtual environment, which engines of one package share.
     """
@@ -39,6 +40,7 @@ class Engine:
     adapter: str = ""
     variant: str = ""
     tolerance: tuple[float, float] = (1e-3, 5e-4)
+    computes_in: str = "float32"
     opset: int = 17
     environment: str = ""
 
@@ -121,7 +123,12 @@ ENGINES: dict[str, Engine] = {
         Engine("ncnn", "ncnn", (), alone=("ncnn", "pnnx")),  # pnnx asks for torch, and runs without it
         Engine("tinygrad", "tinygrad", ("tinygrad", "ziglang")),
         Engine("onnxruntime-web", _WEB, (), npm=("onnxruntime-web",), adapter="onnxruntime_web", opset=20),
-        Engine("rknn", "rknn", _BESIDE_RKNN, alone=("rknn-toolkit2==2.5.0",), tolerance=(2e-2, 1e-2)),
+        Engine(
+            *("rknn", "rknn", _BESIDE_RKNN),
+            alone=("rknn-toolkit2==2.5.0",),
+            tolerance=(2e-2, 1e-2),
+            computes_in="float16",
+        ),
         Engine("tvm", "tvm", ("apache-tvm", "onnx")),
     )
 }
