@@ -73,7 +73,9 @@ def test_axes_that_are_an_input(axes, name):
     count = len(axes.split(","))
     text = f"g (float[2,3,4] x) => (y) <int64[{count}] a = {{{axes}}}> {{ y = ReduceMean(x, a) }}"
     assert facts(text)["axes"] == name
-    assert facts("g (float[2,3,4] x, int64[1] a) => (y) { y = ReduceMean(x, a) }")["axes"] == "absent"
+    fed = "g (float[2,3,4] x, int64[1] a) => (y) { y = ReduceMean(x, a) }"
+    assert facts(fed)["axes"] == "computed"
+    assert facts(fed.replace("int64[1]", "int64[0]"))["axes"] == "absent"
 
 
 @pytest.mark.parametrize(("exponent", "name"), [("2.0", 2), ("0.5", 0.5), ("2.0, 3.0", "various"), ("", "computed")])
@@ -81,6 +83,12 @@ def test_exponent(exponent, name):
     weight = f"<float[{exponent.count(',') + 1}] e = {{{exponent}}}>" if exponent else ""
     given = "" if exponent else ", float[2] e"
     assert facts(f"g (float[2] x{given}) => (float[2] y) {weight} {{ y = Pow(x, e) }}")["exponent"] == name
+
+
+@pytest.mark.parametrize("y", ["float[2,6,1] y", "y"])
+def test_rank_of_a_result(y):
+    text = f"g (float[3,4] x) => ({y}) <int64[3] s = {{2, 6, 1}}> {{ y = Reshape(x, s) }}"
+    assert facts(text)["rank.out"] == 3
 
 
 def test_gates():

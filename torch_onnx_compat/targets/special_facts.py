@@ -11,9 +11,10 @@
 * slope: of a PRelu: one, by channel (C, 1, ...) or other;
 * last_window: of a pool, inside, or with ceil_mode beyond the end or on the padding;
 * pads_sign: negative where a Pad crops;
+* rank.out: of a Reshape's result;
 * parts: even or uneven, of a Split;
 * axis: of a DFT: also where it is a constant input;
-* axes: of a ReduceX, Squeeze or Unsqueeze: also where they are a constant input;
+* axes: of a ReduceX, Squeeze or Unsqueeze: also where they are an input;
 * exponent: of a Pow, where it is one constant number, else various or computed;
 * axes: of a Col2Im: how many the image has;
 * mask: of an Attention: the element type of its mask.
@@ -79,9 +80,10 @@ def _mask(node: ir.Node) -> dict[str, Any]:
 
 
 def _axes(node: ir.Node) -> dict[str, Any]:
-    axes = numbers(node.inputs[1]) if len(node.inputs) > 1 else None
-    if axes is None:
-        return {}
+    given = node.inputs[1] if len(node.inputs) > 1 else None
+    axes = numbers(given)
+    if given is None or axes is None:
+        return {"axes": "computed"} if given is not None and given.shape != (0,) else {}
     wanted = axes.numpy().reshape(-1).tolist()
     if len(set(wanted)) == 1:
         return {"axes": wanted[0]}
@@ -209,6 +211,14 @@ def _scales(node: ir.Node) -> dict[str, Any]:
     return {"scales": "exact" if np.allclose(sizes, sizes.round(), atol=1e-4) else "rounded"}
 
 
+def _rank_out(node: ir.Node) -> dict[str, Any]:
+    shape = node.outputs[0].shape
+    if shape is not None:
+        return {"rank.out": len(shape)}
+    sizes = node.inputs[1].shape if node.inputs[1] is not None else None
+    return {"rank.out": sizes[0]} if sizes is not None and isinstance(sizes[0], int) else {}
+
+
 def _parts(node: ir.Node) -> dict[str, Any]:
     lengths = [len(o.shape) for o in node.outputs if o.shape is not None]
     if len(lengths) != len(node.outputs):
@@ -231,6 +241,7 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "PRelu": _slope,
     "Pad": _pads,
     "Pow": _exponent,
+    "Reshape": _rank_out,
     "Resize": _resize,
     "Slice": _step,
     "Split": _parts,
