@@ -172,8 +172,8 @@ def report(rows: list[Row]) -> str:
         "# Zoo models in inference engines",
         "",
         f"{' to '.join(dict.fromkeys((found['date'][0], found['date'][-1])))}, {told}, one thread of a shared machine.",
-        f"A match is within {LIMIT:g} of eager torch, {HALF_LIMIT:g} for RKNN in float16, relative to the largest output; "
-        "a dash is not measured.",
+        f"A match is within {LIMIT:g} of eager torch, {HALF_LIMIT:g} for RKNN in float16, relative to the largest "
+        "output; a dash is not measured.",
         "Written by benchmarks/engines.py from engines.jsonl.",
         "[engines_first.md](engines_first.md): five models beside stock torch in five engines, from earlier profiles.",
         "",

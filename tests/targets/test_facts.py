@@ -91,6 +91,16 @@ def test_rank_of_a_result(y):
     assert facts(text)["rank.out"] == 3
 
 
+@pytest.mark.parametrize(("heads", "grouped"), [(3, "no"), (1, "yes")])
+def test_grouped(heads, grouped):
+    k = f"float[1,{heads},4,8]"
+    text = f"g (float[1,3,4,8] q, {k} k, {k} v) => (float[1,3,4,8] y) {{ y = Attention(q, k, v) }}"
+    assert facts(text, opset=23)["grouped"] == grouped
+    text = f"g (float[1,4,24] q, float[1,4,{8 * heads}] k, float[1,4,{8 * heads}] v) => (float[1,4,24] y) "
+    text += f"{{ y = Attention<q_num_heads=3, kv_num_heads={heads}>(q, k, v) }}"
+    assert facts(text, opset=23)["grouped"] == grouped
+
+
 def test_gates():
     text = "g (float[2] x, float[2] z) => (float[2] y) { s = HardSigmoid(x) y = Mul(@, s) }"
     assert facts(text.replace("@", "z"))["gates"] == "another"

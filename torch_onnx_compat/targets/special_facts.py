@@ -17,7 +17,8 @@
 * axes: of a ReduceX, Squeeze or Unsqueeze: also where they are an input;
 * exponent: of a Pow, where it is one constant number, else various or computed;
 * axes: of a Col2Im: how many the image has;
-* mask: of an Attention: the element type of its mask.
+* mask: of an Attention: the element type of its mask;
+* grouped: of an Attention: yes where several queries share a key, else no.
 """
 
 from __future__ import annotations
@@ -70,6 +71,17 @@ def _dft_axis(node: ir.Node) -> dict[str, Any]:
         return {}
     axis = numbers(node.inputs[2])
     return {} if axis is None else {"axis": int(axis.numpy())}
+
+
+def _attention(node: ir.Node) -> dict[str, Any]:
+    heads: list[Any] = []
+    for name, value in zip(("q_num_heads", "kv_num_heads"), node.inputs[:2], strict=False):
+        if name in node.attributes:
+            heads.append(node.attributes[name].as_int())
+        elif value is not None and value.shape is not None and len(value.shape) == 4:
+            heads.append(value.shape[1])
+    grouped = {"grouped": "no" if heads[0] == heads[1] else "yes"} if len(heads) == 2 else {}
+    return {**grouped, **_mask(node)}
 
 
 def _mask(node: ir.Node) -> dict[str, Any]:
@@ -232,7 +244,7 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     **dict.fromkeys(("Clip", "Erf", "HardSigmoid", "Relu", "Sigmoid", "Softplus", "Tanh"), _gates),
     **dict.fromkeys(("Conv", "ConvTranspose"), _convolution),
     **dict.fromkeys((*(f"Reduce{kind}" for kind in _REDUCTIONS), "Squeeze", "Unsqueeze"), _axes),
-    "Attention": _mask,
+    "Attention": _attention,
     "AveragePool": _last_window,
     "BatchNormalization": _after,
     "Col2Im": _image_axes,
