@@ -1,6 +1,9 @@
 """An engine runs in a process of its own, and may crash or hang in it."""
 
+import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -78,6 +81,43 @@ def test_engine_that_is_not_installed(monkeypatch):
         CompatError, match=r"engine 'absent' is not installed; `torch-onnx-compat measure absent --inst"
     ):
         EngineProcess(engine)
+
+
+def test_install_asks_pip_and_npm(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setenv("TORCH_ONNX_COMPAT_ENGINES", str(tmp_path))
+    monkeypatch.setattr(subprocess, "run", lambda command, **_: asked.append(command) or SimpleNamespace(returncode=0))
+    engine = Engine("board", "board", ("one",), alone=("two", "three"), npm=("four",))
+    assert engine.install() == tmp_path / "board"
+    _, pip, alone, npm = asked
+    assert pip[-2:] == ["numpy", "one"]
+    assert alone[-3:] == ["--no-deps", "two", "three"]
+    assert npm == ["npm", "install", "--silent", "--prefix", str(tmp_path / "board"), "four"]
+    monkeypatch.setattr(subprocess, "run", lambda command, **_: SimpleNamespace(returncode="three" in command))
+    with pytest.raises(CompatError, match=r"engine 'board': `.*--no-deps` could not install two, three; see above"):
+        engine.install()
+
+
+PARENT = """
+import subprocess, sys, time
+def version():
+    return "1"
+def load(path, feeds, outputs, variant):
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    open({flag!r}, "w").write(str(child.pid))
+    time.sleep(60)
+"""
+
+
+def test_what_a_hanging_engine_started_ends_with_it(tmp_path, monkeypatch):
+    path, flag = tmp_path / "fake.py", tmp_path / "flag"
+    path.write_text(PARENT.format(flag=str(flag)))
+    monkeypatch.setattr(Engine, "path", path)
+    monkeypatch.setenv("TORCH_ONNX_COMPAT_FAKE_PYTHON", sys.executable)
+    with EngineProcess(Engine("fake", "numpy", ()), limit=2.0) as process:
+        assert process.run(b"", {"x": X}, ["y"]).status == "crashed"
+    state = Path(f"/proc/{flag.read_text()}/stat")
+    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] in "ZX"
 
 
 def test_unknown_engine():

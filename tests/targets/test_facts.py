@@ -68,6 +68,39 @@ def test_after(before, name):
     assert facts(text, text.count(" = ") - 4)["after"] == name
 
 
+@pytest.mark.parametrize(("axes", "name"), [("1", 1), ("-1", -1), ("0,2", "rising"), ("2,0", "mixed")])
+def test_axes_that_are_an_input(axes, name):
+    count = len(axes.split(","))
+    text = f"g (float[2,3,4] x) => (y) <int64[{count}] a = {{{axes}}}> {{ y = ReduceMean(x, a) }}"
+    assert facts(text)["axes"] == name
+    fed = "g (float[2,3,4] x, int64[1] a) => (y) { y = ReduceMean(x, a) }"
+    assert facts(fed)["axes"] == "computed"
+    assert facts(fed.replace("int64[1]", "int64[0]"))["axes"] == "absent"
+
+
+@pytest.mark.parametrize(("exponent", "name"), [("2.0", 2), ("0.5", 0.5), ("2.0, 3.0", "various"), ("", "computed")])
+def test_exponent(exponent, name):
+    weight = f"<float[{exponent.count(',') + 1}] e = {{{exponent}}}>" if exponent else ""
+    given = "" if exponent else ", float[2] e"
+    assert facts(f"g (float[2] x{given}) => (float[2] y) {weight} {{ y = Pow(x, e) }}")["exponent"] == name
+
+
+@pytest.mark.parametrize("y", ["float[2,6,1] y", "y"])
+def test_rank_of_a_result(y):
+    text = f"g (float[3,4] x) => ({y}) <int64[3] s = {{2, 6, 1}}> {{ y = Reshape(x, s) }}"
+    assert facts(text)["rank.out"] == 3
+
+
+@pytest.mark.parametrize(("heads", "grouped"), [(3, "no"), (1, "yes")])
+def test_grouped(heads, grouped):
+    k = f"float[1,{heads},4,8]"
+    text = f"g (float[1,3,4,8] q, {k} k, {k} v) => (float[1,3,4,8] y) {{ y = Attention(q, k, v) }}"
+    assert facts(text, opset=23)["grouped"] == grouped
+    text = f"g (float[1,4,24] q, float[1,4,{8 * heads}] k, float[1,4,{8 * heads}] v) => (float[1,4,24] y) "
+    text += f"{{ y = Attention<q_num_heads=3, kv_num_heads={heads}>(q, k, v) }}"
+    assert facts(text, opset=23)["grouped"] == grouped
+
+
 def test_gates():
     text = "g (float[2] x, float[2] z) => (float[2] y) { s = HardSigmoid(x) y = Mul(@, s) }"
     assert facts(text.replace("@", "z"))["gates"] == "another"
@@ -93,9 +126,9 @@ def test_step(steps, name):
 
 
 def test_attributes_of_other_versions_are_absent():
-    text = "g (float[2,3] x) => (float[2,1] y) <int64[1] axes = {1}> { y = ReduceL1(x, axes) }"
-    assert facts(text)["axes"] == "absent"
-    assert facts("g (float[2,3] x) => (float[2,1] y) { y = ReduceL1<axes=[1]>(x) }", opset=17)["axes"] == 1
+    text = "g (float[1,4] x) => (float[1,2] y, float[1,2] z) { y, z = Split<num_outputs=2, axis=1>(x) }"
+    assert facts(text)["num_outputs"] == 2
+    assert facts(text.replace("num_outputs=2, ", ""), opset=13)["num_outputs"] == "absent"
 
 
 @pytest.mark.parametrize(("axes", "name"), [("0,2", "rising"), ("2,0", "mixed"), ("2", 2)])

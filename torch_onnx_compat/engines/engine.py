@@ -20,11 +20,14 @@ class Engine:
 
     Args:
         name: The target's name.
-        module: What is imported to see whether an interpreter has it.
+        module: What is imported to see whether an interpreter has it; a directory of its environment for npm's.
         packages: What pip installs for it.
+        alone: What pip installs without its dependencies.
+        npm: What npm installs for it; its adapter runs in Python, and starts node.
         adapter: File in this directory; by default called as the engine.
         variant: Passed to the adapter.
         tolerance: Relative and absolute difference from onnxruntime that rounding explains.
+        computes_in: Element type that it computes floating-point numbers in.
         opset: Opset to export at unless the caller asks for one.
         environment: Name of its virtual environment, which engines of one package share.
     """
@@ -32,9 +35,12 @@ class Engine:
     name: str
     module: str
     packages: tuple[str, ...]
+    alone: tuple[str, ...] = ()
+    npm: tuple[str, ...] = ()
     adapter: str = ""
     variant: str = ""
     tolerance: tuple[float, float] = (1e-3, 5e-4)
+    computes_in: str = "float32"
     opset: int = 17
     environment: str = ""
 
@@ -63,6 +69,8 @@ class Engine:
 
     def _is_in(self, interpreter: str) -> bool:
         code = f"import importlib.util, sys; sys.exit(not importlib.util.find_spec({self.module!r}))"
+        if self.npm:
+            code = f"import os, sys; sys.exit(not os.path.exists(os.path.join(sys.prefix, {self.module!r})))"
         try:
             return subprocess.run([interpreter, "-c", code], capture_output=True, timeout=60).returncode == 0
         except (OSError, subprocess.TimeoutExpired):
@@ -72,17 +80,36 @@ class Engine:
         """Makes its virtual environment.
 
         Raises:
-            CompatError: pip cannot install it.
+            CompatError: pip or npm cannot install it.
         """
         subprocess.run([sys.executable, "-m", "venv", str(self.home)], check=True)
         python = self.home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-        done = subprocess.run([str(python), "-m", "pip", "install", "-q", "numpy", *self.packages])
-        if done.returncode:
-            raise CompatError(f"engine {self.name!r}: pip could not install {', '.join(self.packages)}; see above.")
+        pip = [str(python), "-m", "pip", "install", "-q"]
+        self._installed([*pip, "numpy"], self.packages)
+        if self.alone:
+            self._installed([*pip, "--no-deps"], self.alone)
+        if self.npm:
+            self._installed(["npm", "install", "--silent", "--prefix", str(self.home)], self.npm)
         return self.home
+
+    def _installed(self, command: list[str], packages: tuple[str, ...]) -> None:
+        """Runs pip or npm."""
+        try:
+            failed = subprocess.run([*command, *packages]).returncode
+        except FileNotFoundError:
+            failed = 1
+        if failed:
+            wanted = ", ".join(packages or ("numpy",))
+            raise CompatError(f"engine {self.name!r}: `{' '.join(command)}` could not install {wanted}; see above.")
 
 
 _OPENCV = ("opencv-python-headless>=5",)
+_WEB = "node_modules/onnxruntime-web"
+_BESIDE_RKNN = (
+    *("onnx==1.18", "onnxruntime==1.23.2", "numpy<2", "protobuf==4.25.4", "scipy", "psutil", "tqdm", "ruamel.yaml"),
+    *("fast-histogram", "opencv-python-headless<4.12"),
+)
+"""What rknn-toolkit2 asks for, without torch: see its adapter."""
 
 ENGINES: dict[str, Engine] = {
     engine.name: engine
@@ -93,6 +120,16 @@ ENGINES: dict[str, Engine] = {
         Engine("opencv-classic", "cv2", _OPENCV, adapter="opencv", variant="classic", environment="opencv"),
         Engine("tract", "tract", ("tract",)),
         Engine("mnn", "MNN", ("MNN",)),
+        Engine("ncnn", "ncnn", (), alone=("ncnn", "pnnx")),  # pnnx asks for torch, and runs without it
+        Engine("tinygrad", "tinygrad", ("tinygrad", "ziglang")),
+        Engine("onnxruntime-web", _WEB, (), npm=("onnxruntime-web",), adapter="onnxruntime_web", opset=20),
+        Engine(
+            *("rknn", "rknn", _BESIDE_RKNN),
+            alone=("rknn-toolkit2==2.5.0",),
+            tolerance=(2e-2, 1e-2),
+            computes_in="float16",
+        ),
+        Engine("tvm", "tvm", ("apache-tvm", "onnx")),
     )
 }
 

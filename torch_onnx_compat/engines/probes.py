@@ -45,6 +45,11 @@ class Probe:
         return str(self.model.graph.node[self.position].op_type)
 
     @property
+    def opset(self) -> int:
+        """Of the model."""
+        return int(self.model.opset_import[0].version)
+
+    @property
     def outputs(self) -> list[str]:
         """Names of its outputs."""
         return [value.name for value in self.model.graph.output]

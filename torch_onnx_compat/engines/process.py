@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import select
+import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -71,7 +72,11 @@ class EngineProcess:
         self.version: str = ""
 
     def __enter__(self) -> EngineProcess:
-        self._start()
+        try:
+            self._start()
+        except CompatError:
+            self._folder.cleanup()
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -144,6 +149,7 @@ class EngineProcess:
             bufsize=1,
             cwd=self._folder.name,
             env={**os.environ, **_ENVIRONMENT},
+            start_new_session=True,  # some engines start programs of their own, which end with it
         )
         hello = self._read(_START)
         if hello is None:
@@ -153,7 +159,8 @@ class EngineProcess:
     def _stop(self) -> None:
         if self._process is None:
             return
-        self._process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:

@@ -11,10 +11,14 @@
 * slope: of a PRelu: one, by channel (C, 1, ...) or other;
 * last_window: of a pool, inside, or with ceil_mode beyond the end or on the padding;
 * pads_sign: negative where a Pad crops;
+* rank.out: of a Reshape's result;
 * parts: even or uneven, of a Split;
 * axis: of a DFT: also where it is a constant input;
+* axes: of a ReduceX, Squeeze or Unsqueeze: also where they are an input;
+* exponent: of a Pow, where it is one constant number, else various or computed;
 * axes: of a Col2Im: how many the image has;
-* mask: of an Attention: the element type of its mask.
+* mask: of an Attention: the element type of its mask;
+* grouped: of an Attention: yes where several queries share a key, else no.
 """
 
 from __future__ import annotations
@@ -39,6 +43,7 @@ _CELL_BY_CELL = frozenset(
         *("Log", "Mish", "Mul", "Neg", "PRelu", "Pow", "Relu", "Selu", "Sigmoid", "Softplus", "Sub", "Tanh"),
     ]
 )
+_REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 _FAR = 12
 """Nodes of an activation that is written out, at most."""
 
@@ -68,11 +73,44 @@ def _dft_axis(node: ir.Node) -> dict[str, Any]:
     return {} if axis is None else {"axis": int(axis.numpy())}
 
 
+def _attention(node: ir.Node) -> dict[str, Any]:
+    heads: list[Any] = []
+    for name, value in zip(("q_num_heads", "kv_num_heads"), node.inputs[:2], strict=False):
+        if name in node.attributes:
+            heads.append(node.attributes[name].as_int())
+        elif value is not None and value.shape is not None and len(value.shape) == 4:
+            heads.append(value.shape[1])
+    grouped = {"grouped": "no" if heads[0] == heads[1] else "yes"} if len(heads) == 2 else {}
+    return {**grouped, **_mask(node)}
+
+
 def _mask(node: ir.Node) -> dict[str, Any]:
     mask = node.inputs[3] if len(node.inputs) > 3 else None
     if mask is None:
         return {"mask": "absent"}
     return {} if mask.dtype is None else {"mask": mask.dtype.name.lower()}
+
+
+def _axes(node: ir.Node) -> dict[str, Any]:
+    given = node.inputs[1] if len(node.inputs) > 1 else None
+    axes = numbers(given)
+    if given is None or axes is None:
+        return {"axes": "computed"} if given is not None and given.shape != (0,) else {}
+    wanted = axes.numpy().reshape(-1).tolist()
+    if len(set(wanted)) == 1:
+        return {"axes": wanted[0]}
+    return {"axes": "absent" if not wanted else "rising" if wanted == sorted(set(wanted)) else "mixed"}
+
+
+def _exponent(node: ir.Node) -> dict[str, Any]:
+    tensor = numbers(node.inputs[1])
+    if tensor is None:
+        return {"exponent": "computed"}
+    values = set(tensor.numpy().reshape(-1).tolist())
+    if len(values) != 1:
+        return {"exponent": "various"}
+    value = float(values.pop())
+    return {"exponent": int(value) if value.is_integer() else round(value, 6)}
 
 
 def _image_axes(node: ir.Node) -> dict[str, Any]:
@@ -185,6 +223,14 @@ def _scales(node: ir.Node) -> dict[str, Any]:
     return {"scales": "exact" if np.allclose(sizes, sizes.round(), atol=1e-4) else "rounded"}
 
 
+def _rank_out(node: ir.Node) -> dict[str, Any]:
+    shape = node.outputs[0].shape
+    if shape is not None:
+        return {"rank.out": len(shape)}
+    sizes = node.inputs[1].shape if node.inputs[1] is not None else None
+    return {"rank.out": sizes[0]} if sizes is not None and isinstance(sizes[0], int) else {}
+
+
 def _parts(node: ir.Node) -> dict[str, Any]:
     lengths = [len(o.shape) for o in node.outputs if o.shape is not None]
     if len(lengths) != len(node.outputs):
@@ -197,7 +243,8 @@ def _parts(node: ir.Node) -> dict[str, Any]:
 _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     **dict.fromkeys(("Clip", "Erf", "HardSigmoid", "Relu", "Sigmoid", "Softplus", "Tanh"), _gates),
     **dict.fromkeys(("Conv", "ConvTranspose"), _convolution),
-    "Attention": _mask,
+    **dict.fromkeys((*(f"Reduce{kind}" for kind in _REDUCTIONS), "Squeeze", "Unsqueeze"), _axes),
+    "Attention": _attention,
     "AveragePool": _last_window,
     "BatchNormalization": _after,
     "Col2Im": _image_axes,
@@ -205,6 +252,8 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "MaxPool": _last_window,
     "PRelu": _slope,
     "Pad": _pads,
+    "Pow": _exponent,
+    "Reshape": _rank_out,
     "Resize": _resize,
     "Slice": _step,
     "Split": _parts,

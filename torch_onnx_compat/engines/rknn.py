@@ -1,0 +1,72 @@
+"""Rockchip's RKNN, in its simulator of an RK3588, in float16.
+
+The toolkit imports torch for reading torch's own files; a stand-in spares the environment some gigabytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.abc
+import importlib.machinery
+import sys
+import types
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from typing import Any
+
+
+class _Module(types.ModuleType):
+    """A module that has every name: a class whose instances, taken as decorators, change nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return type(name, (), {"__call__": lambda self, function: function})
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        ours = fullname.partition(".")[0] == "torch"
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=True) if ours else None
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        return _Module(spec.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        module.__version__ = "2.4.0"  # type: ignore[attr-defined]
+
+
+sys.meta_path.insert(0, _Finder())
+
+from rknn.api import RKNN  # noqa: E402
+
+
+def version() -> str:
+    """Version of the engine."""
+    return metadata.version("rknn-toolkit2")
+
+
+def load(path: str, feeds: dict[str, Any], outputs: list[str], variant: str) -> Callable[[dict[str, Any]], list[Any]]:
+    """Returns a function from feeds to outputs."""
+    engine = RKNN(verbose=False)
+    engine.config(target_platform="rk3588")
+    with contextlib.ExitStack() as on_failure:
+        on_failure.callback(engine.release)
+        for step, failed in (
+            ("load_onnx", engine.load_onnx(path)),
+            ("build", engine.build(do_quantization=False)),
+            ("init_runtime", engine.init_runtime()),
+        ):
+            if failed:
+                raise RuntimeError(f"{step} returns {failed}")
+        on_failure.pop_all()
+
+    def run(feeds: dict[str, Any]) -> list[Any]:
+        found = engine.inference(inputs=list(feeds.values()), data_format=["nchw"] * len(feeds))
+        if found is None or len(found) != len(outputs):
+            raise RuntimeError("inference returns no outputs")
+        return list(found)
+
+    return run
