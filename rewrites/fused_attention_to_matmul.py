@@ -28,5 +28,5 @@ def fused_attention_to_matmul(attention: nn.Module) -> nn.Module:
     if attention._forward_hooks or attention._forward_pre_hooks:
         decline("the module has hooks, which its copy would not run")
     unfused = copy.copy(attention)
-    unfused.fused_attn = False
+    vars(unfused)["fused_attn"] = False
     return unfused
