@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.tracing import constant, is_tracing, untraced
+from torch_onnx_compat.tracing import constant, hints_of, is_tracing, untraced
 
 _C: Any = torch._C  # its stubs leave the tracer out
 
@@ -185,7 +185,7 @@ class _Symbolic:
     def computed(self, expression: Any) -> Tensor:
         """An expression as operations on tensors."""
         if expression.is_Symbol:
-            hint = self._node.shape_env.backed_var_to_val.get(expression)
+            hint = hints_of(self._node.shape_env).get(expression)
             size = self._node.shape_env.create_symintnode(expression, hint=None if hint is None else int(hint))
             return torch.full((1,), size, dtype=torch.int64, device=self._like.device).double()
         if expression.is_number:

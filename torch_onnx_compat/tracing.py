@@ -137,5 +137,10 @@ def example_size(size: Any) -> int:
 def _symbolic_size(size: Any, unknown: int) -> int:
     """A symbolic size at the example's sizes, and at `unknown` for what is no size of the example."""
     node = size.node
-    hints = getattr(node.shape_env, "backed_var_to_val", None) or getattr(node.shape_env, "var_to_val", {})
+    hints = hints_of(node.shape_env)
     return int(node.expr.xreplace({symbol: hints.get(symbol, unknown) for symbol in node.expr.free_symbols}))
+
+
+def hints_of(shape_env: Any) -> Any:
+    """Sizes of the example, by torch.export's symbol; an attribute that torch renamed."""
+    return getattr(shape_env, "backed_var_to_val", None) or getattr(shape_env, "var_to_val", {})
