@@ -6,6 +6,7 @@ Source: https://github.com/huggingface/pytorch-image-models/blob/main/timm/layer
 """
 
 import copy
+from typing import Any
 
 from torch import nn
 
@@ -27,6 +28,6 @@ def fused_attention_to_matmul(attention: nn.Module) -> nn.Module:
         return NotImplemented  # type: ignore[no-any-return]
     if attention._forward_hooks or attention._forward_pre_hooks:
         decline("the module has hooks, which its copy would not run")
-    unfused = copy.copy(attention)
+    unfused: Any = copy.copy(attention)
     unfused.fused_attn = False
-    return unfused
+    return unfused  # type: ignore[no-any-return]
