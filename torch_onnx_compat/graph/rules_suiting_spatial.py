@@ -259,12 +259,12 @@ def slice_by_gather(op: Builder, node: ir.Node) -> Outputs:
     starts, ends = (np.asarray(g).tolist() for g in given[:2])
     axes = list(range(len(starts))) if len(given) < 3 or given[2] is None else given[2].tolist()
     steps = [1] * len(starts) if len(given) < 4 or given[3] is None else given[3].tolist()
-    sizes = [op.size(x, axis % op.rank(x)) for axis in axes]
-    if any(size is None for size in sizes):
+    sizes = [size for axis in axes if (size := op.size(x, axis % op.rank(x))) is not None]
+    if len(sizes) < len(axes):
         return None
     for axis, size, start, end, step in zip(axes, sizes, starts, ends, steps, strict=True):
         # A negative step's end beyond the front is any number below -size; Python takes None for it.
-        past = end < -(size or 0) and step < 0
+        past = end < -size and step < 0
         places = np.arange(size)[slice(start, None if past else end, step)]
         x = op.Gather(x, op.constant(places, ir.DataType.INT64), axis=axis)
     return x
