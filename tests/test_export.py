@@ -150,6 +150,13 @@ def test_the_result_serves_as_torch_s_program(exporter, tmp_path):
     torch.testing.assert_close(program(x)[0], model(x))
 
 
+@pytest.mark.parametrize("dynamo", [False, True])
+def test_file_does_not_say_that_pytorch_made_it(tmp_path, dynamo):
+    """OpenCV's classic engine counts the padding in every AveragePool of PyTorch's files, whatever the node says."""
+    export_compat(nn.ReLU(), (torch.randn(2),), tmp_path / "m.onnx", dynamo=dynamo)
+    assert onnx.load(tmp_path / "m.onnx").producer_name == "torch_onnx_compat"
+
+
 def test_metadata_and_result(exporter, tmp_path):
     class Model(nn.Module):
         def forward(self, x):

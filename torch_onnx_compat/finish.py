@@ -26,6 +26,9 @@ from torch_onnx_compat.ops import ONNX_TYPES
 METADATA_PREFIX = "torch_onnx_compat."
 
 
+PRODUCER = "torch_onnx_compat"
+
+
 @dataclass(frozen=True)
 class FileOptions:
     """What the caller wants of the file itself."""
@@ -61,6 +64,8 @@ def finish(raw: Raw, job: Job, options: FileOptions, metadata: dict[str, Any]) -
     suit(model, job.plan.target)
     keep_zeros(model)
     model.ir_version = min(model.ir_version, job.plan.target.ir_version)
+    # Not "pytorch": OpenCV then counts the padding in every AveragePool.
+    model.producer_name, model.producer_version = PRODUCER, None
     _set_inputs(model, job)
     _set_outputs(model, job, options.output_names)
     _name_axes(model, job, raw.renamed_axes)

@@ -69,6 +69,9 @@ def own_probes() -> Iterator[Probe]:
             if entry.get("gates"):
                 yield _gating(probe)
                 continue
+            if entry.get("viewed"):
+                yield _viewed(probe)
+                continue
             yield from (_following(probe, activation) for activation in entry.get("after", ()))
             yield probe
             first = probe.feeds.get("x0")
@@ -136,6 +139,22 @@ def _following(probe: Probe, activation: str) -> Probe:
     graph.node.extend(nodes)
     graph.value_info.append(onnx.helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, shape))
     return Probe(f"{probe.name}_after_{activation}", model, probe.feeds, len(before))
+
+
+def _viewed(probe: Probe) -> Probe:
+    """The same of a view of its input, which is fed as rows: some engines pull operators through a Reshape."""
+    model = onnx.ModelProto()
+    model.CopyFrom(probe.model)
+    graph, x = model.graph, probe.feeds["x0"]
+    rows = x.reshape(x.shape[0], -1)
+    graph.initializer.append(onnx.numpy_helper.from_array(np.array(x.shape), "shape"))
+    graph.node[0].input[0] = "h"
+    nodes = [onnx.helper.make_node("Reshape", ["x0", "shape"], ["h"]), *graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    graph.value_info.append(onnx.helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, x.shape))
+    graph.input[0].CopyFrom(onnx.helper.make_tensor_value_info("x0", onnx.TensorProto.FLOAT, rows.shape))
+    return Probe(f"{probe.name}_viewed", model, {**probe.feeds, "x0": rows}, 1)
 
 
 def _gating(probe: Probe) -> Probe:

@@ -249,6 +249,27 @@ def split_by_slices(op: Builder, node: ir.Node) -> Outputs:
     return [op.Slice(_x(node), [a], [b], [axis]) for a, b in pairwise(ends)]
 
 
+@form("Slice")
+def slice_by_gather(op: Builder, node: ir.Node) -> Outputs:
+    """Takes the wanted places of each axis one by one, where they and the sizes are known."""
+    x = _x(node)
+    given = [op.numbers(value) if value is not None else None for value in node.inputs[1:]]
+    if len(given) < 2 or any(g is None for g, v in zip(given, node.inputs[1:], strict=True) if v is not None):
+        return None
+    starts, ends = (np.asarray(g).tolist() for g in given[:2])
+    axes = list(range(len(starts))) if len(given) < 3 or given[2] is None else given[2].tolist()
+    steps = [1] * len(starts) if len(given) < 4 or given[3] is None else given[3].tolist()
+    sizes = [size for axis in axes if (size := op.size(x, axis % op.rank(x))) is not None]
+    if len(sizes) < len(axes):
+        return None
+    for axis, size, start, end, step in zip(axes, sizes, starts, ends, steps, strict=True):
+        # A negative step's end beyond the front is any number below -size; Python takes None for it.
+        past = end < -size and step < 0
+        places = np.arange(size)[slice(start, None if past else end, step)]
+        x = op.Gather(x, op.constant(places, ir.DataType.INT64), axis=axis)
+    return x
+
+
 @form("Expand")
 def expand_by_product(op: Builder, node: ir.Node) -> Outputs:
     """Multiplies by ones of the wanted shape."""

@@ -1,7 +1,7 @@
 """Facts of single operators; the others stand in `facts`.
 
 * after: of a BatchNormalization: the operator whose result it takes, where that is a convolution or the last of what is
-  computed from one cell by cell (Mul after x * sigmoid(x)), else other;
+  computed from one cell by cell (Mul after x * sigmoid(x)), else other; of a Slice: Reshape or other;
 * gates: of an activation: another where its result is multiplied by another value than its input, else no;
 * group: of a convolution: one, depthwise or some;
 * step: of a Slice: 1, more, or negative;
@@ -121,6 +121,12 @@ def _image_axes(node: ir.Node) -> dict[str, Any]:
 def _pads(node: ir.Node) -> dict[str, Any]:
     pads = numbers(node.inputs[1]) if len(node.inputs) > 1 else None
     return {} if pads is None else {"pads_sign": "negative" if (pads.numpy() < 0).any() else "positive"}
+
+
+def _slice(node: ir.Node) -> dict[str, Any]:
+    producer = node.inputs[0].producer() if node.inputs[0] is not None else None
+    after = "Reshape" if producer is not None and producer.op_type == "Reshape" else "other"
+    return {"after": after, **_step(node)}
 
 
 def _step(node: ir.Node) -> dict[str, Any]:
@@ -255,6 +261,6 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "Pow": _exponent,
     "Reshape": _rank_out,
     "Resize": _resize,
-    "Slice": _step,
+    "Slice": _slice,
     "Split": _parts,
 }
