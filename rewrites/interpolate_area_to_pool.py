@@ -15,7 +15,7 @@ from torch_onnx_compat.functional.resize import resized_axes
 _POOLS = {1: nn.functional.avg_pool1d, 2: nn.functional.avg_pool2d, 3: nn.functional.avg_pool3d}
 
 
-@rewrite(nn.functional.interpolate, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
+@rewrite(nn.functional.interpolate, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 def interpolate_area_to_pool(
     input: Tensor,
     size: Any = None,
@@ -25,7 +25,10 @@ def interpolate_area_to_pool(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """Resizes by averaging; stock TorchScript errs or refuses where the output does not divide the input."""
+    """Resizes by averaging; stock TorchScript errs or refuses where the output does not divide the input.
+
+    Stock dynamo errs at the sizes whose product with a scale such as 0.7 float32 takes for a whole number.
+    """
     if mode != "area" or align_corners is not None or antialias or input.dim() not in (3, 4, 5):
         return NotImplemented  # type: ignore[no-any-return]
     axes = resized_axes(input, size, scale_factor, recompute_scale_factor)

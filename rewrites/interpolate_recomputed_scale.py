@@ -9,10 +9,11 @@ from typing import Any
 from torch import Tensor, nn
 
 from torch_onnx_compat import Exactness, rewrite
-from torch_onnx_compat.functional.resize import resized_axes
+from torch_onnx_compat.functional.resize import errs_in_float32, resized_axes
+from torch_onnx_compat.functional.resize_by_scale import resized_by_scale
 
 
-@rewrite(nn.functional.interpolate, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
+@rewrite(nn.functional.interpolate, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 def interpolate_recomputed_scale(
     input: Tensor,
     size: Any = None,
@@ -22,8 +23,11 @@ def interpolate_recomputed_scale(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """Resizes by a scale; in a TorchScript trace torch freezes the size where it is dynamic."""
+    """Resizes by a scale; a trace freezes the size where it varies, dynamo has its floor in float32."""
     if not recompute_scale_factor or scale_factor is None or antialias or mode == "nearest-exact":
         return NotImplemented  # type: ignore[no-any-return]
-    outputs = [axis.output for axis in resized_axes(input, size, scale_factor, recompute_scale_factor)]
+    axes = resized_axes(input, size, scale_factor, recompute_scale_factor)
+    if mode == "nearest" and errs_in_float32(input, scale_factor):
+        return resized_by_scale(input, axes, mode, False)
+    outputs = [axis.output for axis in axes]
     return nn.functional.interpolate(input, outputs, None, mode, align_corners)

@@ -55,7 +55,23 @@ def test_a_scale_that_a_decision_yields():
     assert {note.entry for note in result.applied} >= {NAME, "control_flow"}
 
 
-def test_numbers_are_left_alone():
+@pytest.mark.parametrize("recompute", [None, True])
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "area"])
+@pytest.mark.parametrize("exporter", EXPORTERS)
+def test_a_number_that_float32_does_not_hold(exporter, mode, recompute):
+    """In float64, 90 * 0.7 and 170 * 0.7 are less than 63 and 119; in float32, 3 / 0.3 is less than 10."""
+
+    def model(x):
+        scaled = [F.interpolate(x, scale_factor=s, mode=mode, recompute_scale_factor=recompute) for s in (0.7, 0.3)]
+        return scaled[0], scaled[1]
+
+    samples = [(torch.randn(1, 1, height, 24),) for height in (34, 90, 112, 170)]
+    assert_same_outputs(
+        model, (IMAGE,), exporter, dynamic=DYNAMIC, samples=[(s[0].expand(1, 3, -1, -1),) for s in samples]
+    )
+
+
+def test_plain_numbers_are_left_alone():
     result = assert_same_outputs(lambda x: F.interpolate(x, scale_factor=1.5), (IMAGE,), "torchscript", dynamic=DYNAMIC)
     assert not result.applied
 

@@ -84,8 +84,28 @@ def resized_axes(input: Tensor, size: Any, scale_factor: Any, recompute: bool | 
     return axes
 
 
+def errs_in_float32(input: Tensor, scale_factor: Any) -> bool:
+    """Whether ONNX's Resize, which has scales in float32, is wrong at some size of an axis that varies.
+
+    Args:
+        input: The argument of the rewrite's body.
+        scale_factor: As for F.interpolate.
+    """
+    places = range(input.dim() - 2)
+    scales = scale_factor if isinstance(scale_factor, (tuple, list)) else [scale_factor] * len(places)
+    return any(
+        varies(scale) or (static_size(input, place + 2) is None and not _is_plain(float(scale)))
+        for place, scale in zip(places, scales, strict=True)
+    )
+
+
+def _is_plain(scale: float) -> bool:
+    """Whether float32 arithmetic with a scale errs at no size: whole numbers, halves of them, and 1/2, 1/4, 1/8 ..."""
+    return (2 * scale).is_integer() or (math.frexp(scale)[0] == 0.5 and scale < 1)
+
+
 def _scaled(x: Tensor, number: int, scale: float | Tensor) -> Any:
-    if not is_tracing() and isinstance(scale, float):
+    if not is_tracing() and isinstance(scale, float) and _is_plain(scale):
         return torch.sym_int(x.shape[number] * scale)
     product = exact(x.shape[number], x) * scale
     return as_size(product.floor().long().reshape(()), 1, MOST)

@@ -80,6 +80,8 @@ def _place(axis: Axis, align_corners: bool, like: Tensor) -> Tensor:
 
 def _step(axis: Axis, like: Tensor) -> Tensor:
     """How many cells one output is from the next."""
+    if axis.scale is None:
+        return _whole(axis.size, like).to(_dtype(like)) / _whole(axis.output, like).to(_dtype(like))
     return (1 / exact(axis.scale, like)).to(_dtype(like))
 
 
