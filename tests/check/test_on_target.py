@@ -119,4 +119,4 @@ def test_what_the_engine_gets_wrong_fails_the_export(refuses, options, message, 
 def test_an_engine_that_is_not_there_is_a_note(monkeypatch):
     monkeypatch.setattr(Engine, "interpreter", lambda self: None)
     result = export_compat(Net().eval(), IMAGE, target="openvino", verify="target")
-    assert "not run on openvino: it is not installed." in result.notes
+    assert "not run on openvino: it is not installed; run torch-onnx-compat measure openvino --install." in result.notes

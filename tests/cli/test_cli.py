@@ -109,6 +109,15 @@ def test_export_defaults(run: Any, spec: str, calls: list[SimpleNamespace]) -> N
     assert (call.include, call.exclude, call.allow_baked, call.allow_approximate) == ((), (), (), False)
 
 
+def test_verify_on_target(run: Any, spec: str, calls: list[SimpleNamespace]) -> None:
+    assert run("export", spec, "-o", "m.onnx", "--verify-on-target")[0] == 0
+    assert calls[0].verify == Verify(on_target=True)
+    code, _, err = run("export", spec, "-o", "m.onnx", "--verify-on-target", "--no-verify")
+    assert code
+    assert "--no-verify and --verify-on-target exclude each other" in err
+    assert len(calls) == 1
+
+
 def test_dynamic_batch_is_passed_as_it_is(run: Any, spec: str, calls: list[SimpleNamespace]) -> None:
     assert run("export", spec, "-o", "m.onnx", "--dynamic", "batch")[0] == 0
     assert calls[0].dynamic == "batch"

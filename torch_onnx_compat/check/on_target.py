@@ -103,7 +103,8 @@ def verify_on_target(
     """
     engine = ENGINES.get(target.name)
     if engine is None or engine.interpreter() is None:
-        why = "there is no adapter for it" if engine is None else "it is not installed"
+        install = f"it is not installed; run torch-onnx-compat measure {target.name} --install"
+        why = "there is no adapter for it" if engine is None else install
         cases.notes.append(f"not run on {target.name}: {why}.")
         return ()
     rows: list[Comparison] = []

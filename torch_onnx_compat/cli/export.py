@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -89,6 +90,9 @@ def export_command(
     preprocess: Preprocess = "keep",
     postprocess: Postprocess = "keep",
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Do not compare the file with the model.")] = False,
+    verify_on_target: Annotated[
+        bool, typer.Option("--verify-on-target", help="Run the file in the target's own engine too, every case.")
+    ] = False,
     report: Report = None,
     open: Annotated[bool, typer.Option("--open", help="Show the report.")] = False,
     netron: Annotated[bool, typer.Option("--netron", help="Show the file in Netron, if that is installed.")] = False,
@@ -97,6 +101,8 @@ def export_command(
 ) -> None:
     """Exports a model, and compares the file with it in onnxruntime."""
     with reporting(json, debug) as step:
+        if no_verify and verify_on_target:
+            raise CompatError("--no-verify and --verify-on-target exclude each other; give one of them.")
         options = export_options(target, opset, exporter, ("auto", *EXPORTERS), include, exclude, allow_approximate)
         axes = arguments.dynamic(dynamic)
         sample = load_sample(spec, size, shape, weights, step)
@@ -107,7 +113,7 @@ def export_command(
                 output,
                 kwargs=sample.kwargs,
                 dynamic=axes,
-                verify=False if no_verify else sample.verify,
+                verify=False if no_verify else replace(sample.verify, on_target=verify_on_target),
                 allow_custom_domains=allow_custom_domains,
                 allow_baked=tuple(allow_baked or ()),
                 outputs=arguments.places(outputs),
