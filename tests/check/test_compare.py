@@ -75,3 +75,5 @@ def test_noise_is_no_excuse_when_it_drowns_the_values():
     found = np.full(3, 1.2, np.float32)
     row = judged(found, wanted)
     assert not within_noise(row, found, wanted, exact).ok
+    assert within_noise(row, found, wanted, exact, limit=np.inf).ok
+    assert not within_noise(row, np.full(3, 9, np.float32), wanted, exact, limit=np.inf).ok

@@ -84,7 +84,9 @@ def compare(
     return Comparison(case, output, max_abs, max_rel, tolerance, ok, "" if ok else _worst(a, b, difference, allowed))
 
 
-def within_noise(row: Comparison, found: Array, wanted: Tensor, exact: Tensor) -> Comparison:
+def within_noise(
+    row: Comparison, found: Array, wanted: Tensor, exact: Tensor, limit: float = NOISE_LIMIT
+) -> Comparison:
     """Judges a failed row again in units of the original's own rounding error.
 
     Where eager torch itself is off a float64 run by nearly as much as the file, the model amplifies rounding and the
@@ -95,6 +97,7 @@ def within_noise(row: Comparison, found: Array, wanted: Tensor, exact: Tensor) -
         found: What the file computed.
         wanted: What the original computed in its own dtype.
         exact: What the original computed in float64.
+        limit: How far off, of the largest value, no noise excuses.
     """
     reference, precise = as_array(wanted).astype(np.float64), as_array(exact).astype(np.float64)
     if _mismatch(found, as_array(wanted), wanted.dtype) is not None:
@@ -104,7 +107,7 @@ def within_noise(row: Comparison, found: Array, wanted: Tensor, exact: Tensor) -
     noise = float(np.abs(reference - precise).max(initial=0.0))
     error = float(np.abs(found.astype(np.float64) - precise).max(initial=0.0))
     scale = float(np.abs(precise).max(initial=0.0)) or 1.0
-    if error <= min(NOISE_FACTOR * noise, NOISE_LIMIT * scale):
+    if error <= min(NOISE_FACTOR * noise, limit * scale):
         detail = f"{error / noise if noise else 0:.1f} x eager's own rounding error against float64"
         return Comparison(row.case, row.output, row.max_abs, row.max_rel, f"{NOISE_FACTOR:g} x noise", True, detail)
     return row

@@ -14,6 +14,7 @@ import torch
 
 from torch_onnx_compat.check.cases import Case, Verify
 from torch_onnx_compat.check.compare import (
+    NOISE_LIMIT,
     Array,
     Comparison,
     as_array,
@@ -43,7 +44,12 @@ _OTHERWISE = "when its inputs change by a few roundings"
 
 
 def judged(
-    names: Sequence[str], found: Sequence[Array], case: Case, how: Verify, observation: Observation
+    names: Sequence[str],
+    found: Sequence[Array],
+    case: Case,
+    how: Verify,
+    observation: Observation,
+    limit: float = NOISE_LIMIT,
 ) -> list[Comparison]:
     """Compares the outputs of one case, those that fail again with what rounding may do.
 
@@ -53,11 +59,12 @@ def judged(
         case: The inputs, and what the original computed.
         how: Tolerances; where the caller gave one, rounding excuses nothing.
         observation: Runs the original.
+        limit: How far off, of an output's largest value, the noise of eager torch does not excuse.
     """
     rows, found = _compared(names, found, case, how)
     if how.rtol is not None or how.atol is not None or _passed(rows):
         return rows
-    rows = _with_noise(rows, found, case, observation)
+    rows = _with_noise(rows, found, case, observation, limit)
     if is_quantized(observation.prepared.model):
         return within_spread(rows, found, case, _rounded_runs(case, observation))
     if _passed(rows) or not all(row.ok or _is_near(a, w) for row, a, w in _triples(rows, found, case)):
@@ -104,7 +111,7 @@ def _triples(
 
 
 def _with_noise(
-    rows: list[Comparison], found: Sequence[Array], case: Case, observation: Observation
+    rows: list[Comparison], found: Sequence[Array], case: Case, observation: Observation, limit: float = NOISE_LIMIT
 ) -> list[Comparison]:
     """The failed rows judged against a run in float64."""
     doubtful = [
@@ -121,7 +128,7 @@ def _with_noise(
         return rows
     orders = _orders(case, exact)
     return [
-        within_noise(row, array, wanted, value[orders[i]] if i in orders else value) if doubtful[i] else row
+        within_noise(row, array, wanted, value[orders[i]] if i in orders else value, limit) if doubtful[i] else row
         for i, ((row, array, wanted), value) in enumerate(zip(_triples(rows, found, case), exact.outputs, strict=True))
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,7 +42,9 @@ def judge(path: Path, prepared: Prepared, how: Verify) -> str:
                 found = run_session(session, case.inputs)
             except Exception as error:  # likewise
                 return f"fails in onnxruntime at {_told(case)}: {error}"
-            bad = [row for row in judged(names, found, case, how, observation) if not row.ok]
+            # A file that is as near to float64 as eager torch is not wrong, however far off both are: export_compat
+            # refuses it, as nothing is proven, but what nobody can tell is held against no exporter.
+            bad = [row for row in judged(names, found, case, how, observation, limit=math.inf) if not row.ok]
             if bad:
                 return f"{bad[0].output} is off at {_told(case)}: {bad[0].detail}"
     return ""
