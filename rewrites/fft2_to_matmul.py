@@ -14,9 +14,8 @@ from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.functional.fourier import fftn
 
 
-# Always, because functions of complex tensors that dynamo has wrong or not at all need pairs. Against its DFT a product
-# takes 0.4 to 1.3 times as long in onnxruntime up to 256 points and for lengths that are no powers of 2; 1.1 to 2.2
-# times for 512 points and 2 to 4 times for 1024.
+# Always, because functions of complex tensors that dynamo has wrong or not at all need pairs, and because products take
+# less time than a DFT in onnxruntime (benchmarks/results/transforms.md has rfft's).
 @rewrite(torch.fft.fft2, needed_on=("torchscript",), always=True, exactness=Exactness.ROUNDING)
 def fft2_to_matmul(
     input: Tensor | Pair,

@@ -26,7 +26,8 @@ def interpolate_varying_scale(
 ) -> Tensor:
     """Resizes by a scale that the file computes, or such as 0.7, with which Resize is off at some sizes.
 
-    Of 196 heights, a stock file is wrong at 166 for mode nearest and scale 0.3, at three for bilinear and 0.7.
+    Of 196 heights, a stock file is wrong at 167 for mode nearest and scale 0.3, at three for bilinear and 0.7
+    (benchmarks/results/resize.md).
 
     Declines: integers, except by mode nearest.
     """

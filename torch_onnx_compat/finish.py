@@ -23,10 +23,8 @@ from torch_onnx_compat.graph.walk import all_nodes
 from torch_onnx_compat.inputs import output_names
 from torch_onnx_compat.ops import ONNX_TYPES
 
-METADATA_PREFIX = "torch_onnx_compat."
-
-
 PRODUCER = "torch_onnx_compat"
+METADATA_PREFIX = f"{PRODUCER}."
 
 
 @dataclass(frozen=True)

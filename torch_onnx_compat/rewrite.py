@@ -101,9 +101,8 @@ class _FunctionRewrites(CallCounter):
             except CompatError as error:
                 if not has_pairs(args, kwargs):
                     raise
-                self._plan.declined(
-                    entry, calling_module(self._paths), f"complex tensors are beyond it: {error.__cause__}"
-                )
+                told = f"complex tensors are beyond it: {error.__cause__ or error}"
+                self._plan.declined(entry, calling_module(self._paths), told)
                 continue
             if result is NotImplemented:
                 continue

@@ -369,6 +369,16 @@ def test_a_large_model_is_searched_piece_by_piece(files, monkeypatch, name, faul
     assert len(runs) >= 2
 
 
+def test_weights_outside_the_file(files, tmp_path):
+    model, args = make("classifier")
+    proto = exported(files, "classifier", "torchscript")
+    weight("layers.1.conv2", "Conv")(Graph(proto, dict(model.named_modules())))
+    path = tmp_path / "a.onnx"
+    onnx.save(proto, path, save_as_external_data=True, location="a.onnx.data", size_threshold=0)
+    assert localise(model, path, args).module == "layers.1.conv2"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.onnx", "a.onnx.data"]
+
+
 @pytest.mark.parametrize("name_of_exporter", ["torchscript", "dynamo"])
 @pytest.mark.parametrize("name", MODELS)
 def test_a_healthy_file_is_not_blamed(files, name, name_of_exporter):

@@ -8,12 +8,7 @@ Z, W = torch.randn(2, 3, 4, dtype=torch.complex64), torch.randn(2, 3, 4, dtype=t
 
 
 def _in_place(z, w):
-    changed = z.clone()
-    return (
-        changed.mul_(w).add_(1j).sub_(w, alpha=2).div_(w).neg_()
-        if isinstance(z, torch.Tensor)
-        else (changed.mul_(w).add_(Pair.of(torch.tensor(1j))).sub_(w, alpha=2).div_(w).neg_())
-    )
+    return z.clone().mul_(w).add_(w.conj()).sub_(w, alpha=2).div_(w).neg_()
 
 
 def _assigned(z, w):

@@ -88,13 +88,12 @@ class FileLog:
         if self.folder is None or not any(t.data_location for t in self.model.graph.initializer):
             data: bytes = self.model.SerializeToString()
             return data
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix=".torch_onnx_compat_", dir=self.folder))
-        path = Path(folder) / "probe.onnx"
-        for weights in self.folder.iterdir():
-            if weights.is_file():
-                (Path(folder) / weights.name).symlink_to(weights)
-        path.write_bytes(self.model.SerializeToString())
-        return str(path)
+        # Beside its weights: onnxruntime reads none that a link leads to.
+        number, path = tempfile.mkstemp(prefix=".torch_onnx_compat_", dir=self.folder)
+        stack.callback(os.unlink, path)
+        with open(number, "wb") as file:
+            file.write(self.model.SerializeToString())
+        return path
 
     def reads(self, name: str) -> list[str]:
         """The tensors that a tensor is made of, those that subgraphs take from outside included."""

@@ -29,7 +29,7 @@ def load(path: str, feeds: dict[str, Any], outputs: list[str], variant: str) -> 
     net = ncnn.Net()
     net.opt.num_threads = 1
     net.opt.use_fp16_packed = net.opt.use_fp16_storage = net.opt.use_fp16_arithmetic = False
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=".") as folder:  # in this process's, which goes with it
         script = _convert(path, folder)
         if net.load_param(os.path.join(folder, "m.ncnn.param")) or net.load_model(os.path.join(folder, "m.ncnn.bin")):
             raise RuntimeError(f"no such layer: {_unknown(os.path.join(folder, 'm.ncnn.param'))}")
@@ -52,6 +52,7 @@ def _convert(path: str, folder: str) -> str:
     spec = importlib.util.find_spec("pnnx")  # importing it needs torch
     assert spec is not None
     assert spec.submodule_search_locations is not None
+    folder = os.path.abspath(folder)
     model = os.path.join(folder, "m.onnx")
     os.symlink(path, model)
     program = os.path.join(spec.submodule_search_locations[0], "pnnx")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import tempfile
 from collections.abc import Callable
 from importlib import metadata
 from typing import Any
@@ -15,7 +14,7 @@ def _use_zig() -> None:
     spec = importlib.util.find_spec("ziglang")
     if spec is None or not spec.submodule_search_locations:
         return
-    script = os.path.join(tempfile.mkdtemp(), "clang")
+    script = os.path.abspath("clang")  # the folder of this process, which goes with it
     zig = os.path.join(spec.submodule_search_locations[0], "zig")
     with open(script, "w", encoding="utf-8") as file:
         file.write(f'#!/bin/sh\nexec "{zig}" clang "$@"\n')

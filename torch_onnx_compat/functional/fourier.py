@@ -22,8 +22,8 @@ from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.tracing import constant, static_size
 
 DIRECT = 256
-"""Points up to which one product is the fastest; 2048 points take a quarter of the time, and 1 / 200 of the tables, as
-products of 32 and of 64 points."""
+"""Points up to which one product is the fastest (benchmarks/results/transforms.md); the tables of 2048 points take a
+hundredth of the space as products of 32 and of 64 points."""
 
 MAX_PRIME = 1024
 """Largest prime factor of a length; the tables of a product of p points take 16 p^2 bytes."""

@@ -18,14 +18,9 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.functional.complex import Pair
-from torch_onnx_compat.functional.fourier import checked_length, fft, irfft, rfft, signal, table
+from torch_onnx_compat.functional.fourier import DIRECT, checked_length, fft, irfft, rfft, signal, table
 from torch_onnx_compat.functional.take import take
 from torch_onnx_compat.tracing import constant
-
-CONVOLVED = 512
-"""Points of a frame up to which a convolution is the fastest."""
-
-# Short-time transforms
 
 
 def frame_window(window: Tensor | None, n_fft: int, win_length: int | None, like: Tensor) -> Tensor:
@@ -113,7 +108,7 @@ def stft(
     if padding is not None:
         signals = torch.nn.functional.pad(signals, (n_fft // 2, n_fft // 2), mode=padding)
     hop = n_fft // 4 if hop_length is None else hop_length
-    if n_fft > CONVOLVED:
+    if n_fft > DIRECT:
         cut = frames(signals.squeeze(1), n_fft, hop) * frame_window(window, n_fft, win_length, x)
         transform, norm = rfft if onesided else fft, "ortho" if normalized else "backward"
         found: Pair = transform(cut, -1, n_fft, None, norm).transpose(-2, -1)
@@ -144,7 +139,7 @@ def istft(
     spectra = z.unsqueeze(0) if z.dim() == 2 else z
     factors = frame_window(window, n_fft, win_length, z.real)
     norm = "ortho" if normalized else "backward"
-    total = (_added if n_fft > CONVOLVED else _convolved)(spectra, n_fft, hop, factors, norm, onesided)
+    total = (_added if n_fft > DIRECT else _convolved)(spectra, n_fft, hop, factors, norm, onesided)
     squares = (factors * factors).expand(1, z.shape[-1], n_fft)
     start = n_fft // 2 if center else 0
     end = -start if center and length is None else None

@@ -6,7 +6,7 @@ torchaudio needs the torch that it was built with.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -32,7 +32,7 @@ class _Entry:
     make: Callable[[], nn.Module]
     inputs: Callable[[int], tuple[Tensor, ...]]
     """Example inputs of a batch."""
-    axes: Mapping[int, Mapping[int, str]] = field(default_factory=lambda: {0: {0: "batch"}})
+    axes: Mapping[int, Mapping[int, str]]
     """Axes that may vary, by the position of the input."""
     family: str = "transform"
 
