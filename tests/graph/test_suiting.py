@@ -3,14 +3,20 @@
 from collections import defaultdict
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import pytest
+import torch
+import torch.nn.functional as F
 
+from torch_onnx_compat import export_compat
 from torch_onnx_compat.engines.compare import difference, reference
 from torch_onnx_compat.engines.probes import own_probes
 from torch_onnx_compat.graph import rules_suiting, rules_suiting_spatial  # noqa: F401 - they register themselves
+from torch_onnx_compat.graph.shapes import infer_model
 from torch_onnx_compat.graph.suiting import FORMS, suit
 from torch_onnx_compat.targets import Row, Target
+from torch_onnx_compat.targets.facts import node_facts
 
 PROBES = defaultdict(list)
 for _probe in own_probes():
@@ -107,3 +113,39 @@ def test_oracle_bites():
     probe = PROBES["Softplus"][0]
     wanted = reference(probe.model.SerializeToString(), probe.feeds)[0]
     assert difference(np.abs(wanted) + np.float32(0.1), wanted, TOLERANCE)
+
+
+RESIZES = {
+    "one cell": lambda x: F.interpolate(F.adaptive_avg_pool2d(x, 1), (12, 9), mode="bilinear"),
+    "half": lambda x: F.interpolate(x, scale_factor=0.5, mode="bilinear"),
+    "odd size": lambda x: F.interpolate(x, (13, 17), mode="bicubic", align_corners=True),
+    "nearest": lambda x: F.interpolate(x, (5, 16), mode="nearest"),
+}
+
+
+@pytest.mark.parametrize("name", RESIZES)
+@pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
+def test_resize_of_a_batch_that_varies(name, exporter):
+    """torch says the sizes by the batch's own, so the whole shape is known to nobody."""
+    x = torch.rand(2, 3, 8, 12)
+    file = export_compat(RESIZES[name], (x,), exporter=exporter, dynamic="batch", opset_version=17)
+    model = ir.serde.from_proto(onnx.load_model_from_string(file.model_bytes))
+    assert suit(model, Target("picky", rows=(Row("Resize", "refused"),)))
+    proto = ir.to_proto(model)
+    assert not {"Resize", "Shape"} & {node.op_type for node in proto.graph.node}
+    for batch in (1, 2, 5):
+        x = torch.rand(batch, 3, 8, 12)
+        found = reference(proto.SerializeToString(), {proto.graph.input[0].name: x.numpy()})[0]
+        assert not difference(found, RESIZES[name](x).numpy(), TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("size", "scales"), [((16, 24), "whole"), ((4, 6), "exact"), ((13, 17), "exact"), ((2, 24), "exact")]
+)
+def test_scales_of_a_batch_that_varies(size, scales):
+    x = torch.rand(2, 3, 8, 12)
+    file = export_compat(lambda x: F.interpolate(x, size), (x,), dynamic="batch", opset_version=17)
+    model = ir.serde.from_proto(onnx.load_model_from_string(file.model_bytes))
+    infer_model(model)
+    node = next(node for node in model.graph if node.op_type == "Resize")
+    assert node_facts(node, 17)["scales"] == scales

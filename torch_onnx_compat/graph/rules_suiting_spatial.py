@@ -9,6 +9,7 @@ Source: https://onnx.ai/onnx/operators/
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -147,36 +148,59 @@ def _sizes(value: ir.Value) -> list[int] | None:
 @form("Resize")
 def resize_of_single_cells(op: Builder, node: ir.Node) -> Outputs:
     """Repeats the only cell of each resized axis, whose mean at any place it is."""
-    before, after = _sizes(_x(node)), _sizes(node.outputs[0])
+    axes = _resized_axes(op, node)
     crops = attribute(node, "coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
-    if before is None or after is None or crops or "axes" in node.attributes or attribute(node, "exclude_outside", 0):
+    if not axes or crops or attribute(node, "exclude_outside", 0) or any(axis.size != 1 for axis in axes):
         return None
-    resized = [size for size, wanted in zip(before, after, strict=True) if size != wanted]
-    return op.Expand(_x(node), after) if resized and set(resized) == {1} else None
+    wanted = {axis.number: axis.wanted for axis in axes}
+    return op.Expand(_x(node), [wanted.get(number, 1) for number in range(op.rank(_x(node)))])
 
 
 @form("Resize")
 def resize_as_product(op: Builder, node: ir.Node) -> Outputs:
-    """Multiplies each resized axis by its matrix, or reads the nearest cells; images of fixed size only."""
-    x = _x(node)
-    before, after = _sizes(x), _sizes(node.outputs[0])
-    if before is None or after is None or "axes" in node.attributes or attribute(node, "antialias", 0):
+    """Multiplies each resized axis by its matrix, or reads the nearest cells; axes of fixed size only."""
+    axes = None if attribute(node, "antialias", 0) else _resized_axes(op, node)
+    if axes is None:
         return None
-    scales = input_at(node, 2)
-    given = op.numbers(scales) if scales is not None else None
-    value = x
-    for axis, (size, wanted) in enumerate(zip(before, after, strict=True)):
-        factor = float(given[axis]) if given is not None and given.size else wanted / size
-        if size == wanted and factor == 1:
-            continue
-        places = _places(attribute(node, "coordinate_transformation_mode", "half_pixel"), size, wanted, factor)
+    x = value = _x(node)
+    for axis in axes:
+        mode = attribute(node, "coordinate_transformation_mode", "half_pixel")
+        places = _places(mode, axis.size, axis.wanted, axis.factor)
         if places is None:
             return None
-        resized = _resized(op, node, value, axis, size, places)
+        resized = _resized(op, node, value, axis.number, axis.size, places)
         if resized is None:
             return None
         value = resized
     return op.Identity(value) if value is x else value
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """An axis that a Resize changes."""
+
+    number: int
+    size: int
+    wanted: int
+    factor: float
+
+
+def _resized_axes(op: Builder, node: ir.Node) -> list[_Axis] | None:
+    """The axes that a Resize changes; None where one has no fixed size. The batch and the channels may vary."""
+    x, y, scales = _x(node), node.outputs[0], input_at(node, 2)
+    if x.shape is None or y.shape is None or "axes" in node.attributes:
+        return None
+    given = op.numbers(scales) if scales is not None else None
+    factors = given.tolist() if given is not None and given.size else None
+    axes = []
+    for number, (size, wanted) in enumerate(zip(x.shape, y.shape, strict=True)):
+        if isinstance(size, int) and isinstance(wanted, int):
+            factor = factors[number] if factors else wanted / size
+            if size != wanted or factor != 1:
+                axes.append(_Axis(number, size, wanted, factor))
+        elif number >= 2:
+            return None
+    return axes
 
 
 def _resized(

@@ -17,7 +17,7 @@ _DATA_LIMIT = 1024
 def infer_model(model: ir.Model) -> None:
     """Fills in types and shapes, if an input of any node lacks them; weights are neither read nor copied."""
     values = (value for graph in model.graphs() for node in graph for value in node.inputs if value is not None)
-    if all(value.type is not None and value.shape is not None for value in values):
+    if all(value.type is not None and _is_known(value.shape) for value in values):
         return
     with _weights_as_inputs(model.graph):
         proto = ir.to_proto(model)
@@ -31,6 +31,11 @@ def infer_model(model: ir.Model) -> None:
             for value in node.outputs:
                 if value.name in found:
                     _set(value, found[value.name])
+
+
+def _is_known(shape: ir.Shape | None) -> bool:
+    """Whether each axis has a size or a name."""
+    return shape is not None and all(isinstance(axis, int) or axis.value is not None for axis in shape)
 
 
 def infer_node(node: ir.Node, opset: int) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import onnx_ir as ir
+from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from torch_onnx_compat.graph import schema, shapes
 from torch_onnx_compat.graph.builder import Builder, Scope
@@ -63,6 +64,7 @@ def suit(model: ir.Model, target: Target) -> dict[str, int]:
                 changed = True
         if not changed:
             break
+    RemoveUnusedNodesPass()(model)  # such as the sizes of a Resize that became a product
     return counts
 
 

@@ -6,7 +6,8 @@
 * group: of a convolution: one, depthwise or some;
 * step: of a Slice: 1, more, or negative;
 * shapes: broadcast where the inputs of an elementwise operator differ in shape, else equal;
-* scales: of a Resize: whole; exact where they are fractions, but the sizes come out whole; else rounded;
+* scales: of a Resize, whose batch and channels may vary: whole; exact where they are fractions, but the sizes come out
+  whole; else rounded;
 * rows: of a Resize: one where the axis after the channels is known to have a single cell, else more;
 * slope: of a PRelu: one, by channel (C, 1, ...) or other;
 * last_window: of a pool, inside, or with ceil_mode beyond the end or on the padding;
@@ -27,6 +28,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx_ir as ir
 
 _ELEMENTWISE = frozenset(
@@ -209,24 +211,28 @@ def _resize(node: ir.Node) -> dict[str, Any]:
 
 
 def _scales(node: ir.Node) -> dict[str, Any]:
+    before, after = (_sizes(value) for value in (node.inputs[0], node.outputs[0]))
     tensor = numbers(node.inputs[2]) if len(node.inputs) > 2 else None
     if tensor is not None and tensor.size:
-        scales = tensor.numpy()
+        scales = tensor.numpy().astype(float)
+    elif before.size and after.size:
+        scales = after / before
+        scales[:2][np.isnan(scales[:2])] = 1  # nobody resizes a batch
     else:
-        before, after = node.inputs[0], node.outputs[0]
-        if before is None or before.shape is None or after.shape is None:
-            return {}
-        sizes = [*before.shape, *after.shape]
-        if not all(isinstance(s, int) and s for s in sizes):
-            return {}
-        scales = np.array(list(after.shape), float) / np.array(list(before.shape), float)
+        return {}
     if (scales == scales.round()).all():
         return {"scales": "whole"}
-    shape = node.inputs[0].shape if node.inputs[0] is not None else None
-    if shape is None or len(shape) != len(scales) or not all(isinstance(s, int) for s in shape):
+    before[:2][np.isnan(before[:2])] = 1
+    if len(before) != len(scales) or np.isnan(before * scales).any():
         return {}
-    sizes = scales * np.array(list(shape), float)
+    sizes = before * scales
     return {"scales": "exact" if np.allclose(sizes, sizes.round(), atol=1e-4) else "rounded"}
+
+
+def _sizes(value: ir.Value | None) -> npt.NDArray[np.float64]:
+    """The sizes of a value's axes; NaN for each that varies or is 0, none at all where the rank is unknown."""
+    shape = value.shape if value is not None and value.shape is not None else ()
+    return np.array([axis if isinstance(axis, int) and axis else np.nan for axis in shape], float)
 
 
 def _rank_out(node: ir.Node) -> dict[str, Any]:
