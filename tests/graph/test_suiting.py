@@ -123,6 +123,27 @@ RESIZES = {
 }
 
 
+@pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
+def test_resize_of_one_cell_to_a_size_that_varies(exporter):
+    def spread(x):
+        return F.interpolate(F.adaptive_avg_pool2d(x, 1), x.shape[2:], mode="bilinear")
+
+    x = torch.rand(2, 3, 8, 12)
+    dynamic = {0: "batch", 2: "height", 3: "width"}
+    file = export_compat(spread, (x,), exporter=exporter, dynamic={"x": dynamic}, opset_version=17)
+    model = ir.serde.from_proto(onnx.load_model_from_string(file.model_bytes))
+    infer_model(model)
+    node = next(node for node in model.graph if node.op_type == "Resize")
+    assert node_facts(node, 17)["scales"] == "exact"
+    assert suit(model, Target("picky", rows=(Row("Resize", "wrong", {"rows": "one"}),)))
+    proto = ir.to_proto(model)
+    assert "Resize" not in {node.op_type for node in proto.graph.node}
+    for shape in ((1, 3, 5, 4), (2, 3, 8, 12), (3, 3, 1, 9)):
+        x = torch.rand(shape)
+        found = reference(proto.SerializeToString(), {proto.graph.input[0].name: x.numpy()})[0]
+        assert not difference(found, spread(x).numpy(), TOLERANCE)
+
+
 @pytest.mark.parametrize("name", RESIZES)
 @pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
 def test_resize_of_a_batch_that_varies(name, exporter):

@@ -148,12 +148,17 @@ def _sizes(value: ir.Value) -> list[int] | None:
 @form("Resize")
 def resize_of_single_cells(op: Builder, node: ir.Node) -> Outputs:
     """Repeats the only cell of each resized axis, whose mean at any place it is."""
-    axes = _resized_axes(op, node)
+    x, sizes = _x(node), input_at(node, 3)
     crops = attribute(node, "coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
-    if not axes or crops or attribute(node, "exclude_outside", 0) or any(axis.size != 1 for axis in axes):
+    if crops or attribute(node, "exclude_outside", 0) or "axes" in node.attributes or x.shape is None:
+        return None
+    axes = _resized_axes(op, node)
+    if axes is None and sizes is not None and all(size == 1 for size in x.shape[2:]):
+        return op.Expand(x, sizes)
+    if not axes or any(axis.size != 1 for axis in axes):
         return None
     wanted = {axis.number: axis.wanted for axis in axes}
-    return op.Expand(_x(node), [wanted.get(number, 1) for number in range(op.rank(_x(node)))])
+    return op.Expand(x, [wanted.get(number, 1) for number in range(len(x.shape))])
 
 
 @form("Resize")

@@ -7,7 +7,7 @@
 * step: of a Slice: 1, more, or negative;
 * shapes: broadcast where the inputs of an elementwise operator differ in shape, else equal;
 * scales: of a Resize, whose batch and channels may vary: whole; exact where they are fractions, but the sizes come out
-  whole; else rounded;
+  whole, and where the sizes are given and not known; else rounded;
 * rows: of a Resize: one where the axis after the channels is known to have a single cell, else more;
 * slope: of a PRelu: one, by channel (C, 1, ...) or other;
 * last_window: of a pool, inside, or with ceil_mode beyond the end or on the padding;
@@ -218,6 +218,8 @@ def _scales(node: ir.Node) -> dict[str, Any]:
     elif before.size and after.size:
         scales = after / before
         scales[:2][np.isnan(scales[:2])] = 1  # nobody resizes a batch
+        if np.isnan(scales).any():
+            return {"scales": "exact"}
     else:
         return {}
     if (scales == scales.round()).all():
