@@ -23,6 +23,8 @@ from torch_onnx_compat.sweep.summary import FAILED, TITLES, causes_of_failure, g
 FOLDER = ROOT / "docs" / "scoreboard"
 PAGE = ROOT / "docs" / "scoreboard.md"
 HTML = ROOT / "docs" / "scoreboard.html"
+ENGINES = FOLDER / "engines"
+"""Rows of other targets, a file each, of the models in its dense.txt."""
 SHOWN = 6
 """Models named with a cause."""
 
@@ -47,6 +49,14 @@ models: what is missing is listed.
 
 Written by `python scripts/scoreboard.py` from the rows in [scoreboard/](scoreboard), one file a list;
 [sweep.md](sweep.md) says how they are made. [scoreboard.html](scoreboard.html) has every model.
+"""
+
+DENSE = """
+## Dense models in other engines
+
+Models whose outputs are pictures or one row for each cell: segmentation, depth, optical flow, super-resolution, and
+ultralytics' detectors at their smallest ([list](scoreboard/engines/dense.txt)). Exported by `export_compat` for that
+target, with a dynamic batch as above, and verified in onnxruntime and in that engine.
 """
 
 
@@ -76,9 +86,8 @@ def markdown(everything: Sequence[Row]) -> str:
     lines += _table(COUNTED, counted(everything, lambda row: lists.get(row.spec, row.zoo)))
     lines += _unfinished(everything)
     ours = [row for row in everything if row.by == "ours"]
-    lines += ["", "## What export_compat does not do", ""]
-    failed = sorted((row for row in ours if row.verdict in FAILED), key=lambda row: row.spec)
-    lines += [f"* `{row.spec}`: {row.verdict}: {_plain(row.reason)}" for row in failed] or ["Nothing."]
+    lines += ["", "## What export_compat does not do", "", *_failed(ours)]
+    lines += _in_engines()
     for by in ("torch", "torchscript"):
         causes = causes_of_failure(row for row in everything if row.by == by)
         lines += ["", f"## What {TITLES[by]} does not do", ""]
@@ -102,6 +111,21 @@ def _unfinished(everything: Sequence[Row]) -> list[str]:
     return ["", "Not measured yet, for lack of time:", "", *missing] if missing else []
 
 
+def _in_engines() -> list[str]:
+    """What was exported for other targets and verified in them."""
+    lines = [DENSE]
+    for path in sorted(ENGINES.glob("*.jsonl")):
+        held = rows_of(path)
+        lines += [f"### {path.stem}", "", told_when(held), ""]
+        lines += [*_table(COUNTED, counted(held, lambda row: row.zoo)), "", *_failed(held), ""]
+    return lines[:-1]
+
+
+def _failed(rows: Iterable[Row]) -> list[str]:
+    failed = sorted((row for row in rows if row.verdict in FAILED), key=lambda row: row.spec)
+    return [f"* `{row.spec}`: {row.verdict}: {_plain(row.reason)}" for row in failed] or ["Nothing."]
+
+
 def _named(held: Sequence[Row]) -> str:
     specs = ", ".join(row.spec.rpartition(":")[2] for row in held[:SHOWN])
     return specs + (f" and {len(held) - SHOWN} more" if len(held) > SHOWN else "")
@@ -120,7 +144,7 @@ def _table(head: Sequence[str], cells: Iterable[Sequence[str]]) -> list[str]:
 
 
 def main() -> None:
-    for path in FOLDER.glob("*.jsonl"):
+    for path in (*FOLDER.glob("*.jsonl"), *ENGINES.glob("*.jsonl")):
         path.write_bytes(b"".join(row.to_line() for row in rows_of(path)))
     everything = rows()
     PAGE.write_text(markdown(everything), encoding="utf-8")

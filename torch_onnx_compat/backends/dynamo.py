@@ -44,7 +44,7 @@ def export(job: Job) -> Raw:
         _drop_assertions(program)
         table = {**_table(job, opset), **function_table, **(job.options.get("custom_translation_table") or {})}
         try:
-            with internals.cached_torchlib():
+            with internals.cached_torchlib(), internals.composites_of_dynamic_sizes():
                 converted = torch.onnx.export(
                     program,
                     (),

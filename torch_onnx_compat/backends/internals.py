@@ -11,8 +11,10 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
+from torch._dispatch.python import enable_python_dispatcher
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
+from torch.torch_version import TorchVersion
 
 from torch_onnx_compat.errors import CompatError
 
@@ -140,6 +142,15 @@ def torchlib_function(target: OpOverload) -> Callable[..., Any] | None:
             function: Callable[..., Any] = metas[0].onnx_function
             return function
     return None
+
+
+def composites_of_dynamic_sizes() -> Any:
+    """Lets the translation compute composite operators, such as matmul, on sizes that are not fixed.
+
+    torch 2.6 interprets the program once more without it and fails there: "Cannot call numel() on tensor with
+    symbolic sizes".
+    """
+    return enable_python_dispatcher() if TorchVersion(torch.__version__) < "2.7" else nullcontext()
 
 
 def rnn_decompositions(dynamic: bool) -> Any:
