@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.export import Dim
 from torch.nn.functional import interpolate
 from torch.utils._pytree import tree_map_only
 
@@ -29,7 +30,7 @@ class Sample:
     model: nn.Module
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
-    dynamic: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    dynamic: Mapping[str, Mapping[int, str | Dim]] = field(default_factory=dict)
     """Axes that may vary, as `export_compat` takes them: ``{"image": {0: "batch"}}``."""
     note: str = ""
     """What a reader should know about the model or its numbers, one sentence."""
@@ -98,7 +99,7 @@ class Sample:
         return self
 
 
-def image_sample(model: nn.Module, image: Tensor, axes: Mapping[int, str], note: str = "") -> Sample:
+def image_sample(model: nn.Module, image: Tensor, axes: Mapping[int, str | Dim], note: str = "") -> Sample:
     """A model of one picture or clip, with the axes that may vary under the name its forward gives to the picture."""
     sample = Sample(model, (image,), note=note)
     return replace(sample, dynamic={sample.input_names[0]: dict(axes)})
