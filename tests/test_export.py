@@ -191,10 +191,13 @@ def test_dynamic_axes_and_dynamic_shapes_on_either_exporter(exporter):
         {"dynamic_axes": {"input": [0]}},
         {"dynamic_shapes": {"input": {0: "n"}}},
         {"dynamic_shapes": ({0: Dim("n", min=1, max=64)},)},
+        {"dynamic_shapes": ({0: Dim("n")},)},
+        {"dynamic_shapes": {"input": {0: Dim("n", min=1)}}},
+        {"dynamic": {"input": {0: Dim("n", min=2)}}},
         {"dynamic_shapes": ({0: Dim.DYNAMIC},)},
         {"dynamic_shapes": ((Dim.AUTO, None),)},
     ):
-        result = export_compat(model, torch.rand(1, 3), exporter=exporter, **spec)
+        result = export_compat(model, torch.rand(4, 3), exporter=exporter, **spec)
         assert result.model_proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param
 
 

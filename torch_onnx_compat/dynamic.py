@@ -157,8 +157,8 @@ def _axis(value: Any, default: str) -> Axis | None:
         return Axis(name, terms=((root.__name__, int(value.fn(1) - offset)),), offset=int(offset))
     if not hasattr(value, "min"):
         raise CompatError(f"dynamic axis: {value!r} is neither a name nor a torch.export Dim.")
-    largest = int(value.max)
-    return Axis(name, min=max(int(value.min), 1), max=None if largest > 2**31 else largest)
+    # Without a bound max is, by torch's version, a huge number or an infinity, which int() does not take.
+    return Axis(name, min=max(int(value.min), 1), max=None if value.max > 2**31 else int(value.max))
 
 
 _LINEAR = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Add, ast.Sub, ast.Mult, ast.USub, ast.Name, ast.Load)
