@@ -41,24 +41,32 @@ def row_orders(outputs: Sequence[Tensor], paths: Sequence[tree.Path], found: Seq
     """
     orders: dict[int, Any] = {}
     wanted = [as_array(output) for output in outputs]
-    groups: dict[tuple[tree.Path, int, int], list[int]] = defaultdict(list)
-    for index, (array, path) in enumerate(zip(wanted, paths, strict=True)):
-        if array.ndim and array.shape == found[index].shape:
-            if len(array) > 1:
-                groups[path[:-1], 0, len(array)].append(index)
-            if array.ndim > 2 and array.shape[-2] >= _FEWEST_ROWS and array.size:
-                groups[path[:-1], prod(array.shape[:-2]), array.shape[-2]].append(index)
-    for (_, batch, rows), members in groups.items():
-        if batch == 0:
-            order = _order([wanted[i] for i in members], [found[i] for i in members])
-            if order is not None:
-                orders.update(dict.fromkeys(members, order))
+    for (_, batch, rows), members in _groups(wanted, paths, found).items():
+        own, theirs = [wanted[i] for i in members], [found[i] for i in members]
+        if not batch:
+            order = _order(own, theirs)
+            orders.update({} if order is None else dict.fromkeys(members, order))
             continue
         shape = (batch, rows, -1)
-        by_item = _orders([wanted[i].reshape(shape) for i in members], [found[i].reshape(shape) for i in members])
+        by_item = _orders([a.reshape(shape) for a in own], [a.reshape(shape) for a in theirs])
         if by_item is not None:
-            orders.update({i: _index(by_item, wanted[i].shape[:-2]) for i in members if i not in orders})
+            orders |= {i: _index(by_item, wanted[i].shape[:-2]) for i in members if i not in orders}
     return orders
+
+
+def _groups(
+    wanted: list[Array], paths: Sequence[tree.Path], found: Sequence[Array]
+) -> dict[tuple[tree.Path, int, int], list[int]]:
+    """The outputs that share their rows, by container, items of a batch (0 where rows come first) and rows."""
+    groups: dict[tuple[tree.Path, int, int], list[int]] = defaultdict(list)
+    for index, (array, path) in enumerate(zip(wanted, paths, strict=True)):
+        if not array.ndim or array.shape != found[index].shape:
+            continue
+        if len(array) > 1:
+            groups[path[:-1], 0, len(array)].append(index)
+        if array.ndim > 2 and array.shape[-2] >= _FEWEST_ROWS and array.size:
+            groups[path[:-1], prod(array.shape[:-2]), array.shape[-2]].append(index)
+    return groups
 
 
 def _order(wanted: list[Array], found: list[Array]) -> Array | None:
