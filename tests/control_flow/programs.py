@@ -942,3 +942,34 @@ def deleted_before_a_return(self, x):
         return total
     del x
     return y.mean()
+
+
+# Tensors that a branch writes into
+
+
+@program()
+def write_through_contiguous(self, x):
+    y = x * 1
+    if x.sum() > 0:
+        y.contiguous().add_(1)
+    return y
+
+
+@program()
+def write_into_a_product(self, x):
+    y = x.abs()
+    if x.sum() > 0:
+        z = torch.einsum("ij,kj->ik", x, x)
+        z[:, 0] = 0
+        y = y + z.transpose(0, 1).sum()
+    return y
+
+
+@program()
+def write_into_a_transposed_product(self, x):
+    y = x.abs()
+    if x.sum() > 0:
+        z = torch.einsum("ij,kl->ijk", x, x).transpose(0, 2)
+        z[0] = 5
+        y = y * z.sum()
+    return y
