@@ -380,6 +380,30 @@ def test_weights_outside_the_file(files, tmp_path):
 
 
 @pytest.mark.parametrize("name_of_exporter", ["torchscript", "dynamo"])
+def test_a_folded_batch_norm_is_compared_with_what_the_file_makes_of_it(files, name_of_exporter):
+    model, args = make("classifier")
+    proto = exported(files, "classifier", name_of_exporter)
+    weight("layers.1.conv1", "Conv", function=lambda array: array * 1.01)(Graph(proto, dict(model.named_modules())))
+    finding = localise(model, proto, args)
+    assert finding.module == "layers.1.bn1"
+    assert finding.torch_operator.endswith("batch_norm")
+    assert abs(finding.got - finding.wanted) < 0.05 * abs(finding.wanted)
+
+
+@pytest.mark.parametrize("budget", [512 * 2**20, 40_000])
+def test_what_a_rounding_explains_is_passed_over_for_a_fault(files, monkeypatch, budget):
+    model, args = make("classifier")
+    proto = exported(files, "classifier", "torchscript")
+    graph = Graph(proto, dict(model.named_modules()))
+    weight("stem", "Conv", function=lambda array: array * (1 + 3e-5))(graph)
+    weight("fc", "Gemm", "MatMul")(graph)
+    monkeypatch.setattr("torch_onnx_compat.check.localise.BUDGET", budget)
+    assert localise(model, proto, args).module == "fc"
+    monkeypatch.setattr("torch_onnx_compat.check.localise.LOOSENED", 0)
+    assert localise(model, proto, args).module == "stem"
+
+
+@pytest.mark.parametrize("name_of_exporter", ["torchscript", "dynamo"])
 @pytest.mark.parametrize("name", MODELS)
 def test_a_healthy_file_is_not_blamed(files, name, name_of_exporter):
     model, args = make(name)

@@ -46,3 +46,57 @@ def test_outputs_of_other_containers_are_others():
 
 def test_without_scores_order_counts():
     assert orders([1, 0, 2, 3, 4], wanted=(BOXES, LABELS), paths=PATHS[:2])[1] == {}
+
+
+def queries(batch=2, rows=12):
+    """Boxes (batch, rows, 4) and logits of three classes (1, batch, rows, 3), best query first."""
+    generator = torch.Generator().manual_seed(0)
+    boxes = torch.rand(batch, rows, 4, generator=generator)
+    logits = torch.rand(1, batch, rows, 3, generator=generator)
+    best = 3.0 - 1e-4 * torch.arange(rows)  # each nearly tied with the next, the first with the last not
+    best[rows // 2 :] -= 1.0
+    return boxes, logits.scatter(-1, logits.argmax(-1, keepdim=True), best.expand(1, batch, rows)[..., None])
+
+
+SWAPPED = [1, 0, 2, 3, 5, 4, *range(6, 12)]
+"""Within the ties."""
+
+
+def batched(permutation, wanted, paths=((1, 0), (1, 1))):
+    found = [w.numpy()[..., permutation, :] for w in wanted]
+    order = row_orders(wanted, paths, found)
+    return [a[order[i]] if i in order else a for i, a in enumerate(found)]
+
+
+def test_queries_sorted_by_their_best_class_are_put_back_in_every_item():
+    wanted = queries()
+    for array, output in zip(batched(SWAPPED, wanted), wanted, strict=True):
+        assert array.shape == tuple(output.shape)
+        np.testing.assert_array_equal(array, output.numpy())
+
+
+def test_rows_sorted_by_a_column_are_put_back():
+    boxes, logits = queries()
+    rows = torch.cat([boxes, logits[0].amax(-1, keepdim=True)], -1)
+    np.testing.assert_array_equal(batched(SWAPPED, (rows,), ((0,),))[0], rows.numpy())
+
+
+def test_queries_of_other_scores_stay_where_they_are():
+    wanted = queries()
+    moved = batched([11, *range(1, 11), 0], wanted)
+    assert all((a != w.numpy()).any() for a, w in zip(moved, wanted, strict=True))
+
+
+def test_a_class_stays_with_its_query():
+    boxes, logits = queries()
+    found = [boxes.numpy()[:, SWAPPED], logits.numpy()]  # boxes alone have changed places
+    order = row_orders((boxes, logits), ((1, 0), (1, 1)), found)
+    moved = [a[order[i]] if i in order else a for i, a in enumerate(found)]
+    assert any((a != w.numpy()).any() for a, w in zip(moved, (boxes, logits), strict=True))
+
+
+def test_features_without_scores_keep_their_order():
+    features = torch.rand(2, 12, 5, generator=torch.Generator().manual_seed(1))
+    constant = torch.cat([features, torch.zeros(2, 12, 1)], -1)  # falls nowhere: no score
+    for wanted in (features, constant):
+        assert (batched(SWAPPED, (wanted,), ((0,),))[0] != wanted.numpy()).any()

@@ -894,3 +894,82 @@ def shapes_agree_at_the_traced_size(self, x):
     else:
         y = x * 1
     return y.sum(0)
+
+
+# Names that a branch deletes
+
+
+@program()
+def temporary_deleted(self, x):
+    if x.sum() > 0:
+        doubled = x * 2
+        x = doubled + 1
+        del doubled
+    return x
+
+
+@program()
+def deleted_in_one_branch(self, x):
+    y, z = x * 2, x * 3
+    if x.sum() > 0:
+        z = y + x
+        del y
+    else:
+        z = z + y
+        del (y, x)
+    return z
+
+
+@program()
+def deleted_and_bound_again(self, x):
+    y = x * 2
+    if x.sum() > 0:
+        del y
+        y = x * 3
+    else:
+        y = y + 1
+        z = y
+        del z
+    return y
+
+
+@program()
+def deleted_before_a_return(self, x):
+    y = x.abs()
+    if x.sum() > 0:
+        total = y.sum()
+        del y
+        return total
+    del x
+    return y.mean()
+
+
+# Tensors that a branch writes into
+
+
+@program()
+def write_through_contiguous(self, x):
+    y = x * 1
+    if x.sum() > 0:
+        y.contiguous().add_(1)
+    return y
+
+
+@program()
+def write_into_a_product(self, x):
+    y = x.abs()
+    if x.sum() > 0:
+        z = torch.einsum("ij,kj->ik", x, x)
+        z[:, 0] = 0
+        y = y + z.transpose(0, 1).sum()
+    return y
+
+
+@program()
+def write_into_a_transposed_product(self, x):
+    y = x.abs()
+    if x.sum() > 0:
+        z = torch.einsum("ij,kl->ijk", x, x).transpose(0, 2)
+        z[0] = 5
+        y = y * z.sum()
+    return y

@@ -102,11 +102,19 @@ def comprehension_filter(self, x):
     return torch.stack([row for row in x.unbind(0) if row.sum() > 0])
 
 
-@refused(r"refused_programs.py:\d+: .*deletes a name")
-def name_deleted(self, x):
-    y = x
+@refused(r"refused_programs.py:\d+: .*deletes parts\['y'\]; move that out of the branch")
+def item_deleted(self, x):
+    parts = {"x": x, "y": x}
     if x.sum() > 0:
-        del y
+        del parts["y"]
+    return parts["x"]
+
+
+@refused(r"refused_programs.py:\d+: .*deletes COUNT; move that out of the branch")
+def global_deleted(self, x):
+    global COUNT
+    if x.sum() > 99:
+        del COUNT
     return x
 
 

@@ -24,7 +24,17 @@ from torch_onnx_compat.check.eager_log import EagerLog, Step, difference, run_ea
 from torch_onnx_compat.check.file_log import FileLog, Value, module_of
 from torch_onnx_compat.check.kinds import PARTS, same_kind
 from torch_onnx_compat.check.localisation import Layer, Localisation
-from torch_onnx_compat.check.matching import by_shape, closure, first_items, right_items, squeezed, telling
+from torch_onnx_compat.check.matching import (
+    AHEAD,
+    by_shape,
+    closure,
+    counterpart,
+    distance,
+    first_items,
+    right_items,
+    squeezed,
+    telling,
+)
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.prepare import Prepared, prepare
@@ -32,11 +42,11 @@ from torch_onnx_compat.prepare import Prepared, prepare
 BUDGET = 512 * 2**20
 """Bytes of tensors that one run of the file may hold; beyond it, a few are read and the search narrows down."""
 
-AHEAD = 8
-"""How many tensors after a suspect are read, to see whether something right comes of it."""
-
 OUTPUT_FACTOR = 4.0
 """How many tolerances an output may be off: rounding has added up by then."""
+
+LOOSENED = 2
+"""How often a first difference within so many tolerances is passed over for a larger one further on."""
 
 
 def localise(
@@ -78,7 +88,17 @@ def localise_prepared(
         if len(names) != len(inputs.names):
             raise CompatError(f"the file takes the inputs {list(names)}, but the model {list(inputs.names)}.")
         log.inputs = replace(inputs, names=names)
-    return _Search(run_eager(prepared, inputs), log, dict(prepared.model.named_modules())).run()
+    eager, modules = run_eager(prepared, inputs), dict(prepared.model.named_modules())
+    search = _Search(eager, log, modules)
+    found = search.run()
+    for _ in range(LOOSENED):
+        if not search.is_near:
+            break
+        for step in eager.steps:
+            step.tolerance *= OUTPUT_FACTOR
+        search = _Search(eager, log, modules)
+        found = search.run()
+    return found
 
 
 class _Search:
@@ -96,6 +116,8 @@ class _Search:
         self.matched_steps: set[int] = set()
         self.right_steps: set[int] = set()
         self.matched_values: set[str] = set()
+        self.is_near = False
+        """Whether what was found differs by little more than its tolerance, far from what is wrong with the outputs."""
 
     def run(self) -> Localisation:
         """The first difference."""
@@ -106,9 +128,19 @@ class _Search:
         self.right_steps = self._right_steps()
         if not wrong:
             return Localisation(False, layers=self._layers())
+        step, name = self._first(wrong)
+        if step is not None and name is not None:
+            self.is_near = distance(step, self.file.values[name]) <= OUTPUT_FACTOR * step.tolerance
+        return self._finding(step, name)
+
+    def _first(self, wrong: list[tuple[int, str]]) -> tuple[Step | None, str | None]:
+        """The first step and tensor that differ."""
         steps = self._first_steps([index for index, _ in wrong])
         values = self._first_values([name for _, name in wrong])
-        return self._finding(*self._pair(steps, values))
+        step, name = self._pair(steps, values)
+        if step is not None and name is not None:
+            step = counterpart(self.steps, step, self.file.values[name], self.matched_steps)
+        return step, name
 
     # Which tensors are the same
 

@@ -11,8 +11,12 @@ import numpy as np
 
 from torch_onnx_compat.check.compare import Array
 from torch_onnx_compat.check.eager_log import Step, difference
+from torch_onnx_compat.check.file_log import Value
 
 T = TypeVar("T")
+
+AHEAD = 8
+"""How many tensors after one are looked at for what comes of it."""
 
 
 class Alike:
@@ -45,6 +49,35 @@ def by_shape(steps: list[Step]) -> dict[tuple[int, ...], Alike]:
 def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
     """A shape without axes of size 1."""
     return tuple(size for size in shape if size != 1)
+
+
+def distance(step: Step, value: Value) -> float:
+    """Largest absolute difference; infinite between tensors of different shapes."""
+    return difference(value.sample, step.sample) if squeezed(step.shape) == squeezed(value.shape) else float("inf")
+
+
+def counterpart(steps: Sequence[Step], step: Step, value: Value, matched: Set[int]) -> Step:
+    """The step that a tensor stands for: this one, or one soon after it that is far nearer to the tensor.
+
+    A Conv with a batch norm folded in stands for the norm.
+
+    Args:
+        steps: All of them.
+        step: One that does not stand in the file.
+        value: A tensor of the file that none is equal to.
+        matched: Numbers of the steps that stand in it.
+    """
+    start = steps.index(step)
+    reach = {start}
+    best, least = step, distance(step, value) / 10
+    for index in range(start + 1, min(start + 1 + AHEAD, len(steps))):
+        if reach.isdisjoint(steps[index].inputs):
+            continue
+        reach.add(index)
+        apart = distance(steps[index], value)
+        if index not in matched and apart < least:
+            best, least = steps[index], apart
+    return best
 
 
 def telling(sample: Array) -> bool:

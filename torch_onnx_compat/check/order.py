@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from math import prod
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -19,8 +21,15 @@ _WIDEST_ROW = 4096
 """Outputs with more values in a row, such as masks, are moved along but not used to tell rows apart."""
 
 
-def row_orders(outputs: Sequence[Tensor], paths: Sequence[tree.Path], found: Sequence[Array]) -> dict[int, Array]:
+_FEWEST_ROWS = 8
+"""Rows in which a column must fall to be one of scores: of fewer, numbers of any kind may do so by chance."""
+
+
+def row_orders(outputs: Sequence[Tensor], paths: Sequence[tree.Path], found: Sequence[Array]) -> dict[int, Any]:
     """How the rows of what a file computed have to be taken to be the original's.
+
+    Rows are the first axis of outputs that share a container with sorted scores of shape (rows,). In outputs of shape
+    (..., rows, columns) they are that axis, and the scores a column of one of them, or the largest in each of its rows.
 
     Args:
         outputs: The original's.
@@ -28,19 +37,36 @@ def row_orders(outputs: Sequence[Tensor], paths: Sequence[tree.Path], found: Seq
         found: The file's.
 
     Returns:
-        For every output whose rows have to be moved, by its number, the numbers of its rows.
+        For every output whose rows have to be moved, by its number, the index that moves them.
     """
-    orders: dict[int, Array] = {}
+    orders: dict[int, Any] = {}
     wanted = [as_array(output) for output in outputs]
-    groups: dict[tuple[tree.Path, int], list[int]] = defaultdict(list)
-    for index, (array, path) in enumerate(zip(wanted, paths, strict=True)):
-        if array.ndim and len(array) > 1 and array.shape == found[index].shape:
-            groups[path[:-1], len(array)].append(index)
-    for members in groups.values():
-        order = _order([wanted[i] for i in members], [found[i] for i in members])
-        if order is not None:
-            orders.update(dict.fromkeys(members, order))
+    for (_, batch, rows), members in _groups(wanted, paths, found).items():
+        own, theirs = [wanted[i] for i in members], [found[i] for i in members]
+        if not batch:
+            order = _order(own, theirs)
+            orders.update({} if order is None else dict.fromkeys(members, order))
+            continue
+        shape = (batch, rows, -1)
+        by_item = _orders([a.reshape(shape) for a in own], [a.reshape(shape) for a in theirs])
+        if by_item is not None:
+            orders |= {i: _index(by_item, wanted[i].shape[:-2]) for i in members if i not in orders}
     return orders
+
+
+def _groups(
+    wanted: list[Array], paths: Sequence[tree.Path], found: Sequence[Array]
+) -> dict[tuple[tree.Path, int, int], list[int]]:
+    """The outputs that share their rows, by container, items of a batch (0 where rows come first) and rows."""
+    groups: dict[tuple[tree.Path, int, int], list[int]] = defaultdict(list)
+    for index, (array, path) in enumerate(zip(wanted, paths, strict=True)):
+        if not array.ndim or array.shape != found[index].shape:
+            continue
+        if len(array) > 1:
+            groups[path[:-1], 0, len(array)].append(index)
+        if array.ndim > 2 and array.shape[-2] >= _FEWEST_ROWS and array.size:
+            groups[path[:-1], prod(array.shape[:-2]), array.shape[-2]].append(index)
+    return groups
 
 
 def _order(wanted: list[Array], found: list[Array]) -> Array | None:
@@ -48,15 +74,46 @@ def _order(wanted: list[Array], found: list[Array]) -> Array | None:
     key = next((a for a in wanted if _is_sorted(a)), None)
     if key is None:
         return None
+    order = _matched(key, wanted, found)
+    return None if (order == np.arange(len(key))).all() else order
+
+
+def _orders(wanted: list[Array], found: list[Array]) -> Array | None:
+    """The same of arrays (batch, rows, columns), for each item of the batch: (batch, rows)."""
+    keys = next((key for key in map(_scores, wanted) if key is not None), None)
+    if keys is None:
+        return None
+    items = [_matched(key, [w[i] for w in wanted], [f[i] for f in found]) for i, key in enumerate(keys)]
+    order = np.stack(items)
+    return None if (order == np.arange(order.shape[1])).all() else order
+
+
+def _matched(key: Array, wanted: list[Array], found: list[Array]) -> Array:
     order = np.arange(len(key))
     for start, end in _ties(key):
         costs = [_distances(w[start:end], f[start:end]) for w, f in zip(wanted, found, strict=True)]
         order[start:end] = start + _nearest(np.sum(costs, axis=0))
-    return None if (order == np.arange(len(key))).all() else order
+    return order
+
+
+def _index(order: Array, leading: tuple[int, ...]) -> tuple[Array, ...]:
+    """What takes the rows of an array (*leading, rows, columns) in this order, (batch, rows)."""
+    return (*(grid[..., None] for grid in np.indices(leading)), order.reshape(*leading, -1))
 
 
 def _is_sorted(array: Array) -> bool:
     return array.ndim == 1 and array.dtype.kind == "f" and bool((np.diff(array) <= 0).all())
+
+
+def _scores(array: Array) -> Array | None:
+    """The scores (batch, rows) by which the rows of (batch, rows, columns) are sorted; None where they are not."""
+    if array.dtype.kind != "f" or array.shape[2] > _WIDEST_ROW:
+        return None
+    falling = np.flatnonzero((np.diff(array, axis=1) <= 0).all(axis=(0, 1)))
+    for key in (*(array[..., column] for column in falling), array.max(axis=2)):
+        if all(_is_sorted(k) and k[0] - k[-1] > allowance(k).max() for k in key):
+            return np.asarray(key)
+    return None
 
 
 def _ties(key: Array) -> list[tuple[int, int]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -133,7 +134,7 @@ def _with_noise(
     ]
 
 
-def _orders(case: Case, other: Reference) -> dict[int, Array]:
+def _orders(case: Case, other: Reference) -> dict[int, Any]:
     """How to bring the rows of another run of the original into the order of the case's."""
     values = [as_array(o.to(w.dtype)) for o, w in zip(other.outputs, case.reference.outputs, strict=True)]
     return row_orders(case.reference.outputs, case.reference.paths, values)

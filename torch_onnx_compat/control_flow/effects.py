@@ -14,8 +14,8 @@ def effect(node: ast.AST) -> str:
         return f"writes the attribute {ast.unparse(node)}"
     if isinstance(node, (ast.Global, ast.Nonlocal)):
         return "binds names of an outer scope"
-    if isinstance(node, ast.Delete):
-        return "deletes a name"
+    if isinstance(node, ast.Delete):  # of a name of the function none is left by now
+        return f"deletes {', '.join(map(ast.unparse, node.targets))}"
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CONTAINER_WRITES:
         changed = node.func.value
         return "" if isinstance(changed, (ast.Name, ast.Subscript)) else f"changes {ast.unparse(changed)}"

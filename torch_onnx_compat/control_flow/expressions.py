@@ -87,9 +87,12 @@ class Expressions(ast.NodeTransformer):
         self._loops = loops
         self._first = first
         self._active = False
+        self._outer: set[str] = set()
 
     def visit(self, node: ast.AST) -> Any:
         """Visits a node; a statement is active if one of its own lines holds a decision."""
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            self._outer.update(node.names)
         if not INNER[node.__class__]:
             return node
         if not isinstance(node, ast.stmt):
@@ -186,6 +189,15 @@ class Expressions(ast.NodeTransformer):
             node.func = runtime_call("callee", function, at=function)
         return node
 
+    def visit_Delete(self, node: ast.Delete) -> ast.AST:
+        """``del y``: y stays bound, to what stands for an unbound name, so that the other branch may keep its value."""
+        targets = [name for target in node.targets for name in _each(target)]
+        own = [name.id for name in targets if isinstance(name, ast.Name) and name.id not in self._outer]
+        if len(own) < len(targets):
+            return self.generic_visit(node)
+        undefined = ast.Attribute(ast.Name(RUNTIME, ast.Load()), "UNDEFINED", ast.Load())
+        return placed(ast.Assign([ast.Name(name, ast.Store()) for name in own], undefined), node)
+
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         """``n += 1``: a number that became a tensor must not be written in place, other names may hold it."""
         self.generic_visit(node)
@@ -195,6 +207,11 @@ class Expressions(ast.NodeTransformer):
         old = ast.Name(node.target.id, ast.Load())
         value = runtime_call("augmented", operator, placed(old, node), node.value, at=node)
         return placed(ast.Assign([node.target], value), node)
+
+
+def _each(target: ast.expr) -> list[ast.expr]:
+    """The targets in a target: ``del (a, b)``."""
+    return [one for t in target.elts for one in _each(t)] if isinstance(target, (ast.Tuple, ast.List)) else [target]
 
 
 def _head_end(stmt: ast.stmt) -> int:

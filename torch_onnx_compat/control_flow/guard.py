@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from torch_onnx_compat.control_flow.session import as_tensor, refused
 from torch_onnx_compat.tracing import is_tracing, untraced
@@ -45,24 +46,30 @@ class WriteLog(Watcher):
         if _writes(getattr(func, "__name__", ""), kwargs):
             self._save(kwargs.get("out", args[0] if args else None))
         result = self.pass_on(func, args, kwargs)
+        given = {id(_root(t)) for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor)}
         for tensor in result if isinstance(result, (tuple, list)) else (result,):
-            if isinstance(tensor, Tensor):
-                self._made[id(tensor)] = tensor
+            if isinstance(tensor, Tensor) and id(_root(tensor)) not in given:  # else as x.contiguous(), which may be x
+                self._made[id(_root(tensor))] = _root(tensor)
         return result
 
     def _save(self, target: Any) -> None:
         if not isinstance(target, Tensor):
             return
-        root = target._base if target._is_view() and target._base is not None else target
+        root = _root(target)
         if id(root) in self._made or id(root) in self.saved:
             return
         refuse_shared(target)
         self.saved[id(root)] = (root, root.clone())
 
 
+def _root(tensor: Tensor) -> Tensor:
+    """The tensor that one is a view of, or itself."""
+    return tensor._base if tensor._is_view() and tensor._base is not None else tensor
+
+
 def refuse_shared(target: Tensor) -> None:
     """Raises if a TorchScript trace would lose what a write to a tensor does to others."""
-    root = target._base if target._is_view() and target._base is not None else target
+    root = _root(target)
     if is_tracing() and (root is not target or _is_shared(root)):
         raise refused(
             "a branch or loop writes in place through a view, or into a tensor that has views, which TorchScript does "

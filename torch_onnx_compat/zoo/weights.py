@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.zoo.norms import MANNERS, Manner, draw, measuring, norms, unrest
 from torch_onnx_compat.zoo.sample import SEED
 
 PICTURES = 4
@@ -29,7 +30,8 @@ def seeded(
 
     Fresh initialisation hides errors: norms that multiply by 1 and add 0, residual branches scaled by 0, heads of
     zeros, and batch norms that do not normalise, until the output of a deep model hardly depends on its input (by 4e-8
-    of its spread in mobilenet_v3_small). So constants are drawn at random and batch norms measure the example.
+    of its spread in mobilenet_v3_small). So constants are drawn at random and batch norms measure the example, in the
+    first manner of `MANNERS` that lets neither roundings nor the features of new pictures grow without bound.
 
     Args:
         build: Makes the model.
@@ -38,22 +40,35 @@ def seeded(
         kwargs: Example keyword inputs.
     """
     with torch.random.fork_rng(devices=[]), torch.no_grad():
-        torch.manual_seed(SEED)
-        model = build().eval()
-        for parameter in model.parameters():
-            _wake(parameter)
-        norms = [m for m in model.modules() if all(isinstance(getattr(m, n, None), Tensor) for n in _STATISTICS)]
-        for norm in norms:
-            _draw(norm)
-        handles = [norm.register_forward_pre_hook(_measure) for norm in norms] + ([hook(model)] if hook else [])
-        if handles:
-            model(*args, **(kwargs or {}))
-        for handle in handles:
-            handle.remove()
+        for manner in MANNERS:
+            model = None  # a large one leaves before the next is built
+            torch.manual_seed(SEED)
+            model = _built(build, args, hook, kwargs or {}, manner)
+            if unrest(model, args, kwargs or {}) <= 1:
+                break
+    assert model is not None
     return model
 
 
-_STATISTICS = ("running_mean", "running_var")
+def _built(
+    build: Callable[[], nn.Module],
+    args: tuple[Any, ...],
+    hook: Callable[[nn.Module], RemovableHandle] | None,
+    kwargs: Mapping[str, Any],
+    manner: Manner,
+) -> nn.Module:
+    model = build().eval()
+    for parameter in model.parameters():
+        _wake(parameter)
+    found = norms(model)
+    for norm in found:
+        draw(norm, manner)
+    handles = [measuring(norm, manner) for norm in found] + ([hook(model)] if hook else [])
+    if handles:
+        model(*args, **kwargs)
+    for handle in handles:
+        handle.remove()
+    return model
 
 
 def _wake(parameter: Tensor) -> None:
@@ -65,32 +80,6 @@ def _wake(parameter: Tensor) -> None:
         parameter.uniform_(0.5, 1.5)
     else:
         parameter.normal_(0.0, 0.1)
-
-
-def _draw(norm: nn.Module) -> None:
-    """Draws the scale and offset of a batch norm; a frozen one holds them as buffers, a last one may start at zero."""
-    if isinstance(norm.weight, Tensor):
-        norm.weight.uniform_(0.5, 1.5)
-    if isinstance(norm.bias, Tensor):
-        norm.bias.normal_(0.0, 0.1)
-
-
-def _measure(norm: nn.Module, args: tuple[Tensor, ...]) -> None:
-    """Sets a batch norm's statistics to those of its input, a little off as a trained one's are."""
-    mean, var = norm.running_mean, norm.running_var
-    assert isinstance(mean, Tensor)
-    assert isinstance(var, Tensor)
-    values = args[0].transpose(0, 1).flatten(1)
-    if values.shape[1] < 2:  # a pooled picture: one value per channel; none: a detector that found nothing
-        values = values.flatten().expand(mean.numel(), -1)
-    if values.shape[1] < 2:
-        return
-    # About zero, not about the mean, and half-way to the other channels: what this one picture hardly moves must not
-    # blow up on the next one.
-    measured = values.square().mean(dim=1)
-    variance = (measured + measured.mean()) / 2 + 1e-6
-    mean.normal_(0.0, 0.1).mul_(variance.sqrt()).add_(values.mean(dim=1))
-    var.uniform_(0.5, 1.5).mul_(variance)
 
 
 def load_checkpoint(model: nn.Module, path: Path) -> None:
