@@ -104,6 +104,8 @@ def unrest(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
         args: Example inputs, which the model is not tried with: their mirrored negatives are new to it.
         kwargs: Example keyword inputs.
     """
+    if not norms(model):
+        return 0.0
     if len(args) == 1 and not kwargs and isinstance(args[0], Tensor):
         args = (args[0][:2],)
     negatives = tree_map_only(Tensor, _negative, (args, dict(kwargs)))
