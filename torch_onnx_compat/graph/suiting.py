@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from torch_onnx_compat.graph import schema, shapes
 from torch_onnx_compat.graph.builder import Builder, Scope
+from torch_onnx_compat.graph.high_rank import lower_ranks
 from torch_onnx_compat.graph.lowering import RULES, Rule
 from torch_onnx_compat.graph.obstacle import Refused
 from torch_onnx_compat.graph.replacement import replace
@@ -55,6 +56,10 @@ def suit(model: ir.Model, target: Target) -> dict[str, int]:
     shapes.infer_model(model)
     scope = Scope(model)
     counts: dict[str, int] = {}
+    parts = lower_ranks(model, lambda node: _is_bad(node, opset, target))
+    if parts:
+        counts["tensors of many axes"] = parts
+        scope = Scope(model)
     for _ in range(_MOST_STEPS):
         changed = False
         for node in [n for n in all_nodes(model.graph) if _is_bad(n, opset, target)]:
