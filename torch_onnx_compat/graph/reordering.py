@@ -6,18 +6,19 @@ import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import combinations, permutations
+from itertools import combinations, pairwise, permutations
 
 import onnx_ir as ir
 
 from torch_onnx_compat.graph.builder import Builder
+from torch_onnx_compat.graph.obstacle import Refused
 
 LOW = 4
 """Ranks that every engine takes."""
 Sizes = Sequence["int | None"]
 
 
-def reordered(op: Builder, x: ir.Value, sizes: Sizes, perm: Sequence[int]) -> ir.Value | None:
+def reordered(op: Builder, x: ir.Value, sizes: Sizes, perm: Sequence[int]) -> ir.Value:
     """The elements of `x`, whose axes have these sizes, in the order of `perm`; its shape is for the caller to say.
 
     Axes of size 1 move for nothing, those that stay side by side move as one.
@@ -28,26 +29,22 @@ def reordered(op: Builder, x: ir.Value, sizes: Sizes, perm: Sequence[int]) -> ir
         sizes: At most one is unknown.
         perm: As of a Transpose.
 
-    Returns:
-        None where two sizes are unknown.
+    Raises:
+        Refused: Two sizes are unknown.
     """
     if sum(size is None for size in sizes) > 1:
-        return None
+        raise Refused("two sizes are unknown")
     sizes = list(sizes)
     kept = [axis for axis in perm if sizes[axis] != 1]
     places = sorted(kept)
     order = list(places)
     for blocks in moves(tuple(places.index(axis) for axis in kept)):
         cut = [[order[i] for i in block] for block in blocks]
-        shape = [product([sizes[axis] for axis in block]) for block in _by_start(cut, order)]
-        starts = _by_start(cut, order)
+        starts = sorted(cut, key=lambda block: order.index(block[0]))
+        shape = [product([sizes[axis] for axis in block]) for block in starts]
         x = op.Transpose(viewed(op, x, shape), perm=[starts.index(block) for block in cut])
         order = [axis for block in cut for axis in block]
     return x
-
-
-def _by_start(blocks: list[list[int]], order: list[int]) -> list[list[int]]:
-    return sorted(blocks, key=lambda block: order.index(block[0]))
 
 
 def product(sizes: Sizes) -> int | None:
@@ -103,8 +100,8 @@ def _moves(count: int) -> Iterator[tuple[tuple[int, ...], ...]]:
     for cuts in range(1, min(LOW, count)):
         for ends in combinations(range(1, count), cuts):
             edges = (0, *ends, count)
-            blocks = [tuple(range(a, b)) for a, b in zip(edges, edges[1:], strict=False)]
+            blocks = [tuple(range(a, b)) for a, b in pairwise(edges)]
             for order in permutations(blocks):
                 # Blocks that stay side by side are one block, tried before.
-                if all(a[-1] + 1 != b[0] for a, b in zip(order, order[1:], strict=False)):
+                if all(a[-1] + 1 != b[0] for a, b in pairwise(order)):
                     yield order
