@@ -72,6 +72,9 @@ def own_probes() -> Iterator[Probe]:
             if entry.get("viewed"):
                 yield _viewed(probe)
                 continue
+            if entry.get("norm"):
+                yield _normalizing(probe, entry["norm"])
+                continue
             yield from (_following(probe, activation) for activation in entry.get("after", ()))
             yield probe
             first = probe.feeds.get("x0")
@@ -155,6 +158,24 @@ def _viewed(probe: Probe) -> Probe:
     graph.value_info.append(onnx.helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, x.shape))
     graph.input[0].CopyFrom(onnx.helper.make_tensor_value_info("x0", onnx.TensorProto.FLOAT, rows.shape))
     return Probe(f"{probe.name}_viewed", model, {**probe.feeds, "x0": rows}, 1)
+
+
+def _normalizing(probe: Probe, how: str) -> Probe:
+    """Divides by the norm of what is divided, which the second input's shape says the axes of; before opset 18."""
+    model = onnx.ModelProto()
+    model.CopyFrom(probe.model)
+    graph, shapes = model.graph, [list(probe.feeds[name].shape) for name in ("x0", "x1")]
+    axes = [axis for axis, (size, left) in enumerate(zip(*shapes, strict=True)) if size != left]
+    make, after = onnx.helper.make_node, {"norm": "c", "repeated norm": "repeated"}[how]
+    nodes = [make("ReduceL2", ["x0"], ["n"], axes=axes), make("Clip", ["n", "least"], ["c"])]
+    nodes += [make("Expand", ["c", "shape"], ["repeated"])] * (how == "repeated norm")
+    graph.initializer.append(onnx.numpy_helper.from_array(np.array(1e-12, np.float32), "least"))
+    graph.initializer.append(onnx.numpy_helper.from_array(np.array(shapes[0]), "shape"))
+    graph.node[0].input[1] = after
+    nodes += graph.node
+    del graph.node[:], graph.input[1]
+    graph.node.extend(nodes)
+    return Probe(f"{probe.name}_norm", model, {"x0": probe.feeds["x0"]}, len(nodes) - 1)
 
 
 def _gating(probe: Probe) -> Probe:

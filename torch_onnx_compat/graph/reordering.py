@@ -42,7 +42,10 @@ def reordered(op: Builder, x: ir.Value, sizes: Sizes, perm: Sequence[int]) -> ir
         cut = [[order[i] for i in block] for block in blocks]
         starts = sorted(cut, key=lambda block: order.index(block[0]))
         shape = [product([sizes[axis] for axis in block]) for block in starts]
-        x = op.Transpose(viewed(op, x, shape), perm=[starts.index(block) for block in cut])
+        turn = [starts.index(block) for block in cut]
+        if len(turn) == 2:  # a matrix, for engines that take the first axis for the batch
+            shape, turn = [1, *shape], [0, 2, 1]
+        x = op.Transpose(viewed(op, x, shape), perm=turn)
         order = [axis for block in cut for axis in block]
     return x
 

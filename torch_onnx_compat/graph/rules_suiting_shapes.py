@@ -196,3 +196,18 @@ def _all_pads(op: Builder, node: ir.Node) -> list[int] | None:
     for index, place in enumerate(places):
         wanted[place], wanted[place + rank] = int(pads[index]), int(pads[index + len(places)])
     return wanted
+
+
+@form("Add", "Sub", "Mul", "Div", "Max", "Min", "Pow")
+def repeat_by_broadcasting(op: Builder, node: ir.Node) -> Outputs:
+    """Takes an input before the Expand that repeats it to the result's shape, which the operator does itself."""
+    sources = []
+    for value in node.inputs:
+        producer = value.producer() if value is not None else None
+        repeats = producer is not None and producer.op_type == "Expand" and not producer.domain
+        sources.append(producer.inputs[0] if producer is not None and repeats else value)
+    if sources == list(node.inputs) or len(sources) != 2:
+        return None
+    outputs = op.again(node, sources)
+    wanted = _sizes(node.outputs[0])
+    return outputs if wanted is not None and _sizes(outputs[0]) == wanted else None

@@ -45,7 +45,8 @@ def tidy(model: ir.Model, *, fold: bool, whole: bool = False) -> None:
 
 def fold_constants(model: ir.Model) -> None:
     """Computes what follows from constants alone, large ones too, in place."""
-    for step in (_constants(whole=True), passes.RemoveUnusedNodesPass(), *_lifting()):
+    steps: list[Callable[[ir.Model], Any]] = [_constants(whole=True), passes.RemoveUnusedNodesPass(), *_lifting()]
+    for step in steps:
         step(model)
 
 

@@ -4,6 +4,8 @@
   computed from one cell by cell (Mul after x * sigmoid(x)), else other; of a Slice: Reshape or other;
 * gates: of an activation: another where its result is multiplied by another value than its input, else no;
 * group: of a convolution: one, depthwise or some;
+* divisor: of a Div: norm, or repeated norm after an Expand, where the first input is divided by its own ReduceL2,
+  perhaps clipped, else other;
 * step: of a Slice: 1, more, or negative;
 * shapes: broadcast where the inputs of an elementwise operator differ in shape, else equal;
 * scales: of a Resize: whole; exact where they are fractions, but the sizes come out whole; else rounded;
@@ -11,6 +13,8 @@
 * slope: of a PRelu: one, by channel (C, 1, ...) or other;
 * last_window: of a pool, inside, or with ceil_mode beyond the end or on the padding;
 * pads_sign: negative where a Pad crops;
+* padded: of a Pad: nothing, image where each end of each axis after the first two is, sides where only some of these
+  are, channels where the first two axes are, too;
 * rank.out: of a Reshape's result;
 * parts: even or uneven, of a Split;
 * axis: of a DFT: also where it is a constant input;
@@ -119,8 +123,34 @@ def _image_axes(node: ir.Node) -> dict[str, Any]:
 
 
 def _pads(node: ir.Node) -> dict[str, Any]:
-    pads = numbers(node.inputs[1]) if len(node.inputs) > 1 else None
-    return {} if pads is None else {"pads_sign": "negative" if (pads.numpy() < 0).any() else "positive"}
+    tensor = numbers(node.inputs[1]) if len(node.inputs) > 1 else None
+    if tensor is None:
+        return {}
+    pads = tensor.numpy()
+    axes = numbers(node.inputs[3]).numpy() if len(node.inputs) > 3 and numbers(node.inputs[3]) is not None else None
+    x = node.inputs[0]
+    rank = len(x.shape) if x is not None and x.shape is not None else len(pads) // 2
+    places = np.arange(rank) if axes is None else axes % rank
+    both = np.concatenate([places, places])
+    of_image = pads[both >= 2]
+    all_ends = of_image.all() and len(of_image) == 2 * (rank - 2)
+    image = "image" if all_ends else "sides" if pads.any() else "nothing"
+    return {
+        "pads_sign": "negative" if (pads < 0).any() else "positive",
+        "padded": "channels" if pads[both < 2].any() else image,
+    }
+
+
+def _divisor(node: ir.Node) -> dict[str, Any]:
+    kinds, value = [], node.inputs[1]
+    while value is not None and (producer := value.producer()) is not None:
+        kinds.append(producer.op_type)
+        value = producer.inputs[0] if producer.inputs else None
+        if producer.op_type not in ("Clip", "Expand", "Max"):
+            break
+    if not kinds or kinds[-1] != "ReduceL2" or value is not node.inputs[0]:
+        return {"divisor": "other"}
+    return {"divisor": "repeated norm" if "Expand" in kinds else "norm"}
 
 
 def _slice(node: ir.Node) -> dict[str, Any]:
@@ -255,6 +285,7 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "BatchNormalization": _after,
     "Col2Im": _image_axes,
     "DFT": _dft_axis,
+    "Div": _divisor,
     "MaxPool": _last_window,
     "PRelu": _slope,
     "Pad": _pads,
