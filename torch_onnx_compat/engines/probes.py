@@ -75,6 +75,9 @@ def own_probes() -> Iterator[Probe]:
             if entry.get("norm"):
                 yield _normalizing(probe, entry["norm"])
                 continue
+            if entry.get("attends"):
+                yield _attending(probe)
+                continue
             yield from (_following(probe, activation) for activation in entry.get("after", ()))
             yield probe
             first = probe.feeds.get("x0")
@@ -176,6 +179,42 @@ def _normalizing(probe: Probe, how: str) -> Probe:
     del graph.node[:], graph.input[1]
     graph.node.extend(nodes)
     return Probe(f"{probe.name}_norm", model, {"x0": probe.feeds["x0"]}, len(nodes) - 1)
+
+
+def _attending(probe: Probe) -> Probe:
+    """The same within an attention of its scores' shape, from tokens to tokens: some engines run that as one."""
+    batch, heads, queries, keys = probe.feeds["x0"].shape
+    width = 4 * heads
+    random = np.random.default_rng(zlib.crc32(probe.name.encode()))
+    # A single token comes without an axis, as the class token does.
+    asking = (batch, width) if queries == 1 else (batch, queries, width)
+    tokens = {"q": random.uniform(-1, 1, asking), "k": random.uniform(-1, 1, (batch, keys, width))}
+    held: dict[str, Any] = {f"w{i}": random.uniform(-1, 1, (width, width)).astype(np.float32) for i in range(4)}
+    held |= {f"b{i}": random.uniform(-1, 1, width).astype(np.float32) for i in range(4)}
+    held |= {"root": np.array(0.5, np.float32), "tokens": np.array([batch, queries, width])}
+    make, nodes = onnx.helper.make_node, []
+    for index, (source, order) in enumerate((("q", [0, 2, 1, 3]), ("k", [0, 2, 3, 1]), ("k", [0, 2, 1, 3]))):
+        held[f"heads{index}"] = np.array([batch, queries if source == "q" else keys, heads, 4])
+        nodes += [
+            make("MatMul", [source, f"w{index}"], [f"m{index}"]),
+            make("Add", [f"m{index}", f"b{index}"], [f"a{index}"]),
+            make("Reshape", [f"a{index}", f"heads{index}"], [f"r{index}"]),
+            make("Transpose", [f"r{index}"], [f"t{index}"], perm=order),
+        ]
+    nodes += [
+        make("Mul", ["t0", "root"], ["scaled"]),
+        make("MatMul", ["scaled", "t1"], ["x0"]),
+        *probe.model.graph.node,
+    ]
+    nodes += [make("MatMul", ["y0", "t2"], ["mixed"]), make("Transpose", ["mixed"], ["turned"], perm=[0, 2, 1, 3])]
+    nodes += [make("Reshape", ["turned", "tokens"], ["joined"]), make("MatMul", ["joined", "w3"], ["m3"])]
+    nodes.append(make("Add", ["m3", "b3"], ["y"]))
+    feeds = {name: array.astype(np.float32) for name, array in tokens.items()}
+    inputs = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, a.shape) for n, a in feeds.items()]
+    weights = [onnx.numpy_helper.from_array(array, name) for name, array in held.items()]
+    graph = onnx.helper.make_graph(nodes, probe.name, inputs, [onnx.ValueInfoProto(name="y")], weights)
+    model = onnx.shape_inference.infer_shapes(_typed(graph, probe.opset), data_prop=True)
+    return Probe(f"{probe.name}_attends", model, feeds, [node.op_type for node in nodes].index(probe.op_type))
 
 
 def _gating(probe: Probe) -> Probe:

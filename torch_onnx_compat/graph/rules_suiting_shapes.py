@@ -211,3 +211,14 @@ def repeat_by_broadcasting(op: Builder, node: ir.Node) -> Outputs:
     outputs = op.again(node, sources)
     wanted = _sizes(node.outputs[0])
     return outputs if wanted is not None and _sizes(outputs[0]) == wanted else None
+
+
+@form("Softmax")
+def softmax_without_single_axes(op: Builder, node: ir.Node) -> Outputs:
+    """Leaves out axes of size 1 between the first and its own, the last."""
+    x, axis = _x(node), attribute(node, "axis", -1)
+    sizes = _sizes(x)
+    if sizes is None or op.opset < 13 or axis % len(sizes) != len(sizes) - 1 or 1 not in sizes[1:-1]:
+        return None
+    fewer = [sizes[0], *(size for size in sizes[1:-1] if size != 1), sizes[-1]]
+    return op.Reshape(op.Softmax(op.Reshape(x, fewer), axis=len(fewer) - 1), sizes)

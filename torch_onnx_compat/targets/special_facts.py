@@ -19,6 +19,8 @@
 * parts: even or uneven, of a Split;
 * axis: of a DFT: also where it is a constant input;
 * axes: of a ReduceX, Squeeze or Unsqueeze: also where they are an input;
+* queries: of a Softmax: one or more where it is of an attention's scores (H queries by keys, between two MatMul), else
+  none;
 * exponent: of a Pow, where it is one constant number, else various or computed;
 * axes: of a Col2Im: how many the image has;
 * mask: of an Attention: the element type of its mask;
@@ -68,6 +70,21 @@ def numbers(value: ir.Value | None) -> Any:
     if value is None or value.is_graph_input():
         return None
     return ir.convenience.get_const_tensor(value)
+
+
+def _queries(node: ir.Node) -> dict[str, Any]:
+    value, steps = node.inputs[0], 0
+    while value is not None and steps < _FAR and (producer := value.producer()) is not None:
+        if producer.op_type == "MatMul":
+            shape = node.inputs[0].shape if node.inputs[0] is not None else None
+            read = any(use.node.op_type == "MatMul" for use in node.outputs[0].uses())
+            if not read or shape is None or len(shape) < 3:
+                break
+            return {"queries": "one" if shape[-2] == 1 else "more"}
+        if producer.op_type not in ("Add", "Div", "Mul", "Sub"):
+            break
+        value, steps = producer.inputs[0], steps + 1
+    return {"queries": "none"}
 
 
 def _dft_axis(node: ir.Node) -> dict[str, Any]:
@@ -293,5 +310,6 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "Reshape": _rank_out,
     "Resize": _resize,
     "Slice": _slice,
+    "Softmax": _queries,
     "Split": _parts,
 }
