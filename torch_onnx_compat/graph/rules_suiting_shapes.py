@@ -198,7 +198,7 @@ def _all_pads(op: Builder, node: ir.Node) -> list[int] | None:
     return wanted
 
 
-@form("Add", "Sub", "Mul", "Div", "Max", "Min", "Pow")
+@form("Div")
 def repeat_by_broadcasting(op: Builder, node: ir.Node) -> Outputs:
     """Takes an input before the Expand that repeats it to the result's shape, which the operator does itself."""
     sources = []
