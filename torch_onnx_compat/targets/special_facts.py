@@ -9,6 +9,7 @@
 * step: of a Slice: 1, more, or negative;
 * shapes: broadcast where the inputs of an elementwise operator differ in shape, else equal;
 * scales: of a Resize: whole; exact where they are fractions, but the sizes come out whole; else rounded;
+* nearest_mode: of a Resize: unused where another mode than nearest makes it mean nothing;
 * rows: of a Resize: one where the axis after the channels is known to have a single cell, else more;
 * slope: of a PRelu: one, by channel (C, 1, ...) or other;
 * last_window: of a pool, inside, or with ceil_mode beyond the end or on the padding;
@@ -252,7 +253,9 @@ def _last_window(node: ir.Node) -> dict[str, Any]:
 def _resize(node: ir.Node) -> dict[str, Any]:
     shape = node.inputs[0].shape if node.inputs[0] is not None else None
     single = shape is not None and len(shape) > 2 and shape[2] == 1
-    return {"rows": "one" if single else "more", **_scales(node)}
+    mode = node.attributes["mode"].as_string() if "mode" in node.attributes else "nearest"
+    unused = {} if mode == "nearest" else {"nearest_mode": "unused"}
+    return {"rows": "one" if single else "more", **unused, **_scales(node)}
 
 
 def _scales(node: ir.Node) -> dict[str, Any]:
