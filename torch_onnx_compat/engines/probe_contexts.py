@@ -67,7 +67,7 @@ def reused(probe: Probe) -> Probe:
     graph.node.extend(nodes)
     graph.value_info.append(onnx.helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, shape))
     graph.output.append(onnx.helper.make_tensor_value_info("again", onnx.TensorProto.FLOAT, shape))
-    return Probe(f"{probe.name}reused", model, {**probe.feeds, "x0": -probe.feeds["x0"]}, 1)
+    return Probe(f"{probe.name}_reused", model, {**probe.feeds, "x0": -probe.feeds["x0"]}, 1)
 
 
 def following(probe: Probe, activation: str) -> Probe:
@@ -105,7 +105,7 @@ def viewed(probe: Probe) -> Probe:
     graph.node.extend(nodes)
     graph.value_info.append(onnx.helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, x.shape))
     graph.input[0].CopyFrom(onnx.helper.make_tensor_value_info("x0", onnx.TensorProto.FLOAT, rows.shape))
-    return Probe(f"{probe.name}viewed", model, {**probe.feeds, "x0": rows}, 1)
+    return Probe(f"{probe.name}_viewed", model, {**probe.feeds, "x0": rows}, 1)
 
 
 def normalizing(probe: Probe, how: str) -> Probe:

@@ -213,6 +213,15 @@ def repeat_by_broadcasting(op: Builder, node: ir.Node) -> Outputs:
     return outputs if wanted is not None and _sizes(outputs[0]) == wanted else None
 
 
+@form("Div")
+def quotient_by_reciprocal(op: Builder, node: ir.Node) -> Outputs:
+    """Multiplies by the reciprocal of a computed divisor; floating-point numbers only."""
+    x, divisor = node.inputs
+    if x is None or divisor is None or not op.dtype(x).is_floating_point() or op.numbers(divisor) is not None:
+        return None
+    return op.Mul(x, op.Reciprocal(divisor))
+
+
 @form("Softmax")
 def softmax_without_single_axes(op: Builder, node: ir.Node) -> Outputs:
     """Leaves out axes of size 1 between the first and its own, the last."""
