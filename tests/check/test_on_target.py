@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from torch_onnx_compat import export_compat
-from torch_onnx_compat.engines import Engine, find_engine
+from torch_onnx_compat.engines import ENGINES, Engine, find_engine
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.targets import Target, load_target
 
@@ -114,6 +114,45 @@ def test_what_the_engine_gets_wrong_fails_the_export(refuses, options, message, 
         export_compat(Net().eval(), IMAGE, path, exporter="torchscript", verify="target", **options)
     assert not path.exists()
     assert any(" on onnxruntime 1" in row.case and not row.ok for row in caught.value.table)
+
+
+COARSE = """
+import numpy as np
+import onnxruntime
+def version():
+    return "1"
+def load(path, feeds, outputs, variant):
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return lambda feeds: [a.astype(np.float16).astype(a.dtype) + {off} for a in session.run(outputs, feeds)]
+"""
+
+
+@pytest.mark.parametrize(("off", "is_right"), [(0, True), (0.01, False)])
+def test_an_engine_in_float16_may_be_as_far_off_as_eager_torch_is(off, is_right, tmp_path, monkeypatch):
+    """Without a tolerance of its own, it is judged by a run of the original in float16."""
+    adapter = tmp_path / "adapter.py"
+    adapter.write_text(COARSE.format(off=off))
+    coarse = Engine("onnxruntime", "sys", (), tolerance=(1e-7, 1e-7), computes_in="float16")
+    monkeypatch.setattr(Engine, "path", adapter)
+    monkeypatch.setattr(Engine, "interpreter", lambda self: sys.executable)
+    monkeypatch.setitem(ENGINES, "onnxruntime", coarse)
+    if not is_right:
+        with pytest.raises(VerificationError, match="onnxruntime computes something else"):
+            export_compat(Net().eval(), IMAGE, verify="target")
+        return
+    rows = [row for row in export_compat(Net().eval(), IMAGE, verify="target").table if " on " in row.case]
+    assert {row.tolerance for row in rows} == {"4 x noise"}
+    assert rows[0].detail.endswith("x eager's own rounding error in float16")
+
+
+def test_a_coarse_engine_that_computes_in_float32_is_wrong(tmp_path, monkeypatch):
+    adapter = tmp_path / "adapter.py"
+    adapter.write_text(COARSE.format(off=0))
+    monkeypatch.setattr(Engine, "path", adapter)
+    monkeypatch.setattr(Engine, "interpreter", lambda self: sys.executable)
+    monkeypatch.setitem(ENGINES, "onnxruntime", Engine("onnxruntime", "sys", (), tolerance=(1e-7, 1e-7)))
+    with pytest.raises(VerificationError, match="onnxruntime computes something else"):
+        export_compat(Net().eval(), IMAGE, verify="target")
 
 
 def test_an_engine_that_is_not_there_is_a_note(monkeypatch):

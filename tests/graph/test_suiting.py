@@ -12,7 +12,11 @@ import torch.nn.functional as F
 from torch_onnx_compat import export_compat
 from torch_onnx_compat.engines.compare import difference, reference
 from torch_onnx_compat.engines.probes import own_probes
-from torch_onnx_compat.graph import rules_suiting, rules_suiting_spatial  # noqa: F401 - they register themselves
+from torch_onnx_compat.graph import (  # noqa: F401 - they register themselves
+    rules_suiting,
+    rules_suiting_shapes,
+    rules_suiting_spatial,
+)
 from torch_onnx_compat.graph.shapes import infer_model
 from torch_onnx_compat.graph.suiting import FORMS, suit
 from torch_onnx_compat.targets import Row, Target
@@ -24,7 +28,7 @@ for _probe in own_probes():
 
 # Their other forms are the same operator with other attributes or shapes.
 ALIKE = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Max", "Min", "Pad"}
-ALIKE |= {"ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"}
+ALIKE |= {"ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "InstanceNormalization", "Softmax", "Div"}
 TOLERANCE = (1e-4, 1e-4)
 
 
@@ -66,7 +70,15 @@ CONDITIONS = {
     "Resize": [Row("Resize", "wrong", {"input.2": "constant"}), Row("Resize", "wrong", {"input.3": "constant"})],
     "Max": [Row("Max", "wrong", {"inputs": 3})],
     "Min": [Row("Min", "wrong", {"inputs": 3})],
-    "Pad": [Row("Pad", "wrong", {"pads_sign": "negative"})],
+    "Div": [Row("Div", "wrong", {"divisor": "repeated norm"})],
+    "InstanceNormalization": [Row("InstanceNormalization", "refused", {"rank": 3})],
+    "Pad": [
+        Row("Pad", "wrong", {"pads_sign": "negative"}),
+        Row("Pad", "refused", {"padded": "nothing"}),
+        Row("Pad", "refused", {"padded": ["channels", "sides"], "mode": "constant", "pads_sign": "positive"}),
+        Row("Pad", "refused", {"input.2": "constant", "mode": "constant"}),
+    ],
+    "Softmax": [Row("Softmax", "wrong", {"queries": "one"})],
     "ReduceMean": [Row("ReduceMean", "wrong", {"keepdims": 0}), Row("ReduceMean", "wrong", {"rank": 4})],
     "Split": [Row("Split", "wrong", {"num_outputs": [2, 3]})],
 }
@@ -87,6 +99,50 @@ def test_form_without_the_condition(op_type, index):
             assert not difference(a, b, TOLERANCE), probe.name
         assert not suit(ir.from_proto(model), target), probe.name
     assert replaced
+
+
+SLICES = [
+    ((1, 5, 7), 1, 0, 5, 2),
+    ((2, 6), 1, 0, 6, 2),
+    ((2, 7, 3), 1, 2, 7, 3),
+    ((9,), 0, 1, 2, 4),
+    ((8, 2), 0, 7, 8, 3),
+]
+
+
+@pytest.mark.parametrize(("shape", "axis", "start", "end", "step"), SLICES)
+def test_strided_slice_is_grouped(shape, axis, start, end, step):
+    text = f"""<ir_version: 8, opset_import: ["" : 17]>
+    g (float[{",".join(map(str, shape))}] x) => (float[n, m, k] y)
+    <int64[1] s = {{{start}}}, int64[1] e = {{{end}}}, int64[1] a = {{{axis}}}, int64[1] k = {{{step}}}>
+    {{ y = Slice(x, s, e, a, k) }}"""
+    whole = onnx.parser.parse_model(text.replace("float[n, m, k] y", f"float[{','.join('nmk'[: len(shape)])}] y"))
+    model = ir.from_proto(whole)
+    assert suit(model, Target("picky", rows=(Row("Slice", "refused", {"step": "more"}), Row("Gather", "refused"))))
+    x = np.random.default_rng(0).random(shape, np.float32)
+    wanted, found = (reference(m.SerializeToString(), {"x": x})[0] for m in (whole, ir.to_proto(model)))
+    assert "Gather" not in {node.op_type for node in model.graph}
+    np.testing.assert_array_equal(found, wanted)
+
+
+CONSTANTS = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[2, 3] x) => (float[2, 3] y)
+<float[1, 3] c = {0.5, 1.0, 2.0}, int64[2] twice = {2, 1}>
+{ s = Sin(c)  t = Tile(s, twice)  y = Add(x, t) }"""
+
+
+def test_bad_node_of_constants_is_computed():
+    model = ir.from_proto(onnx.parser.parse_model(CONSTANTS))
+    suit(model, Target("picky", rows=(Row("Tile", "refused"),)))
+    assert [node.op_type for node in model.graph] == ["Add"]
+    x = np.zeros((2, 3), np.float32)
+    np.testing.assert_allclose(reference(ir.to_proto(model).SerializeToString(), {"x": x})[0][1], np.sin([0.5, 1, 2]))
+
+
+def test_good_nodes_of_constants_stay():
+    model = ir.from_proto(onnx.parser.parse_model(CONSTANTS))
+    suit(model, Target("picky", rows=(Row("Softplus", "refused"),)))
+    assert [node.op_type for node in model.graph] == ["Sin", "Tile", "Add"]
 
 
 def test_what_the_target_runs_stays():

@@ -166,3 +166,50 @@ def test_mask():
     text = "g (float[1,2,4,8] q, bool[4,4] m) => (y) { y = Attention(q, q, q@) }"
     assert facts(text.replace("@", ", m"), opset=23)["mask"] == "bool"
     assert facts(text.replace("@", ""), opset=23)["mask"] == "absent"
+
+
+@pytest.mark.parametrize(
+    ("pads", "name"),
+    [
+        ("1, 2, 1, 1, 1, 1, 1, 1", "channels"),
+        ("0, 0, 1, 2, 0, 0, 1, 1", "image"),
+        ("0, 0, 0, 0, 0, 0, 1, 1", "sides"),
+        ("0, 0, 0, 0, 0, 0, 0, 0", "nothing"),
+    ],
+)
+def test_padded(pads, name):
+    text = f"g (float[1,3,4,4] x) => (float[a,b,c,d] y) <int64[8] p = {{{pads}}}>"
+    assert facts(f"{text} {{ y = Pad(x, p) }}")["padded"] == name
+
+
+def test_padded_of_named_axes():
+    text = "g (float[1,3,4,4] x) => (float[a,b,c,d] y) <int64[4] p = {1, 1, 1, 1}, int64[2] axes = {AXES}>"
+    node = '{ y = Pad(x, p, "", axes) }'
+    found = [facts(f"{text.replace('AXES', axes)} {node}")["padded"] for axes in ("2, -1", "1, 2")]
+    assert found == ["image", "channels"]
+
+
+@pytest.mark.parametrize(
+    ("divided", "by", "name"),
+    [("x", "c", "norm"), ("x", "e", "repeated norm"), ("o", "e", "other"), ("x", "o", "other")],
+)
+def test_divisor(divided, by, name):
+    text = "g (float[1,3,4] x, float[1,3,4] o) => (float[1,3,4] y) <float least = {0.1}, int64[3] s = {1, 3, 4}>"
+    nodes = f"n = ReduceL2<axes = [2]>(x) c = Clip(n, least) e = Expand(c, s) y = Div({divided}, {by})"
+    assert facts(f"{text} {{ {nodes} }}", 3, opset=17)["divisor"] == name
+
+
+@pytest.mark.parametrize(("queries", "name"), [(1, "one"), (5, "more")])
+def test_queries(queries, name):
+    text = f"g (float[2,{queries},4] q, float[2,4,6] k, float[2,6,4] v, float b) => (float[2,{queries},4] y)"
+    head = "m = MatMul(q, k) s = Mul(m, b) p = Softmax(s)"
+    typed = f"{text} <float[2,{queries},6] m, float[2,{queries},6] s>"
+    assert facts(f"{typed} {{ {head} y = MatMul(p, v) }}", 2)["queries"] == name
+    assert facts(f"{typed} {{ {head} y = Add(p, b) }}", 2)["queries"] == "none"
+
+
+@pytest.mark.parametrize(("mode", "name"), [("linear", "unused"), ("nearest", "floor")])
+def test_nearest_mode(mode, name):
+    text = "g (float[1,1,4,4] x) => (float[1,1,h,w] y) <float[4] s = {1.0, 1.0, 2.0, 2.0}>"
+    node = f'y = Resize<mode = "{mode}", nearest_mode = "floor">(x, "", s)'
+    assert facts(f"{text} {{ {node} }}")["nearest_mode"] == name

@@ -85,7 +85,13 @@ def compare(
 
 
 def within_noise(
-    row: Comparison, found: Array, wanted: Tensor, exact: Tensor, limit: float = NOISE_LIMIT
+    row: Comparison,
+    found: Array,
+    wanted: Tensor,
+    exact: Tensor,
+    limit: float = NOISE_LIMIT,
+    factor: float = NOISE_FACTOR,
+    name: str = "against float64",
 ) -> Comparison:
     """Judges a failed row again in units of the original's own rounding error.
 
@@ -98,6 +104,8 @@ def within_noise(
         wanted: What the original computed in its own dtype.
         exact: What the original computed in float64.
         limit: How far off, of the largest value, no noise excuses.
+        factor: How many times the original's own error is.
+        name: What that error is, in the row's detail.
     """
     reference, precise = as_array(wanted).astype(np.float64), as_array(exact).astype(np.float64)
     if _mismatch(found, as_array(wanted), wanted.dtype) is not None:
@@ -107,9 +115,9 @@ def within_noise(
     noise = float(np.abs(reference - precise).max(initial=0.0))
     error = float(np.abs(found.astype(np.float64) - precise).max(initial=0.0))
     scale = float(np.abs(precise).max(initial=0.0)) or 1.0
-    if error <= min(NOISE_FACTOR * noise, limit * scale):
-        detail = f"{error / noise if noise else 0:.1f} x eager's own rounding error against float64"
-        return Comparison(row.case, row.output, row.max_abs, row.max_rel, f"{NOISE_FACTOR:g} x noise", True, detail)
+    if error <= min(factor * noise, limit * scale):
+        detail = f"{error / noise if noise else 0:.1f} x eager's own rounding error {name}"
+        return Comparison(row.case, row.output, row.max_abs, row.max_rel, f"{factor:g} x noise", True, detail)
     return row
 
 

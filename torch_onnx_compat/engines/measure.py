@@ -12,7 +12,7 @@ import onnx_ir as ir
 from torch_onnx_compat.engines.basics import opsets
 from torch_onnx_compat.engines.compare import Array, judge, reference
 from torch_onnx_compat.engines.engine import Engine
-from torch_onnx_compat.engines.probes import Probe
+from torch_onnx_compat.engines.probe_contexts import Probe
 from torch_onnx_compat.engines.process import EngineProcess, Outcome
 from torch_onnx_compat.targets.facts import node_facts
 from torch_onnx_compat.targets.target import Verdict

@@ -7,13 +7,23 @@ import sys
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx
+
+from torch_onnx_compat.engines.probe_contexts import (
+    Probe,
+    attending,
+    following,
+    gating,
+    normalizing,
+    reused,
+    typed,
+    viewed,
+)
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -29,32 +39,6 @@ _ROUNDED = frozenset({"test_dynamicquantizelinear", "test_nonmaxsuppression_iou_
 """Tests that a rounding decides, a 127.5 and an overlap of 1/7 against a threshold of 1/7: no answer is wrong."""
 
 
-@dataclass(frozen=True)
-class Probe:
-    """A small model that tries one node, and what to feed it."""
-
-    name: str
-    model: onnx.ModelProto
-    feeds: Mapping[str, Array]
-    position: int = 0
-    """Of the node in the graph."""
-
-    @property
-    def op_type(self) -> str:
-        """Its operator."""
-        return str(self.model.graph.node[self.position].op_type)
-
-    @property
-    def opset(self) -> int:
-        """Of the model."""
-        return int(self.model.opset_import[0].version)
-
-    @property
-    def outputs(self) -> list[str]:
-        """Names of its outputs."""
-        return [value.name for value in self.model.graph.output]
-
-
 def own_probes() -> Iterator[Probe]:
     """The probes of probes.toml."""
     data = tomllib.loads((Path(__file__).parent / "probes.toml").read_text(encoding="utf-8"))
@@ -67,17 +51,23 @@ def own_probes() -> Iterator[Probe]:
             number = counts[entry["op"]] = counts.get(entry["op"], 0) + 1
             probe = _probe(f"{entry['op']}_{number}", entry, opset, attributes)
             if entry.get("gates"):
-                yield _gating(probe)
+                yield gating(probe)
                 continue
             if entry.get("viewed"):
-                yield _viewed(probe)
+                yield viewed(probe)
                 continue
-            yield from (_following(probe, activation) for activation in entry.get("after", ()))
+            if entry.get("norm"):
+                yield normalizing(probe, entry["norm"])
+                continue
+            if entry.get("attends"):
+                yield attending(probe)
+                continue
+            yield from (following(probe, activation) for activation in entry.get("after", ()))
             yield probe
             first = probe.feeds.get("x0")
             if opset not in seen and first is not None and first.dtype == np.float32:
                 seen.add(opset)
-                yield _reused(probe)
+                yield reused(probe)
 
 
 def _probe(name: str, entry: Mapping[str, Any], opset: int, attributes: Mapping[str, Any]) -> Probe:
@@ -99,77 +89,7 @@ def _probe(name: str, entry: Mapping[str, Any], opset: int, attributes: Mapping[
     written = {k: _attribute(k, v) for k, v in attributes.items()}
     node = onnx.helper.make_node(entry["op"], names, outputs, **written)
     graph = onnx.helper.make_graph([node], name, inputs, [onnx.ValueInfoProto(name=o) for o in outputs], weights)
-    return Probe(name, _typed(graph, opset), feeds)
-
-
-def _reused(probe: Probe) -> Probe:
-    """The same with an input that is computed, and read again later: some engines overwrite it."""
-    model = onnx.ModelProto()
-    model.CopyFrom(probe.model)
-    graph = model.graph
-    node = graph.node[0]
-    shape = list(probe.feeds["x0"].shape)
-    node.input[:] = ["h" if name == "x0" else name for name in node.input]
-    before, after = onnx.helper.make_node("Neg", ["x0"], ["h"]), onnx.helper.make_node("Abs", ["h"], ["again"])
-    nodes = [before, *graph.node, after]
-    del graph.node[:]
-    graph.node.extend(nodes)
-    graph.value_info.append(onnx.helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, shape))
-    graph.output.append(onnx.helper.make_tensor_value_info("again", onnx.TensorProto.FLOAT, shape))
-    return Probe(f"{probe.name}_reused", model, {**probe.feeds, "x0": -probe.feeds["x0"]}, 1)
-
-
-def _following(probe: Probe, activation: str) -> Probe:
-    """The same behind a convolution and its activation: some engines fuse all three, in another order."""
-    model = onnx.ModelProto()
-    model.CopyFrom(probe.model)
-    graph, shape = model.graph, list(probe.feeds["x0"].shape)
-    random = np.random.default_rng(zlib.crc32(f"{probe.name} {activation}".encode()))
-    weights = random.uniform(-1, 1, (shape[1], shape[1], *[3] * (len(shape) - 2))).astype(np.float32)
-    graph.initializer.append(onnx.numpy_helper.from_array(weights, "weights"))
-    make = onnx.helper.make_node
-    before = [make("Conv", ["x0", "weights"], ["c"], pads=[1] * 2 * (len(shape) - 2))]
-    if activation == "Swish":
-        before += [make("Sigmoid", ["c"], ["s"]), make("Mul", ["c", "s"], ["h"])]
-    else:
-        before.append(make(activation, ["c"], ["h"]))
-    graph.node[0].input[0] = "h"
-    nodes = [*before, *graph.node]
-    del graph.node[:]
-    graph.node.extend(nodes)
-    graph.value_info.append(onnx.helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, shape))
-    return Probe(f"{probe.name}_after_{activation}", model, probe.feeds, len(before))
-
-
-def _viewed(probe: Probe) -> Probe:
-    """The same of a view of its input, which is fed as rows: some engines pull operators through a Reshape."""
-    model = onnx.ModelProto()
-    model.CopyFrom(probe.model)
-    graph, x = model.graph, probe.feeds["x0"]
-    rows = x.reshape(x.shape[0], -1)
-    graph.initializer.append(onnx.numpy_helper.from_array(np.array(x.shape), "shape"))
-    graph.node[0].input[0] = "h"
-    nodes = [onnx.helper.make_node("Reshape", ["x0", "shape"], ["h"]), *graph.node]
-    del graph.node[:]
-    graph.node.extend(nodes)
-    graph.value_info.append(onnx.helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, x.shape))
-    graph.input[0].CopyFrom(onnx.helper.make_tensor_value_info("x0", onnx.TensorProto.FLOAT, rows.shape))
-    return Probe(f"{probe.name}_viewed", model, {**probe.feeds, "x0": rows}, 1)
-
-
-def _gating(probe: Probe) -> Probe:
-    """The same with its result multiplied by another input: some engines take x * f(y) for x * f(x)."""
-    model = onnx.ModelProto()
-    model.CopyFrom(probe.model)
-    graph = model.graph
-    random = np.random.default_rng(zlib.crc32(probe.name.encode()))
-    gated = random.uniform(-2, 2, (1, 3, 8, 8)).astype(np.float32)
-    info = onnx.helper.make_tensor_value_info("gated", onnx.TensorProto.FLOAT, gated.shape)
-    graph.input.append(info)
-    graph.value_info.append(graph.output[0])
-    graph.node.append(onnx.helper.make_node("Mul", ["gated", "y0"], ["again"]))
-    graph.output[0].CopyFrom(onnx.helper.make_tensor_value_info("again", onnx.TensorProto.FLOAT, gated.shape))
-    return Probe(f"{probe.name}_gates", model, {**probe.feeds, "gated": gated})
+    return Probe(name, typed(graph, opset), feeds)
 
 
 def _attribute(name: str, value: Any) -> Any:
@@ -192,18 +112,6 @@ def _array(given: Mapping[str, Any], random: np.random.Generator) -> Array:
     numbers = random.uniform(low, high, shape)
     step = given.get("step")
     return np.asarray(numbers if step is None else np.round(numbers / step) * step, kind)
-
-
-def _typed(graph: onnx.GraphProto, opset: int) -> onnx.ModelProto:
-    imports = [onnx.helper.make_opsetid("", opset)]
-    ir_version = min(onnx.helper.find_min_ir_version_for(imports), 10)
-    model = onnx.helper.make_model(graph, opset_imports=imports, ir_version=ir_version)
-    inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    # Inference leaves outputs without a type alone; they are taken from what it noted besides.
-    known = {value.name: value for value in (*inferred.graph.value_info, *inferred.graph.output)}
-    for output in model.graph.output:
-        output.CopyFrom(known[output.name])
-    return model
 
 
 def node_tests() -> Iterator[Probe]:

@@ -9,7 +9,7 @@ from torch_onnx_compat.engines import basics
 from torch_onnx_compat.engines.condense import condense
 from torch_onnx_compat.engines.engine import Engine
 from torch_onnx_compat.engines.measure import Sample, samples
-from torch_onnx_compat.engines.probes import Probe
+from torch_onnx_compat.engines.probe_contexts import Probe
 from torch_onnx_compat.engines.process import EngineProcess
 from torch_onnx_compat.targets.target import Target
 

@@ -1,6 +1,7 @@
 """Rockchip's RKNN, in its simulator of an RK3588, in float16.
 
-The toolkit imports torch for reading torch's own files; a stand-in spares the environment some gigabytes.
+The toolkit imports torch for reading torch's own files; a stand-in spares the environment some gigabytes. The
+few functions of torch that it computes with are numpy's there.
 """
 
 from __future__ import annotations
@@ -14,6 +15,33 @@ from collections.abc import Callable, Sequence
 from importlib import metadata
 from typing import Any
 
+import numpy as np
+
+
+class _Tensor(np.ndarray):  # type: ignore[type-arg]
+    """An array for a tensor of torch's."""
+
+    def numpy(self) -> Any:
+        return np.asarray(self)
+
+
+def _arange(*args: Any, **_: Any) -> Any:
+    return np.arange(*args).view(_Tensor)
+
+
+def _split(tensor: Any, sizes: Any, dim: int = 0) -> Any:
+    whole = tensor.shape[dim]
+    ends = range(sizes, whole, sizes) if isinstance(sizes, int) else np.cumsum(sizes)[:-1]
+    return tuple(np.split(tensor, ends, axis=dim))
+
+
+def _cat(tensors: Sequence[Any], dim: int = 0) -> Any:
+    return np.concatenate(list(tensors), axis=dim).view(_Tensor)
+
+
+_FUNCTIONS = {"arange": _arange, "cat": _cat, "split": _split}
+"""What the toolkit computes with torch when it simplifies a graph: it enumerates the places of a split."""
+
 
 class _Module(types.ModuleType):
     """A module that has every name: a class whose instances, taken as decorators, change nothing."""
@@ -21,6 +49,8 @@ class _Module(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if self.__name__ == "torch" and name in _FUNCTIONS:
+            return _FUNCTIONS[name]
         return type(name, (), {"__call__": lambda self, function: function})
 
 

@@ -34,6 +34,9 @@ def replace(node: ir.Node, op: Builder, outputs: Outputs) -> bool:
     for old, new in zip(node.outputs, news, strict=False):
         if old.name:  # an omitted output has an empty one
             is_free = new.producer() in op.nodes and not any(new is one for one in taken)
+            if not is_free and not any(output is old for output in graph.outputs):
+                ir.convenience.replace_all_uses_with(old, new)
+                continue
             taken.append(new if is_free else op.Identity(new))
             _take_over(graph, old, taken[-1])
     graph.insert_before(node, op.nodes)

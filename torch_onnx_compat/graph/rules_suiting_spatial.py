@@ -10,7 +10,6 @@ Source: https://onnx.ai/onnx/operators/
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -94,7 +93,7 @@ def _padded(op: Builder, x: ir.Value, begins: Any, ends: Any, filling: float) ->
     return op.Pad(x, [0, 0, *begins, 0, 0, *ends], filling)
 
 
-@form("Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool")
+@form("Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "InstanceNormalization")
 def row_as_image(op: Builder, node: ir.Node) -> Outputs:
     """Takes a sequence for an image of one row."""
     x = _x(node)
@@ -265,77 +264,3 @@ def _cubic(d: npt.NDArray[Any], a: float) -> npt.NDArray[Any]:
     near = ((a + 2) * d - (a + 3)) * d * d + 1
     far = ((d - 5) * d + 8) * d * a - 4 * a
     return np.asarray(near * (d <= 1) + far * ((d > 1) & (d < 2)))
-
-
-@form("Split")
-def split_by_slices(op: Builder, node: ir.Node) -> Outputs:
-    """Cuts each part out by a Slice."""
-    axis = attribute(node, "axis", 0)
-    lengths = [op.size(output, axis) for output in node.outputs]
-    if None in lengths:
-        return None
-    ends = np.cumsum([0, *[length or 0 for length in lengths]]).tolist()
-    return [op.Slice(_x(node), [a], [b], [axis]) for a, b in pairwise(ends)]
-
-
-@form("Slice")
-def slice_by_gather(op: Builder, node: ir.Node) -> Outputs:
-    """Takes the wanted places of each axis one by one, where they and the sizes are known."""
-    x = _x(node)
-    given = [op.numbers(value) if value is not None else None for value in node.inputs[1:]]
-    if len(given) < 2 or any(g is None for g, v in zip(given, node.inputs[1:], strict=True) if v is not None):
-        return None
-    starts, ends = (np.asarray(g).tolist() for g in given[:2])
-    axes = list(range(len(starts))) if len(given) < 3 or given[2] is None else given[2].tolist()
-    steps = [1] * len(starts) if len(given) < 4 or given[3] is None else given[3].tolist()
-    sizes = [size for axis in axes if (size := op.size(x, axis % op.rank(x))) is not None]
-    if len(sizes) < len(axes):
-        return None
-    for axis, size, start, end, step in zip(axes, sizes, starts, ends, steps, strict=True):
-        # A negative step's end beyond the front is any number below -size; Python takes None for it.
-        past = end < -size and step < 0
-        places = np.arange(size)[slice(start, None if past else end, step)]
-        x = op.Gather(x, op.constant(places, ir.DataType.INT64), axis=axis)
-    return x
-
-
-@form("Expand")
-def expand_by_product(op: Builder, node: ir.Node) -> Outputs:
-    """Multiplies by ones of the wanted shape."""
-    x, sizes = _x(node), _sizes(node.outputs[0])
-    if sizes is None or not op.dtype(x).is_floating_point():
-        return None
-    return op.Mul(x, op.constant(np.ones(sizes), op.dtype(x)))
-
-
-@form("Squeeze", "Unsqueeze", "Flatten")
-def reshape(op: Builder, node: ir.Node) -> Outputs:
-    """Reshapes to the known sizes."""
-    sizes = _sizes(node.outputs[0])
-    return None if sizes is None or not sizes else op.Reshape(_x(node), sizes)
-
-
-@form("Trilu")
-def trilu_by_mask(op: Builder, node: ir.Node) -> Outputs:
-    """Multiplies by a constant mask."""
-    x, k = _x(node), input_at(node, 1)
-    sizes, offset = _sizes(x), op.numbers(k) if k is not None else np.array(0)
-    if sizes is None or offset is None or not op.dtype(x).is_floating_point():
-        return None
-    ones, diagonal = np.ones(sizes[-2:]), int(offset.reshape(()))
-    mask = np.triu(ones, diagonal) if attribute(node, "upper", 1) else np.tril(ones, diagonal)
-    return op.Where(op.constant(mask, ir.DataType.BOOL), x, 0)
-
-
-@form("Pad")
-def crop_by_slice(op: Builder, node: ir.Node) -> Outputs:
-    """Cuts off what negative pads take away."""
-    x, pads, axes = _x(node), node.inputs[1], input_at(node, 3)
-    numbers = op.numbers(pads) if pads is not None else None
-    if numbers is None or axes is not None or (numbers > 0).any() or not (numbers < 0).any():
-        return None
-    rank = op.rank(x)
-    cropped = [a for a in range(rank) if numbers[a] or numbers[a + rank]]
-    last = np.iinfo(np.int64).max
-    ends = [int(numbers[a + rank]) or int(last) for a in cropped]
-    return op.Slice(x, [int(-numbers[a]) for a in cropped], ends, cropped)

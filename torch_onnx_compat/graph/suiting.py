@@ -14,9 +14,11 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from torch_onnx_compat.graph import schema, shapes
 from torch_onnx_compat.graph.builder import Builder, Scope
+from torch_onnx_compat.graph.high_rank import lower_ranks
 from torch_onnx_compat.graph.lowering import RULES, Rule
 from torch_onnx_compat.graph.obstacle import Refused
 from torch_onnx_compat.graph.replacement import replace
+from torch_onnx_compat.graph.tidy import fold_constants
 from torch_onnx_compat.graph.walk import all_nodes
 from torch_onnx_compat.targets.facts import node_facts
 from torch_onnx_compat.targets.target import Target
@@ -24,6 +26,9 @@ from torch_onnx_compat.targets.target import Target
 FORMS: dict[str, list[Rule]] = {}
 """Rules by operator, in the order in which they are tried."""
 
+_NOT_FOLDED = frozenset({"If", "Loop", "Scan", "SequenceMap", "RandomNormalLike", "RandomUniformLike", "Bernoulli"})
+_NOT_FOLDED |= {"Multinomial", "Dropout"}
+"""Operators that may give something else each time, or hold graphs."""
 _MOST_STEPS = 4
 """How often what a rule wrote may be written anew."""
 
@@ -45,17 +50,28 @@ def form(*op_types: str) -> Callable[[Rule], Rule]:
 def suit(model: ir.Model, target: Target) -> dict[str, int]:
     """Rewrites the nodes that speak against the target, in place, as far as there are forms that it runs.
 
+    What follows from constants alone is computed where some of it speaks against the target.
+
     Returns:
         How many nodes of each operator were rewritten.
     """
-    from torch_onnx_compat.graph import rules_suiting, rules_suiting_spatial  # noqa: F401 - they register themselves
+    from torch_onnx_compat.graph import (  # noqa: F401 - they register themselves
+        rules_suiting,
+        rules_suiting_shapes,
+        rules_suiting_spatial,
+    )
 
     opset = model.opset_imports[""]
     if not any(_is_bad(node, opset, target) for node in all_nodes(model.graph)):
         return {}
     shapes.infer_model(model)
-    scope = Scope(model)
     counts: dict[str, int] = {}
+    if any(_is_bad(node, opset, target) for node in _following_from_constants(model)):
+        fold_constants(model)
+    parts = lower_ranks(model, lambda node: _is_bad(node, opset, target))
+    if parts:
+        counts["tensors of many axes"] = parts
+    scope = Scope(model)
     for _ in range(_MOST_STEPS):
         changed = False
         for node in [n for n in all_nodes(model.graph) if _is_bad(n, opset, target)]:
@@ -66,6 +82,21 @@ def suit(model: ir.Model, target: Target) -> dict[str, int]:
             break
     RemoveUnusedNodesPass()(model)  # such as the sizes of a Resize that became a product
     return counts
+
+
+def _following_from_constants(model: ir.Model) -> Iterator[ir.Node]:
+    """The nodes whose results are the same whatever is fed."""
+    known: set[ir.Value] = set()
+    for node in model.graph:
+        inputs = [value for value in node.inputs if value is not None]
+        fixed = all(value in known or _is_constant(value) for value in inputs)
+        if fixed and inputs and node.op_type not in _NOT_FOLDED and not node.domain:
+            known.update(node.outputs)
+            yield node
+
+
+def _is_constant(value: ir.Value) -> bool:
+    return not value.is_graph_input() and ir.convenience.get_const_tensor(value) is not None
 
 
 def _is_bad(node: ir.Node, opset: int, target: Target) -> bool:

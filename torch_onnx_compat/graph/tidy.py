@@ -43,15 +43,33 @@ def tidy(model: ir.Model, *, fold: bool, whole: bool = False) -> None:
         log.setLevel(level)
 
 
+def fold_constants(model: ir.Model) -> None:
+    """Computes what follows from constants alone, large ones too, in place."""
+    steps: list[Callable[[ir.Model], Any]] = [_constants(whole=True), passes.RemoveUnusedNodesPass(), *_lifting()]
+    for step in steps:
+        step(model)
+
+
+def _constants(whole: bool) -> FoldConstantsPass:
+    return FoldConstantsPass(
+        shape_inference=True,
+        input_size_limit=_FOLD_OUTPUT_LIMIT if whole else _FOLD_INPUT_LIMIT,
+        output_size_limit=_FOLD_OUTPUT_LIMIT,
+        # Onnxscript leaves it alone, as it makes a small file large; what follows from it could not be folded then.
+        should_fold=lambda node: True if whole and node.op_type == "ConstantOfShape" else None,
+    )
+
+
+def _lifting() -> list[Callable[[ir.Model], Any]]:
+    return [
+        passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
+        passes.LiftSubgraphInitializersToMainGraphPass(),
+    ]
+
+
 def _folding(whole: bool) -> list[Callable[[ir.Model], Any]]:
     fold: list[Callable[[ir.Model], Any]] = [
-        FoldConstantsPass(
-            shape_inference=True,
-            input_size_limit=_FOLD_OUTPUT_LIMIT if whole else _FOLD_INPUT_LIMIT,
-            output_size_limit=_FOLD_OUTPUT_LIMIT,
-            # Onnxscript leaves it alone, as it makes a small file large; what follows from it could not be folded then.
-            should_fold=lambda node: True if whole and node.op_type == "ConstantOfShape" else None,
-        ),
+        _constants(whole),
         # torch's own order rewrites nodes that nobody reads; dropping them first is most of what makes this fast.
         passes.RemoveUnusedNodesPass(),
         rewriter.RewritePass(_rules()),
@@ -62,8 +80,7 @@ def _folding(whole: bool) -> list[Callable[[ir.Model], Any]]:
         passes.RemoveUnusedNodesPass(),
         *fold,
         *fold,
-        passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
-        passes.LiftSubgraphInitializersToMainGraphPass(),
+        *_lifting(),
     ]
 
 

@@ -4,18 +4,25 @@
   computed from one cell by cell (Mul after x * sigmoid(x)), else other; of a Slice: Reshape or other;
 * gates: of an activation: another where its result is multiplied by another value than its input, else no;
 * group: of a convolution: one, depthwise or some;
+* divisor: of a Div: norm, or repeated norm after an Expand, where the first input is divided by its own ReduceL2,
+  perhaps clipped, else other;
 * step: of a Slice: 1, more, or negative;
 * shapes: broadcast where the inputs of an elementwise operator differ in shape, else equal;
 * scales: of a Resize, whose batch and channels may vary: whole; exact where they are fractions, but the sizes come out
   whole, and where the sizes are given and not known; else rounded;
+* nearest_mode: of a Resize: unused where another mode than nearest makes it mean nothing;
 * rows: of a Resize: one where the axis after the channels is known to have a single cell, else more;
 * slope: of a PRelu: one, by channel (C, 1, ...) or other;
 * last_window: of a pool, inside, or with ceil_mode beyond the end or on the padding;
 * pads_sign: negative where a Pad crops;
+* padded: of a Pad: nothing, image where each end of each axis after the first two is, sides where only some of these
+  are, channels where the first two axes are, too;
 * rank.out: of a Reshape's result;
 * parts: even or uneven, of a Split;
 * axis: of a DFT: also where it is a constant input;
 * axes: of a ReduceX, Squeeze or Unsqueeze: also where they are an input;
+* queries: of a Softmax: one or more where it is of an attention's scores (H queries by keys, between two MatMul), else
+  none;
 * exponent: of a Pow, where it is one constant number, else various or computed;
 * axes: of a Col2Im: how many the image has;
 * mask: of an Attention: the element type of its mask;
@@ -66,6 +73,21 @@ def numbers(value: ir.Value | None) -> Any:
     if value is None or value.is_graph_input():
         return None
     return ir.convenience.get_const_tensor(value)
+
+
+def _queries(node: ir.Node) -> dict[str, Any]:
+    value, steps = node.inputs[0], 0
+    while value is not None and steps < _FAR and (producer := value.producer()) is not None:
+        if producer.op_type == "MatMul":
+            shape = node.inputs[0].shape if node.inputs[0] is not None else None
+            read = any(use.node.op_type == "MatMul" for use in node.outputs[0].uses())
+            if not read or shape is None or len(shape) < 3:
+                break
+            return {"queries": "one" if shape[-2] == 1 else "more"}
+        if producer.op_type not in ("Add", "Div", "Mul", "Sub"):
+            break
+        value, steps = producer.inputs[0], steps + 1
+    return {"queries": "none"}
 
 
 def _dft_axis(node: ir.Node) -> dict[str, Any]:
@@ -121,8 +143,34 @@ def _image_axes(node: ir.Node) -> dict[str, Any]:
 
 
 def _pads(node: ir.Node) -> dict[str, Any]:
-    pads = numbers(node.inputs[1]) if len(node.inputs) > 1 else None
-    return {} if pads is None else {"pads_sign": "negative" if (pads.numpy() < 0).any() else "positive"}
+    tensor = numbers(node.inputs[1]) if len(node.inputs) > 1 else None
+    if tensor is None:
+        return {}
+    pads = tensor.numpy()
+    axes = numbers(node.inputs[3]).numpy() if len(node.inputs) > 3 and numbers(node.inputs[3]) is not None else None
+    x = node.inputs[0]
+    rank = len(x.shape) if x is not None and x.shape is not None else len(pads) // 2
+    places = np.arange(rank) if axes is None else axes % rank
+    both = np.concatenate([places, places])
+    of_image = pads[both >= 2]
+    all_ends = of_image.all() and len(of_image) == 2 * (rank - 2)
+    image = "image" if all_ends else "sides" if pads.any() else "nothing"
+    return {
+        "pads_sign": "negative" if (pads < 0).any() else "positive",
+        "padded": "channels" if pads[both < 2].any() else image,
+    }
+
+
+def _divisor(node: ir.Node) -> dict[str, Any]:
+    kinds, value = [], node.inputs[1]
+    while value is not None and (producer := value.producer()) is not None:
+        kinds.append(producer.op_type)
+        value = producer.inputs[0] if producer.inputs else None
+        if producer.op_type not in ("Clip", "Expand", "Max"):
+            break
+    if not kinds or kinds[-1] != "ReduceL2" or value is not node.inputs[0]:
+        return {"divisor": "other"}
+    return {"divisor": "repeated norm" if "Expand" in kinds else "norm"}
 
 
 def _slice(node: ir.Node) -> dict[str, Any]:
@@ -207,7 +255,9 @@ def _last_window(node: ir.Node) -> dict[str, Any]:
 def _resize(node: ir.Node) -> dict[str, Any]:
     shape = node.inputs[0].shape if node.inputs[0] is not None else None
     single = shape is not None and len(shape) > 2 and shape[2] == 1
-    return {"rows": "one" if single else "more", **_scales(node)}
+    mode = node.attributes["mode"].as_string() if "mode" in node.attributes else "nearest"
+    unused = {} if mode == "nearest" else {"nearest_mode": "unused"}
+    return {"rows": "one" if single else "more", **unused, **_scales(node)}
 
 
 def _scales(node: ir.Node) -> dict[str, Any]:
@@ -263,6 +313,7 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "BatchNormalization": _after,
     "Col2Im": _image_axes,
     "DFT": _dft_axis,
+    "Div": _divisor,
     "MaxPool": _last_window,
     "PRelu": _slope,
     "Pad": _pads,
@@ -270,5 +321,6 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "Reshape": _rank_out,
     "Resize": _resize,
     "Slice": _slice,
+    "Softmax": _queries,
     "Split": _parts,
 }

@@ -1,0 +1,177 @@
+"""A probe, and the surroundings in which engines run an operator otherwise than alone."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A small model that tries one node, and what to feed it."""
+
+    name: str
+    model: onnx.ModelProto
+    feeds: Mapping[str, Array]
+    position: int = 0
+    """Of the node in the graph."""
+
+    @property
+    def op_type(self) -> str:
+        """Its operator."""
+        return str(self.model.graph.node[self.position].op_type)
+
+    @property
+    def opset(self) -> int:
+        """Of the model."""
+        return int(self.model.opset_import[0].version)
+
+    @property
+    def outputs(self) -> list[str]:
+        """Names of its outputs."""
+        return [value.name for value in self.model.graph.output]
+
+
+def typed(graph: onnx.GraphProto, opset: int) -> onnx.ModelProto:
+    """A model of a graph, with the types of its outputs."""
+    imports = [onnx.helper.make_opsetid("", opset)]
+    ir_version = min(onnx.helper.find_min_ir_version_for(imports), 10)
+    model = onnx.helper.make_model(graph, opset_imports=imports, ir_version=ir_version)
+    inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    # Inference leaves outputs without a type alone; they are taken from what it noted besides.
+    known = {value.name: value for value in (*inferred.graph.value_info, *inferred.graph.output)}
+    for output in model.graph.output:
+        output.CopyFrom(known[output.name])
+    return model
+
+
+def reused(probe: Probe) -> Probe:
+    """The same with an input that is computed, and read again later: some engines overwrite it."""
+    model = onnx.ModelProto()
+    model.CopyFrom(probe.model)
+    graph = model.graph
+    node = graph.node[0]
+    shape = list(probe.feeds["x0"].shape)
+    node.input[:] = ["h" if name == "x0" else name for name in node.input]
+    before, after = onnx.helper.make_node("Neg", ["x0"], ["h"]), onnx.helper.make_node("Abs", ["h"], ["again"])
+    nodes = [before, *graph.node, after]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    graph.value_info.append(onnx.helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, shape))
+    graph.output.append(onnx.helper.make_tensor_value_info("again", onnx.TensorProto.FLOAT, shape))
+    return Probe(f"{probe.name}_reused", model, {**probe.feeds, "x0": -probe.feeds["x0"]}, 1)
+
+
+def following(probe: Probe, activation: str) -> Probe:
+    """The same behind a convolution and its activation: some engines fuse all three, in another order."""
+    model = onnx.ModelProto()
+    model.CopyFrom(probe.model)
+    graph, shape = model.graph, list(probe.feeds["x0"].shape)
+    random = np.random.default_rng(zlib.crc32(f"{probe.name} {activation}".encode()))
+    weights = random.uniform(-1, 1, (shape[1], shape[1], *[3] * (len(shape) - 2))).astype(np.float32)
+    graph.initializer.append(onnx.numpy_helper.from_array(weights, "weights"))
+    make = onnx.helper.make_node
+    before = [make("Conv", ["x0", "weights"], ["c"], pads=[1] * 2 * (len(shape) - 2))]
+    if activation == "Swish":
+        before += [make("Sigmoid", ["c"], ["s"]), make("Mul", ["c", "s"], ["h"])]
+    else:
+        before.append(make(activation, ["c"], ["h"]))
+    graph.node[0].input[0] = "h"
+    nodes = [*before, *graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    graph.value_info.append(onnx.helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, shape))
+    return Probe(f"{probe.name}_after_{activation}", model, probe.feeds, len(before))
+
+
+def viewed(probe: Probe) -> Probe:
+    """The same of a view of its input, which is fed as rows: some engines pull operators through a Reshape."""
+    model = onnx.ModelProto()
+    model.CopyFrom(probe.model)
+    graph, x = model.graph, probe.feeds["x0"]
+    rows = x.reshape(x.shape[0], -1)
+    graph.initializer.append(onnx.numpy_helper.from_array(np.array(x.shape), "shape"))
+    graph.node[0].input[0] = "h"
+    nodes = [onnx.helper.make_node("Reshape", ["x0", "shape"], ["h"]), *graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    graph.value_info.append(onnx.helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, x.shape))
+    graph.input[0].CopyFrom(onnx.helper.make_tensor_value_info("x0", onnx.TensorProto.FLOAT, rows.shape))
+    return Probe(f"{probe.name}_viewed", model, {**probe.feeds, "x0": rows}, 1)
+
+
+def normalizing(probe: Probe, how: str) -> Probe:
+    """Divides by the norm of what is divided, which the second input's shape says the axes of; before opset 18."""
+    model = onnx.ModelProto()
+    model.CopyFrom(probe.model)
+    graph, shapes = model.graph, [list(probe.feeds[name].shape) for name in ("x0", "x1")]
+    axes = [axis for axis, (size, left) in enumerate(zip(*shapes, strict=True)) if size != left]
+    make, after = onnx.helper.make_node, {"norm": "c", "repeated norm": "repeated"}[how]
+    nodes = [make("ReduceL2", ["x0"], ["n"], axes=axes), make("Clip", ["n", "least"], ["c"])]
+    nodes += [make("Expand", ["c", "shape"], ["repeated"])] * (how == "repeated norm")
+    graph.initializer.append(onnx.numpy_helper.from_array(np.array(1e-12, np.float32), "least"))
+    graph.initializer.append(onnx.numpy_helper.from_array(np.array(shapes[0]), "shape"))
+    graph.node[0].input[1] = after
+    nodes += graph.node
+    del graph.node[:], graph.input[1]
+    graph.node.extend(nodes)
+    return Probe(f"{probe.name}_norm", model, {"x0": probe.feeds["x0"]}, len(nodes) - 1)
+
+
+def attending(probe: Probe) -> Probe:
+    """The same within an attention of its scores' shape, from tokens to tokens: some engines run that as one."""
+    batch, heads, queries, keys = probe.feeds["x0"].shape
+    width = 4 * heads
+    random = np.random.default_rng(zlib.crc32(probe.name.encode()))
+    # A single token comes without an axis, as the class token does.
+    asking = (batch, width) if queries == 1 else (batch, queries, width)
+    tokens = {"q": random.uniform(-1, 1, asking), "k": random.uniform(-1, 1, (batch, keys, width))}
+    held: dict[str, Any] = {f"w{i}": random.uniform(-1, 1, (width, width)).astype(np.float32) for i in range(4)}
+    held |= {f"b{i}": random.uniform(-1, 1, width).astype(np.float32) for i in range(4)}
+    held |= {"root": np.array(0.5, np.float32), "tokens": np.array([batch, queries, width])}
+    make, nodes = onnx.helper.make_node, []
+    for index, (source, order) in enumerate((("q", [0, 2, 1, 3]), ("k", [0, 2, 3, 1]), ("k", [0, 2, 1, 3]))):
+        held[f"heads{index}"] = np.array([batch, queries if source == "q" else keys, heads, 4])
+        nodes += [
+            make("MatMul", [source, f"w{index}"], [f"m{index}"]),
+            make("Add", [f"m{index}", f"b{index}"], [f"a{index}"]),
+            make("Reshape", [f"a{index}", f"heads{index}"], [f"r{index}"]),
+            make("Transpose", [f"r{index}"], [f"t{index}"], perm=order),
+        ]
+    nodes += [
+        make("Mul", ["t0", "root"], ["scaled"]),
+        make("MatMul", ["scaled", "t1"], ["x0"]),
+        *probe.model.graph.node,
+    ]
+    nodes += [make("MatMul", ["y0", "t2"], ["mixed"]), make("Transpose", ["mixed"], ["turned"], perm=[0, 2, 1, 3])]
+    nodes += [make("Reshape", ["turned", "tokens"], ["joined"]), make("MatMul", ["joined", "w3"], ["m3"])]
+    nodes.append(make("Add", ["m3", "b3"], ["y"]))
+    feeds = {name: array.astype(np.float32) for name, array in tokens.items()}
+    inputs = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, a.shape) for n, a in feeds.items()]
+    weights = [onnx.numpy_helper.from_array(array, name) for name, array in held.items()]
+    graph = onnx.helper.make_graph(nodes, probe.name, inputs, [onnx.ValueInfoProto(name="y")], weights)
+    model = onnx.shape_inference.infer_shapes(typed(graph, probe.opset), data_prop=True)
+    return Probe(f"{probe.name}_attends", model, feeds, [node.op_type for node in nodes].index(probe.op_type))
+
+
+def gating(probe: Probe) -> Probe:
+    """The same with its result multiplied by another input: some engines take x * f(y) for x * f(x)."""
+    model = onnx.ModelProto()
+    model.CopyFrom(probe.model)
+    graph = model.graph
+    random = np.random.default_rng(zlib.crc32(probe.name.encode()))
+    gated = random.uniform(-2, 2, (1, 3, 8, 8)).astype(np.float32)
+    info = onnx.helper.make_tensor_value_info("gated", onnx.TensorProto.FLOAT, gated.shape)
+    graph.input.append(info)
+    graph.value_info.append(graph.output[0])
+    graph.node.append(onnx.helper.make_node("Mul", ["gated", "y0"], ["again"]))
+    graph.output[0].CopyFrom(onnx.helper.make_tensor_value_info("again", onnx.TensorProto.FLOAT, gated.shape))
+    return Probe(f"{probe.name}_gates", model, {**probe.feeds, "gated": gated})

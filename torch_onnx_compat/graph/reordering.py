@@ -1,0 +1,110 @@
+"""Writes the order of many axes as a few moves of at most four blocks of axes."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import combinations, pairwise, permutations
+
+import onnx_ir as ir
+
+from torch_onnx_compat.graph.builder import Builder
+from torch_onnx_compat.graph.obstacle import Refused
+
+LOW = 4
+"""Ranks that every engine takes."""
+Sizes = Sequence["int | None"]
+
+
+def reordered(op: Builder, x: ir.Value, sizes: Sizes, perm: Sequence[int]) -> ir.Value:
+    """The elements of `x`, whose axes have these sizes, in the order of `perm`; its shape is for the caller to say.
+
+    Axes of size 1 move for nothing, those that stay side by side move as one.
+
+    Args:
+        op: Where nodes are added, Transposes and Reshapes of rank 2 to 4.
+        x: Holds the elements, in whatever shape.
+        sizes: At most one is unknown.
+        perm: As of a Transpose.
+
+    Raises:
+        Refused: Two sizes are unknown.
+    """
+    if sum(size is None for size in sizes) > 1:
+        raise Refused("two sizes are unknown")
+    sizes = list(sizes)
+    kept = [axis for axis in perm if sizes[axis] != 1]
+    places = sorted(kept)
+    order = list(places)
+    for blocks in moves(tuple(places.index(axis) for axis in kept)):
+        cut = [[order[i] for i in block] for block in blocks]
+        starts = sorted(cut, key=lambda block: order.index(block[0]))
+        shape = [product([sizes[axis] for axis in block]) for block in starts]
+        turn = [starts.index(block) for block in cut]
+        if len(turn) == 2:  # a matrix, for engines that take the first axis for the batch
+            shape, turn = [1, *shape], [0, 2, 1]
+        x = op.Transpose(viewed(op, x, shape), perm=turn)
+        order = [axis for block in cut for axis in block]
+    return x
+
+
+def product(sizes: Sizes) -> int | None:
+    """The size of some axes taken as one; None if one is unknown."""
+    known = [size for size in sizes if size is not None]
+    return math.prod(known) if len(known) == len(sizes) else None
+
+
+def viewed(op: Builder, x: ir.Value, shape: Sizes) -> ir.Value:
+    """`x` in another shape, of which one size may be unknown; what a Reshape made of another shape is read there."""
+    wanted = [-1 if size is None else size for size in shape]
+    while (producer := x.producer()) is not None and producer.op_type == "Reshape" and not producer.domain:
+        source = producer.inputs[0]
+        if source is None or source.shape is None or len(source.shape) > LOW:
+            break
+        x = source
+    if x.shape is not None and [s if isinstance(s, int) else -1 for s in x.shape] == wanted and -1 not in wanted[1:]:
+        return x
+    return op.Reshape(x, wanted)
+
+
+@cache
+def moves(perm: tuple[int, ...]) -> tuple[tuple[tuple[int, ...], ...], ...]:
+    """The fewest moves that bring (0, 1, ...) into the order of `perm`.
+
+    Returns:
+        For each move the blocks in their new order; a block holds places of the order before, side by side.
+    """
+    start = tuple(range(len(perm)))
+    came: dict[tuple[int, ...], tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]] = {}
+    waiting = deque([start])
+    while waiting and perm != start and perm not in came:
+        order = waiting.popleft()
+        for blocks in _moves_of(len(perm)):
+            new = tuple(order[i] for block in blocks for i in block)
+            if new != start and new not in came:
+                came[new] = (order, blocks)
+                waiting.append(new)
+    path = []
+    while perm != start:
+        perm, blocks = came[perm]
+        path.append(blocks)
+    return tuple(reversed(path))
+
+
+@cache
+def _moves_of(count: int) -> tuple[tuple[tuple[int, ...], ...], ...]:
+    """All moves of blocks, the fewest blocks first."""
+    return tuple(_moves(count))
+
+
+def _moves(count: int) -> Iterator[tuple[tuple[int, ...], ...]]:
+    for cuts in range(1, min(LOW, count)):
+        for ends in combinations(range(1, count), cuts):
+            edges = (0, *ends, count)
+            blocks = [tuple(range(a, b)) for a, b in pairwise(edges)]
+            for order in permutations(blocks):
+                # Blocks that stay side by side are one block, tried before.
+                if all(a[-1] + 1 != b[0] for a, b in pairwise(order)):
+                    yield order
