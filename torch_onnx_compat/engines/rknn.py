@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 
-class _Tensor(np.ndarray):  # type: ignore[type-arg]
+class _Tensor(np.ndarray):
     """An array for a tensor of torch's."""
 
     def numpy(self) -> Any:
