@@ -137,7 +137,7 @@ class Attempt:
 
     def _on_target(self, path: Path, pieces: Pieces, names: list[str], target: Target) -> tuple[Comparison, ...]:
         assert self.cases is not None
-        return verify_on_target(path, names, self.cases, target, pieces.before, pieces.after)
+        return verify_on_target(path, names, self.cases, target, self.how, pieces.before, pieces.after)
 
     def _is_external(self, model: ir.Model) -> bool:
         if self.destination is None or hasattr(self.destination, "write"):

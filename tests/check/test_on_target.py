@@ -155,6 +155,18 @@ def test_a_coarse_engine_that_computes_in_float32_is_wrong(tmp_path, monkeypatch
         export_compat(Net().eval(), IMAGE, verify="target")
 
 
+def test_what_rounding_excuses_in_onnxruntime_it_excuses_in_an_engine(tmp_path, monkeypatch):
+    """Beyond the engine's tolerance, eager torch's own error counts: here the engine is onnxruntime itself."""
+    adapter = tmp_path / "adapter.py"
+    adapter.write_text(BROKEN.format(refuses=False).replace("a + 0.1", "a * (1 + 2e-7)"))
+    monkeypatch.setattr(Engine, "path", adapter)
+    monkeypatch.setattr(Engine, "interpreter", lambda self: sys.executable)
+    monkeypatch.setitem(ENGINES, "onnxruntime", Engine("onnxruntime", "sys", (), tolerance=(1e-9, 1e-9)))
+    rows = [row for row in export_compat(Net().eval(), IMAGE, verify="target").table if " on " in row.case]
+    assert rows
+    assert all(row.ok for row in rows)
+
+
 def test_an_engine_that_is_not_there_is_a_note(monkeypatch):
     monkeypatch.setattr(Engine, "interpreter", lambda self: None)
     result = export_compat(Net().eval(), IMAGE, target="openvino", verify="target")
