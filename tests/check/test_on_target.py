@@ -147,7 +147,7 @@ def test_an_engine_in_float16_may_be_as_far_off_as_eager_torch_is(off, is_right,
 
 def test_a_coarse_engine_that_computes_in_float32_is_wrong(tmp_path, monkeypatch):
     adapter = tmp_path / "adapter.py"
-    adapter.write_text(COARSE.format(off=0))
+    adapter.write_text(COARSE.format(off=0.01))
     monkeypatch.setattr(Engine, "path", adapter)
     monkeypatch.setattr(Engine, "interpreter", lambda self: sys.executable)
     monkeypatch.setitem(ENGINES, "onnxruntime", Engine("onnxruntime", "sys", (), tolerance=(1e-7, 1e-7)))
