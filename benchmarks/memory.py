@@ -163,7 +163,9 @@ def main(
         packages = ("torch", "torchvision", "timm", "onnx", "onnxscript", "onnxruntime")
         versions = ", ".join(f"{p} {metadata.version(p)}" for p in packages)
         head = f"Measured {datetime.date.today()} with {versions}; two CPU cores. "
-        what = "Peak resident memory less what the process held before the model was loaded, over the size of its weights."
+        what = (
+            "Peak resident memory less what the process held before the model was loaded, over the size of its weights."
+        )
         RESULT.write_text(f"{head}{what}\n\n{text}\n")
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
+import shutil
 from collections.abc import Collection, Iterable
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import onnx
 import onnxruntime
@@ -72,29 +72,30 @@ class FileLog:
         present = self.outputs
         outputs = self.model.graph.output
         outputs.extend(onnx.ValueInfoProto(name=name) for name in wanted if name not in present)
-        with ExitStack() as stack:
+        with TemporaryDirectory(prefix=".torch_onnx_compat_", dir=self.folder) as folder:
+            path = Path(folder) / "probe.onnx"
             try:
-                source = self._source(stack)
+                path.write_bytes(self.model.SerializeToString())
             finally:
                 del outputs[len(present) :]
-            session = open_session(source, sess_options=_unfused())
+            self._place_weights(Path(folder))
+            session = open_session(path, sess_options=_unfused())
             tensors = {o.name for o in session.get_outputs() if o.type.startswith("tensor(")}
             wanted = [name for name in wanted if name in tensors]
             for name, array in zip(wanted, run_session(session, self.inputs, wanted), strict=True):
                 if array.dtype.kind in "fiub":
                     self.values[name] = Value(tuple(array.shape), sample(array), array.dtype.kind == "f")
 
-    def _source(self, stack: ExitStack) -> str | bytes:
-        if self.folder is None or not any(t.data_location for t in self.model.graph.initializer):
-            data: bytes = self.model.SerializeToString()
-            return data
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix=".torch_onnx_compat_", dir=self.folder))
-        path = Path(folder) / "probe.onnx"
-        for weights in self.folder.iterdir():
-            if weights.is_file():
-                (Path(folder) / weights.name).symlink_to(weights)
-        path.write_bytes(self.model.SerializeToString())
-        return str(path)
+    def _place_weights(self, folder: Path) -> None:
+        """Puts weights outside the file beside the one to run; onnxruntime follows no symbolic link out of the folder."""
+        entries = (entry for t in self.model.graph.initializer if t.data_location for entry in t.external_data)
+        for name in {entry.value for entry in entries if entry.key == "location"} if self.folder else ():
+            there, here = self.folder / name, folder / name
+            here.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                os.link(there, here)
+            except OSError:  # not on this file system
+                shutil.copyfile(there, here)
 
     def reads(self, name: str) -> list[str]:
         """The tensors that a tensor is made of, those that subgraphs take from outside included."""

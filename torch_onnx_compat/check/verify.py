@@ -18,6 +18,7 @@ from torch_onnx_compat.check.compare import Array, Comparison
 from torch_onnx_compat.check.rounding import judged
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.memory import trim
 
 if TYPE_CHECKING:
     from torch_onnx_compat.surgery.stage import Stage
@@ -52,6 +53,7 @@ def verify(
         session = _open_all(path, names, before, after)
     except Exception as error:
         raise VerificationError(f"onnxruntime does not load the file: {_reason(error)}") from error
+    trim()  # onnxruntime has laid weights out anew
     for case in cases:
         try:
             found = run_session(session, case.inputs)

@@ -1,4 +1,4 @@
-"""Weights of a graph that are the model's own tensors, not copies of them."""
+"""Weights of a graph: the model's own tensors, not copies of them, for as long as they are needed."""
 
 from __future__ import annotations
 
@@ -23,3 +23,9 @@ def as_onnx(tensor: Tensor, name: str) -> ir.Tensor:
     array = plain.numpy().view(dtype.numpy())
     array.flags.writeable = False
     return ir.Tensor(array, dtype=dtype, name=name)
+
+
+def drop_weights(model: ir.Model) -> None:
+    """Lets go of the values of a model's weights; its nodes, names and shapes stay."""
+    for value in model.graph.initializers.values():
+        value.const_value = None
