@@ -103,7 +103,7 @@ def _run(job: Job, opset: int) -> ir.Model:
         "training": torch.onnx.TrainingMode.PRESERVE if _is_training(job) else torch.onnx.TrainingMode.EVAL,
         **{k: v for k, v in job.options.items() if k in ("do_constant_folding", "autograd_inlining")},
     }
-    file = io.BytesIO()
+    file: Any = io.BytesIO()
     with collection_paused(), internals.without_weights(_is_large) as weights:
         torch.onnx.export(job.subject, job.inputs.tensors, file, **arguments)
     return _with_weights(ir.from_proto(onnx.load_model_from_string(file.getvalue())), weights)

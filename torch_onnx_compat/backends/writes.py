@@ -134,7 +134,7 @@ class ViewWrites(Watcher):
         if view.writes != writes:
             view.current, view.writes = view.take(self._now(view.parent)), writes
             self._views[view.current] = _View(view.parent, view.take, view.key, None, writes)
-        return tensor if view.current is None else view.current  # type: ignore[no-any-return]
+        return tensor if view.current is None else view.current
 
     def _renewed(self, values: Any) -> Any:
         return tree.map_leaves(values, lambda leaf: self._now(leaf) if isinstance(leaf, Tensor) else leaf)

@@ -87,7 +87,7 @@ class FileLog:
                     self.values[name] = Value(tuple(array.shape), sample(array), array.dtype.kind == "f")
 
     def _place_weights(self, folder: Path) -> None:
-        """Puts weights outside the file beside the one to run; onnxruntime follows no symbolic link out of the folder."""
+        """Puts weights outside the file beside the one to run; onnxruntime follows no link out of the folder."""
         entries = (entry for t in self.model.graph.initializer if t.data_location for entry in t.external_data)
         for name in {entry.value for entry in entries if entry.key == "location"} if self.folder else ():
             there, here = self.folder / name, folder / name

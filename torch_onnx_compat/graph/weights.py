@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import onnx_ir as ir
 import torch
 from torch import Tensor
@@ -9,7 +11,7 @@ from torch import Tensor
 from torch_onnx_compat.ops import ONNX_TYPES
 
 
-def as_onnx(tensor: Tensor, name: str) -> ir.Tensor:
+def as_onnx(tensor: Tensor, name: str) -> ir.Tensor[Any]:
     """A tensor as a constant of a graph that shares its memory and cannot be written to.
 
     Args:
