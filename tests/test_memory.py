@@ -81,12 +81,12 @@ def test_weights_of_every_type(dtype):
 
 def test_torch_s_exporter_is_put_back():
     raw = torch._C.Graph._export_onnx
-    with warnings.catch_warnings(), pytest.raises(ZeroDivisionError):
+    with warnings.catch_warnings(), internals.without_weights(lambda weight: True) as left_out:
         warnings.simplefilter("ignore")
-        with internals.without_weights(lambda weight: True) as left_out:
-            torch.onnx.export(nn.Linear(64, 64), (X,), io.BytesIO(), dynamo=False)
-            failed = 1 / (len(left_out) - 2)
-            assert failed
+        torch.onnx.export(nn.Linear(64, 64), (X,), io.BytesIO(), dynamo=False)
+    assert torch._C.Graph._export_onnx is raw
+    with pytest.raises(ZeroDivisionError), internals.without_weights(lambda weight: True):
+        raise ZeroDivisionError
     assert torch._C.Graph._export_onnx is raw
     assert {tensor.shape for tensor in left_out.values()} == {(64, 64), (64,)}
 
