@@ -14,7 +14,6 @@ from torch import nn
 from torch.export import Dim
 
 from torch_onnx_compat import CompatError, Verify, export_compat, plan, publish, rewrite, symbolic
-from torch_onnx_compat.backends import torchscript
 from torch_onnx_compat.errors import UnsupportedError, VerificationError
 from torch_onnx_compat.options import IGNORED_AT_DEFAULTS
 from torch_onnx_compat.targets import Row, Target
@@ -113,7 +112,6 @@ def test_external_data_when_asked(exporter, tmp_path):
 def test_large_models_lie_in_two_files(exporter, tmp_path, monkeypatch):
     """As above 1.5 GB, at a limit that a test can reach."""
     monkeypatch.setattr(publish, "INLINE_LIMIT", 1000)
-    monkeypatch.setattr(torchscript, "INLINE_LIMIT", 1000)
     model = nn.Linear(64, 64).eval()
     result = export_compat(model, torch.rand(4, 64), tmp_path / "a.onnx", exporter=exporter, dynamic="batch")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.onnx", "a.onnx.data"]

@@ -22,6 +22,8 @@ from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.control_flow import Masked
 from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.finish import FileOptions, finish, node_counts
+from torch_onnx_compat.graph.weights import drop_weights
+from torch_onnx_compat.memory import forget_locals, trim
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.prepare import Prepared
@@ -76,7 +78,11 @@ class Attempt:
             )
             unknown = {name for name in nodes if "::" in name} - functions
         with draft(model, self.destination, self._is_external(model)) as written:
+            if not pieces.without_body:
+                for part in (whole, model):
+                    drop_weights(part)
             with self.clock("check"):
+                trim()
                 names = [str(value.name) for value in whole.graph.outputs]
                 table = self._verify(written.path, pieces, names, bool(unknown))
                 if self.how.on_target and self.cases is not None:
@@ -128,6 +134,7 @@ class Attempt:
         except VerificationError as error:
             if has_unknown and not error.table:  # the caller allowed nodes that only the engine has
                 return ()
+            forget_locals(error)
             if not pieces.is_cut:
                 with_place(error, path, self.prepared)
             raise

@@ -24,6 +24,7 @@ from torch_onnx_compat.diagnosis import with_hint, with_reasons
 from torch_onnx_compat.entry import EXPORTERS, Exporter
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError, unknown_name
 from torch_onnx_compat.finish import FileOptions
+from torch_onnx_compat.memory import forget_locals
 from torch_onnx_compat.observe import Observation, SizeFacts, Subject
 from torch_onnx_compat.options import allowed_domains, check_keywords, choose_opset, exporters_to_try, mode_of
 from torch_onnx_compat.plan import Found, Plan, make_plan
@@ -243,6 +244,7 @@ def export_compat(
             try:
                 return attempt.run(job, rejected)
             except (UnsupportedError, VerificationError) as error:
+                forget_locals(error)
                 rejected[name] = error
                 if isinstance(error, Unsuitable) and not found and error.is_avoidable(registry):
                     found = error.found
@@ -255,6 +257,7 @@ def export_compat(
                     if again.job is not None:
                         return attempt.run(again.job, {k: v for k, v in rejected.items() if k != name}, again)
                 except (UnsupportedError, VerificationError) as error:
+                    forget_locals(error)
                     second = error
                 rejected[name] = again.explained(rejected[name], second)
             rejected[name] = with_reasons(rejected[name], plan)

@@ -89,6 +89,35 @@ def max_torchscript_opset() -> int:
     return int(getattr(constants, "ONNX_TORCHSCRIPT_EXPORTER_MAX_OPSET", constants.ONNX_MAX_OPSET))
 
 
+# TorchScript: the file
+
+
+@contextmanager
+def without_weights(of: Callable[[torch.Tensor], bool]) -> Iterator[dict[str, torch.Tensor]]:
+    """While active, the TorchScript exporter leaves weights out; it makes three copies of each on the way to the file.
+
+    Args:
+        of: Whether it is to leave out this one.
+
+    Yields:
+        The weights that were left out, by name; in the file they are empty.
+    """
+    graph: Any = torch._C.Graph
+    raw = graph._export_onnx
+    left_out: dict[str, torch.Tensor] = {}
+
+    def export(self: Any, weights: dict[str, torch.Tensor], *rest: Any) -> Any:
+        found = {name: tensor for name, tensor in weights.items() if of(tensor)}
+        left_out.update(found)
+        return raw(self, {**weights, **{n: torch.empty(0, dtype=t.dtype) for n, t in found.items()}}, *rest)
+
+    graph._export_onnx = export
+    try:
+        yield left_out
+    finally:
+        graph._export_onnx = raw
+
+
 # dynamo: the registry of torchlib functions
 
 

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import inspect
-import os
+import io
 import re
-import shutil
-import tempfile
 import types
 import typing
 import warnings
-import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
+import onnx
 import onnx_ir as ir
 import torch
+from torch import Tensor
 from torch.onnx import symbolic_helper
 
 from torch_onnx_compat.backends import internals
@@ -31,15 +30,15 @@ from torch_onnx_compat.backends.torchscript_ops import TorchScriptOps
 from torch_onnx_compat.entry import Declined, Symbolic, decline
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.garbage import collection_paused
-from torch_onnx_compat.graph.stream import read_model
-from torch_onnx_compat.ops import Number
+from torch_onnx_compat.graph.weights import as_onnx
+from torch_onnx_compat.ops import ONNX_TYPES, Number
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import own_stacks
 
 _jit: Any = torch.jit
 
-INLINE_LIMIT = 1_500_000_000
-"""Weights, in bytes, up to which the exporter may hold the whole file in memory; protobuf ends at 2 GiB."""
+_LEAST = 1024
+"""Bytes from which a weight is kept out of torch's hands."""
 
 
 def export(job: Job) -> Raw:
@@ -90,7 +89,6 @@ def _export_at(opset: int, job: Job) -> Raw:
 
 
 def _run(job: Job, opset: int) -> ir.Model:
-    weights = sum(t.numel() * t.element_size() for t in (*job.subject.parameters(), *job.subject.buffers()))
     arguments: dict[str, Any] = {
         "input_names": list(job.inputs.names),
         "dynamic_axes": {
@@ -105,42 +103,27 @@ def _run(job: Job, opset: int) -> ir.Model:
         "training": torch.onnx.TrainingMode.PRESERVE if _is_training(job) else torch.onnx.TrainingMode.EVAL,
         **{k: v for k, v in job.options.items() if k in ("do_constant_folding", "autograd_inlining")},
     }
-    if weights < INLINE_LIMIT:
-        sink: Any = _Sink()
-        with collection_paused():
-            torch.onnx.export(job.subject, job.inputs.tensors, sink, **arguments)
-        return read_model(sink.data)
-    folder = _Folder()
-    path = os.path.join(folder.path, "model.onnx")
-    torch.onnx.export(job.subject, job.inputs.tensors, path, **arguments)
-    model = ir.load(path)
-    model.meta["folder"] = folder  # the weights stay in their files for as long as the model lives
+    file: Any = io.BytesIO()
+    with collection_paused(), internals.without_weights(_is_large) as weights:
+        torch.onnx.export(job.subject, job.inputs.tensors, file, **arguments)
+    return _with_weights(ir.from_proto(onnx.load_model_from_string(file.getvalue())), weights)
+
+
+def _is_large(weight: Tensor) -> bool:
+    return weight.dtype in ONNX_TYPES and weight.numel() * weight.element_size() >= _LEAST
+
+
+def _with_weights(model: ir.Model, weights: dict[str, Tensor]) -> ir.Model:
+    """Puts the weights that the exporter left out into a model, which then shares their memory with the caller's."""
+    for name, tensor in weights.items():
+        value = model.graph.initializers[name]
+        shared = as_onnx(tensor, name)
+        value.const_value, value.shape = shared, shared.shape
     return model
 
 
 def _is_training(job: Job) -> bool:
     return any(module.training for module in job.subject.twin.modules())
-
-
-class _Folder:
-    """A temporary folder that goes when nobody holds this object any more."""
-
-    def __init__(self) -> None:
-        self.path = tempfile.mkdtemp(prefix="torch_onnx_compat_")
-        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
-
-
-class _Sink:
-    """A file that keeps the bytes it is given instead of copying them."""
-
-    data = b""
-
-    def write(self, data: bytes) -> int:
-        self.data = data
-        return len(data)
-
-    def flush(self) -> None:
-        """Nothing to do."""
 
 
 # Symbolics

@@ -63,8 +63,9 @@ class _View:
     take: Callable[[Tensor], Tensor]
     key: Any
     """The basic index that does the same; None where there is none."""
-    current: Tensor
-    """The view as it is in the graph after the owner's latest write but one that `writes` counts."""
+    current: Tensor | None
+    """The view as it is in the graph after the owner's writes that `writes` counts; None where that is the view itself,
+    which its own record would keep from ever ending."""
     writes: int
     """Of the owner, when `current` was taken."""
 
@@ -117,7 +118,7 @@ class ViewWrites(Watcher):
 
             key = _basic_key(func, parent, rest, kwargs)
             self._viewed[parent] = True
-            self._views[view] = _View(parent, take, key, view, self._writes.get(self._owner(parent), 0))
+            self._views[view] = _View(parent, take, key, None, self._writes.get(self._owner(parent), 0))
 
     def _owner(self, tensor: Tensor) -> Tensor:
         while tensor in self._views:
@@ -132,9 +133,8 @@ class ViewWrites(Watcher):
         writes = self._writes.get(self._owner(tensor), 0)
         if view.writes != writes:
             view.current, view.writes = view.take(self._now(view.parent)), writes
-            self._views[view.current] = _View(view.parent, view.take, view.key, view.current, writes)
-        current: Tensor = view.current
-        return current
+            self._views[view.current] = _View(view.parent, view.take, view.key, None, writes)
+        return tensor if view.current is None else view.current
 
     def _renewed(self, values: Any) -> Any:
         return tree.map_leaves(values, lambda leaf: self._now(leaf) if isinstance(leaf, Tensor) else leaf)
@@ -224,7 +224,7 @@ def _fewest_references() -> int:
     def recorded() -> tuple[_View, Tensor]:
         whole = torch.zeros(2)
         part = whole[:1]  # torch holds the whole as it holds every tensor in a trace; some versions count that
-        return _View(whole, Tensor.clone, None, part, 0), part
+        return _View(whole, Tensor.clone, None, None, 0), part
 
     with torch._C.DisableTorchFunction(), untraced():
         record, _part = recorded()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Collection, Iterable
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -74,26 +74,27 @@ class FileLog:
         outputs.extend(onnx.ValueInfoProto(name=name) for name in wanted if name not in present)
         with ExitStack() as stack:
             try:
-                source = self._source(stack)
+                path = stack.enter_context(self._written())
             finally:
                 del outputs[len(present) :]
-            session = open_session(source, sess_options=_unfused())
+            session = open_session(path, sess_options=_unfused())
             tensors = {o.name for o in session.get_outputs() if o.type.startswith("tensor(")}
             wanted = [name for name in wanted if name in tensors]
             for name, array in zip(wanted, run_session(session, self.inputs, wanted), strict=True):
                 if array.dtype.kind in "fiub":
                     self.values[name] = Value(tuple(array.shape), sample(array), array.dtype.kind == "f")
 
-    def _source(self, stack: ExitStack) -> str | bytes:
-        if self.folder is None or not any(t.data_location for t in self.model.graph.initializer):
-            data: bytes = self.model.SerializeToString()
-            return data
-        # Beside its weights: onnxruntime reads none that a link leads to.
-        number, path = tempfile.mkstemp(prefix=".torch_onnx_compat_", dir=self.folder)
-        stack.callback(os.unlink, path)
-        with open(number, "wb") as file:
-            file.write(self.model.SerializeToString())
-        return path
+    @contextmanager
+    def _written(self) -> Iterator[str]:
+        """The model in a file, beside its weights where those lie outside: onnxruntime reads none that a link leads to."""
+        is_outside = any(tensor.data_location for tensor in self.model.graph.initializer)
+        number, path = tempfile.mkstemp(prefix=".torch_onnx_compat_", dir=self.folder if is_outside else None)
+        try:
+            with open(number, "wb") as file:
+                file.write(self.model.SerializeToString())
+            yield path
+        finally:
+            os.unlink(path)
 
     def reads(self, name: str) -> list[str]:
         """The tensors that a tensor is made of, those that subgraphs take from outside included."""

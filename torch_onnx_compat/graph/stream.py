@@ -1,8 +1,7 @@
-"""Reads and writes models with their weights inside, without copying the weights.
+"""Writes models with their weights inside, without copying the weights.
 
-onnx.save builds the whole message in memory and then its bytes, and onnx.load copies every weight out of the bytes.
-A message's fields may stand in any order, so here protobuf handles everything but the data of the weights; that goes
-straight from its tensor to the file, and is looked at in place in the bytes that were read.
+onnx.save builds the whole message in memory and then its bytes. A message's fields may stand in any order, so here
+protobuf handles everything but the data of the weights, which goes straight from its tensor to the file.
 Source: https://protobuf.dev/programming-guides/encoding/ (length-delimited records); onnx.proto for the field numbers.
 """
 
@@ -11,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import numpy as np
 import onnx
@@ -61,86 +60,6 @@ def write_model(model: ir.Model, file: BinaryIO) -> None:
         file.write(_prefix(_INITIALIZER, records[name]))
         file.write(head)
         file.write(_data(weights[name]))
-
-
-@collection_paused()
-def read_model(data: bytes) -> ir.Model:
-    """Reads a model; its weights are views of `data`.
-
-    Args:
-        data: A serialised ModelProto.
-    """
-    view = memoryview(data)
-    weights: dict[str, memoryview] = {}
-    model = bytearray()
-    for record in _records(view):
-        model += _without_data(record, weights) if record.field == _GRAPH else record.whole
-    result = ir.serde.deserialize_model(onnx.load_model_from_string(bytes(model)))
-    for name, raw in weights.items():
-        value = result.graph.initializers[name]
-        empty = value.const_value
-        assert empty is not None
-        array = np.frombuffer(raw, dtype=empty.dtype.numpy()).reshape(empty.shape.numpy())
-        value.const_value = ir.Tensor(array, dtype=empty.dtype, name=name)
-    return result
-
-
-class _Record(NamedTuple):
-    """One field of a message."""
-
-    field: int
-    whole: memoryview
-    """Tag, length and payload."""
-    payload: memoryview
-
-
-def _records(message: memoryview) -> Iterator[_Record]:
-    at = 0
-    while at < len(message):
-        start = at
-        tag, at = _read_varint(message, at)
-        kind = tag & 7
-        if kind == _LENGTH_DELIMITED:
-            size, at = _read_varint(message, at)
-        elif kind == 0:
-            size, begin = 0, at
-            _, at = _read_varint(message, begin)
-        else:
-            size = {1: 8, 5: 4}[kind]
-        yield _Record(tag >> 3, message[start : at + size], message[at : at + size])
-        at += size
-
-
-def _without_data(graph: _Record, weights: dict[str, memoryview]) -> bytes:
-    """The graph's record without the data of its large weights, which are added to `weights`."""
-    kept = bytearray()
-    for record in _records(graph.payload):
-        if record.field != _INITIALIZER or len(record.payload) < _LARGE:
-            kept += record.whole
-            continue
-        head, raw = bytearray(), None
-        for part in _records(record.payload):
-            if part.field == _RAW_DATA:
-                raw = part.payload
-            else:
-                head += part.whole
-        if raw is None:
-            kept += record.whole
-            continue
-        weights[onnx.TensorProto.FromString(bytes(head)).name] = raw
-        kept += _prefix(_INITIALIZER, len(head)) + head
-    return _prefix(_GRAPH, len(kept)) + bytes(kept)
-
-
-def _read_varint(message: memoryview, at: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        byte = message[at]
-        number |= (byte & 0x7F) << shift
-        at += 1
-        if byte < 0x80:
-            return number, at
-        shift += 7
 
 
 def _data(tensor: ir.TensorProtocol) -> bytes | memoryview:

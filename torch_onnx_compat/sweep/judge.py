@@ -8,7 +8,8 @@ from pathlib import Path
 
 from torch_onnx_compat.check.cases import Case, Cases, Verify
 from torch_onnx_compat.check.rounding import judged
-from torch_onnx_compat.check.verify import open_session, run_session
+from torch_onnx_compat.check.verify import open_to_verify, run_session
+from torch_onnx_compat.memory import trim
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.prepare import Prepared, export_conditions
 
@@ -30,10 +31,12 @@ def judge(path: Path, prepared: Prepared, how: Verify) -> str:
     how = replace(how, seed=how.seed + SEED)
     with export_conditions():
         observation = Observation(prepared)
+        trim()
         try:
-            session = open_session(path)
+            session = open_to_verify(path)
         except Exception as error:  # whatever onnxruntime raises is a verdict on the file
             return f"onnxruntime does not load the file: {error}"
+        trim()
         names = [value.name for value in session.get_outputs()]
         for case in Cases(observation, how):
             if len(names) != len(case.reference.outputs):
