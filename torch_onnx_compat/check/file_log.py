@@ -86,7 +86,7 @@ class FileLog:
 
     @contextmanager
     def _written(self) -> Iterator[str]:
-        """The model in a file, beside its weights where those lie outside: onnxruntime reads none that a link leads to."""
+        """The model in a file; beside weights that lie outside, as onnxruntime reads none that a link leads to."""
         is_outside = any(tensor.data_location for tensor in self.model.graph.initializer)
         number, path = tempfile.mkstemp(prefix=".torch_onnx_compat_", dir=self.folder if is_outside else None)
         try:
