@@ -12,7 +12,7 @@ attribute; a list of equal numbers counts as that number, a list of different on
 * input.K: constant, computed or absent, for the inputs after the first;
 * rank.1: of the second input;
 * reused: yes where the first input is computed and read by other nodes too, else no;
-* those of single operators, which `special_facts` lists.
+* those of single operators, which `special_facts` and `image_facts` list.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ import onnx
 import onnx_ir as ir
 
 from torch_onnx_compat.graph import schema
-from torch_onnx_compat.targets.special_facts import numbers, special_facts
+from torch_onnx_compat.targets.constants import numbers
+from torch_onnx_compat.targets.special_facts import special_facts
 
 _TYPES = frozenset({"to", "dtype"})
 _MANY = 4

@@ -1,22 +1,13 @@
-"""Facts of single operators; the others stand in `facts`.
+"""Facts of single operators; those of images stand in `image_facts`, the others in `facts`.
 
 * after: of a BatchNormalization: the operator whose result it takes, where that is a convolution or the last of what is
   computed from one cell by cell (Mul after x * sigmoid(x)), else other; of a Slice: Reshape or other;
 * gates: of an activation: another where its result is multiplied by another value than its input, else no;
-* group: of a convolution: one, depthwise or some;
 * divisor: of a Div: norm, or repeated norm after an Expand, where the first input is divided by its own ReduceL2,
   perhaps clipped, else other;
 * step: of a Slice: 1, more, or negative;
 * shapes: broadcast where the inputs of an elementwise operator differ in shape, else equal;
-* scales: of a Resize, whose batch and channels may vary: whole; exact where they are fractions, but the sizes come out
-  whole, and where the sizes are given and not known; else rounded;
-* nearest_mode: of a Resize: unused where another mode than nearest makes it mean nothing;
-* rows: of a Resize: one where the axis after the channels is known to have a single cell, else more;
 * slope: of a PRelu: one, by channel (C, 1, ...) or other;
-* last_window: of a pool, inside, or with ceil_mode beyond the end or on the padding;
-* pads_sign: negative where a Pad crops;
-* padded: of a Pad: nothing, image where each end of each axis after the first two is, sides where only some of these
-  are, channels where the first two axes are, too;
 * rank.out: of a Reshape's result;
 * parts: even or uneven, of a Split;
 * axis: of a DFT: also where it is a constant input;
@@ -24,7 +15,6 @@
 * queries: of a Softmax: one or more where it is of an attention's scores (H queries by keys, between two MatMul), else
   none;
 * exponent: of a Pow, where it is one constant number, else various or computed;
-* axes: of a Col2Im: how many the image has;
 * mask: of an Attention: the element type of its mask;
 * grouped: of an Attention: yes where several queries share a key, else no.
 """
@@ -34,9 +24,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import onnx_ir as ir
+
+from torch_onnx_compat.targets.constants import numbers
+from torch_onnx_compat.targets.image_facts import IMAGE_FACTS
 
 _ELEMENTWISE = frozenset(
     [
@@ -66,13 +57,6 @@ def special_facts(node: ir.Node, given: list[ir.Value]) -> dict[str, Any]:
             facts["shapes"] = "equal" if len({str(s) for s in shapes}) == 1 else "broadcast"
     special = _SPECIAL.get(node.op_type)
     return {**facts, **(special(node) if special else {})}
-
-
-def numbers(value: ir.Value | None) -> Any:
-    """A constant's tensor; None for what is computed or fed."""
-    if value is None or value.is_graph_input():
-        return None
-    return ir.convenience.get_const_tensor(value)
 
 
 def _queries(node: ir.Node) -> dict[str, Any]:
@@ -137,30 +121,6 @@ def _exponent(node: ir.Node) -> dict[str, Any]:
     return {"exponent": int(value) if value.is_integer() else round(value, 6)}
 
 
-def _image_axes(node: ir.Node) -> dict[str, Any]:
-    size = node.inputs[1].shape if node.inputs[1] is not None else None
-    return {"axes": size[0]} if size is not None and isinstance(size[0], int) else {}
-
-
-def _pads(node: ir.Node) -> dict[str, Any]:
-    tensor = numbers(node.inputs[1]) if len(node.inputs) > 1 else None
-    if tensor is None:
-        return {}
-    pads = tensor.numpy()
-    axes = numbers(node.inputs[3]).numpy() if len(node.inputs) > 3 and numbers(node.inputs[3]) is not None else None
-    x = node.inputs[0]
-    rank = len(x.shape) if x is not None and x.shape is not None else len(pads) // 2
-    places = np.arange(rank) if axes is None else axes % rank
-    both = np.concatenate([places, places])
-    of_image = pads[both >= 2]
-    all_ends = of_image.all() and len(of_image) == 2 * (rank - 2)
-    image = "image" if all_ends else "sides" if pads.any() else "nothing"
-    return {
-        "pads_sign": "negative" if (pads < 0).any() else "positive",
-        "padded": "channels" if pads[both < 2].any() else image,
-    }
-
-
 def _divisor(node: ir.Node) -> dict[str, Any]:
     kinds, value = [], node.inputs[1]
     while value is not None and (producer := value.producer()) is not None:
@@ -215,76 +175,10 @@ def _slope(node: ir.Node) -> dict[str, Any]:
     return {"slope": "channel" if channel and len(x.shape) > 1 else "other"}
 
 
-def _convolution(node: ir.Node) -> dict[str, Any]:
-    group = node.attributes["group"].as_int() if "group" in node.attributes else 1
-    x = node.inputs[0]
-    channels = x.shape[1] if x is not None and x.shape is not None and len(x.shape) > 1 else None
-    return {"group": "one" if group == 1 else "depthwise" if group == channels else "some"}
-
-
 def _gates(node: ir.Node) -> dict[str, Any]:
     products = [use.node for use in node.outputs[0].uses() if use.node.op_type == "Mul"]
     others = [value for product in products for value in product.inputs if value is not node.outputs[0]]
     return {"gates": "another" if any(value is not node.inputs[0] for value in others) else "no"}
-
-
-def _last_window(node: ir.Node) -> dict[str, Any]:
-    x = node.inputs[0]
-    if "ceil_mode" not in node.attributes or not node.attributes["ceil_mode"].value:
-        return {"last_window": "inside"}
-    if x is None or x.shape is None:
-        return {}
-    kernel: Any = node.attributes["kernel_shape"].value
-    rank = len(kernel)
-    ones, zeros = [1] * rank, [0] * 2 * rank
-    strides, dilations, pads = (
-        node.attributes[name].value if name in node.attributes else default
-        for name, default in (("strides", ones), ("dilations", ones), ("pads", zeros))
-    )
-    found = set()
-    for axis, (k, s, d) in enumerate(zip(kernel, strides, dilations, strict=True)):
-        size, begin, end = x.shape[axis + 2], pads[axis], pads[axis + rank]
-        if not isinstance(size, int):
-            return {}
-        room = size + begin + end - d * (k - 1) - 1
-        last = -(-room // s) * s
-        found.add("inside" if room % s == 0 else "padding" if last >= size + begin else "beyond")
-    return {"last_window": min(found, key=("padding", "beyond", "inside").index)}
-
-
-def _resize(node: ir.Node) -> dict[str, Any]:
-    shape = node.inputs[0].shape if node.inputs[0] is not None else None
-    single = shape is not None and len(shape) > 2 and shape[2] == 1
-    mode = node.attributes["mode"].as_string() if "mode" in node.attributes else "nearest"
-    unused = {} if mode == "nearest" else {"nearest_mode": "unused"}
-    return {"rows": "one" if single else "more", **unused, **_scales(node)}
-
-
-def _scales(node: ir.Node) -> dict[str, Any]:
-    before, after = (_sizes(value) for value in (node.inputs[0], node.outputs[0]))
-    tensor = numbers(node.inputs[2]) if len(node.inputs) > 2 else None
-    if tensor is not None and tensor.size:
-        scales = tensor.numpy().astype(float)
-    elif before.size and after.size:
-        scales = after / before
-        scales[:2][np.isnan(scales[:2])] = 1  # nobody resizes a batch
-        if np.isnan(scales).any():
-            return {"scales": "exact"}
-    else:
-        return {}
-    if (scales == scales.round()).all():
-        return {"scales": "whole"}
-    before[:2][np.isnan(before[:2])] = 1
-    if len(before) != len(scales) or np.isnan(before * scales).any():
-        return {}
-    sizes = before * scales
-    return {"scales": "exact" if np.allclose(sizes, sizes.round(), atol=1e-4) else "rounded"}
-
-
-def _sizes(value: ir.Value | None) -> npt.NDArray[np.float64]:
-    """The sizes of a value's axes; NaN for each that varies or is 0, none at all where the rank is unknown."""
-    shape = value.shape if value is not None and value.shape is not None else ()
-    return np.array([axis if isinstance(axis, int) and axis else np.nan for axis in shape], float)
 
 
 def _rank_out(node: ir.Node) -> dict[str, Any]:
@@ -305,21 +199,16 @@ def _parts(node: ir.Node) -> dict[str, Any]:
 
 
 _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
+    **IMAGE_FACTS,
     **dict.fromkeys(("Clip", "Erf", "HardSigmoid", "Relu", "Sigmoid", "Softplus", "Tanh"), _gates),
-    **dict.fromkeys(("Conv", "ConvTranspose"), _convolution),
     **dict.fromkeys((*(f"Reduce{kind}" for kind in _REDUCTIONS), "Squeeze", "Unsqueeze"), _axes),
     "Attention": _attention,
-    "AveragePool": _last_window,
     "BatchNormalization": _after,
-    "Col2Im": _image_axes,
     "DFT": _dft_axis,
     "Div": _divisor,
-    "MaxPool": _last_window,
     "PRelu": _slope,
-    "Pad": _pads,
     "Pow": _exponent,
     "Reshape": _rank_out,
-    "Resize": _resize,
     "Slice": _slice,
     "Softmax": _queries,
     "Split": _parts,
