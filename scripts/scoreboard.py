@@ -38,7 +38,8 @@ random weights and batch norms that normalise, exported with a dynamic batch fro
 `export_compat`, by `torch.onnx.export` with its defaults, and by `torch.onnx.export(dynamo=False)`. Every file, whoever
 wrote it, is run in onnxruntime against eager torch at the example, on other values and at other batches, within the
 tolerances of `check/compare.py`; each export is a process of its own with one thread. Its limits were 15 minutes and
-9 GB; 2 minutes and 6 GB for the older rows of timm, and 4 minutes and 6 GB for stock torch. A reason names the limit.
+9 GB, for the ten largest 25 minutes and 16 GB; 2 minutes and 6 GB for the older rows of timm, and 4 minutes and 6 GB
+for stock torch. A reason names the limit.
 
 *verified*: the file computes what the model computes. *wrong*: there is a file, and it does not, or onnxruntime does
 not run it at another batch. *refused*: no file, and a reason. *other*: the process crashed or hit a limit, or the zoo
