@@ -28,6 +28,7 @@ for _probe in own_probes():
 
 # Their other forms are the same operator with other attributes or shapes.
 ALIKE = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Max", "Min", "Pad"}
+ALIKE |= {"Gather", "GatherElements", "GatherND"}
 ALIKE |= {"ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "InstanceNormalization", "Softmax", "Div"}
 TOLERANCE = (1e-4, 1e-4)
 
@@ -61,6 +62,7 @@ CONDITIONS = {
         Row("Conv", "wrong", {"rank": 3}),
     ],
     "ConvTranspose": [Row("ConvTranspose", "wrong", {"rank": 3})],
+    "GatherND": [Row("GatherND", "wrong", {"type": "bool"})],
     "MaxPool": [Row("MaxPool", "wrong", {"ceil_mode": 1}), Row("MaxPool", "wrong", {"rank": 3})],
     "AveragePool": [
         Row("AveragePool", "wrong", {"ceil_mode": 1}),

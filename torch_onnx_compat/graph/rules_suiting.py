@@ -123,6 +123,16 @@ def cast_to_bool(op: Builder, node: ir.Node) -> Outputs:
     return op.Not(op.Equal(x, 0))
 
 
+@form("Gather", "GatherElements", "GatherND")
+def gather_of_numbers(op: Builder, node: ir.Node) -> Outputs:
+    """Takes ones and zeros for booleans."""
+    x = _x(node)
+    if op.dtype(x) != ir.DataType.BOOL:
+        return None
+    as_numbers = op.Cast(x, to=ir.DataType.FLOAT)
+    return op.Cast(op.again(node, [as_numbers, *node.inputs[1:]])[0], to=ir.DataType.BOOL)
+
+
 def reduced(op: Builder, how: str, x: ir.Value, axes: list[int], keepdims: int = 1) -> ir.Value:
     """A reduction, its axes given as the opset has them."""
     if op.opset >= (13 if how == "ReduceSum" else 18):
