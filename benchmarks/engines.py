@@ -173,7 +173,8 @@ def report(rows: list[Row]) -> str:
         f"A match is within {LIMIT:g} of eager torch, {HALF_LIMIT:g} for RKNN in float16, relative to the largest "
         "output; a dash is not measured.",
         f"Latency is the fastest of {REPEAT} runs, an engine's files one after another; its geometric mean over the "
-        "models where both are right, whose number stands in brackets.",
+        "models where both are right, whose number stands in brackets. Other work shared the machine, and the fastest "
+        "of stock's three files counts, which noise favours: they differ by up to half where their graphs are alike.",
         "Written by benchmarks/engines.py from engines.jsonl.",
         "[engines_first.md](engines_first.md): five models beside stock torch in five engines, from earlier profiles.",
         "",
