@@ -147,6 +147,7 @@ def test_unknown_engine():
         (np.array([np.nan]), np.array([1.0]), "NaN or infinities stand elsewhere"),
         (np.array([np.inf]), np.array([np.inf]), ""),
         (np.array([1, 2]), np.array([1, 3]), "1 of 2 values differ"),
+        (np.array([1, np.nan], np.float32), np.array([1, 3]), "1 of 2 values differ"),
     ],
 )
 def test_difference(found, right, reason):
