@@ -34,6 +34,7 @@ import torch
 from torch_onnx_compat import export_compat
 from torch_onnx_compat.engines import ENGINES, EngineProcess
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.sweep.measure import tidy
 from torch_onnx_compat.zoo import load
 
 MODELS = (
@@ -72,7 +73,7 @@ def export(spec: str, way: str, engine: str, path: Path) -> str:
             else:
                 _stock(model, sample.args, path, way)
     except Exception as error:
-        return " ".join(f"{type(error).__name__}: {error}".split())[:1500]
+        return tidy(f"{type(error).__name__}: {error}")
     return ""
 
 
@@ -105,7 +106,7 @@ def judge(engine: str, path: Path, inputs: list[np.ndarray], right: list[np.ndar
         outcome = process.run(path, dict(zip(names, inputs, strict=True)), outputs, repeat=REPEAT)
         about = {"engine_version": process.version}
     if outcome.status != "ran":
-        return {**about, "cell": "refused", "why": outcome.error}
+        return {**about, "cell": "refused", "why": tidy(outcome.error)}
     same = len(outcome.outputs) == len(right)
     error = max(_error(a, b) for a, b in zip(outcome.outputs, right, strict=True)) if same else math.inf
     cell = "match" if error < (HALF_LIMIT if ENGINES[engine].computes_in == "float16" else LIMIT) else "wrong"
