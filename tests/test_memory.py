@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from torch_onnx_compat import attempt, export_compat
+from torch_onnx_compat import attempt, export_compat, memory
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.repairs import Repairs
 from torch_onnx_compat.check import verify
@@ -211,5 +211,10 @@ def test_peak(tmp_path):
     assert float(done.stdout) < 3.3
 
 
-def test_trim():
+@pytest.mark.parametrize("is_there", [True, False])
+def test_trim(monkeypatch, is_there):
+    """Where the C library has malloc_trim, it is asked to give everything back; elsewhere nothing happens."""
+    asked = []
+    monkeypatch.setattr(memory, "_malloc_trim", lambda: asked.append if is_there else None)
     trim()
+    assert asked == [0] * is_there

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from torch_onnx_compat.graph import shapes
+from torch_onnx_compat.graph.constants import constant_tensor
 from torch_onnx_compat.graph.obstacle import Refused
 
 
@@ -143,9 +144,14 @@ class Builder:
         size = value.shape[axis] if value.shape is not None else None
         return size if isinstance(size, int) else None
 
+    def sizes(self, value: ir.Value) -> list[int] | None:
+        """Sizes of all axes, None where one is dynamic or the rank is unknown."""
+        sizes = [axis for axis in value.shape if isinstance(axis, int)] if value.shape is not None else None
+        return sizes if sizes is not None and len(sizes) == len(value.shape or ()) else None
+
     def numbers(self, value: ir.Value) -> npt.NDArray[Any] | None:
         """The numbers of a constant, or None where the value is computed or given at run time."""
-        tensor = None if value.is_graph_input() else ir.convenience.get_const_tensor(value)
+        tensor = constant_tensor(value)
         return None if tensor is None else tensor.numpy()
 
     def ints(self, value: ir.Value, what: str) -> list[int]:

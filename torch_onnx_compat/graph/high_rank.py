@@ -15,6 +15,7 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from torch_onnx_compat.graph.builder import Builder, Scope
+from torch_onnx_compat.graph.constants import constant_tensor
 from torch_onnx_compat.graph.obstacle import Refused
 from torch_onnx_compat.graph.reordering import LOW, Sizes, reordered, viewed
 from torch_onnx_compat.graph.replacement import replace
@@ -142,7 +143,7 @@ def _parts(model: ir.Model) -> Iterator[list[ir.Node]]:
     for node in touching:
         part = part_of.setdefault(node, [node])
         for value in (*node.inputs, *node.outputs):
-            if value is None or not is_high(value) or _is_constant(value):
+            if value is None or not is_high(value) or constant_tensor(value) is not None:
                 continue
             other = part_of[leader.setdefault(value, node)]
             if other is not part:
@@ -152,10 +153,6 @@ def _parts(model: ir.Model) -> Iterator[list[ir.Node]]:
     order = {node: index for index, node in enumerate(touching)}
     for part in {id(part): part for part in part_of.values()}.values():
         yield sorted(part, key=order.__getitem__)
-
-
-def _is_constant(value: ir.Value) -> bool:
-    return not value.is_graph_input() and ir.convenience.get_const_tensor(value) is not None
 
 
 class _Part:

@@ -59,6 +59,13 @@ def _registering(table: dict[str, dict[int, Rule]], op_types: Sequence[str], ops
     return decorate
 
 
+def first_input(node: ir.Node) -> ir.Value:
+    """The first input of an operator that has one in any case."""
+    value = node.inputs[0]
+    assert value is not None
+    return value
+
+
 def input_at(node: ir.Node, index: int) -> ir.Value | None:
     """An input, or None where it is omitted."""
     return node.inputs[index] if index < len(node.inputs) else None

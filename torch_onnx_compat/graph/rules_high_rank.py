@@ -15,14 +15,8 @@ import onnx_ir as ir
 
 from torch_onnx_compat.graph.builder import Builder
 from torch_onnx_compat.graph.high_rank import Held, View, few_axes, sizes_of
-from torch_onnx_compat.graph.lowering import attribute, input_at
+from torch_onnx_compat.graph.lowering import attribute, first_input, input_at
 from torch_onnx_compat.graph.reordering import Sizes, product, viewed
-
-
-def _x(node: ir.Node) -> ir.Value:
-    value = node.inputs[0]
-    assert value is not None
-    return value
 
 
 def around(sizes: Sizes, axis: int) -> list[int | None]:
@@ -34,13 +28,13 @@ def around(sizes: Sizes, axis: int) -> list[int | None]:
 @few_axes("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity")
 def same_elements(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value]:
     """Takes them as they are."""
-    return [view.elements(_x(node))]
+    return [view.elements(first_input(node))]
 
 
 @few_axes("Transpose")
 def transpose(op: Builder, node: ir.Node, view: View) -> Sequence[Held]:
     """Notes the order of the axes."""
-    x = _x(node)
+    x = first_input(node)
     sizes = tuple(sizes_of(x))
     perm = tuple(attribute(node, "perm") or reversed(range(len(sizes))))
     held = view.held(x)
@@ -52,7 +46,7 @@ def transpose(op: Builder, node: ir.Node, view: View) -> Sequence[Held]:
 @few_axes("Gather", "Slice", "Split")
 def selection(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value | Held] | None:
     """Cuts neighbouring places of one axis out of the axes that follow, before they are transposed."""
-    x = _x(node)
+    x = first_input(node)
     axis, parts = _cuts(op, node)
     if axis is None:
         return None
@@ -94,7 +88,7 @@ def _laid_out(op: Builder, x: ir.Value, sizes: Sizes, place: int) -> tuple[ir.Va
 
 def _cuts(op: Builder, node: ir.Node) -> tuple[int | None, list[tuple[int, int]] | None]:
     """The axis, and from where to where each output goes; None in its place where the places are no neighbours."""
-    x = _x(node)
+    x = first_input(node)
     if node.op_type == "Slice":
         given = [None if value is None else op.numbers(value) for value in node.inputs[1:]]
         if len(given) < 3 or any(g is None or g.size != 1 for g in given):
@@ -126,10 +120,10 @@ def softmax(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value] | None
 
 
 def _along(op: Builder, node: ir.Node, view: View, axis: int) -> Sequence[ir.Value] | None:
-    outer, size, inner = around(sizes_of(_x(node)), axis)
+    outer, size, inner = around(sizes_of(first_input(node)), axis)
     # With a batch of one in front, which some engines take the first axis for.
     shape = [1, size, inner] if outer == 1 else [1, outer, size] if inner == 1 else [1, outer, size, inner]
-    whole, place = view(_x(node), shape), 1 if outer == 1 else 2
+    whole, place = view(first_input(node), shape), 1 if outer == 1 else 2
     if node.op_type == "Slice":
         return [op.Slice(whole, *node.inputs[1:3], [place], input_at(node, 4))]
     inputs = node.inputs[1:]
@@ -152,10 +146,10 @@ def concat(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value]:
 @few_axes("LayerNormalization")
 def layer_normalization(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value] | None:
     """Takes the axes before the last as one."""
-    sizes = sizes_of(_x(node))
+    sizes = sizes_of(first_input(node))
     if attribute(node, "axis", -1) % len(sizes) != len(sizes) - 1 or len(node.outputs) > 1:
         return None
-    return op.again(node, [view(_x(node), [1, product(sizes[:-1]), sizes[-1]]), *node.inputs[1:]], axis=-1)
+    return op.again(node, [view(first_input(node), [1, product(sizes[:-1]), sizes[-1]]), *node.inputs[1:]], axis=-1)
 
 
 _OF_ONE = ["Abs", "Ceil", "Clip", "Cast", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu"]
@@ -165,8 +159,8 @@ _OF_ONE += ["Log", "Mish", "Neg", "Reciprocal", "Relu", "Round", "Sigmoid", "Sig
 @few_axes(*_OF_ONE)
 def of_one(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value]:
     """Takes the axes before the last as one."""
-    sizes = sizes_of(_x(node))
-    return op.again(node, [view(_x(node), [1, product(sizes[:-1]), sizes[-1]]), *node.inputs[1:]])
+    sizes = sizes_of(first_input(node))
+    return op.again(node, [view(first_input(node), [1, product(sizes[:-1]), sizes[-1]]), *node.inputs[1:]])
 
 
 @few_axes("Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Equal", "Less", "Greater", "Where")

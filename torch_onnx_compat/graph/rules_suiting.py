@@ -13,44 +13,38 @@ import numpy as np
 import onnx_ir as ir
 
 from torch_onnx_compat.graph.builder import Builder
-from torch_onnx_compat.graph.lowering import Outputs, attribute, input_at
+from torch_onnx_compat.graph.lowering import Outputs, attribute, first_input, input_at
 from torch_onnx_compat.graph.suiting import form
 
 _SQUARES = 4
 """Largest whole exponent that is written as a product."""
 
 
-def _x(node: ir.Node) -> ir.Value:
-    value = node.inputs[0]
-    assert value is not None
-    return value
-
-
 @form("Softplus")
 def softplus(op: Builder, node: ir.Node) -> ir.Value:
     """Writes max(x, 0) + log(1 + exp(-|x|))."""
-    x = _x(node)
+    x = first_input(node)
     return op.Add(op.Relu(x), op.Log(op.Add(op.Exp(op.Neg(op.Abs(x))), 1)))
 
 
 @form("HardSigmoid")
 def hard_sigmoid(op: Builder, node: ir.Node) -> ir.Value:
     """Writes clip(alpha * x + beta, 0, 1)."""
-    line = op.Add(op.Mul(_x(node), attribute(node, "alpha", 0.2)), attribute(node, "beta", 0.5))
+    line = op.Add(op.Mul(first_input(node), attribute(node, "alpha", 0.2)), attribute(node, "beta", 0.5))
     return op.Clip(line, 0.0, 1.0)
 
 
 @form("HardSwish")
 def hard_swish(op: Builder, node: ir.Node) -> ir.Value:
     """Writes x * clip(x + 3, 0, 6) / 6."""
-    x = _x(node)
+    x = first_input(node)
     return op.Mul(op.Mul(x, op.Clip(op.Add(x, 3), 0.0, 6.0)), 1 / 6)
 
 
 @form("Celu")
 def celu(op: Builder, node: ir.Node) -> ir.Value:
     """Writes max(x, 0) + min(0, alpha * (exp(x / alpha) - 1)), whose exponential never sees a positive number."""
-    x, alpha = _x(node), attribute(node, "alpha", 1.0)
+    x, alpha = first_input(node), attribute(node, "alpha", 1.0)
     negative = op.Neg(op.Relu(op.Neg(x)))
     return op.Add(op.Relu(x), op.Mul(op.Sub(op.Exp(op.Div(negative, alpha)), 1), alpha))
 
@@ -65,7 +59,7 @@ def prelu(op: Builder, node: ir.Node) -> ir.Value:
 @form("Clip")
 def clip(op: Builder, node: ir.Node) -> ir.Value:
     """Writes min(max(x, low), high)."""
-    x, low, high = _x(node), input_at(node, 1), input_at(node, 2)
+    x, low, high = first_input(node), input_at(node, 1), input_at(node, 2)
     x = op.Max(x, low) if low is not None else x
     return op.Min(x, high) if high is not None else x
 
@@ -73,7 +67,7 @@ def clip(op: Builder, node: ir.Node) -> ir.Value:
 @form("Pow")
 def pow_of_whole_number(op: Builder, node: ir.Node) -> Outputs:
     """Writes small constant exponents as products and roots."""
-    x, exponent = _x(node), node.inputs[1]
+    x, exponent = first_input(node), node.inputs[1]
     numbers = op.numbers(exponent) if exponent is not None else None
     if numbers is None or numbers.size != 1 or numbers.ndim > op.rank(x):
         return None
@@ -117,7 +111,7 @@ def two_at_a_time(op: Builder, node: ir.Node) -> Outputs:
 @form("Cast")
 def cast_to_bool(op: Builder, node: ir.Node) -> Outputs:
     """Writes x != 0."""
-    x = _x(node)
+    x = first_input(node)
     if attribute(node, "to") != ir.DataType.BOOL or op.dtype(x) == ir.DataType.BOOL:
         return None
     return op.Not(op.Equal(x, 0))
@@ -126,7 +120,7 @@ def cast_to_bool(op: Builder, node: ir.Node) -> Outputs:
 @form("Gather", "GatherElements", "GatherND")
 def gather_of_numbers(op: Builder, node: ir.Node) -> Outputs:
     """Takes ones and zeros for booleans."""
-    x = _x(node)
+    x = first_input(node)
     if op.dtype(x) != ir.DataType.BOOL:
         return None
     as_numbers = op.Cast(x, to=ir.DataType.FLOAT)
@@ -152,13 +146,13 @@ _OF_SUMS: dict[str, Callable[[Builder, ir.Value, list[int], int], ir.Value]] = {
 def reduction_by_sum(op: Builder, node: ir.Node) -> Outputs:
     """Writes the reduction's formula with ReduceSum."""
     axes = _axes(op, node)
-    return None if axes is None else _OF_SUMS[node.op_type](op, _x(node), axes, attribute(node, "keepdims", 1))
+    return None if axes is None else _OF_SUMS[node.op_type](op, first_input(node), axes, attribute(node, "keepdims", 1))
 
 
 @form("ReduceLogSumExp")
 def log_sum_exp(op: Builder, node: ir.Node) -> Outputs:
     """Writes m + log(sum(exp(x - m))) with m the maximum."""
-    x, axes, keep = _x(node), _axes(op, node), attribute(node, "keepdims", 1)
+    x, axes, keep = first_input(node), _axes(op, node), attribute(node, "keepdims", 1)
     if axes is None:
         return None
     most = reduced(op, "ReduceMax", x, axes)
@@ -170,7 +164,7 @@ def log_sum_exp(op: Builder, node: ir.Node) -> Outputs:
 @form("ReduceMean")
 def mean_as_pool(op: Builder, node: ir.Node) -> Outputs:
     """Writes the mean over all axes after the channels as GlobalAveragePool."""
-    x, axes = _x(node), _axes(op, node)
+    x, axes = first_input(node), _axes(op, node)
     if axes is None or op.rank(x) < 3 or sorted(axes) != list(range(2, op.rank(x))):
         return None
     pooled = op.GlobalAveragePool(x)
@@ -180,7 +174,7 @@ def mean_as_pool(op: Builder, node: ir.Node) -> Outputs:
 @form("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd")
 def reduction_keeping_axes(op: Builder, node: ir.Node) -> Outputs:
     """Keeps the reduced axes, then takes them away; all axes are named."""
-    x, axes = _x(node), _axes(op, node)
+    x, axes = first_input(node), _axes(op, node)
     if axes is None or not axes:
         return None
     if attribute(node, "keepdims", 1):
@@ -191,7 +185,7 @@ def reduction_keeping_axes(op: Builder, node: ir.Node) -> Outputs:
 @form("ReduceMean")
 def mean_by_sum(op: Builder, node: ir.Node) -> Outputs:
     """Divides the sum by the number of cells."""
-    x, axes = _x(node), _axes(op, node)
+    x, axes = first_input(node), _axes(op, node)
     sizes = [op.size(x, axis) for axis in axes] if axes else [None]
     if axes is None or None in sizes:
         return None
@@ -211,7 +205,7 @@ def unsqueezed(op: Builder, x: ir.Value, axes: list[int]) -> ir.Value:
 
 def _axes(op: Builder, node: ir.Node) -> list[int] | None:
     """The reduced axes, counted from the first; None where they are not known."""
-    x, given = _x(node), input_at(node, 1)
+    x, given = first_input(node), input_at(node, 1)
     rank = op.rank(x)
     if given is not None:
         numbers = op.numbers(given)
@@ -244,7 +238,7 @@ def batch_normalization(op: Builder, node: ir.Node) -> ir.Value | None:
 @form("LayerNormalization")
 def layer_normalization(op: Builder, node: ir.Node) -> Outputs:
     """Writes (x - mean) / sqrt(var + epsilon) * scale + bias."""
-    x, scale, bias = _x(node), node.inputs[1], input_at(node, 2)
+    x, scale, bias = first_input(node), node.inputs[1], input_at(node, 2)
     rank = op.rank(x)
     axes = list(range(attribute(node, "axis", -1) % rank, rank))
     centred = op.Sub(x, reduced(op, "ReduceMean", x, axes))

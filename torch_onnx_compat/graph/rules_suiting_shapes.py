@@ -12,19 +12,8 @@ import numpy as np
 import onnx_ir as ir
 
 from torch_onnx_compat.graph.builder import Builder
-from torch_onnx_compat.graph.lowering import Outputs, attribute, input_at
+from torch_onnx_compat.graph.lowering import Outputs, attribute, first_input, input_at
 from torch_onnx_compat.graph.suiting import form
-
-
-def _x(node: ir.Node) -> ir.Value:
-    value = node.inputs[0]
-    assert value is not None
-    return value
-
-
-def _sizes(value: ir.Value) -> list[int] | None:
-    sizes = list(value.shape) if value.shape is not None else [None]
-    return [int(s) for s in sizes if isinstance(s, int)] if all(isinstance(s, int) for s in sizes) else None
 
 
 @form("Split")
@@ -35,17 +24,17 @@ def split_by_slices(op: Builder, node: ir.Node) -> Outputs:
     if None in lengths:
         return None
     ends = np.cumsum([0, *[length or 0 for length in lengths]]).tolist()
-    return [op.Slice(_x(node), [a], [b], [axis]) for a, b in pairwise(ends)]
+    return [op.Slice(first_input(node), [a], [b], [axis]) for a, b in pairwise(ends)]
 
 
 @form("Slice")
 def stride_by_groups(op: Builder, node: ir.Node) -> Outputs:
     """Takes the first of each group of `step` places, one axis after the other."""
-    x, wanted = _x(node), _wanted(op, node)
+    x, wanted = first_input(node), _wanted(op, node)
     if wanted is None or not any(step > 1 for *_, step in wanted) or any(step < 1 for *_, step in wanted):
         return None
     for axis, start, end, step in wanted:
-        sizes = _sizes(x)
+        sizes = op.sizes(x)
         if sizes is None:
             return None
         count = max(-(-(end - start) // step), 0)
@@ -70,7 +59,7 @@ def stride_by_groups(op: Builder, node: ir.Node) -> Outputs:
 
 def _wanted(op: Builder, node: ir.Node) -> list[tuple[int, int, int, int]] | None:
     """Axis, start, end and step of each sliced axis, within its size; None where they are not known."""
-    x = _x(node)
+    x = first_input(node)
     given = [op.numbers(value) if value is not None else None for value in node.inputs[1:]]
     if len(given) < 2 or any(g is None for g, v in zip(given, node.inputs[1:], strict=True) if v is not None):
         return None
@@ -88,28 +77,19 @@ def _wanted(op: Builder, node: ir.Node) -> list[tuple[int, int, int, int]] | Non
 @form("Slice")
 def slice_by_gather(op: Builder, node: ir.Node) -> Outputs:
     """Takes the wanted places of each axis one by one, where they and the sizes are known."""
-    x = _x(node)
-    given = [op.numbers(value) if value is not None else None for value in node.inputs[1:]]
-    if len(given) < 2 or any(g is None for g, v in zip(given, node.inputs[1:], strict=True) if v is not None):
+    wanted = _wanted(op, node)
+    if wanted is None:
         return None
-    starts, ends = (np.asarray(g).tolist() for g in given[:2])
-    axes = list(range(len(starts))) if len(given) < 3 or given[2] is None else given[2].tolist()
-    steps = [1] * len(starts) if len(given) < 4 or given[3] is None else given[3].tolist()
-    sizes = [size for axis in axes if (size := op.size(x, axis % op.rank(x))) is not None]
-    if len(sizes) < len(axes):
-        return None
-    for axis, size, start, end, step in zip(axes, sizes, starts, ends, steps, strict=True):
-        # A negative step's end beyond the front is any number below -size; Python takes None for it.
-        past = end < -size and step < 0
-        places = np.arange(size)[slice(start, None if past else end, step)]
-        x = op.Gather(x, op.constant(places, ir.DataType.INT64), axis=axis)
+    x = first_input(node)
+    for axis, *bounds in wanted:
+        x = op.Gather(x, op.constant(list(range(*bounds)), ir.DataType.INT64), axis=axis)
     return x
 
 
 @form("Expand")
 def expand_by_product(op: Builder, node: ir.Node) -> Outputs:
     """Multiplies by ones of the wanted shape."""
-    x, sizes = _x(node), _sizes(node.outputs[0])
+    x, sizes = first_input(node), op.sizes(node.outputs[0])
     if sizes is None or not op.dtype(x).is_floating_point():
         return None
     return op.Mul(x, op.constant(np.ones(sizes), op.dtype(x)))
@@ -118,15 +98,15 @@ def expand_by_product(op: Builder, node: ir.Node) -> Outputs:
 @form("Squeeze", "Unsqueeze", "Flatten")
 def reshape(op: Builder, node: ir.Node) -> Outputs:
     """Reshapes to the known sizes."""
-    sizes = _sizes(node.outputs[0])
-    return None if sizes is None or not sizes else op.Reshape(_x(node), sizes)
+    sizes = op.sizes(node.outputs[0])
+    return None if sizes is None or not sizes else op.Reshape(first_input(node), sizes)
 
 
 @form("Trilu")
 def trilu_by_mask(op: Builder, node: ir.Node) -> Outputs:
     """Multiplies by a constant mask."""
-    x, k = _x(node), input_at(node, 1)
-    sizes, offset = _sizes(x), op.numbers(k) if k is not None else np.array(0)
+    x, k = first_input(node), input_at(node, 1)
+    sizes, offset = op.sizes(x), op.numbers(k) if k is not None else np.array(0)
     if sizes is None or offset is None or not op.dtype(x).is_floating_point():
         return None
     ones, diagonal = np.ones(sizes[-2:]), int(offset.reshape(()))
@@ -137,7 +117,7 @@ def trilu_by_mask(op: Builder, node: ir.Node) -> Outputs:
 @form("Pad")
 def crop_by_slice(op: Builder, node: ir.Node) -> Outputs:
     """Cuts off what negative pads take away."""
-    x, pads, axes = _x(node), node.inputs[1], input_at(node, 3)
+    x, pads, axes = first_input(node), node.inputs[1], input_at(node, 3)
     numbers = op.numbers(pads) if pads is not None else None
     if numbers is None or axes is not None or (numbers > 0).any() or not (numbers < 0).any():
         return None
@@ -152,7 +132,7 @@ def crop_by_slice(op: Builder, node: ir.Node) -> Outputs:
 def pad_of_nothing(op: Builder, node: ir.Node) -> Outputs:
     """Leaves out a Pad that adds nothing."""
     pads = op.numbers(node.inputs[1]) if node.inputs[1] is not None else None
-    return _x(node) if pads is not None and not pads.any() else None
+    return first_input(node) if pads is not None and not pads.any() else None
 
 
 @form("Pad")
@@ -162,18 +142,18 @@ def pad_with_the_default(op: Builder, node: ir.Node) -> Outputs:
     number = op.numbers(value) if value is not None else None
     if pads is None or len(node.inputs) < 3 or (value is not None and (number is None or number.any())):
         return None
-    return op.again(node, [_x(node), pads])
+    return op.again(node, [first_input(node), pads])
 
 
 @form("Pad")
 def pad_by_concat(op: Builder, node: ir.Node) -> Outputs:
     """Puts constants before and after each padded axis."""
-    x, pads, value = _x(node), _all_pads(op, node), input_at(node, 2)
+    x, pads, value = first_input(node), _all_pads(op, node), input_at(node, 2)
     number = op.numbers(value) if value is not None else np.zeros(())
     if pads is None or number is None or attribute(node, "mode", "constant") != "constant" or min(pads) < 0:
         return None
     for axis in range(op.rank(x)):
-        sizes = _sizes(x)
+        sizes = op.sizes(x)
         if sizes is None:
             return None
         around = []
@@ -188,7 +168,7 @@ def pad_by_concat(op: Builder, node: ir.Node) -> Outputs:
 def _all_pads(op: Builder, node: ir.Node) -> list[int] | None:
     """The pads of all axes, where they are known."""
     pads, axes = (op.numbers(v) if v is not None else None for v in (node.inputs[1], input_at(node, 3)))
-    rank = op.rank(_x(node))
+    rank = op.rank(first_input(node))
     if pads is None or (axes is None and input_at(node, 3) is not None):
         return None
     places = list(range(rank)) if axes is None else [int(axis) % rank for axis in axes]
@@ -209,8 +189,8 @@ def repeat_by_broadcasting(op: Builder, node: ir.Node) -> Outputs:
     if sources == list(node.inputs) or len(sources) != 2:
         return None
     outputs = op.again(node, sources)
-    wanted = _sizes(node.outputs[0])
-    return outputs if wanted is not None and _sizes(outputs[0]) == wanted else None
+    wanted = op.sizes(node.outputs[0])
+    return outputs if wanted is not None and op.sizes(outputs[0]) == wanted else None
 
 
 @form("Div")
@@ -225,8 +205,8 @@ def quotient_by_reciprocal(op: Builder, node: ir.Node) -> Outputs:
 @form("Softmax")
 def softmax_without_single_axes(op: Builder, node: ir.Node) -> Outputs:
     """Leaves out axes of size 1 between the first and its own, the last."""
-    x, axis = _x(node), attribute(node, "axis", -1)
-    sizes = _sizes(x)
+    x, axis = first_input(node), attribute(node, "axis", -1)
+    sizes = op.sizes(x)
     if sizes is None or op.opset < 13 or axis % len(sizes) != len(sizes) - 1 or 1 not in sizes[1:-1]:
         return None
     fewer = [sizes[0], *(size for size in sizes[1:-1] if size != 1), sizes[-1]]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from torch_onnx_compat.graph.builder import Builder
-from torch_onnx_compat.graph.lowering import Outputs, attribute, input_at
+from torch_onnx_compat.graph.lowering import Outputs, attribute, first_input, input_at
 from torch_onnx_compat.graph.rules_pooling import _axes as pool_axes
 from torch_onnx_compat.graph.rules_suiting import squeezed, unsqueezed
 from torch_onnx_compat.graph.suiting import form
@@ -25,16 +25,10 @@ from torch_onnx_compat.graph.suiting import form
 _CUBIC = -0.75
 
 
-def _x(node: ir.Node) -> ir.Value:
-    value = node.inputs[0]
-    assert value is not None
-    return value
-
-
 @form("Conv", "MaxPool", "AveragePool")
 def explicit_pads(op: Builder, node: ir.Node) -> Outputs:
     """Says in numbers what auto_pad means."""
-    x, mode = _x(node), attribute(node, "auto_pad", "NOTSET")
+    x, mode = first_input(node), attribute(node, "auto_pad", "NOTSET")
     if mode == "NOTSET":
         return None
     kernel = _kernel(op, node)
@@ -68,7 +62,7 @@ def pool_without_ceil_mode(op: Builder, node: ir.Node) -> Outputs:
     ends = [axis.fitting_end if axis.wanted > axis.floor else axis.end for axis in axes]
     if not attribute(node, "count_include_pad", 0):
         return op.again(node, node.inputs, ceil_mode=0, pads=[*begins, *ends])
-    padded = _padded(op, _x(node), begins, [axis.end for axis in axes], 0.0)
+    padded = _padded(op, first_input(node), begins, [axis.end for axis in axes], 0.0)
     beyond = [max(end - axis.end, 0) for end, axis in zip(ends, axes, strict=True)]
     pads = [*[0] * len(axes), *beyond]
     return op.again(node, [padded], ceil_mode=0, count_include_pad=0, pads=pads)
@@ -85,7 +79,7 @@ def pool_of_padded(op: Builder, node: ir.Node) -> Outputs:
         return None
     half = len(pads) // 2
     filling = 0.0 if counted else float(np.finfo(np.float32).min)
-    padded = _padded(op, _x(node), pads[:half], pads[half:], filling)
+    padded = _padded(op, first_input(node), pads[:half], pads[half:], filling)
     return op.again(node, [padded], pads=[0] * len(pads), count_include_pad=None)
 
 
@@ -96,7 +90,7 @@ def _padded(op: Builder, x: ir.Value, begins: Any, ends: Any, filling: float) ->
 @form("Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "InstanceNormalization")
 def row_as_image(op: Builder, node: ir.Node) -> Outputs:
     """Takes a sequence for an image of one row."""
-    x = _x(node)
+    x = first_input(node)
     if op.rank(x) != 3 or attribute(node, "auto_pad", "NOTSET") != "NOTSET":
         return None
     inputs: list[Any] = [unsqueezed(op, x, [2]), *node.inputs[1:]]
@@ -120,8 +114,8 @@ def row_as_image(op: Builder, node: ir.Node) -> Outputs:
 @form("Resize")
 def resize_by_the_other(op: Builder, node: ir.Node) -> Outputs:
     """Says by scales what was said by sizes, and the other way round, where both mean the same."""
-    x, y = _x(node), node.outputs[0]
-    before, after = _sizes(x), _sizes(y)
+    x, y = first_input(node), node.outputs[0]
+    before, after = op.sizes(x), op.sizes(y)
     if before is None or after is None or "axes" in node.attributes:
         return None
     factors = np.array(after, np.float64) / np.array(before, np.float64)
@@ -139,15 +133,10 @@ def resize_by_the_other(op: Builder, node: ir.Node) -> Outputs:
     return op.again(node, [x, empty, op.constant(exact, ir.DataType.FLOAT)])
 
 
-def _sizes(value: ir.Value) -> list[int] | None:
-    sizes = list(value.shape) if value.shape is not None else [None]
-    return [int(s) for s in sizes if isinstance(s, int)] if all(isinstance(s, int) for s in sizes) else None
-
-
 @form("Resize")
 def resize_of_single_cells(op: Builder, node: ir.Node) -> Outputs:
     """Repeats the only cell of each resized axis, whose mean at any place it is."""
-    x, sizes = _x(node), input_at(node, 3)
+    x, sizes = first_input(node), input_at(node, 3)
     crops = attribute(node, "coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
     if crops or attribute(node, "exclude_outside", 0) or "axes" in node.attributes or x.shape is None:
         return None
@@ -166,7 +155,7 @@ def resize_as_product(op: Builder, node: ir.Node) -> Outputs:
     axes = None if attribute(node, "antialias", 0) else _resized_axes(op, node)
     if axes is None:
         return None
-    x = value = _x(node)
+    x = value = first_input(node)
     for axis in axes:
         mode = attribute(node, "coordinate_transformation_mode", "half_pixel")
         places = _places(mode, axis.size, axis.wanted, axis.factor)
@@ -191,7 +180,7 @@ class _Axis:
 
 def _resized_axes(op: Builder, node: ir.Node) -> list[_Axis] | None:
     """The axes that a Resize changes; None where one has no fixed size. The batch and the channels may vary."""
-    x, y, scales = _x(node), node.outputs[0], input_at(node, 2)
+    x, y, scales = first_input(node), node.outputs[0], input_at(node, 2)
     if x.shape is None or y.shape is None or "axes" in node.attributes:
         return None
     given = op.numbers(scales) if scales is not None else None

@@ -14,6 +14,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from torch_onnx_compat.graph import schema, shapes
 from torch_onnx_compat.graph.builder import Builder, Scope
+from torch_onnx_compat.graph.constants import constant_tensor
 from torch_onnx_compat.graph.high_rank import lower_ranks
 from torch_onnx_compat.graph.lowering import RULES, Rule
 from torch_onnx_compat.graph.obstacle import Refused
@@ -89,14 +90,10 @@ def _following_from_constants(model: ir.Model) -> Iterator[ir.Node]:
     known: set[ir.Value] = set()
     for node in model.graph:
         inputs = [value for value in node.inputs if value is not None]
-        fixed = all(value in known or _is_constant(value) for value in inputs)
+        fixed = all(value in known or constant_tensor(value) is not None for value in inputs)
         if fixed and inputs and node.op_type not in _NOT_FOLDED and not node.domain:
             known.update(node.outputs)
             yield node
-
-
-def _is_constant(value: ir.Value) -> bool:
-    return not value.is_graph_input() and ir.convenience.get_const_tensor(value) is not None
 
 
 def _is_bad(node: ir.Node, opset: int, target: Target) -> bool:

@@ -25,7 +25,7 @@ import onnx
 import onnx_ir as ir
 
 from torch_onnx_compat.graph import schema
-from torch_onnx_compat.targets.constants import numbers
+from torch_onnx_compat.graph.constants import constant_tensor
 from torch_onnx_compat.targets.special_facts import special_facts
 
 _TYPES = frozenset({"to", "dtype"})
@@ -124,4 +124,4 @@ def _plain(name: str, value: Any) -> Any:
 def _kind(value: ir.Value | None) -> str:
     if value is None:
         return "absent"
-    return "constant" if numbers(value) is not None else "computed"
+    return "constant" if constant_tensor(value) is not None else "computed"

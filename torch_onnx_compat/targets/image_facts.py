@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from torch_onnx_compat.targets.constants import numbers
+from torch_onnx_compat.graph.constants import constant_tensor
 
 
 def _convolution(node: ir.Node) -> dict[str, Any]:
@@ -56,14 +56,14 @@ def _last_window(node: ir.Node) -> dict[str, Any]:
 
 
 def _pads(node: ir.Node) -> dict[str, Any]:
-    tensor = numbers(node.inputs[1]) if len(node.inputs) > 1 else None
+    tensor = constant_tensor(node.inputs[1]) if len(node.inputs) > 1 else None
     if tensor is None:
         return {}
     pads = tensor.numpy()
-    axes = numbers(node.inputs[3]).numpy() if len(node.inputs) > 3 and numbers(node.inputs[3]) is not None else None
+    axes = constant_tensor(node.inputs[3]) if len(node.inputs) > 3 else None
     x = node.inputs[0]
     rank = len(x.shape) if x is not None and x.shape is not None else len(pads) // 2
-    places = np.arange(rank) if axes is None else axes % rank
+    places = np.arange(rank) if axes is None else axes.numpy() % rank
     both = np.concatenate([places, places])
     of_image = pads[both >= 2]
     all_ends = of_image.all() and len(of_image) == 2 * (rank - 2)
@@ -84,7 +84,7 @@ def _resize(node: ir.Node) -> dict[str, Any]:
 
 def _scales(node: ir.Node) -> dict[str, Any]:
     before, after = (_sizes(value) for value in (node.inputs[0], node.outputs[0]))
-    tensor = numbers(node.inputs[2]) if len(node.inputs) > 2 else None
+    tensor = constant_tensor(node.inputs[2]) if len(node.inputs) > 2 else None
     if tensor is not None and tensor.size:
         scales = tensor.numpy().astype(float)
     elif before.size and after.size:

@@ -26,7 +26,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from torch_onnx_compat.targets.constants import numbers
+from torch_onnx_compat.graph.constants import constant_tensor
 from torch_onnx_compat.targets.image_facts import IMAGE_FACTS
 
 _ELEMENTWISE = frozenset(
@@ -77,7 +77,7 @@ def _queries(node: ir.Node) -> dict[str, Any]:
 def _dft_axis(node: ir.Node) -> dict[str, Any]:
     if len(node.inputs) < 3:
         return {}
-    axis = numbers(node.inputs[2])
+    axis = constant_tensor(node.inputs[2])
     return {} if axis is None else {"axis": int(axis.numpy())}
 
 
@@ -101,7 +101,7 @@ def _mask(node: ir.Node) -> dict[str, Any]:
 
 def _axes(node: ir.Node) -> dict[str, Any]:
     given = node.inputs[1] if len(node.inputs) > 1 else None
-    axes = numbers(given)
+    axes = constant_tensor(given)
     if given is None or axes is None:
         return {"axes": "computed"} if given is not None and given.shape != (0,) else {}
     wanted = axes.numpy().reshape(-1).tolist()
@@ -111,7 +111,7 @@ def _axes(node: ir.Node) -> dict[str, Any]:
 
 
 def _exponent(node: ir.Node) -> dict[str, Any]:
-    tensor = numbers(node.inputs[1])
+    tensor = constant_tensor(node.inputs[1])
     if tensor is None:
         return {"exponent": "computed"}
     values = set(tensor.numpy().reshape(-1).tolist())
@@ -142,7 +142,7 @@ def _slice(node: ir.Node) -> dict[str, Any]:
 def _step(node: ir.Node) -> dict[str, Any]:
     if len(node.inputs) < 5 or node.inputs[4] is None:
         return {"step": "1"}
-    steps = numbers(node.inputs[4])
+    steps = constant_tensor(node.inputs[4])
     if steps is None:
         return {}
     least, most = steps.numpy().min(), steps.numpy().max()

@@ -1,11 +1,10 @@
 """Batch norms of an untrained model: scales and offsets at random, statistics from the example.
 
 Statistics of four pictures fit these four better than any other: in a deep net without skips, each norm makes the next
-picture's features a third larger than it made theirs, and what grows so for a hundred layers amplifies a rounding until
-it decides the output (on new pictures, eager torch in float32 and in float64 share no digit in halonet_h1). No trained
-model is like that. Such a model is built again, calmly: mean and scale come from different pictures, and offsets grow
-until most units keep to one side of their activation's kink, where they are linear. Larger offsets than these make
-outputs that hardly depend on the picture.
+picture's features larger than it made theirs, and what grows so for a hundred layers amplifies a rounding until it
+decides the output. No trained model is like that. Such a model is built again, calmly: mean and scale come from
+different pictures, and offsets grow until most units keep to one side of their activation's kink, where they are
+linear. Larger offsets than these make outputs that hardly depend on the picture.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Constants of a graph."""
+"""What a graph knows before it runs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import onnx_ir as ir
 
 
-def numbers(value: ir.Value | None) -> Any:
-    """A constant's tensor; None for what is computed or fed."""
+def constant_tensor(value: ir.Value | None) -> Any:
+    """The tensor of an initializer or of a Constant node; None for what is computed, fed or omitted."""
     if value is None or value.is_graph_input():
         return None
     return ir.convenience.get_const_tensor(value)

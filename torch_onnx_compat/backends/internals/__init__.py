@@ -1,0 +1,50 @@
+"""Every use of torch's internals, each guarded; tests/backends/test_internals.py fails when one moves."""
+
+from torch_onnx_compat.backends.internals.dynamo import (
+    cached_torchlib,
+    composites_of_dynamic_sizes,
+    overloads,
+    rnn_decompositions,
+    size_conditions,
+    torchlib_function,
+)
+from torch_onnx_compat.backends.internals.higher_order import (
+    chosen,
+    exports_scan,
+    scanned,
+    unwinding,
+    while_looped,
+    without_function_modes,
+)
+from torch_onnx_compat.backends.internals.scripting import scripted_if, scripted_loop
+from torch_onnx_compat.backends.internals.torchscript import (
+    built_in_symbolic,
+    max_torchscript_opset,
+    registered_symbolics,
+    symbolic_registry,
+    trace,
+    without_weights,
+)
+
+__all__ = [
+    "built_in_symbolic",
+    "cached_torchlib",
+    "chosen",
+    "composites_of_dynamic_sizes",
+    "exports_scan",
+    "max_torchscript_opset",
+    "overloads",
+    "registered_symbolics",
+    "rnn_decompositions",
+    "scanned",
+    "scripted_if",
+    "scripted_loop",
+    "size_conditions",
+    "symbolic_registry",
+    "torchlib_function",
+    "trace",
+    "unwinding",
+    "while_looped",
+    "without_function_modes",
+    "without_weights",
+]

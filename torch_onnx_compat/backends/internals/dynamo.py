@@ -1,0 +1,102 @@
+"""The dynamo exporter: its registry of torchlib functions, and what a capture took for granted."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch._dispatch.python import enable_python_dispatcher
+from torch._ops import OpOverload, OpOverloadPacket
+from torch.torch_version import TorchVersion
+
+from torch_onnx_compat.backends.internals.find import first_module
+
+
+@contextmanager
+def cached_torchlib() -> Iterator[None]:
+    """Builds dynamo's registry once a process instead of once an export (0.5 to 1.2 s each)."""
+    registration = first_module("torch.onnx._internal.exporter._registration")
+    owner = registration.ONNXRegistry
+    raw = vars(owner)["from_torchlib"]
+
+    def from_torchlib(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        key = (args, tuple(sorted(kwargs.items())))
+        if key not in _torchlib:
+            _torchlib[key] = raw.__func__(cls, *args, **kwargs)
+        copy = _overriding(cls)
+        copy.__dict__.update(_torchlib[key].__dict__)
+        copy.functions = {target: list(metas) for target, metas in _torchlib[key].functions.items()}
+        return copy
+
+    owner.from_torchlib = classmethod(from_torchlib)
+    try:
+        yield
+    finally:
+        owner.from_torchlib = raw
+
+
+_torchlib: dict[Any, Any] = {}
+
+
+def _overriding(cls: Any) -> Any:
+    """A registry in which a function that is registered for an operator replaces torch's for real values.
+
+    Up to torch 2.9 both would stay, and a guess from the arguments' types would choose between them.
+    """
+
+    class Overriding(cls):  # type: ignore[misc]
+        def register_op(self, target: Any, function: Callable[..., Any], is_complex: bool = False) -> None:
+            super().register_op(target=target, function=function, is_complex=is_complex)
+            for metas in self.functions.values():
+                if any(m.is_custom for m in metas):
+                    metas[:] = [m for m in metas if m.is_custom or m.is_complex]
+
+    return Overriding.__new__(Overriding)
+
+
+def torchlib_function(target: OpOverload) -> Callable[..., Any] | None:
+    """Torch's own lowering of an operator in the registry built last; None where there is none."""
+    for registry in reversed(list(_torchlib.values())):
+        metas = [m for m in registry.get_decomps(target) if not m.is_custom and not m.is_complex]
+        if metas:
+            function: Callable[..., Any] = metas[0].onnx_function
+            return function
+    return None
+
+
+def composites_of_dynamic_sizes() -> Any:
+    """Lets the translation compute composite operators, such as matmul, on sizes that are not fixed.
+
+    torch 2.6 interprets the program once more without it and fails there: "Cannot call numel() on tensor with
+    symbolic sizes".
+    """
+    return enable_python_dispatcher() if TorchVersion(torch.__version__) < "2.7" else nullcontext()
+
+
+def rnn_decompositions(dynamic: bool) -> Any:
+    """Torch's own context that keeps a dynamic sequence length dynamic in LSTM and GRU; torch 2.15 introduced it."""
+    strategies = first_module("torch.onnx._internal.exporter._capture_strategies")
+    patch = getattr(strategies, "patch_dynamic_shape_rnn_decompositions", None)
+    return patch(dynamic) if patch is not None else nullcontext()
+
+
+def overloads(op: str) -> list[Any]:
+    """All overloads of a qualified operator that this torch has; none if it lacks the operator.
+
+    In the namespace ``_operator`` are Python's own, which torch.export records of sizes.
+    """
+    namespace, _, name = op.partition("::")
+    if namespace == "_operator":
+        return [getattr(operator, name)]
+    packet = getattr(getattr(torch.ops, namespace), name, None)
+    if not isinstance(packet, OpOverloadPacket):
+        return []
+    return [getattr(packet, overload) for overload in packet.overloads()]
+
+
+def size_conditions(program: torch.export.ExportedProgram) -> list[str]:
+    """The conditions on input sizes under which a captured program is right; torch 2.9 and later keep them."""
+    return list(getattr(program, "_guards_code", None) or ())

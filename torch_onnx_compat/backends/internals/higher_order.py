@@ -1,0 +1,90 @@
+"""torch's higher-order operators, and the state of a capture around them.
+
+They are called as operators with all that they read as arguments, since torch's functions that find that out by
+themselves cannot follow the run-time module. No two arguments may share memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
+
+from torch_onnx_compat.backends.internals.find import first_module
+from torch_onnx_compat.errors import CompatError
+
+
+def chosen(condition: Any, then: Callable[..., Any], otherwise: Callable[..., Any], read: list[Any]) -> tuple[Any, ...]:
+    """One of two functions of the same tensors."""
+    return tuple(torch.ops.higher_order.cond(condition, then, otherwise, tuple(read)))
+
+
+def while_looped(body: Callable[..., Any], state: list[Any], read: list[Any]) -> list[Any]:
+    """A while_loop; the first value carried says whether to go on, and is not given to the body."""
+    operator = getattr(torch.ops.higher_order, "while_loop", None)
+    if operator is None:
+        raise CompatError(f"torch {torch.__version__} has no while_loop")
+    # torch takes a clone away before it looks whether a result is one of the arguments.
+    made = operator(lambda go, *_: go.logical_and(go), lambda go, *rest: body(*rest), tuple(state), tuple(read))
+    return list(made)
+
+
+def exports_scan() -> bool:
+    """Whether torch's ONNX exporter has a lowering for its scan; torch 2.9 does."""
+    hops = first_module("torch.onnx._internal.exporter._torchlib.ops.hop")
+    return hasattr(torch.ops.higher_order, "scan") and hasattr(hops, "higher_order_scan")
+
+
+def scanned(body: Callable[..., Any], rows: list[Any], state: list[Any], read: list[Any]) -> list[Any]:
+    """A scan over the rows of some tensors: what is carried in the end, then what the rounds made, stacked.
+
+    The body is given a row of each, what is carried and what is read; it returns the carried and what it made.
+    """
+    if not exports_scan():
+        raise CompatError(f"torch {torch.__version__} does not export scan")
+    count, width = len(state), len(rows)
+
+    def combine(*tensors: Any) -> list[Any]:
+        carried, items = tensors[:count], tensors[count : count + width]
+        return list(body(*items, *carried, *tensors[count + width :]))
+
+    return list(torch.ops.higher_order.scan(combine, list(state), list(rows), tuple(read)))
+
+
+@contextmanager
+def without_function_modes(kind: type) -> Iterator[None]:
+    """Takes the TorchFunctionModes of a class off their stack for a while; torch.cond cannot be captured under them."""
+    overrides = first_module("torch.overrides")
+    modes: list[Any] = []
+    try:
+        while overrides._get_current_function_mode_stack():
+            modes.append(overrides._pop_mode())
+        for mode in reversed(modes):
+            if not isinstance(mode, kind):
+                overrides._push_mode(mode)
+        yield
+    finally:
+        while overrides._get_current_function_mode_stack():
+            overrides._pop_mode()
+        for mode in reversed(modes):
+            overrides._push_mode(mode)
+
+
+@contextmanager
+def unwinding(kind: type[BaseException]) -> Iterator[None]:
+    """Ends quietly when an exception of this kind comes out of a module.
+
+    torch.export's tracer keeps a stack of the modules that are running, from which an exception takes nothing.
+    """
+    mode = get_proxy_mode()
+    stack = getattr(getattr(mode, "tracer", None), "module_stack", None)
+    before = dict(stack or ())
+    try:
+        yield
+    except kind:
+        if stack is not None:
+            stack.clear()
+            stack.update(before)

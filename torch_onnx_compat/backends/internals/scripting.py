@@ -1,0 +1,73 @@
+"""Conditionals and loops of traced functions, which only torch's script compiler writes."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+
+def scripted_if(then: Any, otherwise: Any, inputs: int, outputs: int) -> Callable[..., Any]:
+    """A scripted function of a condition and tensors that calls one of two traced functions."""
+    tensors = _listed("x", inputs)
+    results = _listed("r", outputs)
+    # A traced function that returns one tensor in a tuple gives the tensor.
+    target = f"({results},)" if outputs > 1 else results
+    source = (
+        f"def made(c, {tensors}):\n    if bool(c):\n        {target} = then({tensors})\n    else:\n"
+        f"        {target} = otherwise({tensors})\n    return {results}\n"
+    )
+    return _scripted(source, {"then": then, "otherwise": otherwise})
+
+
+def scripted_loop(kind: str, body: Any, carried: int, read: int, rows: int) -> Callable[..., Any]:
+    """A scripted function that calls a traced function again and again.
+
+    Args:
+        kind: ``for``: the function's first argument is how often; the body takes the number of the round first.
+            ``while``: it is whether there is a first round; the body returns first whether there is another.
+        body: Takes what is carried, then what is read; returns what is carried, then what is appended.
+        carried: How many tensors are carried from round to round.
+        read: How many tensors are only read.
+        rows: How many tensors a round appends.
+
+    Returns:
+        A function of the control value, what is carried, what is read, and the empty tensors to append to; it returns
+        what is carried and what was appended to.
+    """
+    state, reads, items, lists = (_listed(n, k) for n, k in (("c", carried), ("x", read), ("y", rows), ("l", rows)))
+    first = "tensor(i)" if kind == "for" else ""
+    given = ", ".join(part for part in (first, state, reads) if part)
+    made = ", ".join(part for part in ("" if kind == "for" else "t", state, items) if part)
+    made = f"({made},)" if "," in made else made
+    head = "for i in range(int(control)):" if kind == "for" else "go = bool(control)\n    while go:"
+    lines = [f"{made} = body({given})", *(f"l{k} = cat([l{k}, y{k}.unsqueeze(0)])" for k in range(rows))]
+    lines += [] if kind == "for" else ["go = bool(t)"]
+    result = ", ".join(part for part in (state, lists) if part)
+    parameters = ", ".join(part for part in ("control", state, reads, lists) if part)
+    inside = "".join(f"        {line}\n" for line in lines)
+    source = f"def made(control, {parameters[9:]}):\n    {head}\n{inside}    return {result}\n"
+    return _scripted(source, {"body": body, "cat": torch.cat, "tensor": torch.tensor})
+
+
+def _listed(name: str, count: int) -> str:
+    return ", ".join(f"{name}{index}" for index in range(count))
+
+
+def _scripted(source: str, scope: dict[str, Any]) -> Callable[..., Any]:
+    """Scripts a function; torch reads its source, which for a made one has to lie where linecache finds it."""
+    name = f"<scripted {next(_made)}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    scope["__name__"] = __name__
+    try:
+        exec(compile(source, name, "exec"), scope)
+        function: Callable[..., Any] = torch.jit.script(scope["made"])
+    finally:
+        del linecache.cache[name]
+    return function
+
+
+_made = itertools.count()

@@ -1,0 +1,100 @@
+"""The TorchScript exporter: its registry of symbolics, the weights on their way to the file, its trace."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from torch_onnx_compat.backends.internals.find import first_module
+
+
+def symbolic_registry() -> Any:
+    """Torch's registry of TorchScript symbolics, complete; its place moved in torch 2.9.
+
+    Torch fills it for the later opsets when it first exports; what is put back after an export must not depend on that.
+    """
+    for opset in range(7, max_torchscript_opset() + 1):
+        importlib.import_module(f"torch.onnx.symbolic_opset{opset}")
+    return first_module(
+        "torch.onnx._internal.torchscript_exporter.registration", "torch.onnx._internal.registration"
+    ).registry
+
+
+@contextmanager
+def registered_symbolics(functions: dict[str, Callable[..., Any]], opset: int) -> Iterator[None]:
+    """Registers TorchScript symbolics at exactly one opset, then puts back what was there, the user's own included.
+
+    torch looks a symbolic up at the highest opset not above the exported one, so an override at a lower opset than the
+    built-in is ignored; and torch's unregister forgets what the user had registered before.
+    """
+    registry = symbolic_registry()
+    before = {name: _overrides_of(registry, name) for name in functions}
+    try:
+        for name, function in functions.items():
+            registry.register(name, opset, function, custom=True)
+        yield
+    finally:
+        for name, (existed, overrides) in before.items():
+            group = registry.get_function_group(name)
+            if group is not None and group._functions.overridden(opset):
+                group._functions.remove_override(opset)
+            if opset in overrides:
+                registry.register(name, opset, overrides[opset], custom=True)
+            if not existed:
+                registry._registry.pop(name, None)
+
+
+def _overrides_of(registry: Any, name: str) -> tuple[bool, dict[int, Any]]:
+    group = registry.get_function_group(name)
+    if group is None:
+        return False, {}
+    return True, dict(group._functions._overrides)
+
+
+def built_in_symbolic(name: str, opset: int) -> Callable[..., Any] | None:
+    """Torch's own symbolic for an operator at an opset; None where there is none."""
+    group = symbolic_registry().get_function_group(name)
+    versions = [v for v in (group._functions._base if group else ()) if v <= opset]
+    return group._functions._base[max(versions)] if versions else None
+
+
+def max_torchscript_opset() -> int:
+    """Highest opset that the TorchScript exporter writes."""
+    constants = first_module("torch.onnx._constants")
+    return int(getattr(constants, "ONNX_TORCHSCRIPT_EXPORTER_MAX_OPSET", constants.ONNX_MAX_OPSET))
+
+
+@contextmanager
+def without_weights(of: Callable[[torch.Tensor], bool]) -> Iterator[dict[str, torch.Tensor]]:
+    """While active, the TorchScript exporter leaves weights out; it makes three copies of each on the way to the file.
+
+    Args:
+        of: Whether it is to leave out this one.
+
+    Yields:
+        The weights that were left out, by name; in the file they are empty.
+    """
+    graph: Any = torch._C.Graph
+    raw = graph._export_onnx
+    left_out: dict[str, torch.Tensor] = {}
+
+    def export(self: Any, weights: dict[str, torch.Tensor], *rest: Any) -> Any:
+        found = {name: tensor for name, tensor in weights.items() if of(tensor)}
+        left_out.update(found)
+        return raw(self, {**weights, **{n: torch.empty(0, dtype=t.dtype) for n, t in found.items()}}, *rest)
+
+    graph._export_onnx = export
+    try:
+        yield left_out
+    finally:
+        graph._export_onnx = raw
+
+
+def trace(module: torch.nn.Module, tensors: tuple[torch.Tensor, ...]) -> None:
+    """Traces a module as the TorchScript exporter does, for what can be seen on the way."""
+    jit: Any = torch.jit
+    jit._get_trace_graph(module, tensors)
