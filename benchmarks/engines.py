@@ -2,12 +2,12 @@
 
 For each model and engine, four files: torch's default, torch's TorchScript and dynamo exporters at opset 17 (the
 better one counts), and ours. Stock torch's files are kept in --cache, and not made again. A file's outputs are compared
-with eager torch, relative to the largest output. Engines live in the environments of `torch-onnx-compat measure
---install ENGINE`; those that are missing are left out. Each result is added to results/engines.jsonl as it comes, and
-what is there is not measured again.
+with eager torch, relative to the largest output. Those that are right are timed in turns, each loaded in a process of
+its own. Engines live in the environments of `torch-onnx-compat measure --install ENGINE`; those that are missing are
+left out. Each model's results in an engine are added to results/engines.jsonl as they come, and what is there is not
+measured again.
 
-    python benchmarks/engines.py [--models timm:resnet18 ...] [--engines opencv ...] [--ways ours ...] [--again]
-        [--cache DIRECTORY]
+    python benchmarks/engines.py [--models timm:resnet18 ...] [--engines opencv ...] [--again] [--cache DIRECTORY]
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import logging
 import math
 import statistics
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -55,8 +56,12 @@ PACKAGES = ("torch", "torchvision", "timm", "onnx")
 LIMIT = 5e-3
 HALF_LIMIT = 2e-2
 """For engines that compute in float16."""
-REPEAT = 20
-"""Runs, of which the fastest counts: on a shared machine the others measure its neighbours."""
+SIMULATORS = ("rknn",)
+"""Engines whose time tells nothing of the device's."""
+ROUNDS, RUNS = 12, 2
+"""Files take turns, so that a neighbour of this process slows all of them; of a turn's runs the fastest counts."""
+BUDGET_S = 30.0
+"""After which no further round begins; there are four at the least."""
 
 Row = dict[str, Any]
 Ways = dict[str, Row]
@@ -96,21 +101,32 @@ def wanted(spec: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
     return [t.numpy() for t in inputs], [t.numpy() for t in leaves]
 
 
-def judge(engine: str, path: Path, inputs: list[np.ndarray], right: list[np.ndarray]) -> Row:
+def judge(process: EngineProcess, engine: str, path: Path, inputs: list[np.ndarray], right: list[np.ndarray]) -> Row:
     """Runs one file in an engine."""
     graph = onnx.load(path, load_external_data=False).graph
     weights = {t.name for t in graph.initializer}
     names = [value.name for value in graph.input if value.name not in weights]
-    outputs = [value.name for value in graph.output]
-    with EngineProcess(ENGINES[engine], limit=180.0) as process:
-        outcome = process.run(path, dict(zip(names, inputs, strict=True)), outputs, repeat=REPEAT)
-        about = {"engine_version": process.version}
+    outcome = process.run(path, dict(zip(names, inputs, strict=True)), [value.name for value in graph.output])
+    about = {"engine_version": process.version}
     if outcome.status != "ran":
         return {**about, "cell": "refused", "why": tidy(outcome.error)}
     same = len(outcome.outputs) == len(right)
     error = max(_error(a, b) for a, b in zip(outcome.outputs, right, strict=True)) if same else math.inf
     cell = "match" if error < (HALF_LIMIT if ENGINES[engine].computes_in == "float16" else LIMIT) else "wrong"
-    return {**about, "cell": cell, "error": error, "ms": 1e3 * min(outcome.seconds)}
+    return {**about, "cell": cell, "error": error}
+
+
+def time_in_turns(processes: dict[str, EngineProcess]) -> dict[str, list[float]]:
+    """Milliseconds of each file in each round; each process has run its file."""
+    found: dict[str, list[float]] = {way: [] for way in processes}
+    start = time.monotonic()
+    for index in range(ROUNDS if processes else 0):
+        if index >= 4 and time.monotonic() - start > BUDGET_S:
+            break
+        turn = index % len(processes)
+        for way in [*list(processes)[turn:], *list(processes)[:turn]]:
+            found[way].append(round(1e3 * min(processes[way].time(RUNS)), 4))
+    return found
 
 
 def _error(found: np.ndarray, right: np.ndarray) -> float:
@@ -131,21 +147,28 @@ def kept(spec: str, way: str, cache: Path) -> tuple[Path, str]:
     return path, why.read_text(encoding="utf-8")
 
 
-def measure(spec: str, wanted_cells: list[tuple[str, str]], cache: Path, step: Callable[[str], None]) -> Iterator[Row]:
-    """A row for each way and engine."""
+def measure(spec: str, engines: list[str], cache: Path, step: Callable[[str], None]) -> Iterator[list[Row]]:
+    """The rows of each engine, one for each way."""
     inputs, right = wanted(spec)
-    with tempfile.TemporaryDirectory() as folder:
-        files: dict[tuple[str, str], tuple[Path, str]] = {}
-        for way, engine in wanted_cells:
-            ours = Path(folder) / f"{engine}.onnx"
-            files[way, engine] = (ours, export(spec, way, engine, ours)) if way == "ours" else kept(spec, way, cache)
-        for (way, engine), (path, failed) in files.items():  # one after the other, so that a ratio is of one minute
-            if failed:
-                cell: Row = {"cell": "refused by us" if way == "ours" else "export fails", "why": failed}
-            else:
-                cell = judge(engine, path, inputs, right)
-            step(f"{spec}, {way}, {engine}: {cell}")
-            yield {"model": spec, "engine": engine, "way": way, **cell, **_about()}
+    for engine in engines:
+        with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+            rows: dict[str, Row] = {}
+            timed: dict[str, EngineProcess] = {}
+            for way in WAYS:
+                ours = Path(folder) / "ours.onnx"
+                path, failed = (ours, export(spec, way, engine, ours)) if way == "ours" else kept(spec, way, cache)
+                if failed:
+                    rows[way] = {"cell": "refused by us" if way == "ours" else "export fails", "why": failed}
+                    continue
+                process = stack.enter_context(EngineProcess(ENGINES[engine], limit=180.0, fills=False))
+                rows[way] = judge(process, engine, path, inputs, right)
+                if rows[way]["cell"] == "match" and engine not in SIMULATORS:
+                    timed[way] = process
+            for way, rounds in time_in_turns(timed).items():
+                rows[way]["rounds"] = rounds
+        found = [{"model": spec, "engine": engine, "way": way, **row, **_about()} for way, row in rows.items()]
+        step(f"{spec}, {engine}: {', '.join(row['cell'] for row in found)}; {_latency([rows])}")
+        yield found
 
 
 def _about() -> Row:
@@ -173,9 +196,10 @@ def report(rows: list[Row]) -> str:
         f"{' to '.join(dict.fromkeys((found['date'][0], found['date'][-1])))}, {told}, one thread of a shared machine.",
         f"A match is within {LIMIT:g} of eager torch, {HALF_LIMIT:g} for RKNN in float16, relative to the largest "
         "output; a dash is not measured.",
-        f"Latency is the fastest of {REPEAT} runs, an engine's files one after another; its geometric mean over the "
-        "models where both are right, whose number stands in brackets. Other work shared the machine, and the fastest "
-        "of stock's three files counts, which noise favours: they differ by up to half where their graphs are alike.",
+        f"Files take turns at running, {ROUNDS} times (at least 4 in {BUDGET_S:g} s); a file's latency is the median "
+        f"over its turns of the fastest of {RUNS} runs. Ours stands against the best right one of stock's three: which "
+        "one that is, every other turn tells, and the rest compares, and the other way round, so that noise does not "
+        "choose. The geometric mean is over the models where both are right; their number stands in brackets.",
         "Written by benchmarks/engines.py from engines.jsonl.",
         "[engines_first.md](engines_first.md): five models beside stock torch in five engines, from earlier profiles.",
         "",
@@ -191,10 +215,14 @@ def report(rows: list[Row]) -> str:
             f"| {engine} {versions.get(engine, '')} | {len(of)} | {_counts([w.get('stock default') for w in of])} "
             f"| {_counts([best(w) for w in of])} | {_counts(ours)} | {refusals} | {_latency(of)} |"
         )
-    lines += ["", "| model | engine | stock default | best of stock at opset 17 | ours |", "|---|---|---|---|---|"]
+    lines += [
+        "",
+        "| model | engine | stock default | best of stock at opset 17 | ours | latency |",
+        "|---|---|---|---|---|---|",
+    ]
     for (model, engine), ways in sorted(cells.items()):
         told_cells = " | ".join(map(_told, (ways.get("stock default"), best(ways), ways.get("ours"))))
-        lines.append(f"| {model} | {engine} | {told_cells} |")
+        lines.append(f"| {model} | {engine} | {told_cells} | {_latency([ways])} |")
     refused = [row for row in rows if row["way"] == "ours" and row["cell"] not in ("match", "wrong")]
     if refused:
         lines += ["", "Why ours is refused:", ""]
@@ -214,20 +242,31 @@ def _told(row: Row | None) -> str:
     return f"**wrong {row['error']:.2g}**" if row["cell"] == "wrong" else str(row["cell"])
 
 
-def _latency(of: Sequence[Ways]) -> str:
+def latency(ways: Ways) -> float | None:
+    """Ours over the best right stock file; None where one of them is not right, or was not timed."""
+    stock = [row["rounds"] for way, row in ways.items() if way != "ours" and "rounds" in row]
+    ours = ways.get("ours", {}).get("rounds")
+    if not stock or not ours:
+        return None
+    even, odd = slice(0, None, 2), slice(1, None, 2)
     ratios = []
-    for ways in of:
-        stock = [r["ms"] for way, r in ways.items() if way != "ours" and r["cell"] == "match"]
-        if stock and ways.get("ours", {}).get("cell") == "match":
-            ratios.append(ways["ours"]["ms"] / min(stock))
-    return f"{math.exp(statistics.fmean(map(math.log, ratios))):.2f} ({len(ratios)})" if ratios else "-"
+    for choose, compare in ((even, odd), (odd, even)):
+        best_stock = min(stock, key=lambda rounds: statistics.median(rounds[choose]))
+        ratios.append(statistics.median(ours[compare]) / statistics.median(best_stock[compare]))
+    return statistics.geometric_mean(ratios)
+
+
+def _latency(of: Sequence[Ways]) -> str:
+    ratios = [ratio for ratio in map(latency, of) if ratio is not None]
+    if not ratios:
+        return "-"
+    return f"{statistics.geometric_mean(ratios):.2f}" + (f" ({len(ratios)})" if len(of) > 1 else "")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--models", nargs="*", default=list(MODELS))
     parser.add_argument("--engines", nargs="*", default=list(ENGINES))
-    parser.add_argument("--ways", nargs="*", default=list(WAYS), choices=WAYS)
     parser.add_argument("--again", action="store_true", help="also measure what results/engines.jsonl has")
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "torch-onnx-compat" / "benchmarks")
     options = parser.parse_args()
@@ -239,10 +278,10 @@ def main() -> None:
         raise CompatError("no engine is installed; see `torch-onnx-compat measure --install ENGINE`.")
     for spec in options.models:
         known = {_key(row) for row in read()}
-        cells = [(way, engine) for engine in engines for way in options.ways]
-        missing = [cell for cell in cells if options.again or (spec, *cell) not in known]
-        for row in measure(spec, missing, options.cache, _step) if missing else ():
-            write([*(r for r in read() if _key(r) != _key(row)), row])
+        missing = [e for e in engines if options.again or any((spec, way, e) not in known for way in WAYS)]
+        for rows in measure(spec, missing, options.cache, _step) if missing else ():
+            keys = {_key(row) for row in rows}
+            write([*(row for row in read() if _key(row) not in keys), *rows])
     write(read())
 
 

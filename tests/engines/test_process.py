@@ -37,10 +37,10 @@ def test_adapter(name):
     if engine.interpreter() is None:
         pytest.skip(f"{name} is not installed")
     with EngineProcess(engine) as process:
-        outcome = process.run(model(), {"x": X}, ["y"], repeat=2)
+        outcome = process.run(model(), {"x": X}, ["y"])
         assert process.version
+        assert len(process.time(2)) == 2
     assert judge(outcome, [np.maximum(X, 0)], engine.tolerance) == ("works", "")
-    assert len(outcome.seconds) == 2
 
 
 @pytest.mark.usefixtures("here")
@@ -49,6 +49,8 @@ def test_what_the_engine_says_is_told():
         outcome = process.run(b"no model", {"x": X}, ["y"])
         assert outcome.status == "refused"
         assert "InvalidProtobuf" in outcome.error
+        with pytest.raises(CompatError, match="the last one did not run"):
+            process.time(1)
         assert process.run(model(), {"x": X}, ["y"]).status == "ran"
 
 

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -24,7 +24,8 @@ from torch_onnx_compat.errors import CompatError
 Array = npt.NDArray[Any]
 _WORKER = Path(__file__).parent / "worker.py"
 _START = 120.0
-_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MALLOC_PERTURB_": "192", "MallocPreScribble": "1", "MallocScribble": "1"}
+_ENVIRONMENT = {"OMP_NUM_THREADS": "1"}
+_FILLED = {"MALLOC_PERTURB_": "192", "MallocPreScribble": "1", "MallocScribble": "1"}
 """glibc fills memory with the float 0.75 when it is taken and with -6 when it is given back, macOS with bytes of its
 own: an engine that reads what it never wrote is wrong every time, not now and then."""
 
@@ -37,13 +38,11 @@ class Outcome:
         status: ran, refused (the engine raised an error) or crashed (its process died, or took too long).
         outputs: In the order asked for.
         error: What the engine said.
-        seconds: Of each repeated run.
     """
 
     status: str
     outputs: tuple[Array, ...] = ()
     error: str = ""
-    seconds: tuple[float, ...] = field(default=(), compare=False)
 
 
 class EngineProcess:
@@ -52,12 +51,14 @@ class EngineProcess:
     Args:
         engine: The engine.
         limit: Seconds that one file may take.
+        fills: Whether memory is filled with odd numbers, which shows an engine that reads what it never wrote, and
+            takes time.
 
     Raises:
         CompatError: No interpreter has the engine.
     """
 
-    def __init__(self, engine: Engine, limit: float = 60.0) -> None:
+    def __init__(self, engine: Engine, limit: float = 60.0, *, fills: bool = True) -> None:
         interpreter = engine.interpreter()
         if interpreter is None:
             raise CompatError(
@@ -67,6 +68,7 @@ class EngineProcess:
         self._engine = engine
         self._interpreter = interpreter
         self._limit = limit
+        self._environment = {**os.environ, **_ENVIRONMENT, **(_FILLED if fills else {})}
         self._process: subprocess.Popen[str] | None = None
         self._folder = tempfile.TemporaryDirectory()
         self.version: str = ""
@@ -83,16 +85,13 @@ class EngineProcess:
         self._stop()
         self._folder.cleanup()
 
-    def run(
-        self, model: str | os.PathLike[str] | bytes, feeds: Mapping[str, Array], outputs: Sequence[str], repeat: int = 0
-    ) -> Outcome:
+    def run(self, model: str | os.PathLike[str] | bytes, feeds: Mapping[str, Array], outputs: Sequence[str]) -> Outcome:
         """Runs one file.
 
         Args:
             model: A path, or a serialised model.
             feeds: Inputs by name.
             outputs: Names of the wanted outputs.
-            repeat: How many further runs are timed.
         """
         folder = Path(self._folder.name)
         if isinstance(model, bytes):
@@ -101,14 +100,25 @@ class EngineProcess:
         given, into = folder / "feeds.npz", folder / "outputs.npz"
         np.savez(given, **dict(feeds))  # type: ignore[arg-type]
         job = {"model": os.path.abspath(model), "feeds": str(given), "outputs": list(outputs), "into": str(into)}
-        answer = self._ask({**job, "repeat": repeat})
+        answer = self._ask(job)
         if answer is None:
             return Outcome("crashed", error="its process died, or took too long")
         if not answer["ok"]:
             return Outcome("refused", error=answer["error"])
         with np.load(into) as archive:
             found = tuple(archive[str(index)] for index in range(len(archive.files)))
-        return Outcome("ran", found, seconds=tuple(answer["seconds"]))
+        return Outcome("ran", found)
+
+    def time(self, times: int) -> tuple[float, ...]:
+        """Seconds of each further run of the last file, loaded as it is.
+
+        Raises:
+            CompatError: No file ran last, or the engine failed now.
+        """
+        answer = self._ask({"times": times})
+        if answer is None or not answer["ok"]:
+            raise CompatError(f"engine {self._engine.name!r}: no file to time: the last one did not run.")
+        return tuple(answer["seconds"])
 
     def restart(self) -> None:
         """Goes on in a new process: what earlier runs left in memory is gone."""
@@ -148,7 +158,7 @@ class EngineProcess:
             text=True,
             bufsize=1,
             cwd=self._folder.name,
-            env={**os.environ, **_ENVIRONMENT},
+            env=self._environment,
             start_new_session=True,  # some engines start programs of their own, which end with it
         )
         hello = self._read(_START)
