@@ -33,7 +33,7 @@ import onnx
 import torch
 
 from torch_onnx_compat import export_compat
-from torch_onnx_compat.engines import ENGINES, EngineProcess
+from torch_onnx_compat.engines import ENGINES, EngineProcess, Outcome
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.sweep.measure import tidy
 from torch_onnx_compat.zoo import load
@@ -58,9 +58,9 @@ HALF_LIMIT = 2e-2
 """For engines that compute in float16."""
 SIMULATORS = ("rknn",)
 """Engines whose time tells nothing of the device's."""
-ROUNDS, RUNS = 12, 2
+ROUNDS, RUNS = 40, 2
 """Files take turns, so that a neighbour of this process slows all of them; of a turn's runs the fastest counts."""
-BUDGET_S = 30.0
+BUDGET_S = 15.0
 """After which no further round begins; there are four at the least."""
 
 Row = dict[str, Any]
@@ -101,13 +101,19 @@ def wanted(spec: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
     return [t.numpy() for t in inputs], [t.numpy() for t in leaves]
 
 
-def judge(process: EngineProcess, engine: str, path: Path, inputs: list[np.ndarray], right: list[np.ndarray]) -> Row:
+def run(process: EngineProcess, path: Path, inputs: list[np.ndarray]) -> Outcome:
     """Runs one file in an engine."""
     graph = onnx.load(path, load_external_data=False).graph
     weights = {t.name for t in graph.initializer}
     names = [value.name for value in graph.input if value.name not in weights]
-    outcome = process.run(path, dict(zip(names, inputs, strict=True)), [value.name for value in graph.output])
-    about = {"engine_version": process.version}
+    return process.run(path, dict(zip(names, inputs, strict=True)), [value.name for value in graph.output])
+
+
+def judge(engine: str, path: Path, inputs: list[np.ndarray], right: list[np.ndarray]) -> Row:
+    """What an engine makes of one file."""
+    with EngineProcess(ENGINES[engine], limit=180.0) as process:
+        outcome = run(process, path, inputs)
+        about = {"engine_version": process.version}
     if outcome.status != "ran":
         return {**about, "cell": "refused", "why": tidy(outcome.error)}
     same = len(outcome.outputs) == len(right)
@@ -116,16 +122,21 @@ def judge(process: EngineProcess, engine: str, path: Path, inputs: list[np.ndarr
     return {**about, "cell": cell, "error": error}
 
 
-def time_in_turns(processes: dict[str, EngineProcess]) -> dict[str, list[float]]:
-    """Milliseconds of each file in each round; each process has run its file."""
-    found: dict[str, list[float]] = {way: [] for way in processes}
-    start = time.monotonic()
-    for index in range(ROUNDS if processes else 0):
-        if index >= 4 and time.monotonic() - start > BUDGET_S:
-            break
-        turn = index % len(processes)
-        for way in [*list(processes)[turn:], *list(processes)[:turn]]:
-            found[way].append(round(1e3 * min(processes[way].time(RUNS)), 4))
+def time_in_turns(engine: str, paths: dict[str, Path], inputs: list[np.ndarray]) -> dict[str, list[float]]:
+    """Milliseconds of each file in each round."""
+    found: dict[str, list[float]] = {way: [] for way in paths}
+    with contextlib.ExitStack() as stack:
+        loaded: dict[str, EngineProcess] = {}
+        for way, path in paths.items():
+            loaded[way] = stack.enter_context(EngineProcess(ENGINES[engine], limit=180.0, fills=False))
+            run(loaded[way], path, inputs)
+        start = time.monotonic()
+        for index in range(ROUNDS if paths else 0):
+            if index >= 4 and time.monotonic() - start > BUDGET_S:
+                break
+            turn = index % len(paths)
+            for way in [*list(paths)[turn:], *list(paths)[:turn]]:
+                found[way].append(1e3 * min(loaded[way].time(RUNS)))
     return found
 
 
@@ -147,28 +158,40 @@ def kept(spec: str, way: str, cache: Path) -> tuple[Path, str]:
     return path, why.read_text(encoding="utf-8")
 
 
+def over_stock(rounds: dict[str, list[float]]) -> float:
+    """Ours over the best of stock's, which every other round chooses and the rest compares, and the other way round."""
+    stock = [found for way, found in rounds.items() if way != "ours"]
+    even, odd = slice(0, None, 2), slice(1, None, 2)
+    ratios = []
+    for choose, compare in ((even, odd), (odd, even)):
+        best_of_stock = min(stock, key=lambda found: statistics.median(found[choose]))
+        ratios.append(statistics.median(rounds["ours"][compare]) / statistics.median(best_of_stock[compare]))
+    return statistics.geometric_mean(ratios)
+
+
 def measure(spec: str, engines: list[str], cache: Path, step: Callable[[str], None]) -> Iterator[list[Row]]:
     """The rows of each engine, one for each way."""
     inputs, right = wanted(spec)
     for engine in engines:
-        with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        with tempfile.TemporaryDirectory() as folder:
             rows: dict[str, Row] = {}
-            timed: dict[str, EngineProcess] = {}
+            right_ones: dict[str, Path] = {}
             for way in WAYS:
                 ours = Path(folder) / "ours.onnx"
                 path, failed = (ours, export(spec, way, engine, ours)) if way == "ours" else kept(spec, way, cache)
                 if failed:
                     rows[way] = {"cell": "refused by us" if way == "ours" else "export fails", "why": failed}
                     continue
-                process = stack.enter_context(EngineProcess(ENGINES[engine], limit=180.0, fills=False))
-                rows[way] = judge(process, engine, path, inputs, right)
+                rows[way] = judge(engine, path, inputs, right)
                 if rows[way]["cell"] == "match" and engine not in SIMULATORS:
-                    timed[way] = process
-            for way, rounds in time_in_turns(timed).items():
-                rows[way]["rounds"] = rounds
-        found = [{"model": spec, "engine": engine, "way": way, **row, **_about()} for way, row in rows.items()]
-        step(f"{spec}, {engine}: {', '.join(row['cell'] for row in found)}; {_latency([rows])}")
-        yield found
+                    right_ones[way] = path
+            rounds = time_in_turns(engine, right_ones, inputs)
+        for way, found in rounds.items():
+            rows[way]["ms"] = statistics.median(found)
+        if "ours" in rounds and len(rounds) > 1:
+            rows["ours"]["over_stock"] = over_stock(rounds)
+        step(f"{spec}, {engine}: {', '.join(row['cell'] for row in rows.values())}; {_latency([rows])}")
+        yield [{"model": spec, "engine": engine, "way": way, **row, **_about()} for way, row in rows.items()]
 
 
 def _about() -> Row:
@@ -242,22 +265,8 @@ def _told(row: Row | None) -> str:
     return f"**wrong {row['error']:.2g}**" if row["cell"] == "wrong" else str(row["cell"])
 
 
-def latency(ways: Ways) -> float | None:
-    """Ours over the best right stock file; None where one of them is not right, or was not timed."""
-    stock = [row["rounds"] for way, row in ways.items() if way != "ours" and "rounds" in row]
-    ours = ways.get("ours", {}).get("rounds")
-    if not stock or not ours:
-        return None
-    even, odd = slice(0, None, 2), slice(1, None, 2)
-    ratios = []
-    for choose, compare in ((even, odd), (odd, even)):
-        best_stock = min(stock, key=lambda rounds: statistics.median(rounds[choose]))
-        ratios.append(statistics.median(ours[compare]) / statistics.median(best_stock[compare]))
-    return statistics.geometric_mean(ratios)
-
-
 def _latency(of: Sequence[Ways]) -> str:
-    ratios = [ratio for ratio in map(latency, of) if ratio is not None]
+    ratios = [ways["ours"]["over_stock"] for ways in of if "over_stock" in ways.get("ours", {})]
     if not ratios:
         return "-"
     return f"{statistics.geometric_mean(ratios):.2f}" + (f" ({len(ratios)})" if len(of) > 1 else "")
