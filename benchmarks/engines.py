@@ -56,8 +56,8 @@ PACKAGES = ("torch", "torchvision", "timm", "onnx")
 LIMIT = 5e-3
 HALF_LIMIT = 2e-2
 """For engines that compute in float16."""
-SIMULATORS = ("rknn",)
-"""Engines whose time tells nothing of the device's."""
+UNTIMED = ("rknn", "onnxruntime-web")
+"""A simulator, whose time tells nothing of the device's, and a program of its own, which takes tensors as text."""
 ROUNDS, RUNS = 40, 2
 """Files take turns, so that a neighbour of this process slows all of them; of a turn's runs the fastest counts."""
 BUDGET_S = 15.0
@@ -123,7 +123,7 @@ def judge(engine: str, path: Path, inputs: list[np.ndarray], right: list[np.ndar
 
 
 def time_in_turns(engine: str, paths: dict[str, Path], inputs: list[np.ndarray]) -> dict[str, list[float]]:
-    """Milliseconds of each file in each round."""
+    """Processor milliseconds of each file in each round."""
     found: dict[str, list[float]] = {way: [] for way in paths}
     with contextlib.ExitStack() as stack:
         loaded: dict[str, EngineProcess] = {}
@@ -183,7 +183,7 @@ def measure(spec: str, engines: list[str], cache: Path, step: Callable[[str], No
                     rows[way] = {"cell": "refused by us" if way == "ours" else "export fails", "why": failed}
                     continue
                 rows[way] = judge(engine, path, inputs, right)
-                if rows[way]["cell"] == "match" and engine not in SIMULATORS:
+                if rows[way]["cell"] == "match" and engine not in UNTIMED:
                     right_ones[way] = path
             rounds = time_in_turns(engine, right_ones, inputs)
         for way, found in rounds.items():
@@ -216,11 +216,11 @@ def report(rows: list[Row]) -> str:
     lines = [
         "# Zoo models in inference engines",
         "",
-        f"{' to '.join(dict.fromkeys((found['date'][0], found['date'][-1])))}, {told}, one thread of a shared machine.",
+        f"{' to '.join(dict.fromkeys((found['date'][0], found['date'][-1])))}, {told}, one thread.",
         f"A match is within {LIMIT:g} of eager torch, {HALF_LIMIT:g} for RKNN in float16, relative to the largest "
         "output; a dash is not measured.",
         f"Files take turns at running, {ROUNDS} times (at least 4 in {BUDGET_S:g} s); a file's latency is the median "
-        f"over its turns of the fastest of {RUNS} runs. Ours stands against the best right one of stock's three: which "
+        f"over its turns of the fastest of {RUNS} runs, in processor time. Ours stands against the best right one of stock's three: which "
         "one that is, every other turn tells, and the rest compares, and the other way round, so that noise does not "
         "choose. The geometric mean is over the models where both are right; their number stands in brackets.",
         "Written by benchmarks/engines.py from engines.jsonl.",

@@ -110,7 +110,7 @@ class EngineProcess:
         return Outcome("ran", found)
 
     def time(self, times: int) -> tuple[float, ...]:
-        """Seconds of each further run of the last file, loaded as it is.
+        """Processor seconds of each further run of the last file, loaded as it is; engines run on one thread.
 
         Raises:
             CompatError: No file ran last, or the engine failed now.
