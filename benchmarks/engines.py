@@ -20,6 +20,7 @@ import io
 import json
 import logging
 import math
+import os
 import statistics
 import tempfile
 import time
@@ -122,10 +123,25 @@ def judge(engine: str, path: Path, inputs: list[np.ndarray], right: list[np.ndar
     return {**about, "cell": cell, "error": error}
 
 
+@contextlib.contextmanager
+def one_processor() -> Iterator[None]:
+    """Pins what starts here to one processor, where the system can: two may differ by what else they do."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 def time_in_turns(engine: str, paths: dict[str, Path], inputs: list[np.ndarray]) -> dict[str, list[float]]:
     """Processor milliseconds of each file in each round."""
     found: dict[str, list[float]] = {way: [] for way in paths}
     with contextlib.ExitStack() as stack:
+        stack.enter_context(one_processor())
         loaded: dict[str, EngineProcess] = {}
         for way, path in paths.items():
             loaded[way] = stack.enter_context(EngineProcess(ENGINES[engine], limit=180.0, fills=False))
@@ -220,9 +236,10 @@ def report(rows: list[Row]) -> str:
         f"A match is within {LIMIT:g} of eager torch, {HALF_LIMIT:g} for RKNN in float16, relative to the largest "
         "output; a dash is not measured.",
         f"Files take turns at running, {ROUNDS} times (at least 4 in {BUDGET_S:g} s); a file's latency is the median "
-        f"over its turns of the fastest of {RUNS} runs, in processor time. Ours stands against the best right one of stock's three: which "
-        "one that is, every other turn tells, and the rest compares, and the other way round, so that noise does not "
-        "choose. The geometric mean is over the models where both are right; their number stands in brackets.",
+        f"over its turns of the fastest of {RUNS} runs, in time of the one processor that all are pinned to. Ours "
+        "stands against the best right one of stock's three: which one that is, every other turn tells, and the rest "
+        "compares, and the other way round, so that noise does not choose. The geometric mean is over the models where "
+        "both are right; their number stands in brackets.",
         "Written by benchmarks/engines.py from engines.jsonl.",
         "[engines_first.md](engines_first.md): five models beside stock torch in five engines, from earlier profiles.",
         "",
