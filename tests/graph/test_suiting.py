@@ -56,6 +56,7 @@ def test_other_form_computes_the_same(op_type):
 
 
 CONDITIONS = {
+    "Add": [Row("Add", "refused", {"terms": "twin products"})],
     "BatchNormalization": [Row("BatchNormalization", "wrong", {"after": ["Sigmoid", "Mul"]})],
     "Conv": [
         Row("Conv", "wrong", {"auto_pad": ["SAME_UPPER", "SAME_LOWER", "VALID"]}),

@@ -213,3 +213,20 @@ def test_nearest_mode(mode, name):
     text = "g (float[1,1,4,4] x) => (float[1,1,h,w] y) <float[4] s = {1.0, 1.0, 2.0, 2.0}>"
     node = f'y = Resize<mode = "{mode}", nearest_mode = "floor">(x, "", s)'
     assert facts(f"{text} {{ {node} }}")["nearest_mode"] == name
+
+
+@pytest.mark.parametrize(
+    ("nodes", "name"),
+    [
+        ("a = Gemm(x, w) b = MatMul(x, w)", "twin products"),
+        ("a = MatMul(x, w) c = MatMul(x, w) b = Mul(c, two)", "twin products"),
+        ("a = MatMul(x, w) c = MatMul(x, w) b = Mul(c, z)", "other"),  # not scaled by a constant
+        ("a = MatMul(x, w) c = MatMul(x, w) b = Relu(c)", "other"),
+        ("a = MatMul(x, w) c = Neg(x) b = MatMul(c, w)", "other"),
+        ("a = MatMul(x, w) b = MatMul(x, w) again = Neg(b)", "other"),  # whose result is needed besides
+    ],
+)
+def test_terms(nodes, name):
+    weights = "<float[2,2] w = {1.0, 2.0, 3.0, 4.0}, float two = {2.0}>"
+    text = f"g (float[1,2] x, float[1,2] z) => (float[1,2] y) {weights} {{ {nodes} y = Add(a, b) }}"
+    assert facts(text, -1)["terms"] == name

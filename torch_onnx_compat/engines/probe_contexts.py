@@ -162,6 +162,25 @@ def attending(probe: Probe) -> Probe:
     return Probe(f"{probe.name}_attends", model, feeds, [node.op_type for node in nodes].index(probe.op_type))
 
 
+def summing(probe: Probe) -> Probe:
+    """The same of two products of one value: some engines run the products and their sum as one."""
+    model = onnx.ModelProto()
+    model.CopyFrom(probe.model)
+    graph, shape = model.graph, list(probe.feeds["x0"].shape)
+    random = np.random.default_rng(zlib.crc32(probe.name.encode()))
+    make, names = onnx.helper.make_node, ("x0", "x1")
+    for name in names:
+        weights = random.uniform(-1, 1, (5, shape[-1])).astype(np.float32)
+        graph.initializer.append(onnx.numpy_helper.from_array(weights, f"w{name}"))
+        graph.value_info.append(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape))
+    nodes = [*(make("MatMul", ["x", f"w{name}"], [name]) for name in names), *graph.node]
+    del graph.node[:], graph.input[:]
+    graph.node.extend(nodes)
+    feed = random.uniform(-2, 2, (*shape[:-1], 5)).astype(np.float32)
+    graph.input.append(onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, feed.shape))
+    return Probe(f"{probe.name}_of_products", model, {"x": feed}, 2)
+
+
 def gating(probe: Probe) -> Probe:
     """The same with its result multiplied by another input: some engines take x * f(y) for x * f(x)."""
     model = onnx.ModelProto()

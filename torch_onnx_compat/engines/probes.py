@@ -6,7 +6,7 @@ import itertools
 import sys
 import warnings
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from torch_onnx_compat.engines.probe_contexts import (
     gating,
     normalizing,
     reused,
+    summing,
     typed,
     viewed,
 )
@@ -38,6 +39,14 @@ _RANDOM = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "Rando
 _ROUNDED = frozenset({"test_dynamicquantizelinear", "test_nonmaxsuppression_iou_threshold_boundary"})
 """Tests that a rounding decides, a 127.5 and an overlap of 1/7 against a threshold of 1/7: no answer is wrong."""
 
+_CONTEXTS: Mapping[str, Callable[..., Probe]] = {
+    "attends": attending,
+    "gates": gating,
+    "norm": normalizing,
+    "summing": summing,
+    "viewed": viewed,
+}
+
 
 def own_probes() -> Iterator[Probe]:
     """The probes of probes.toml."""
@@ -50,17 +59,9 @@ def own_probes() -> Iterator[Probe]:
             attributes = {**entry.get("attributes", {}), **dict(zip(grid, values, strict=True))}
             number = counts[entry["op"]] = counts.get(entry["op"], 0) + 1
             probe = _probe(f"{entry['op']}_{number}", entry, opset, attributes)
-            if entry.get("gates"):
-                yield gating(probe)
-                continue
-            if entry.get("viewed"):
-                yield viewed(probe)
-                continue
-            if entry.get("norm"):
-                yield normalizing(probe, entry["norm"])
-                continue
-            if entry.get("attends"):
-                yield attending(probe)
+            within = [(_CONTEXTS[key], value) for key, value in entry.items() if key in _CONTEXTS]
+            if within:
+                yield from (context(probe) if how is True else context(probe, how) for context, how in within)
                 continue
             yield from (following(probe, activation) for activation in entry.get("after", ()))
             yield probe

@@ -97,6 +97,15 @@ def mod(op: Builder, node: ir.Node) -> ir.Value:
     return op.Where(op.Less(op.Mul(rest, b), 0), op.Add(rest, b), rest)
 
 
+@form("Add", "Sum")
+def sum_as_difference(op: Builder, node: ir.Node) -> Outputs:
+    """Writes a - (-b), which is a + b to the bit, for engines that fuse a sum with what it sums."""
+    if len(node.inputs) != 2:
+        return None
+    a, b = node.inputs
+    return op.Sub(a, op.Neg(b))
+
+
 @form("Max", "Min", "Sum")
 def two_at_a_time(op: Builder, node: ir.Node) -> Outputs:
     """Takes the inputs two by two."""

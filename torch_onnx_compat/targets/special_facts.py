@@ -14,6 +14,7 @@
 * axes: of a ReduceX, Squeeze or Unsqueeze: also where they are an input;
 * queries: of a Softmax: one or more where it is of an attention's scores (H queries by keys, between two MatMul), else
   none;
+* terms: of an Add or a Sum: twin products, where both inputs come from one value times constants, else other;
 * exponent: of a Pow, where it is one constant number, else various or computed;
 * mask: of an Attention: the element type of its mask;
 * grouped: of an Attention: yes where several queries share a key, else no.
@@ -72,6 +73,26 @@ def _queries(node: ir.Node) -> dict[str, Any]:
             break
         value, steps = producer.inputs[0], steps + 1
     return {"queries": "none"}
+
+
+def _terms(node: ir.Node) -> dict[str, Any]:
+    factors = [_factor(value) for value in node.inputs]
+    twins = len(factors) == 2 and factors[0] is not None and factors[0] is factors[1]
+    return {"terms": "twin products" if twins else "other"}
+
+
+def _factor(value: ir.Value | None) -> ir.Value | None:
+    """What a value is the product of with a constant matrix, perhaps scaled, shifted or viewed; None if it is not."""
+    for _ in range(_FAR):
+        producer = value.producer() if value is not None and len(value.uses()) == 1 else None
+        if producer is None or any(constant_tensor(other) is None for other in producer.inputs[1:]):
+            return None
+        value = producer.inputs[0]
+        if producer.op_type in ("Gemm", "MatMul"):
+            return value
+        if producer.op_type not in ("Add", "Div", "Mul", "Reshape", "Sub"):
+            return None
+    return None
 
 
 def _dft_axis(node: ir.Node) -> dict[str, Any]:
@@ -202,6 +223,7 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     **IMAGE_FACTS,
     **dict.fromkeys(("Clip", "Erf", "HardSigmoid", "Relu", "Sigmoid", "Softplus", "Tanh"), _gates),
     **dict.fromkeys((*(f"Reduce{kind}" for kind in _REDUCTIONS), "Squeeze", "Unsqueeze"), _axes),
+    **dict.fromkeys(("Add", "Sum"), _terms),
     "Attention": _attention,
     "BatchNormalization": _after,
     "DFT": _dft_axis,
