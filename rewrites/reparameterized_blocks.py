@@ -74,11 +74,13 @@ def _merged(block: nn.Module, method: str) -> nn.Module:
     except Exception as error:
         decline(f"its {method}() fails: {type(error).__name__}: {error}")
     if isinstance(result, nn.Module):
-        return result.eval()
+        result.eval()
+        return result
     fused_forward: Any = getattr(merged, "forward_fuse", None)
     if callable(fused_forward):
         merged.forward = fused_forward  # ultralytics leaves this to the caller
-    return merged.eval()
+    merged.eval()
+    return merged
 
 
 @torch.no_grad()

@@ -119,7 +119,9 @@ def twin_of(model: nn.Module, training: bool | None = False) -> nn.Module:
     for module in twin.modules():
         if getattr(module, "_compiled_call_impl", None) is not None:
             module._compiled_call_impl = None
-    return twin if training is None else twin.train(training)
+    if training is not None:
+        twin.train(training)  # some models' own returns nothing
+    return twin
 
 
 def _copy(value: Any, memo: dict[int, Any]) -> Any:

@@ -66,7 +66,8 @@ class _Swap:
                 if new is not None:
                     self._plan.applied(entry, place)
                     _carry_over(module, new)
-                    return new.train(module.training)
+                    new.train(module.training)  # some modules' own returns nothing
+                    return new
         return module
 
     def _tried(self, entry: Rewrite, module: nn.Module, place: str) -> nn.Module | None:

@@ -229,3 +229,22 @@ def test_still_needed(exporter):
 
 def test_a_merged_block_is_left_alone():
     assert body(body(Rep())) is NotImplemented
+
+
+class Quiet(Rep):
+    """As TinyViT's attention: its train returns nothing."""
+
+    def train(self, mode=True):
+        super().train(mode)
+
+
+class QuietRoot(nn.Sequential):
+    def train(self, mode=True):
+        super().train(mode)
+
+
+def test_a_train_that_returns_nothing(tmp_path):
+    model = QuietRoot(Quiet(), QuietRoot(Quiet()))
+    model.eval()
+    result = export_compat(model, IMAGE, tmp_path / "m.onnx")
+    assert [note.places for note in result.applied if note.entry == NAME] == [("0", "1.0")]

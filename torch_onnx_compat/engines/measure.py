@@ -65,7 +65,7 @@ def samples(
                 continue
             progress(probe.name)
             verdict, reason = _verdict(engine, process, probe, wanted)
-            found.append(Sample(probe.name, probe.op_type, _facts(probe), verdict, reason))
+            found.append(Sample(probe.name, probe.op_type, facts_of(probe), verdict, reason))
             tried[probe.name] = (probe, wanted)
         unstable = {sample.op_type for sample in found if sample.reason == UNSTABLE}
         for index, sample in enumerate(found):
@@ -117,6 +117,7 @@ def _verdict(engine: Engine, process: EngineProcess, probe: Probe, wanted: Seque
     return verdict, reason if second == (verdict, reason) else UNSTABLE
 
 
-def _facts(probe: Probe) -> dict[str, Any]:
+def facts_of(probe: Probe) -> dict[str, Any]:
+    """The facts of a probe's node."""
     model = ir.from_proto(probe.model)
     return node_facts(model.graph[probe.position], model.opset_imports[""])

@@ -57,7 +57,8 @@ def _built(
     kwargs: Mapping[str, Any],
     manner: Manner,
 ) -> nn.Module:
-    model = build().eval()
+    model = build()
+    model.eval()
     for parameter in model.parameters():
         _wake(parameter)
     found = norms(model)
