@@ -122,3 +122,12 @@ def test_what_is_right_by_luck_does_not_narrow_the_condition():
     samples += [tried("works", n + 20, mode="linear", rows="more", at=f"{n}") for n in range(6)]
     _, (row,) = condense(samples)
     assert row.when == {"mode": "linear", "rows": "one"}
+
+
+def test_places_that_were_not_tried_are_taken_to_fail():
+    """An axis is no flag: where two of them fail, the third is not right."""
+    works = [sample(f"p{axes}", "works", axes=axes) for axes in ("absent", "rising")]
+    _, (row,) = condense([*works, *(sample(f"f{axes}", "wrong", axes=axes) for axes in (-1, 1))])
+    assert row.when == {"axes": {"not": ["absent", "rising"]}}
+    _, (row,) = condense([*works, sample("f", "wrong", axes="computed")])
+    assert row.when == {"axes": "computed"}

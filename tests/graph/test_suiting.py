@@ -61,6 +61,7 @@ CONDITIONS = {
     "Conv": [
         Row("Conv", "wrong", {"auto_pad": ["SAME_UPPER", "SAME_LOWER", "VALID"]}),
         Row("Conv", "wrong", {"rank": 3}),
+        Row("Conv", "refused", {"after": "Pad"}),
     ],
     "ConvTranspose": [Row("ConvTranspose", "wrong", {"rank": 3})],
     "GatherND": [Row("GatherND", "wrong", {"type": "bool"})],
@@ -69,6 +70,7 @@ CONDITIONS = {
         Row("AveragePool", "wrong", {"ceil_mode": 1}),
         Row("AveragePool", "wrong", {"count_include_pad": 1}),
         Row("AveragePool", "wrong", {"rank": 3}),
+        Row("AveragePool", "refused", {"after": "Pad"}),
     ],
     "Resize": [Row("Resize", "wrong", {"input.2": "constant"}), Row("Resize", "wrong", {"input.3": "constant"})],
     "Max": [Row("Max", "wrong", {"inputs": 3})],

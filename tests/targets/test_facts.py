@@ -45,6 +45,23 @@ def test_last_window(size, window):
     assert facts(f"g (float[1,1,{size}] x) => (float[1,1,n] y) {{ y = {pool}(x) }}")["last_window"] == window
 
 
+@pytest.mark.parametrize(
+    ("nodes", "name"),
+    [
+        ("p = Pad(x, ends)", "Pad"),
+        ("p = Pad(x, ends, zero)", "Pad"),
+        ("p = Pad(x, ends, one)", "other"),
+        ('p = Pad<mode = "edge">(x, ends)', "other"),
+        ("p = Pad(x, ends) again = Neg(p)", "other"),
+        ("p = Neg(x)", "other"),
+    ],
+)
+def test_after_pad(nodes, name):
+    held = "<int64[8] ends = {0, 0, 1, 1, 0, 0, 1, 1}, float zero = {0.0}, float one = {1.0}>"
+    text = f"g (float[1,1,4,4] x, float[1,1,3,3] w) => (float[1,1,n,m] y) {held} {{ {nodes} y = Conv(p, w) }}"
+    assert facts(text, -1)["after"] == name
+
+
 @pytest.mark.parametrize(("slope", "name"), [("1", "one"), ("3,1,1", "channel"), ("5", "other")])
 def test_slope(slope, name):
     text = f"g (float[1,3,4,5] x, float[{slope}] s) => (float[1,3,4,5] y) {{ y = PRelu(x, s) }}"

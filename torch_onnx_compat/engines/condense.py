@@ -19,6 +19,8 @@ come after them: that a failure is one of 6 channels is seldom its cause."""
 _AROUND = frozenset({"version", "rank", "rank.1", "rank.out", "shapes", "reused", "gates"})
 """Facts that have nothing to do with which values an operator gets wrong."""
 _FLAGS = (0, 1, -1)
+_PLACES = ("axis", "axes", "rank")
+"""Facts, or their beginnings, whose small numbers are no flags."""
 _MOST = 3
 _LUCK = 0.5
 """What reads memory that it never wrote is right now and then: so many times for each time that it is wrong."""
@@ -168,7 +170,8 @@ def _widened(when: Mapping[str, Any], passed: Sequence[Sample]) -> dict[str, Any
 def _is_open(name: str, wanted: Any) -> bool:
     """Whether a fact may have more values than any measurement tries."""
     values = wanted if isinstance(wanted, list) else [wanted]
-    return any(_is_free(v) or v in ("mixed", "rising") or name.startswith("rank") for v in values)
+    places = name.startswith(_PLACES)
+    return any(_is_free(v) or v in ("mixed", "rising") or (places and isinstance(v, int)) for v in values)
 
 
 def _worst(samples: Sequence[Sample]) -> Verdict:

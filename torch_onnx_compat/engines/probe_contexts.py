@@ -162,6 +162,24 @@ def attending(probe: Probe) -> Probe:
     return Probe(f"{probe.name}_attends", model, feeds, [node.op_type for node in nodes].index(probe.op_type))
 
 
+def padded(probe: Probe) -> Probe:
+    """The same of an image that zeros were put around: some engines take these for its own padding."""
+    model = onnx.ModelProto()
+    model.CopyFrom(probe.model)
+    graph, shape = model.graph, list(probe.feeds["x0"].shape)
+    ends = [0] * len(shape) + [0, 0] + [1] * (len(shape) - 2)
+    graph.initializer.append(onnx.numpy_helper.from_array(np.array(ends), "pads"))
+    image = [slice(-1)] * (len(shape) - 2)
+    fed = np.ascontiguousarray(probe.feeds["x0"][(slice(None), slice(None), *image)])
+    graph.node[0].input[0] = "h"
+    nodes = [onnx.helper.make_node("Pad", ["x0", "pads"], ["h"]), *graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    graph.value_info.append(onnx.helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, shape))
+    graph.input[0].CopyFrom(onnx.helper.make_tensor_value_info("x0", onnx.TensorProto.FLOAT, fed.shape))
+    return Probe(f"{probe.name}_padded", model, {**probe.feeds, "x0": fed}, 1)
+
+
 def summing(probe: Probe) -> Probe:
     """The same of two products of one value: some engines run the products and their sum as one."""
     model = onnx.ModelProto()

@@ -20,6 +20,7 @@ from torch_onnx_compat.engines.probe_contexts import (
     following,
     gating,
     normalizing,
+    padded,
     reused,
     summing,
     typed,
@@ -43,6 +44,7 @@ _CONTEXTS: Mapping[str, Callable[..., Probe]] = {
     "attends": attending,
     "gates": gating,
     "norm": normalizing,
+    "padded": padded,
     "summing": summing,
     "viewed": viewed,
 }

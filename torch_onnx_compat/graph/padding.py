@@ -17,14 +17,15 @@ def keep_zeros(model: ir.Model) -> None:
     """Makes every Pad by 0 before a MaxPool one by -0, in place."""
     for pool in [node for node in all_nodes(model.graph) if node.op_type == "MaxPool"]:
         pad = pool.inputs[0].producer() if pool.inputs[0] is not None else None
-        if pad is not None and pad.op_type == "Pad" and pad.graph is model.graph and _is_by_zero(pad):
+        if pad is not None and pad.op_type == "Pad" and pad.graph is model.graph and is_by_zero(pad):
             zero = _minus_zero(model, pool)
             if zero is not None:
                 pad.resize_inputs(max(len(pad.inputs), 3))
                 pad.replace_input_with(2, zero)
 
 
-def _is_by_zero(pad: ir.Node) -> bool:
+def is_by_zero(pad: ir.Node) -> bool:
+    """Whether a Pad puts zeros around its input."""
     if pad.attributes.get_string("mode", "constant") != "constant":
         return False
     value = pad.inputs[2] if len(pad.inputs) > 2 else None

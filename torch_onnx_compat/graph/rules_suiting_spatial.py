@@ -18,6 +18,7 @@ import onnx_ir as ir
 
 from torch_onnx_compat.graph.builder import Builder
 from torch_onnx_compat.graph.lowering import Outputs, attribute, first_input, input_at
+from torch_onnx_compat.graph.padding import is_by_zero
 from torch_onnx_compat.graph.rules_pooling import _axes as pool_axes
 from torch_onnx_compat.graph.rules_suiting import squeezed, unsqueezed
 from torch_onnx_compat.graph.suiting import form
@@ -50,6 +51,27 @@ def _kernel(op: Builder, node: ir.Node) -> list[int] | None:
     if given is None and node.op_type == "Conv" and node.inputs[1] is not None and node.inputs[1].shape is not None:
         given = list(node.inputs[1].shape)[2:]
     return [int(size) for size in given] if given and all(isinstance(size, int) for size in given) else None
+
+
+@form("Conv", "AveragePool")
+def pads_of_its_own(op: Builder, node: ir.Node) -> Outputs:
+    """Pads by itself what a Pad put zeros around."""
+    x = first_input(node)
+    pad, rank = x.producer(), op.rank(x)
+    if pad is None or pad.op_type != "Pad" or not is_by_zero(pad) or input_at(pad, 3) is not None:
+        return None
+    given = input_at(pad, 1)
+    numbers = op.numbers(given) if given is not None else None
+    if numbers is None or (numbers < 0).any() or numbers.reshape(2, rank)[:, :2].any():
+        return None
+    before = np.array(attribute(node, "pads", [0] * 2 * (rank - 2)))
+    counts = node.op_type == "AveragePool"
+    uncounted = counts and before.any() and not attribute(node, "count_include_pad", 0)
+    if attribute(node, "auto_pad", "NOTSET") != "NOTSET" or attribute(node, "ceil_mode", 0) or uncounted:
+        return None
+    pads = [int(size) for size in before + numbers.reshape(2, rank)[:, 2:].reshape(-1)]
+    counted = {"count_include_pad": 1} if counts else {}
+    return op.again(node, [first_input(pad), *node.inputs[1:]], pads=pads, **counted)
 
 
 @form("MaxPool", "AveragePool")

@@ -1,5 +1,6 @@
 """Facts of single operators of images: convolutions, pools, pads and resizing.
 
+* after: of a Conv or AveragePool: Pad where its image is a Pad by zeros that nobody else reads, else other;
 * group: of a convolution: one, depthwise or some;
 * scales: of a Resize, whose batch and channels may vary: whole; exact where they are fractions, but the sizes come out
   whole, and where the sizes are given and not known; else rounded;
@@ -22,6 +23,21 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from torch_onnx_compat.graph.constants import constant_tensor
+from torch_onnx_compat.graph.padding import is_by_zero
+
+
+def _conv(node: ir.Node) -> dict[str, Any]:
+    return {**_convolution(node), **_after_pad(node)}
+
+
+def _average(node: ir.Node) -> dict[str, Any]:
+    return {**_last_window(node), **_after_pad(node)}
+
+
+def _after_pad(node: ir.Node) -> dict[str, Any]:
+    x = node.inputs[0]
+    pad = x.producer() if x is not None and len(x.uses()) == 1 else None
+    return {"after": "Pad" if pad is not None and pad.op_type == "Pad" and is_by_zero(pad) else "other"}
 
 
 def _convolution(node: ir.Node) -> dict[str, Any]:
@@ -115,8 +131,10 @@ def _image_axes(node: ir.Node) -> dict[str, Any]:
 
 
 IMAGE_FACTS: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
-    **dict.fromkeys(("Conv", "ConvTranspose"), _convolution),
-    **dict.fromkeys(("AveragePool", "MaxPool"), _last_window),
+    "AveragePool": _average,
+    "Conv": _conv,
+    "ConvTranspose": _convolution,
+    "MaxPool": _last_window,
     "Col2Im": _image_axes,
     "Pad": _pads,
     "Resize": _resize,
