@@ -64,6 +64,7 @@ CONDITIONS = {
         Row("Conv", "refused", {"after": "Pad"}),
     ],
     "ConvTranspose": [Row("ConvTranspose", "wrong", {"rank": 3})],
+    "GatherElements": [Row("GatherElements", "refused", {"index": "smaller"})],
     "GatherND": [Row("GatherND", "wrong", {"type": "bool"})],
     "MaxPool": [Row("MaxPool", "wrong", {"ceil_mode": 1}), Row("MaxPool", "wrong", {"rank": 3})],
     "AveragePool": [

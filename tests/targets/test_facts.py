@@ -62,6 +62,20 @@ def test_after_pad(nodes, name):
     assert facts(text, -1)["after"] == name
 
 
+@pytest.mark.parametrize(("size", "name"), [("9,3", "equal"), ("1,3", "equal"), ("2,2", "smaller")])
+def test_index(size, name):
+    text = f"g (float[2,3] x, int64[{size}] i) => (float[{size}] y) {{ y = GatherElements<axis = 0>(x, i) }}"
+    assert facts(text)["index"] == name
+
+
+@pytest.mark.parametrize(
+    ("axis", "scale", "name"), [(-1, "4", "normalized"), (1, "3,4", "normalized"), (1, "4", "broadcast")]
+)
+def test_scale(axis, scale, name):
+    text = f"g (float[2,3,4] x, float[{scale}] s) => (float[2,3,4] y)"
+    assert facts(f"{text} {{ y = LayerNormalization<axis = {axis}>(x, s) }}")["scale"] == name
+
+
 @pytest.mark.parametrize(("slope", "name"), [("1", "one"), ("3,1,1", "channel"), ("5", "other")])
 def test_slope(slope, name):
     text = f"g (float[1,3,4,5] x, float[{slope}] s) => (float[1,3,4,5] y) {{ y = PRelu(x, s) }}"

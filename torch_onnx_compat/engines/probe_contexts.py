@@ -169,8 +169,8 @@ def padded(probe: Probe) -> Probe:
     graph, shape = model.graph, list(probe.feeds["x0"].shape)
     ends = [0] * len(shape) + [0, 0] + [1] * (len(shape) - 2)
     graph.initializer.append(onnx.numpy_helper.from_array(np.array(ends), "pads"))
-    image = [slice(-1)] * (len(shape) - 2)
-    fed = np.ascontiguousarray(probe.feeds["x0"][(slice(None), slice(None), *image)])
+    less = (slice(None), slice(None), *[slice(-1)] * (len(shape) - 2))
+    fed = np.ascontiguousarray(probe.feeds["x0"][less])
     graph.node[0].input[0] = "h"
     nodes = [onnx.helper.make_node("Pad", ["x0", "pads"], ["h"]), *graph.node]
     del graph.node[:]

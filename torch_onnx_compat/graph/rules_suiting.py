@@ -136,6 +136,23 @@ def gather_of_numbers(op: Builder, node: ir.Node) -> Outputs:
     return op.Cast(op.again(node, [as_numbers, *node.inputs[1:]])[0], to=ir.DataType.BOOL)
 
 
+@form("GatherElements")
+def gather_of_what_is_indexed(op: Builder, node: ir.Node) -> Outputs:
+    """Cuts the data to the index along the axes that are not gathered."""
+    x, index = node.inputs
+    assert x is not None
+    assert index is not None
+    before, wanted = op.sizes(x), op.sizes(index)
+    if before is None or wanted is None:
+        return None
+    gathered = attribute(node, "axis", 0) % len(before)
+    axes = [i for i, (a, b) in enumerate(zip(before, wanted, strict=True)) if i != gathered and a != b]
+    if not axes:
+        return None
+    cut = op.Slice(x, [0] * len(axes), [wanted[axis] for axis in axes], axes)
+    return op.again(node, [cut, index])
+
+
 def reduced(op: Builder, how: str, x: ir.Value, axes: list[int], keepdims: int = 1) -> ir.Value:
     """A reduction, its axes given as the opset has them."""
     if op.opset >= (13 if how == "ReduceSum" else 18):

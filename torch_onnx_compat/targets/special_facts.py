@@ -5,6 +5,8 @@
 * gates: of an activation: another where its result is multiplied by another value than its input, else no;
 * divisor: of a Div: norm, or repeated norm after an Expand, where the first input is divided by its own ReduceL2,
   perhaps clipped, else other;
+* index: of a GatherElements: smaller where it has fewer cells than the data along another axis, else equal;
+* scale: of a LayerNormalization or RMSNormalization: normalized where it has the normalized axes, else broadcast;
 * step: of a Slice: 1, more, or negative;
 * shapes: broadcast where the inputs of an elementwise operator differ in shape, else equal;
 * slope: of a PRelu: one, by channel (C, 1, ...) or other;
@@ -154,6 +156,24 @@ def _divisor(node: ir.Node) -> dict[str, Any]:
     return {"divisor": "repeated norm" if "Expand" in kinds else "norm"}
 
 
+def _scale(node: ir.Node) -> dict[str, Any]:
+    shapes = [value.shape for value in node.inputs[:2] if value is not None and value.shape is not None]
+    if len(shapes) != 2:
+        return {}
+    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else -1
+    normalized = len(shapes[0]) - axis % len(shapes[0])
+    return {"scale": "normalized" if len(shapes[1]) == normalized else "broadcast"}
+
+
+def _index(node: ir.Node) -> dict[str, Any]:
+    shapes = [value.shape for value in node.inputs if value is not None and value.shape is not None]
+    if len(shapes) != 2:
+        return {}
+    axis = (node.attributes["axis"].as_int() if "axis" in node.attributes else 0) % len(shapes[0])
+    others = [(a, b) for place, (a, b) in enumerate(zip(*shapes, strict=True)) if place != axis]
+    return {"index": "smaller" if any(str(a) != str(b) for a, b in others) else "equal"}
+
+
 def _slice(node: ir.Node) -> dict[str, Any]:
     producer = node.inputs[0].producer() if node.inputs[0] is not None else None
     after = "Reshape" if producer is not None and producer.op_type == "Reshape" else "other"
@@ -228,6 +248,8 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "BatchNormalization": _after,
     "DFT": _dft_axis,
     "Div": _divisor,
+    "GatherElements": _index,
+    **dict.fromkeys(("LayerNormalization", "RMSNormalization"), _scale),
     "PRelu": _slope,
     "Pow": _exponent,
     "Reshape": _rank_out,
