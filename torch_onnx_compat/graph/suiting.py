@@ -51,7 +51,7 @@ def form(*op_types: str) -> Callable[[Rule], Rule]:
 def suit(model: ir.Model, target: Target) -> dict[str, int]:
     """Rewrites the nodes that speak against the target, in place, as far as there are forms that it runs.
 
-    What follows from constants alone is computed where some of it speaks against the target.
+    What follows from constants and known sizes alone is computed where some of it speaks against the target.
 
     Returns:
         How many nodes of each operator were rewritten.
@@ -86,11 +86,12 @@ def suit(model: ir.Model, target: Target) -> dict[str, int]:
 
 
 def _following_from_constants(model: ir.Model) -> Iterator[ir.Node]:
-    """The nodes whose results are the same whatever is fed."""
+    """The nodes whose results are the same whatever is fed; the sizes of what is fed are among them where known."""
     known: set[ir.Value] = set()
     for node in model.graph:
         inputs = [value for value in node.inputs if value is not None]
         fixed = all(value in known or constant_tensor(value) is not None for value in inputs)
+        fixed = fixed or (node.op_type == "Shape" and inputs[0].shape is not None and inputs[0].shape.is_static())
         if fixed and inputs and node.op_type not in _NOT_FOLDED and not node.domain:
             known.update(node.outputs)
             yield node
