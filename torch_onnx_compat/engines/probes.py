@@ -19,8 +19,10 @@ from torch_onnx_compat.engines.probe_contexts import (
     attending,
     following,
     gating,
+    grouping,
     normalizing,
     reused,
+    scoring,
     typed,
     viewed,
 )
@@ -60,7 +62,10 @@ def own_probes() -> Iterator[Probe]:
                 yield normalizing(probe, entry["norm"])
                 continue
             if entry.get("attends"):
-                yield attending(probe)
+                yield attending(probe) if probe.op_type == "Softmax" else scoring(probe, entry["attends"])
+                continue
+            if entry.get("grouped"):
+                yield grouping(probe)
                 continue
             yield from (following(probe, activation) for activation in entry.get("after", ()))
             yield probe
