@@ -128,7 +128,30 @@ def normalizing(probe: Probe, how: str) -> Probe:
 
 def attending(probe: Probe) -> Probe:
     """The same within an attention of its scores' shape, from tokens to tokens: some engines run that as one."""
-    batch, heads, queries, keys = probe.feeds["x0"].shape
+    make = onnx.helper.make_node
+    nodes = [make("Mul", ["t0", "root"], ["scaled"]), make("MatMul", ["scaled", "t1"], ["x0"])]
+    return _attention(probe, probe.feeds["x0"].shape, [0, 2, 3, 1], [*nodes, *probe.model.graph.node], "y0")
+
+
+def scoring(probe: Probe, scaled: str) -> Probe:
+    """The same product as scores of an attention, of scaled queries, keys or both; keys are turned by themselves."""
+    make, names = onnx.helper.make_node, {"queries": ("x0", "turned1"), "keys": ("t0", "x1"), "both": ("x0", "x1")}
+    nodes = [make("Transpose", ["t1"], ["turned1"], perm=[0, 1, 3, 2])]
+    nodes += [make("Mul", ["t0", "root"], ["x0"])] * (scaled in ("queries", "both"))
+    nodes += [make("Mul", ["turned1", "root"], ["x1"])] * (scaled in ("keys", "both"))
+    product = onnx.NodeProto()
+    product.CopyFrom(probe.model.graph.node[0])
+    product.input[:] = names[scaled]
+    nodes += [product, make("Softmax", ["y0"], ["weights"], axis=-1)]
+    shape = (*probe.feeds["x0"].shape[:3], probe.feeds["x1"].shape[-1])
+    return _attention(probe, shape, [0, 2, 1, 3], nodes, "weights")
+
+
+def _attention(
+    probe: Probe, scores: tuple[int, ...], turn: list[int], between: list[onnx.NodeProto], weights: str
+) -> Probe:
+    """An attention from tokens to tokens; `between` makes its weights of queries t0 and keys t1, and holds the node."""
+    batch, heads, queries, keys = scores
     width = 4 * heads
     random = np.random.default_rng(zlib.crc32(probe.name.encode()))
     # A single token comes without an axis, as the class token does.
@@ -138,7 +161,7 @@ def attending(probe: Probe) -> Probe:
     held |= {f"b{i}": random.uniform(-1, 1, width).astype(np.float32) for i in range(4)}
     held |= {"root": np.array(0.5, np.float32), "tokens": np.array([batch, queries, width])}
     make, nodes = onnx.helper.make_node, []
-    for index, (source, order) in enumerate((("q", [0, 2, 1, 3]), ("k", [0, 2, 3, 1]), ("k", [0, 2, 1, 3]))):
+    for index, (source, order) in enumerate((("q", [0, 2, 1, 3]), ("k", turn), ("k", [0, 2, 1, 3]))):
         held[f"heads{index}"] = np.array([batch, queries if source == "q" else keys, heads, 4])
         nodes += [
             make("MatMul", [source, f"w{index}"], [f"m{index}"]),
@@ -146,20 +169,36 @@ def attending(probe: Probe) -> Probe:
             make("Reshape", [f"a{index}", f"heads{index}"], [f"r{index}"]),
             make("Transpose", [f"r{index}"], [f"t{index}"], perm=order),
         ]
-    nodes += [
-        make("Mul", ["t0", "root"], ["scaled"]),
-        make("MatMul", ["scaled", "t1"], ["x0"]),
-        *probe.model.graph.node,
-    ]
-    nodes += [make("MatMul", ["y0", "t2"], ["mixed"]), make("Transpose", ["mixed"], ["turned"], perm=[0, 2, 1, 3])]
+    position = len(nodes) + next(i for i, node in enumerate(between) if "y0" in node.output)
+    nodes += between
+    nodes += [make("MatMul", [weights, "t2"], ["mixed"]), make("Transpose", ["mixed"], ["turned"], perm=[0, 2, 1, 3])]
     nodes += [make("Reshape", ["turned", "tokens"], ["joined"]), make("MatMul", ["joined", "w3"], ["m3"])]
     nodes.append(make("Add", ["m3", "b3"], ["y"]))
     feeds = {name: array.astype(np.float32) for name, array in tokens.items()}
     inputs = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, a.shape) for n, a in feeds.items()]
-    weights = [onnx.numpy_helper.from_array(array, name) for name, array in held.items()]
-    graph = onnx.helper.make_graph(nodes, probe.name, inputs, [onnx.ValueInfoProto(name="y")], weights)
+    initializers = [onnx.numpy_helper.from_array(array, name) for name, array in held.items()]
+    graph = onnx.helper.make_graph(nodes, probe.name, inputs, [onnx.ValueInfoProto(name="y")], initializers)
     model = onnx.shape_inference.infer_shapes(typed(graph, probe.opset), data_prop=True)
-    return Probe(f"{probe.name}_attends", model, feeds, [node.op_type for node in nodes].index(probe.op_type))
+    return Probe(f"{probe.name}_attends", model, feeds, position)
+
+
+def grouping(probe: Probe) -> Probe:
+    """The same within a normalization of groups of channels, as which some engines run three nodes."""
+    model = onnx.ModelProto()
+    model.CopyFrom(probe.model)
+    graph, x = model.graph, probe.feeds["x0"]
+    image = x.reshape(x.shape[0], x.shape[1] * 4, -1, 2)
+    make, infos = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    graph.initializer.append(onnx.numpy_helper.from_array(np.array([0, x.shape[1], -1]), "groups"))
+    graph.initializer.append(onnx.numpy_helper.from_array(np.array(image.shape), "image"))
+    graph.node[0].input[0] = "h"
+    graph.value_info.extend([infos("h", onnx.TensorProto.FLOAT, x.shape), graph.output[0]])
+    nodes = [make("Reshape", ["x0", "groups"], ["h"]), *graph.node, make("Reshape", ["y0", "image"], ["again"])]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    graph.input[0].CopyFrom(infos("x0", onnx.TensorProto.FLOAT, image.shape))
+    graph.output[0].CopyFrom(infos("again", onnx.TensorProto.FLOAT, image.shape))
+    return Probe(f"{probe.name}_grouped", model, {**probe.feeds, "x0": image}, 1)
 
 
 def padded(probe: Probe) -> Probe:

@@ -51,19 +51,22 @@ def form(*op_types: str) -> Callable[[Rule], Rule]:
 def suit(model: ir.Model, target: Target) -> dict[str, int]:
     """Rewrites the nodes that speak against the target, in place, as far as there are forms that it runs.
 
-    What follows from constants alone is computed where some of it speaks against the target.
+    So are those that it runs faster in another form.
+
+    What follows from constants and known sizes alone is computed where some of it speaks against the target.
 
     Returns:
         How many nodes of each operator were rewritten.
     """
     from torch_onnx_compat.graph import (  # noqa: F401 - they register themselves
         rules_suiting,
+        rules_suiting_attention,
         rules_suiting_shapes,
         rules_suiting_spatial,
     )
 
     opset = model.opset_imports[""]
-    if not any(_is_bad(node, opset, target) for node in all_nodes(model.graph)):
+    if not any(_is_unwanted(node, opset, target) for node in all_nodes(model.graph)):
         return {}
     shapes.infer_model(model)
     counts: dict[str, int] = {}
@@ -75,7 +78,7 @@ def suit(model: ir.Model, target: Target) -> dict[str, int]:
     scope = Scope(model)
     for _ in range(_MOST_STEPS):
         changed = False
-        for node in [n for n in all_nodes(model.graph) if _is_bad(n, opset, target)]:
+        for node in [n for n in all_nodes(model.graph) if _is_unwanted(n, opset, target)]:
             if _rewrite(node, scope, opset, target):
                 counts[node.op_type] = counts.get(node.op_type, 0) + 1
                 changed = True
@@ -86,11 +89,12 @@ def suit(model: ir.Model, target: Target) -> dict[str, int]:
 
 
 def _following_from_constants(model: ir.Model) -> Iterator[ir.Node]:
-    """The nodes whose results are the same whatever is fed."""
+    """The nodes whose results are the same whatever is fed; the sizes of what is fed are among them where known."""
     known: set[ir.Value] = set()
     for node in model.graph:
         inputs = [value for value in node.inputs if value is not None]
         fixed = all(value in known or constant_tensor(value) is not None for value in inputs)
+        fixed = fixed or (node.op_type == "Shape" and inputs[0].shape is not None and inputs[0].shape.is_static())
         if fixed and inputs and node.op_type not in _NOT_FOLDED and not node.domain:
             known.update(node.outputs)
             yield node
@@ -103,19 +107,36 @@ def _is_bad(node: ir.Node, opset: int, target: Target) -> bool:
     return target.judge(node.op_type, opset, facts) is not None
 
 
+def _is_slow(node: ir.Node, opset: int, target: Target) -> bool:
+    asked = not node.domain and target.asks(node.op_type)
+    return asked and target.is_slow(node.op_type, opset, node_facts(node, opset))
+
+
+def _is_unwanted(node: ir.Node, opset: int, target: Target) -> bool:
+    return _is_bad(node, opset, target) or _is_slow(node, opset, target)
+
+
 def _rewrite(node: ir.Node, scope: Scope, opset: int, target: Target) -> bool:
-    """Whether the node was replaced: by a form that is right, else by one whose nodes have forms of their own."""
+    """Whether the node was replaced: by a form that is right, else by one whose nodes have forms of their own.
+
+    What is merely slow is only replaced by a form that is neither.
+    """
+    is_bad = _is_bad(node, opset, target)
+    ways = ((True, False), (False, False)) if is_bad else ((True, True),)
     return any(
-        _try(rule, node, scope, opset, target, strict) for strict in (True, False) for rule in _rules(node, opset)
+        _try(rule, node, scope, opset, target, strict, fast) for strict, fast in ways for rule in _rules(node, opset)
     )
 
 
-def _try(rule: Rule, node: ir.Node, scope: Scope, opset: int, target: Target, strict: bool) -> bool:
+def _try(rule: Rule, node: ir.Node, scope: Scope, opset: int, target: Target, strict: bool, fast: bool) -> bool:
     op = Builder(scope, node, opset)
     before = dict(node.attributes)
     try:
         outputs = rule(op, node)
-        if outputs is not None and all(_may_stand(new, node, opset, target, strict) for new in op.nodes):
+        fits = outputs is not None and all(_may_stand(new, node, opset, target, strict) for new in op.nodes)
+        if fits and fast:  # a node is slow by what it stands among
+            fits = not any(_is_slow(new, opset, target) for new in op.nodes)
+        if fits:
             return replace(node, op, outputs)
     except Refused:
         pass

@@ -12,7 +12,7 @@ attribute; a list of equal numbers counts as that number, a list of different on
 * input.K: constant, computed or absent, for the inputs after the first;
 * rank.1: of the second input;
 * reused: yes where the first input is computed and read by other nodes too, else no;
-* those of single operators, which `special_facts` and `image_facts` list.
+* those of single operators, which `special_facts`, `image_facts` and `attention_facts` list.
 """
 
 from __future__ import annotations

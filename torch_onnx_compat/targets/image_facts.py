@@ -10,7 +10,11 @@
 * pads_sign: negative where a Pad crops;
 * padded: of a Pad: nothing, image where each end of each axis after the first two is, sides where only some of these
   are, channels where the first two axes are, too;
-* axes: of a Col2Im: how many the image has.
+* axes: of a Col2Im: how many the image has;
+* groups: of an InstanceNormalization: yes where a Reshape to (0, groups, -1) and one back make it normalize groups of
+  channels, without a scale and bias of its own and with its epsilon written out, else no;
+* batch: of a Reshape or Transpose: few where it has four axes at most; one where the first is that of a single image,
+  which it and all from a convolution or pool on have left in its place; else other.
 """
 
 from __future__ import annotations
@@ -38,6 +42,10 @@ def _after_pad(node: ir.Node) -> dict[str, Any]:
     x = node.inputs[0]
     pad = x.producer() if x is not None and len(x.uses()) == 1 else None
     return {"after": "Pad" if pad is not None and pad.op_type == "Pad" and is_by_zero(pad) else "other"}
+
+
+_OF_IMAGES = frozenset({"AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "GlobalAveragePool", "MaxPool"})
+_FEW = 4
 
 
 def _convolution(node: ir.Node) -> dict[str, Any]:
@@ -130,13 +138,58 @@ def _image_axes(node: ir.Node) -> dict[str, Any]:
     return {"axes": size[0]} if size is not None and isinstance(size[0], int) else {}
 
 
+def _groups(node: ir.Node) -> dict[str, Any]:
+    before = node.inputs[0].producer() if node.inputs[0] is not None else None
+    after = [use.node.op_type for use in node.outputs[0].uses()]
+    if before is None or before.op_type != "Reshape" or after != ["Reshape"]:
+        return {"groups": "no"}
+    shape, scale, bias = (constant_tensor(value) for value in (before.inputs[1], *node.inputs[1:3]))
+    if shape is None or scale is None or bias is None or shape.size != 3:
+        return {"groups": "no"}
+    plain = (scale.numpy() == 1).all() and not bias.numpy().any() and "epsilon" in node.attributes
+    return {"groups": "yes" if plain and shape.numpy()[0] == 0 and shape.numpy()[2] == -1 else "no"}
+
+
+def batch(node: ir.Node) -> dict[str, Any]:
+    """The fact of a Reshape or Transpose; see above."""
+    values = [node.inputs[0], node.outputs[0]]
+    if all(value is None or value.shape is None or len(value.shape) <= _FEW for value in values):
+        return {"batch": "few"}
+    waiting, seen = [node], {node}
+    while waiting:
+        found = waiting.pop()
+        if found.op_type in _OF_IMAGES:
+            return {"batch": "one"}
+        if not _keeps_batch(found):
+            return {"batch": "other"}
+        sources = {value.producer() for value in found.inputs if value is not None} - seen - {None}
+        sources = {source for source in sources if source is not None and source.op_type != "Constant"}
+        seen |= sources
+        waiting += sources
+    return {"batch": "other"}
+
+
+def _keeps_batch(node: ir.Node) -> bool:
+    shape = node.outputs[0].shape
+    if shape is None or not len(shape) or shape[0] != 1:
+        return False
+    if node.op_type == "Transpose":
+        return "perm" in node.attributes and node.attributes["perm"].as_ints()[0] == 0
+    if node.op_type == "Reshape":
+        sizes = constant_tensor(node.inputs[1])
+        return sizes is not None and sizes.size > 1 and sizes.numpy()[0] == 1
+    return True
+
+
 IMAGE_FACTS: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "AveragePool": _average,
     "Conv": _conv,
     "ConvTranspose": _convolution,
     "MaxPool": _last_window,
     "Col2Im": _image_axes,
+    "InstanceNormalization": _groups,
     "Pad": _pads,
     "Resize": _resize,
+    "Transpose": batch,
 }
 """By operator, what tells its facts."""

@@ -1,4 +1,4 @@
-"""Facts of single operators; those of images stand in `image_facts`, the others in `facts`.
+"""Facts of single operators; those of images stand in `image_facts`, those of attentions in `attention_facts`.
 
 * after: of a BatchNormalization: the operator whose result it takes, where that is a convolution or the last of what is
   computed from one cell by cell (Mul after x * sigmoid(x)), else other; of a Slice: Reshape or other;
@@ -14,12 +14,8 @@
 * parts: even or uneven, of a Split;
 * axis: of a DFT: also where it is a constant input;
 * axes: of a ReduceX, Squeeze or Unsqueeze: also where they are an input;
-* queries: of a Softmax: one or more where it is of an attention's scores (H queries by keys, between two MatMul), else
-  none;
 * terms: of an Add or a Sum: twin products, where both inputs come from one value times constants, else other;
-* exponent: of a Pow, where it is one constant number, else various or computed;
-* mask: of an Attention: the element type of its mask;
-* grouped: of an Attention: yes where several queries share a key, else no.
+* exponent: of a Pow, where it is one constant number, else various or computed.
 """
 
 from __future__ import annotations
@@ -30,7 +26,8 @@ from typing import Any
 import onnx_ir as ir
 
 from torch_onnx_compat.graph.constants import constant_tensor
-from torch_onnx_compat.targets.image_facts import IMAGE_FACTS
+from torch_onnx_compat.targets.attention_facts import ATTENTION_FACTS
+from torch_onnx_compat.targets.image_facts import IMAGE_FACTS, batch
 
 _ELEMENTWISE = frozenset(
     [
@@ -62,21 +59,6 @@ def special_facts(node: ir.Node, given: list[ir.Value]) -> dict[str, Any]:
     return {**facts, **(special(node) if special else {})}
 
 
-def _queries(node: ir.Node) -> dict[str, Any]:
-    value, steps = node.inputs[0], 0
-    while value is not None and steps < _FAR and (producer := value.producer()) is not None:
-        if producer.op_type == "MatMul":
-            shape = node.inputs[0].shape if node.inputs[0] is not None else None
-            read = any(use.node.op_type == "MatMul" for use in node.outputs[0].uses())
-            if not read or shape is None or len(shape) < 3:
-                break
-            return {"queries": "one" if shape[-2] == 1 else "more"}
-        if producer.op_type not in ("Add", "Div", "Mul", "Sub"):
-            break
-        value, steps = producer.inputs[0], steps + 1
-    return {"queries": "none"}
-
-
 def _terms(node: ir.Node) -> dict[str, Any]:
     factors = [_factor(value) for value in node.inputs]
     twins = len(factors) == 2 and factors[0] is not None and factors[0] is factors[1]
@@ -102,24 +84,6 @@ def _dft_axis(node: ir.Node) -> dict[str, Any]:
         return {}
     axis = constant_tensor(node.inputs[2])
     return {} if axis is None else {"axis": int(axis.numpy())}
-
-
-def _attention(node: ir.Node) -> dict[str, Any]:
-    heads: list[Any] = []
-    for name, value in zip(("q_num_heads", "kv_num_heads"), node.inputs[:2], strict=False):
-        if name in node.attributes:
-            heads.append(node.attributes[name].as_int())
-        elif value is not None and value.shape is not None and len(value.shape) == 4:
-            heads.append(value.shape[1])
-    grouped = {"grouped": "no" if heads[0] == heads[1] else "yes"} if len(heads) == 2 else {}
-    return {**grouped, **_mask(node)}
-
-
-def _mask(node: ir.Node) -> dict[str, Any]:
-    mask = node.inputs[3] if len(node.inputs) > 3 else None
-    if mask is None:
-        return {"mask": "absent"}
-    return {} if mask.dtype is None else {"mask": mask.dtype.name.lower()}
 
 
 def _axes(node: ir.Node) -> dict[str, Any]:
@@ -240,11 +204,11 @@ def _parts(node: ir.Node) -> dict[str, Any]:
 
 
 _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
+    **ATTENTION_FACTS,
     **IMAGE_FACTS,
     **dict.fromkeys(("Clip", "Erf", "HardSigmoid", "Relu", "Sigmoid", "Softplus", "Tanh"), _gates),
     **dict.fromkeys((*(f"Reduce{kind}" for kind in _REDUCTIONS), "Squeeze", "Unsqueeze"), _axes),
     **dict.fromkeys(("Add", "Sum"), _terms),
-    "Attention": _attention,
     "BatchNormalization": _after,
     "DFT": _dft_axis,
     "Div": _divisor,
@@ -252,8 +216,7 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     **dict.fromkeys(("LayerNormalization", "RMSNormalization"), _scale),
     "PRelu": _slope,
     "Pow": _exponent,
-    "Reshape": _rank_out,
+    "Reshape": lambda node: {**_rank_out(node), **batch(node)},
     "Slice": _slice,
-    "Softmax": _queries,
     "Split": _parts,
 }

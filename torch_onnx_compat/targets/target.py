@@ -11,9 +11,10 @@ import onnx
 
 from torch_onnx_compat.entry import MIN_OPSET, Operator
 
-Verdict = Literal["works", "wrong", "refused", "crashes", "unknown"]
+Verdict = Literal["works", "wrong", "refused", "crashes", "slow", "unknown"]
 Dynamic = Literal["yes", "partly", "no"]
-VERDICTS: tuple[Verdict, ...] = ("works", "wrong", "refused", "crashes")
+VERDICTS: tuple[Verdict, ...] = ("works", "wrong", "refused", "crashes", "slow")
+"""What a row can say; slow is what the engine runs right, and faster in another form."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,11 @@ class Target:
         """Whether the verdict on an operator depends on its facts, which take time to find."""
         return op_type in self._by_operator
 
+    def is_slow(self, op_type: str, opset: int, facts: Mapping[str, Any]) -> bool:
+        """Whether the engine is known to run a node faster in another form."""
+        rows = self._by_operator.get(op_type, ())
+        return any(row.verdict == "slow" and row.matches(opset, facts) for row in rows)
+
     @cached_property
     def _by_operator(self) -> dict[str, list[Row]]:
         table: dict[str, list[Row]] = {}
@@ -139,7 +145,7 @@ class Target:
         if first is None or opset < first:
             yield Objection("refused", f"needs opset {first} or later" if first else "is no ONNX operator")
         for row in self._by_operator.get(op_type, ()):
-            if (row.matches if sure else row.may_match)(opset, facts):
+            if row.verdict != "slow" and (row.matches if sure else row.may_match)(opset, facts):
                 if row.verdict == "works":
                     return
                 where = f" where {row.condition}" if row.condition else ""
