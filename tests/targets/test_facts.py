@@ -27,9 +27,19 @@ def test_kinds_of_inputs():
     assert facts("g (float[2] x) => (float[2] y) { y = Clip(x) }")["input.2"] == "absent"
 
 
-@pytest.mark.parametrize(("a", "b", "shapes"), [("1,3", "1,3", "equal"), ("1,3", "3", "broadcast")])
+@pytest.mark.parametrize(
+    ("a", "b", "shapes"),
+    [
+        ("1,3", "1,3", "equal"),
+        ("n,3", "n,3", "equal"),
+        ("1,3", "3", "broadcast"),
+        ("n,1", "n,3", "broadcast"),
+        ("n,1", "1,3", "mutual"),
+        ("2,1,4", "3,1", "mutual"),
+    ],
+)
 def test_shapes(a, b, shapes):
-    assert facts(f"g (float[{a}] x, float[{b}] z) => (float[1,3] y) {{ y = Add(x, z) }}")["shapes"] == shapes
+    assert facts(f"g (float[{a}] x, float[{b}] z) => (float[n,m] y) {{ y = Add(x, z) }}")["shapes"] == shapes
 
 
 @pytest.mark.parametrize(("scale", "name"), [("2.0", "whole"), ("1.5", "exact"), ("1.3", "rounded")])
@@ -114,6 +124,11 @@ def test_exponent(exponent, name):
     weight = f"<float[{exponent.count(',') + 1}] e = {{{exponent}}}>" if exponent else ""
     given = "" if exponent else ", float[2] e"
     assert facts(f"g (float[2] x{given}) => (float[2] y) {weight} {{ y = Pow(x, e) }}")["exponent"] == name
+
+
+@pytest.mark.parametrize(("kind", "name"), [("float", "equal"), ("int64", "mixed")])
+def test_types_of_a_power(kind, name):
+    assert facts(f"g (float[2] x, {kind}[2] e) => (float[2] y) {{ y = Pow(x, e) }}")["types"] == name
 
 
 @pytest.mark.parametrize("y", ["float[2,6,1] y", "y"])

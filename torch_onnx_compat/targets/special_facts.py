@@ -8,14 +8,15 @@
 * index: of a GatherElements: smaller where it has fewer cells than the data along another axis, else equal;
 * scale: of a LayerNormalization or RMSNormalization: normalized where it has the normalized axes, else broadcast;
 * step: of a Slice: 1, more, or negative;
-* shapes: broadcast where the inputs of an elementwise operator differ in shape, else equal;
+* shapes: of an elementwise operator: equal; broadcast where one input's is the result's; mutual where none is;
 * slope: of a PRelu: one, by channel (C, 1, ...) or other;
 * rank.out: of a Reshape's result;
 * parts: even or uneven, of a Split;
 * axis: of a DFT: also where it is a constant input;
 * axes: of a ReduceX, Squeeze or Unsqueeze: also where they are an input;
 * terms: of an Add or a Sum: twin products, where both inputs come from one value times constants, else other;
-* exponent: of a Pow, where it is one constant number, else various or computed.
+* exponent: of a Pow, where it is one constant number, else various or computed;
+* types: of a Pow: equal where the exponent's element type is the base's, else mixed.
 """
 
 from __future__ import annotations
@@ -52,11 +53,21 @@ def special_facts(node: ir.Node, given: list[ir.Value]) -> dict[str, Any]:
     """The facts that only a node's own kind of operator has; `given` are its inputs, without omitted ones."""
     facts: dict[str, Any] = {}
     if node.op_type in _ELEMENTWISE and len(given) > 1:
-        shapes = [v.shape for v in given]
-        if all(s is not None for s in shapes):
-            facts["shapes"] = "equal" if len({str(s) for s in shapes}) == 1 else "broadcast"
+        facts |= _shapes([value.shape for value in given])
     special = _SPECIAL.get(node.op_type)
     return {**facts, **(special(node) if special else {})}
+
+
+def _shapes(shapes: list[ir.Shape | None]) -> dict[str, str]:
+    known: list[list[str]] = [[str(size) for size in shape] for shape in shapes if shape is not None]
+    if len(known) != len(shapes):
+        return {}
+    rank = max(map(len, known))
+    padded = [["1"] * (rank - len(shape)) + shape for shape in known]
+    result = [next((size for size in sizes if size != "1"), "1") for sizes in zip(*padded, strict=True)]
+    if all(shape == known[0] for shape in known):
+        return {"shapes": "equal"}
+    return {"shapes": "broadcast" if result in padded else "mutual"}
 
 
 def _terms(node: ir.Node) -> dict[str, Any]:
@@ -95,6 +106,12 @@ def _axes(node: ir.Node) -> dict[str, Any]:
     if len(set(wanted)) == 1:
         return {"axes": wanted[0]}
     return {"axes": "absent" if not wanted else "rising" if wanted == sorted(set(wanted)) else "mixed"}
+
+
+def _power(node: ir.Node) -> dict[str, Any]:
+    types = [value.dtype for value in node.inputs if value is not None and value.dtype is not None]
+    told = {"types": "equal" if types[0] == types[1] else "mixed"} if len(types) == 2 else {}
+    return {**told, **_exponent(node)}
 
 
 def _exponent(node: ir.Node) -> dict[str, Any]:
@@ -215,7 +232,7 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "GatherElements": _index,
     **dict.fromkeys(("LayerNormalization", "RMSNormalization"), _scale),
     "PRelu": _slope,
-    "Pow": _exponent,
+    "Pow": _power,
     "Reshape": lambda node: {**_rank_out(node), **batch(node)},
     "Slice": _slice,
     "Split": _parts,
