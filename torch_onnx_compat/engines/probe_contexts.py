@@ -134,7 +134,7 @@ def attending(probe: Probe) -> Probe:
 
 
 def scoring(probe: Probe, scaled: str) -> Probe:
-    """The same product as scores of an attention, of scaled queries, keys or both; the keys are turned by themselves."""
+    """The same product as scores of an attention, of scaled queries, keys or both; keys are turned by themselves."""
     make, names = onnx.helper.make_node, {"queries": ("x0", "turned1"), "keys": ("t0", "x1"), "both": ("x0", "x1")}
     nodes = [make("Transpose", ["t1"], ["turned1"], perm=[0, 1, 3, 2])]
     nodes += [make("Mul", ["t0", "root"], ["x0"])] * (scaled in ("queries", "both"))

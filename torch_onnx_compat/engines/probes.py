@@ -52,20 +52,9 @@ def own_probes() -> Iterator[Probe]:
             attributes = {**entry.get("attributes", {}), **dict(zip(grid, values, strict=True))}
             number = counts[entry["op"]] = counts.get(entry["op"], 0) + 1
             probe = _probe(f"{entry['op']}_{number}", entry, opset, attributes)
-            if entry.get("gates"):
-                yield gating(probe)
-                continue
-            if entry.get("viewed"):
-                yield viewed(probe)
-                continue
-            if entry.get("norm"):
-                yield normalizing(probe, entry["norm"])
-                continue
-            if entry.get("attends"):
-                yield attending(probe) if probe.op_type == "Softmax" else scoring(probe, entry["attends"])
-                continue
-            if entry.get("grouped"):
-                yield grouping(probe)
+            within = _within(probe, entry)
+            if within is not None:
+                yield within
                 continue
             yield from (following(probe, activation) for activation in entry.get("after", ()))
             yield probe
@@ -73,6 +62,19 @@ def own_probes() -> Iterator[Probe]:
             if opset not in seen and first is not None and first.dtype == np.float32:
                 seen.add(opset)
                 yield reused(probe)
+
+
+def _within(probe: Probe, entry: Mapping[str, Any]) -> Probe | None:
+    """The probe in the surroundings that its entry asks for in place of none."""
+    if entry.get("gates"):
+        return gating(probe)
+    if entry.get("viewed"):
+        return viewed(probe)
+    if entry.get("norm"):
+        return normalizing(probe, entry["norm"])
+    if entry.get("attends"):
+        return attending(probe) if probe.op_type == "Softmax" else scoring(probe, entry["attends"])
+    return grouping(probe) if entry.get("grouped") else None
 
 
 def _probe(name: str, entry: Mapping[str, Any], opset: int, attributes: Mapping[str, Any]) -> Probe:
