@@ -14,6 +14,7 @@ from torch_onnx_compat.engines.compare import difference, reference
 from torch_onnx_compat.engines.probes import own_probes
 from torch_onnx_compat.graph import (  # noqa: F401 - they register themselves
     rules_suiting,
+    rules_suiting_attention,
     rules_suiting_shapes,
     rules_suiting_spatial,
 )
@@ -29,7 +30,7 @@ for _probe in own_probes():
 # Their other forms are the same operator with other attributes or shapes.
 ALIKE = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Max", "Min", "Pad"}
 ALIKE |= {"Gather", "GatherElements", "GatherND"}
-ALIKE |= {"ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "InstanceNormalization", "Softmax", "Div"}
+ALIKE |= {"ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "InstanceNormalization", "MatMul", "Softmax", "Div"}
 TOLERANCE = (1e-4, 1e-4)
 
 
@@ -78,6 +79,7 @@ CONDITIONS = {
     "Min": [Row("Min", "wrong", {"inputs": 3})],
     "Div": [Row("Div", "wrong", {"divisor": "repeated norm"})],
     "InstanceNormalization": [Row("InstanceNormalization", "refused", {"rank": 3})],
+    "MatMul": [Row("MatMul", "slow", {"scaled": "queries"}), Row("MatMul", "wrong", {"scaled": "queries"})],
     "Pad": [
         Row("Pad", "wrong", {"pads_sign": "negative"}),
         Row("Pad", "refused", {"padded": "nothing"}),
@@ -149,6 +151,60 @@ def test_good_nodes_of_constants_stay():
     model = ir.from_proto(onnx.parser.parse_model(CONSTANTS))
     suit(model, Target("picky", rows=(Row("Softplus", "refused"),)))
     assert [node.op_type for node in model.graph] == ["Sin", "Tile", "Add"]
+
+
+def test_sizes_that_are_known_are_constants():
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2, SIZE] x) => (float[n, m] y) <int64[1] one = {1}>
+    { z = Softplus(x)  s = Shape(z)  e = Gather(s, one)  t = Concat<axis=0>(e, one)  y = Reshape(z, t) }"""
+    for size, left in (("3", []), ("k", ["Shape", "Gather", "Concat"])):
+        model = ir.from_proto(onnx.parser.parse_model(text.replace("SIZE", size)))
+        suit(model, Target("picky", rows=(Row("Shape", "wrong"),)))
+        assert [node.op_type for node in model.graph] == ["Softplus", *left, "Reshape"]
+
+
+SCORES = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[1, 2, QUERIES, 4] q, float[1, 2, 5, 4] k, float[1, 2, 5, 4] v) => (float[1, 2, QUERIES, 4] y)
+<float c = {0.36}> { a = SCALED  t = Transpose<perm=[0, 1, 3, 2]>(k)  s = MatMul(a, t)  w = Softmax(s)
+y = MatMul(w, v) }"""
+
+
+@pytest.mark.parametrize("scaled", ["Mul(q, c)", "Mul(c, q)", "Div(q, c)"])
+def test_slow_attention_scales_both(scaled):
+    whole = onnx.parser.parse_model(SCORES.replace("SCALED", scaled).replace("QUERIES", "3"))
+    model = ir.from_proto(whole)
+    target = Target("picky", rows=(Row("MatMul", "slow", {"scaled": "queries"}),))
+    assert suit(model, target) == {"MatMul": 1}
+    assert [node_facts(node, 17)["scaled"] for node in model.graph if node.op_type == "MatMul"] == ["both", "other"]
+    assert not suit(model, target)
+    random = np.random.default_rng(0)
+    feeds = {n: random.random((1, 2, 3 if n == "q" else 5, 4), np.float32) for n in "qkv"}
+    found, wanted = (reference(m.SerializeToString(), feeds)[0] for m in (ir.to_proto(model), whole))
+    assert not difference(found, wanted, TOLERANCE)
+
+
+def test_slow_node_whose_other_form_is_bad_stays():
+    whole = onnx.parser.parse_model(SCORES.replace("SCALED", "Mul(q, c)").replace("QUERIES", "3"))
+    model = ir.from_proto(whole)
+    assert not suit(model, Target("picky", rows=(Row("MatMul", "slow", {"scaled": "queries"}), Row("Mul", "refused"))))
+    assert [node.op_type for node in model.graph] == ["Mul", "Transpose", "MatMul", "Softmax", "MatMul"]
+
+
+def test_slow_is_no_objection():
+    target = Target("picky", rows=(Row("MatMul", "slow"),))
+    assert target.is_slow("MatMul", 17, {})
+    assert target.judge("MatMul", 17, {}) is None
+    assert target.verdict("MatMul", 17, {}) == "works"
+
+
+@pytest.mark.parametrize(
+    ("scaled", "queries", "name"),
+    [("Mul(q, c)", 3, "queries"), ("Relu(q)", 3, "no"), ("Mul(q, c)", 1, "other"), ("Mul(q, q)", 3, "no")],
+)
+def test_what_an_attention_scales(scaled, queries, name):
+    model = ir.from_proto(onnx.parser.parse_model(SCORES.replace("SCALED", scaled).replace("QUERIES", str(queries))))
+    infer_model(model)
+    assert node_facts(model.graph[2], 17)["scaled"] == name
 
 
 def test_what_the_target_runs_stays():

@@ -3,6 +3,7 @@
 import onnx_ir as ir
 import pytest
 
+from torch_onnx_compat.graph.shapes import infer_model
 from torch_onnx_compat.targets.facts import node_facts
 
 
@@ -276,3 +277,42 @@ def test_terms(nodes, name):
     weights = "<float[2,2] w = {1.0, 2.0, 3.0, 4.0}, float two = {2.0}>"
     text = f"g (float[1,2] x, float[1,2] z) => (float[1,2] y) {weights} {{ {nodes} y = Add(a, b) }}"
     assert facts(text, -1)["terms"] == name
+
+
+@pytest.mark.parametrize(
+    ("nodes", "index", "batch"),
+    [
+        ("c = Conv(x, w)  y = Reshape(c, s)", 1, "one"),
+        ("c = Conv(x, w)  r = Relu(c)  y = Reshape(r, s)", 2, "one"),
+        ("y = Reshape(x, s)", 0, "other"),
+        ("c = Conv(x, w)  y = Reshape(c, free)", 1, "other"),
+        ("c = Conv(x, w)  r = Reshape(c, s)  y = Transpose<perm=[0,2,1,3,4]>(r)", 2, "one"),
+        ("c = Conv(x, w)  r = Reshape(c, s)  y = Transpose<perm=[2,0,1,3,4]>(r)", 2, "other"),
+        ("c = Conv(x, w)  t = Transpose<perm=[1,0,2,3]>(c)  y = Reshape(t, s)", 2, "other"),
+        ("y = Transpose<perm=[0,2,1,3]>(x)", 0, "few"),
+    ],
+)
+def test_batch(nodes, index, batch):
+    text = "g (float[1,4,3,3] x) => (y) <float[4,4,1,1] w = {1,0,0,0,0,1,0,0,0,0,1,0,0,0,0,1},"
+    text += f" int64[5] s = {{1,2,2,3,3}}, int64[5] free = {{-1,2,2,3,3}}> {{ {nodes} }}"
+    model = ir.from_onnx_text(f'<ir_version: 8, opset_import: ["" : 17]>\n{text}')
+    infer_model(model)
+    assert node_facts(model.graph[index], 17)["batch"] == batch
+
+
+@pytest.mark.parametrize(
+    ("shape", "scale", "epsilon", "groups"),
+    [
+        ("0, 2, -1", "1, 1", "<epsilon=0.001>", "yes"),
+        ("1, 2, 18", "1, 1", "<epsilon=0.001>", "no"),
+        ("0, 2, -1", "1, 2", "<epsilon=0.001>", "no"),
+        ("0, 2, -1", "1, 1", "", "no"),
+    ],
+)
+def test_groups(shape, scale, epsilon, groups):
+    text = (
+        f"g (float[1,4,3,3] x) => (y) <int64[3] s = {{{shape}}}, int64[4] back = {{1,4,3,3}}, float[2] a = {{{scale}}},"
+    )
+    text += f" float[2] b = {{0, 0}}> {{ h = Reshape(x, s)  n = InstanceNormalization{epsilon}(h, a, b)"
+    assert facts(f"{text}  y = Reshape(n, back) }}", 1)["groups"] == groups
+    assert facts(f"{text}  y = Relu(n) }}", 1)["groups"] == "no"

@@ -11,7 +11,8 @@ from torch_onnx_compat.engines.engine import Engine
 from torch_onnx_compat.engines.measure import Sample, samples
 from torch_onnx_compat.engines.probe_contexts import Probe
 from torch_onnx_compat.engines.process import EngineProcess
-from torch_onnx_compat.targets.target import Target
+from torch_onnx_compat.targets.profile import known_targets, load_target
+from torch_onnx_compat.targets.target import Row, Target
 
 
 def measure(
@@ -33,8 +34,12 @@ def measure(
 
 
 def profile(engine: Engine, version: str, found: Sequence[Sample], date: str) -> Target:
-    """The profile that samples add up to; opsets, IR versions and dynamic axes are tried besides."""
+    """The profile that samples add up to; opsets, IR versions and dynamic axes are tried besides.
+
+    Samples do not tell times: what the profile that ships calls slow is kept.
+    """
     works, rows = condense(found)
+    slow = _slow(engine.name)
     counts = Counter(sample.verdict for sample in found)
     told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in sorted(counts))
     with EngineProcess(engine, limit=20.0) as process:
@@ -46,12 +51,16 @@ def profile(engine: Engine, version: str, found: Sequence[Sample], date: str) ->
         version=version,
         opset=min(engine.opset, opsets[1]),
         opsets=opsets,
-        rows=rows,
+        rows=tuple(sorted((*rows, *slow), key=lambda row: row.op_type)),
         measured=True,
         ir_version=ir_version,
         dynamic=dynamic,
         folds=folds,
-        works=works,
+        works=works - {row.op_type for row in slow},
         date=date,
         how=f"{len(found)} probes against onnxruntime: {told}",
     )
+
+
+def _slow(name: str) -> list[Row]:
+    return [row for row in load_target(name).rows if row.verdict == "slow"] if name in known_targets() else []

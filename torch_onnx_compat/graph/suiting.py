@@ -119,24 +119,18 @@ def _is_unwanted(node: ir.Node, opset: int, target: Target) -> bool:
 def _rewrite(node: ir.Node, scope: Scope, opset: int, target: Target) -> bool:
     """Whether the node was replaced: by a form that is right, else by one whose nodes have forms of their own.
 
-    What is merely slow is only replaced by a form that is neither.
+    What is merely slow is only replaced by a form that is right.
     """
-    is_bad = _is_bad(node, opset, target)
-    ways = ((True, False), (False, False)) if is_bad else ((True, True),)
-    return any(
-        _try(rule, node, scope, opset, target, strict, fast) for strict, fast in ways for rule in _rules(node, opset)
-    )
+    ways = (True, False) if _is_bad(node, opset, target) else (True,)
+    return any(_try(rule, node, scope, opset, target, strict) for strict in ways for rule in _rules(node, opset))
 
 
-def _try(rule: Rule, node: ir.Node, scope: Scope, opset: int, target: Target, strict: bool, fast: bool) -> bool:
+def _try(rule: Rule, node: ir.Node, scope: Scope, opset: int, target: Target, strict: bool) -> bool:
     op = Builder(scope, node, opset)
     before = dict(node.attributes)
     try:
         outputs = rule(op, node)
-        fits = outputs is not None and all(_may_stand(new, node, opset, target, strict) for new in op.nodes)
-        if fits and fast:  # a node is slow by what it stands among
-            fits = not any(_is_slow(new, opset, target) for new in op.nodes)
-        if fits:
+        if outputs is not None and all(_may_stand(new, node, opset, target, strict) for new in op.nodes):
             return replace(node, op, outputs)
     except Refused:
         pass

@@ -152,8 +152,9 @@ def _groups(node: ir.Node) -> dict[str, Any]:
 
 def batch(node: ir.Node) -> dict[str, Any]:
     """The fact of a Reshape or Transpose; see above."""
-    values = [node.inputs[0], node.outputs[0]]
-    if all(value is None or value.shape is None or len(value.shape) <= _FEW for value in values):
+    ranks = [len(v.shape) for v in (node.inputs[0], node.outputs[0]) if v is not None and v.shape is not None]
+    sizes = constant_tensor(node.inputs[1]) if node.op_type == "Reshape" else None
+    if max([*ranks, 0 if sizes is None else sizes.size]) <= _FEW:
         return {"batch": "few"}
     waiting, seen = [node], {node}
     while waiting:
@@ -162,10 +163,11 @@ def batch(node: ir.Node) -> dict[str, Any]:
             return {"batch": "one"}
         if not _keeps_batch(found):
             return {"batch": "other"}
-        sources = {value.producer() for value in found.inputs if value is not None} - seen - {None}
-        sources = {source for source in sources if source is not None and source.op_type != "Constant"}
-        seen |= sources
-        waiting += sources
+        for value in found.inputs:
+            source = value.producer() if value is not None else None
+            if source is not None and source.op_type != "Constant" and source not in seen:
+                seen.add(source)
+                waiting.append(source)
     return {"batch": "other"}
 
 
