@@ -4,13 +4,14 @@ import functools
 import re
 import sys
 
+import onnx_ir as ir
 import pytest
 
 from torch_onnx_compat import cli
 from torch_onnx_compat.engines import ENGINES, Engine, find_engine
-from torch_onnx_compat.engines.compare import reference
+from torch_onnx_compat.engines.compare import difference, reference
 from torch_onnx_compat.engines.measure import rounding_decides, samples
-from torch_onnx_compat.engines.probes import node_tests, own_probes
+from torch_onnx_compat.engines.probes import node_tests, own_probes, probes_for
 from torch_onnx_compat.engines.profile import profile
 from torch_onnx_compat.targets import load_target
 from torch_onnx_compat.targets.facts import node_facts
@@ -29,6 +30,22 @@ def test_probes_are_the_same_every_time():
     assert [p.model.SerializeToString() for p in first] == [p.model.SerializeToString() for p in second]
     assert all((p.feeds[name] == q.feeds[name]).all() for p, q in zip(first, second, strict=True) for name in p.feeds)
     assert len({p.name for p in first}) == len(first)
+
+
+def test_engines_that_turn_images_are_tried_behind_a_convolution():
+    def named(engine):
+        return {p.name: p for p in probes_for(engine, own=True)}
+
+    plain, turned = named(find_engine("onnxruntime")), named(find_engine("tflite"))
+    assert plain.keys() == {p.name for p in own_probes()}
+    more = [turned[name] for name in turned.keys() - plain.keys()]
+    assert {"Softmax", "Slice", "ReduceMean"} <= {p.op_type for p in more}
+    for probe in more[::20]:
+        alone, model = turned[probe.name.removesuffix("_convolved")], ir.from_proto(probe.model)
+        assert node_facts(model.graph[probe.position], 17)["layout"] == "image"
+        wanted = reference(alone.model.SerializeToString(), alone.feeds)
+        found = reference(probe.model.SerializeToString(), probe.feeds)
+        assert all(not difference(a, b, (1e-4, 1e-4)) for a, b in zip(found, wanted, strict=True)), probe.name
 
 
 @pytest.mark.usefixtures("here")
@@ -84,7 +101,7 @@ def test_what_differs_from_run_to_run_is_told_without_numbers(tmp_path, monkeypa
 @functools.cache
 def measured(name):
     """What the installed engine does with every probe."""
-    return samples(find_engine(name), [*own_probes(), *node_tests()])
+    return samples(find_engine(name), probes_for(find_engine(name)))
 
 
 def of_the_profile(name):
@@ -152,8 +169,6 @@ def test_check_command_names_what_is_wrong(tmp_path, capsys):
 
 
 def test_facts_of_probes_are_known():
-    import onnx_ir as ir
-
     for probe in own_probes():
         model = ir.from_proto(probe.model)
         facts = node_facts(model.graph[probe.position], model.opset_imports[""])

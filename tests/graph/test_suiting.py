@@ -15,6 +15,7 @@ from torch_onnx_compat.engines.probes import own_probes
 from torch_onnx_compat.graph import (  # noqa: F401 - they register themselves
     rules_suiting,
     rules_suiting_attention,
+    rules_suiting_functions,
     rules_suiting_shapes,
     rules_suiting_spatial,
 )

@@ -43,6 +43,20 @@ def test_shapes(a, b, shapes):
     assert facts(f"g (float[{a}] x, float[{b}] z) => (float[n,m] y) {{ y = Add(x, z) }}")["shapes"] == shapes
 
 
+@pytest.mark.parametrize(
+    ("before", "name"),
+    [
+        ("h = Conv(x, w)", "image"),
+        ("c = Conv(x, w) r = Relu(c) h = Add(x, r)", "image"),
+        ("c = Conv(x, w) h = Transpose<perm = [0, 2, 3, 1]>(c)", "plain"),
+        ("h = Relu(x)", "plain"),
+    ],
+)
+def test_layout(before, name):
+    text = f"g (float[1,2,4,4] x, float[2,2,1,1] w) => (float[1,2,4,4] y) {{ {before} y = Neg(h) }}"
+    assert facts(text, -1)["layout"] == name
+
+
 @pytest.mark.parametrize(("scale", "name"), [("2.0", "whole"), ("1.5", "exact"), ("1.3", "rounded")])
 def test_scales(scale, name):
     text = f"g (float[1,1,4,4] x) => (float[1,1,h,w] y) <float[4] s = {{1.0, 1.0, {scale}, {scale}}}>"

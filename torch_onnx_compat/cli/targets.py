@@ -95,7 +95,7 @@ def measure_command(
     debug: Debug = False,
 ) -> None:
     """Runs probes in an engine and writes its profile."""
-    from torch_onnx_compat.engines.probes import node_tests, own_probes
+    from torch_onnx_compat.engines.probes import probes_for
     from torch_onnx_compat.engines.profile import measure
 
     with reporting(json, debug) as step:
@@ -104,7 +104,7 @@ def measure_command(
         if install:
             step(f"install {', '.join(found.packages)}")
             found.install()
-        probes = [*own_probes(), *([] if own else node_tests())]
+        probes = list(probes_for(found, own))
         today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
         step(f"measure {engine} on {len(probes)} probes")
         profile = measure(found, probes, today)

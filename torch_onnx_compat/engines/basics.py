@@ -15,6 +15,9 @@ from torch_onnx_compat.targets.target import Dynamic
 
 _HIGHEST = 23
 _HIGHEST_IR = 13
+_BOUNDS = {
+    name: onnx.numpy_helper.from_array(np.array([number])) for name, number in (("start", 0), ("end", 3), ("axis", 1))
+}
 
 
 def opsets(process: EngineProcess) -> tuple[int, int]:
@@ -50,16 +53,22 @@ def folds(process: EngineProcess) -> bool:
 
 
 def _beside_constants() -> bytes:
-    """A Conv of the input, and one of what follows from constants alone, as position embeddings do."""
+    """A Conv of the input, and one of what follows from constants alone, as position embeddings do.
+
+    Some of their channels are taken; which, nodes say that are constants.
+    """
     image = np.linspace(-1, 1, 192, dtype=np.float32).reshape(1, 3, 8, 8)
     weight = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3, 1, 1)
     nodes = [
         helper.make_node("Sin", ["image"], ["embedding"]),
         helper.make_node("Conv", ["embedding", "w"], ["projected"]),
         helper.make_node("Conv", ["x", "w"], ["c"]),
-        helper.make_node("Add", ["c", "projected"], ["y"]),
+        *(helper.make_node("Constant", [], [name], value=tensor) for name, tensor in _BOUNDS.items()),
+        helper.make_node("Slice", ["c", *_BOUNDS], ["some"]),
+        helper.make_node("Slice", ["projected", *_BOUNDS], ["others"]),
+        helper.make_node("Add", ["some", "others"], ["y"]),
     ]
-    shapes = {"x": [1, 3, 8, 8], "y": [1, 4, 8, 8]}
+    shapes = {"x": [1, 3, 8, 8], "y": [1, 3, 8, 8]}
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items())
     weights = [onnx.numpy_helper.from_array(array, name) for name, array in (("image", image), ("w", weight))]
     graph = helper.make_graph(nodes, "beside_constants", [x], [y], weights)

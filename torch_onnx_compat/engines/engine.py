@@ -30,6 +30,7 @@ class Engine:
         computes_in: Element type that it computes floating-point numbers in.
         opset: Opset to export at unless the caller asks for one.
         environment: Name of its virtual environment, which engines of one package share.
+        turns_images: Whether it moves the channels of images to the end: probes then stand behind a convolution too.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Engine:
     computes_in: str = "float32"
     opset: int = 17
     environment: str = ""
+    turns_images: bool = False
 
     @property
     def path(self) -> Path:
@@ -130,6 +132,8 @@ ENGINES: dict[str, Engine] = {
             computes_in="float16",
         ),
         Engine("tvm", "tvm", ("apache-tvm", "onnx")),
+        # onnx2tf pins TensorFlow and the interpreter; its later versions are others altogether.
+        Engine("tflite", "onnx2tf", ("onnx2tf==1.29.24",), turns_images=True),
     )
 }
 

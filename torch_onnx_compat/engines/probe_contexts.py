@@ -92,6 +92,21 @@ def following(probe: Probe, activation: str) -> Probe:
     return Probe(f"{probe.name}_after_{activation}", model, probe.feeds, len(before))
 
 
+def convolved(probe: Probe) -> Probe:
+    """The same behind a convolution that changes nothing: some engines have their images in another order there."""
+    model = onnx.ModelProto()
+    model.CopyFrom(probe.model)
+    graph, shape = model.graph, list(probe.feeds["x0"].shape)
+    same = np.eye(shape[1], dtype=np.float32).reshape(shape[1], shape[1], *[1] * (len(shape) - 2))
+    graph.initializer.append(onnx.numpy_helper.from_array(same, "same"))
+    graph.node[0].input[:] = ["h" if name == "x0" else name for name in graph.node[0].input]
+    nodes = [onnx.helper.make_node("Conv", ["x0", "same"], ["h"]), *graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    graph.value_info.append(onnx.helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, shape))
+    return Probe(f"{probe.name}_convolved", model, probe.feeds, 1)
+
+
 def viewed(probe: Probe) -> Probe:
     """The same of a view of its input, which is fed as rows: some engines pull operators through a Reshape."""
     model = onnx.ModelProto()

@@ -14,9 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
+from torch_onnx_compat.engines.engine import Engine
 from torch_onnx_compat.engines.probe_contexts import (
     Probe,
     attending,
+    convolved,
     following,
     gating,
     grouping,
@@ -28,6 +30,7 @@ from torch_onnx_compat.engines.probe_contexts import (
     typed,
     viewed,
 )
+from torch_onnx_compat.graph.schema import find
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -37,6 +40,7 @@ else:
 Array = npt.NDArray[Any]
 _HIGHEST = 23
 """Opset beyond which torch's exporters do not go."""
+_IMAGE_RANKS = (3, 4, 5)
 _TYPES = frozenset({"float32", "float64", "float16", "int64", "int32", "uint8", "int8", "bool"})
 _RANDOM = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Dropout"})
 _NEVER = frozenset({"test_gather_elements_negative_indices"})
@@ -76,6 +80,28 @@ def own_probes() -> Iterator[Probe]:
             if opset not in seen and first is not None and first.dtype == np.float32:
                 seen.add(opset)
                 yield reused(probe)
+
+
+def probes_for(engine: Engine, own: bool = False) -> Iterator[Probe]:
+    """All probes for an engine.
+
+    Args:
+        engine: The engine.
+        own: Leave ONNX's node tests out.
+    """
+    ours = list(own_probes())
+    yield from ours
+    if engine.turns_images:
+        yield from (convolved(probe) for probe in ours if _takes_an_image(probe, engine.opset))
+    if not own:
+        yield from node_tests()
+
+
+def _takes_an_image(probe: Probe, opset: int) -> bool:
+    first = probe.feeds.get("x0")
+    versions = {d.since_version for d in (find(probe.op_type, o) for o in (probe.opset, opset)) if d is not None}
+    alone = len(probe.model.graph.node) == 1 and len(versions) == 1 and probe.opset <= opset
+    return alone and first is not None and first.dtype == np.float32 and first.ndim in _IMAGE_RANKS
 
 
 def _probe(name: str, entry: Mapping[str, Any], opset: int, attributes: Mapping[str, Any]) -> Probe:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import onnx
 import tvm
 from tvm import relax
@@ -24,6 +25,11 @@ def load(path: str, feeds: dict[str, Any], outputs: list[str], variant: str) -> 
 
     def run(feeds: dict[str, Any]) -> list[Any]:
         found = machine["main"](*(tvm.runtime.tensor(feeds[name]) for name in names))
-        return [tensor.numpy() for tensor in (found if len(outputs) > 1 else [found])]
+        return [_array(value) for value in (found if len(outputs) > 1 else [found])]
 
     return run
+
+
+def _array(value: Any) -> Any:
+    """A tensor's values, or a shape's: Relax has a type of its own for it."""
+    return value.numpy() if hasattr(value, "numpy") else np.array(list(value), np.int64)

@@ -61,6 +61,7 @@ def suit(model: ir.Model, target: Target) -> dict[str, int]:
     from torch_onnx_compat.graph import (  # noqa: F401 - they register themselves
         rules_suiting,
         rules_suiting_attention,
+        rules_suiting_functions,
         rules_suiting_shapes,
         rules_suiting_spatial,
     )

@@ -195,3 +195,35 @@ IMAGE_FACTS: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "Transpose": batch,
 }
 """By operator, what tells its facts."""
+
+
+_OF_IMAGES = frozenset(
+    [
+        *("AveragePool", "Conv", "ConvTranspose", "DepthToSpace", "GlobalAveragePool", "GlobalMaxPool", "GridSample"),
+        *("InstanceNormalization", "LpPool", "MaxPool", "Resize", "SpaceToDepth"),
+    ]
+)
+_OF_ANYTHING = frozenset(
+    [
+        *("Einsum", "Expand", "Flatten", "Gather", "Gemm", "MatMul", "Reshape", "Shape", "Squeeze", "Transpose"),
+        *("Unsqueeze",),
+    ]
+)
+"""Operators after which axes are others than an image's."""
+_FAR = 40
+"""Nodes that are looked at, at most."""
+
+
+def layout(node: ir.Node) -> str:
+    """Whether a node reads an image: see `facts`."""
+    waiting, seen = list(node.inputs), 0
+    while waiting and seen < _FAR:
+        value = waiting.pop(0)
+        source = value.producer() if value is not None else None
+        if source is None or source.op_type in _OF_ANYTHING:
+            continue
+        if source.op_type in _OF_IMAGES:
+            return "image"
+        waiting += source.inputs
+        seen += 1
+    return "plain"
