@@ -42,7 +42,7 @@ def test_engines_that_turn_images_are_tried_behind_a_convolution():
     assert {"Softmax", "Slice", "ReduceMean"} <= {p.op_type for p in more}
     for probe in more[::20]:
         alone, model = turned[probe.name.removesuffix("_convolved")], ir.from_proto(probe.model)
-        assert node_facts(model.graph[probe.position], 17)["layout"] == "image"
+        assert node_facts(model.graph[probe.position], 17)["image"] == "yes"
         wanted = reference(alone.model.SerializeToString(), alone.feeds)
         found = reference(probe.model.SerializeToString(), probe.feeds)
         assert all(not difference(a, b, (1e-4, 1e-4)) for a, b in zip(found, wanted, strict=True)), probe.name

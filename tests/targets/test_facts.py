@@ -46,15 +46,15 @@ def test_shapes(a, b, shapes):
 @pytest.mark.parametrize(
     ("before", "name"),
     [
-        ("h = Conv(x, w)", "image"),
-        ("c = Conv(x, w) r = Relu(c) h = Add(x, r)", "image"),
-        ("c = Conv(x, w) h = Transpose<perm = [0, 2, 3, 1]>(c)", "plain"),
-        ("h = Relu(x)", "plain"),
+        ("h = Conv(x, w)", "yes"),
+        ("c = Conv(x, w) r = Relu(c) h = Add(x, r)", "yes"),
+        ("c = Conv(x, w) h = Transpose<perm = [0, 2, 3, 1]>(c)", "no"),
+        ("h = Relu(x)", "no"),
     ],
 )
-def test_layout(before, name):
+def test_image(before, name):
     text = f"g (float[1,2,4,4] x, float[2,2,1,1] w) => (float[1,2,4,4] y) {{ {before} y = Neg(h) }}"
-    assert facts(text, -1)["layout"] == name
+    assert facts(text, -1)["image"] == name
 
 
 @pytest.mark.parametrize(("scale", "name"), [("2.0", "whole"), ("1.5", "exact"), ("1.3", "rounded")])

@@ -12,7 +12,7 @@ from torch_onnx_compat.targets.target import Row, Verdict
 _SEVERITY: tuple[Verdict, ...] = ("wrong", "crashes", "refused")
 _LATE = (
     *("outputs", "reused", "input.1", "input.2", "input.3", "input.4"),
-    *("inputs", "version", "type", "rank", "rank.1", "rank.out", "shapes", "batch", "layout"),
+    *("inputs", "version", "type", "rank", "rank.1", "rank.out", "shapes", "batch", "image"),
 )
 """Facts that explain a failure less often than words and flags do, in the order in which they are tried; free numbers
 come after them: that a failure is one of 6 channels is seldom its cause."""

@@ -12,8 +12,7 @@ attribute; a list of equal numbers counts as that number, a list of different on
 * input.K: constant, computed or absent, for the inputs after the first;
 * rank.1: of the second input;
 * reused: yes where the first input is computed and read by other nodes too, else no;
-* layout: image where an input comes from a convolution, a pool or the like, through operators that leave its axes
-  as they are, else plain;
+* image: yes where it reads an image, else no: see `origin_facts`;
 * those of single operators, which `special_facts`, `image_facts` and `attention_facts` list.
 """
 
@@ -28,7 +27,7 @@ import onnx_ir as ir
 
 from torch_onnx_compat.graph import schema
 from torch_onnx_compat.graph.constants import constant_tensor
-from torch_onnx_compat.targets.image_facts import layout
+from torch_onnx_compat.targets.origin_facts import reads_image
 from torch_onnx_compat.targets.special_facts import special_facts
 
 _TYPES = frozenset({"to", "dtype"})
@@ -63,7 +62,7 @@ def node_facts(node: ir.Node, opset: int) -> dict[str, Any]:
         facts["type"] = given[0].dtype.name.lower()
     first = node.inputs[0] if node.inputs else None
     facts["reused"] = "yes" if first is not None and first.producer() and _is_reused(first) else "no"
-    facts["layout"] = layout(node)
+    facts["image"] = reads_image(node)
     facts.update(special_facts(node, given))
     return facts
 

@@ -13,8 +13,6 @@
 * axes: of a Col2Im: how many the image has;
 * groups: of an InstanceNormalization: yes where a Reshape to (0, groups, -1) and one back make it normalize groups of
   channels, without a scale and bias of its own and with its epsilon written out, else no;
-* batch: of a Reshape or Transpose: few where it has four axes at most; one where the first is that of a single image,
-  which it and all from a convolution or pool on have left in its place; else other.
 """
 
 from __future__ import annotations
@@ -28,6 +26,7 @@ import onnx_ir as ir
 
 from torch_onnx_compat.graph.constants import constant_tensor
 from torch_onnx_compat.graph.padding import is_by_zero
+from torch_onnx_compat.targets.origin_facts import batch
 
 
 def _conv(node: ir.Node) -> dict[str, Any]:
@@ -42,10 +41,6 @@ def _after_pad(node: ir.Node) -> dict[str, Any]:
     x = node.inputs[0]
     pad = x.producer() if x is not None and len(x.uses()) == 1 else None
     return {"after": "Pad" if pad is not None and pad.op_type == "Pad" and is_by_zero(pad) else "other"}
-
-
-_OF_IMAGES = frozenset({"AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "GlobalAveragePool", "MaxPool"})
-_FEW = 4
 
 
 def _convolution(node: ir.Node) -> dict[str, Any]:
@@ -150,39 +145,6 @@ def _groups(node: ir.Node) -> dict[str, Any]:
     return {"groups": "yes" if plain and shape.numpy()[0] == 0 and shape.numpy()[2] == -1 else "no"}
 
 
-def batch(node: ir.Node) -> dict[str, Any]:
-    """The fact of a Reshape or Transpose; see above."""
-    ranks = [len(v.shape) for v in (node.inputs[0], node.outputs[0]) if v is not None and v.shape is not None]
-    sizes = constant_tensor(node.inputs[1]) if node.op_type == "Reshape" else None
-    if max([*ranks, 0 if sizes is None else sizes.size]) <= _FEW:
-        return {"batch": "few"}
-    waiting, seen = [node], {node}
-    while waiting:
-        found = waiting.pop()
-        if found.op_type in _OF_IMAGES:
-            return {"batch": "one"}
-        if not _keeps_batch(found):
-            return {"batch": "other"}
-        for value in found.inputs:
-            source = value.producer() if value is not None else None
-            if source is not None and source.op_type != "Constant" and source not in seen:
-                seen.add(source)
-                waiting.append(source)
-    return {"batch": "other"}
-
-
-def _keeps_batch(node: ir.Node) -> bool:
-    shape = node.outputs[0].shape
-    if shape is None or not len(shape) or shape[0] != 1:
-        return False
-    if node.op_type == "Transpose":
-        return "perm" in node.attributes and node.attributes["perm"].as_ints()[0] == 0
-    if node.op_type == "Reshape":
-        sizes = constant_tensor(node.inputs[1])
-        return sizes is not None and sizes.size > 1 and sizes.numpy()[0] == 1
-    return True
-
-
 IMAGE_FACTS: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "AveragePool": _average,
     "Conv": _conv,
@@ -195,35 +157,3 @@ IMAGE_FACTS: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "Transpose": batch,
 }
 """By operator, what tells its facts."""
-
-
-_OF_IMAGES = frozenset(
-    [
-        *("AveragePool", "Conv", "ConvTranspose", "DepthToSpace", "GlobalAveragePool", "GlobalMaxPool", "GridSample"),
-        *("InstanceNormalization", "LpPool", "MaxPool", "Resize", "SpaceToDepth"),
-    ]
-)
-_OF_ANYTHING = frozenset(
-    [
-        *("Einsum", "Expand", "Flatten", "Gather", "Gemm", "MatMul", "Reshape", "Shape", "Squeeze", "Transpose"),
-        *("Unsqueeze",),
-    ]
-)
-"""Operators after which axes are others than an image's."""
-_FAR = 40
-"""Nodes that are looked at, at most."""
-
-
-def layout(node: ir.Node) -> str:
-    """Whether a node reads an image: see `facts`."""
-    waiting, seen = list(node.inputs), 0
-    while waiting and seen < _FAR:
-        value = waiting.pop(0)
-        source = value.producer() if value is not None else None
-        if source is None or source.op_type in _OF_ANYTHING:
-            continue
-        if source.op_type in _OF_IMAGES:
-            return "image"
-        waiting += source.inputs
-        seen += 1
-    return "plain"

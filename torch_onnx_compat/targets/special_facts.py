@@ -28,7 +28,8 @@ import onnx_ir as ir
 
 from torch_onnx_compat.graph.constants import constant_tensor
 from torch_onnx_compat.targets.attention_facts import ATTENTION_FACTS
-from torch_onnx_compat.targets.image_facts import IMAGE_FACTS, batch
+from torch_onnx_compat.targets.image_facts import IMAGE_FACTS
+from torch_onnx_compat.targets.origin_facts import batch
 
 _ELEMENTWISE = frozenset(
     [
