@@ -87,6 +87,22 @@ def test_after_pad(nodes, name):
     assert facts(text, -1)["after"] == name
 
 
+@pytest.mark.parametrize(
+    ("nodes", "name"),
+    [
+        ("h = Identity(r)", "Reshape"),
+        ("t = Transpose(r) h = Relu(t)", "Reshape"),
+        ("h = Concat<axis = 1>(r, r)", "Reshape"),
+        ("h = MatMul(r, r)", "other"),
+        ("h = Neg(x)", "other"),
+    ],
+)
+def test_selection_of_a_view(nodes, name):
+    held = "<int64[2] s = {2, 2}, int64[1] zero = {0}, int64[1] one = {1}>"
+    text = f"g (float[4] x) => (float[n, m] y) {held} {{ r = Reshape(x, s) {nodes} y = Slice(h, zero, one) }}"
+    assert facts(text, -1)["after"] == name
+
+
 @pytest.mark.parametrize(("size", "name"), [("9,3", "equal"), ("1,3", "equal"), ("2,2", "smaller")])
 def test_index(size, name):
     text = f"g (float[2,3] x, int64[{size}] i) => (float[{size}] y) {{ y = GatherElements<axis = 0>(x, i) }}"

@@ -1,7 +1,8 @@
 """Facts of single operators; those of images stand in `image_facts`, those of attentions in `attention_facts`.
 
 * after: of a BatchNormalization: the operator whose result it takes, where that is a convolution or the last of what is
-  computed from one cell by cell (Mul after x * sigmoid(x)), else other; of a Slice: Reshape or other;
+  computed from one cell by cell (Mul after x * sigmoid(x)), else other; of a Slice: Reshape where a selection could be
+  made before operators that keep its places, but not before the Reshape in front of them, else other;
 * gates: of an activation: another where its result is multiplied by another value than its input, else no;
 * divisor: of a Div: norm, or repeated norm after an Expand, where the first input is divided by its own ReduceL2,
   perhaps clipped, else other;
@@ -45,6 +46,9 @@ _CELL_BY_CELL = frozenset(
         *("Log", "Mish", "Mul", "Neg", "PRelu", "Pow", "Relu", "Selu", "Sigmoid", "Softplus", "Sub", "Tanh"),
     ]
 )
+_KEEP_PLACES = frozenset({"BatchNormalization", "Cast", "Concat", "Identity", "LogSoftmax", "Pad", "Slice", "Softmax"})
+_KEEP_PLACES |= {"Transpose", "Where"}
+"""Operators of which some axes' places stay what they are."""
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 _FAR = 12
 """Nodes of an activation that is written out, at most."""
@@ -157,9 +161,22 @@ def _index(node: ir.Node) -> dict[str, Any]:
 
 
 def _slice(node: ir.Node) -> dict[str, Any]:
-    producer = node.inputs[0].producer() if node.inputs[0] is not None else None
-    after = "Reshape" if producer is not None and producer.op_type == "Reshape" else "other"
-    return {"after": after, **_step(node)}
+    return {"after": "Reshape" if _selects_of_a_view(node) else "other", **_step(node)}
+
+
+def _selects_of_a_view(node: ir.Node) -> bool:
+    waiting, seen = [node.inputs[0]], 0
+    while waiting and seen < _FAR:
+        value = waiting.pop()
+        source = value.producer() if value is not None else None
+        if source is None:
+            continue
+        if source.op_type == "Reshape":
+            return True
+        if source.op_type in _CELL_BY_CELL or source.op_type in _KEEP_PLACES:
+            waiting += source.inputs
+        seen += 1
+    return False
 
 
 def _step(node: ir.Node) -> dict[str, Any]:
