@@ -73,14 +73,13 @@ def _merged(block: nn.Module, method: str) -> nn.Module:
         result = getattr(merged, method)()
     except Exception as error:
         decline(f"its {method}() fails: {type(error).__name__}: {error}")
-    if isinstance(result, nn.Module):
-        result.eval()
-        return result
-    fused_forward: Any = getattr(merged, "forward_fuse", None)
-    if callable(fused_forward):
-        merged.forward = fused_forward  # ultralytics leaves this to the caller
-    merged.eval()
-    return merged
+    if not isinstance(result, nn.Module):
+        result = merged
+        fused_forward: Any = getattr(merged, "forward_fuse", None)
+        if callable(fused_forward):
+            merged.forward = fused_forward  # ultralytics leaves this to the caller
+    result.eval()
+    return result
 
 
 @torch.no_grad()
