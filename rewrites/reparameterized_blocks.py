@@ -9,7 +9,7 @@ import copy
 import functools
 import inspect
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -73,13 +73,12 @@ def _merged(block: nn.Module, method: str) -> nn.Module:
         result = getattr(merged, method)()
     except Exception as error:
         decline(f"its {method}() fails: {type(error).__name__}: {error}")
-    if not isinstance(result, nn.Module):
-        result = merged
-        fused_forward: Any = getattr(merged, "forward_fuse", None)
-        if callable(fused_forward):
-            merged.forward = fused_forward  # ultralytics leaves this to the caller
-    result.eval()
-    return result
+    if isinstance(result, nn.Module):
+        merged = result
+    elif callable(getattr(merged, "forward_fuse", None)):
+        merged.forward = cast(Any, merged.forward_fuse)  # ultralytics leaves this to the caller
+    merged.eval()
+    return merged
 
 
 @torch.no_grad()
