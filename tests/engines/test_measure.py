@@ -68,6 +68,30 @@ def test_what_the_element_type_decides_is_not_held_against_the_engine():
         assert not rounding_decides(find_engine("onnxruntime"), probe, wanted)
 
 
+NO_CONV = """
+import onnx
+def version():
+    return "1"
+def load(path, feeds, outputs, variant):
+    if any(node.op_type in ("Conv", "Exp") for node in onnx.load(path).graph.node):
+        raise RuntimeError("no such operator")
+    return lambda feeds: [next(iter(feeds.values())) for _ in outputs]
+"""
+
+
+def test_what_stands_before_a_node_is_not_held_against_it(tmp_path, monkeypatch):
+    path = tmp_path / "fake.py"
+    path.write_text(NO_CONV)
+    monkeypatch.setattr(Engine, "path", path)
+    monkeypatch.setenv("TORCH_ONNX_COMPAT_FAKE_PYTHON", sys.executable)
+    probes = [p for p in own_probes() if p.op_type in ("BatchNormalization", "Exp")]
+    behind = {p.name for p in probes if any(node.op_type == "Conv" for node in p.model.graph.node[: p.position])}
+    assert behind
+    _, found = samples(Engine("fake", "numpy", ()), probes)
+    assert {s.name for s in found} == {p.name for p in probes} - behind
+    assert {s.verdict for s in found if s.op_type == "Exp"} == {"refused"}
+
+
 FLAKY = """
 import os
 import numpy as np

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from torch_onnx_compat.engines.basics import opsets
 from torch_onnx_compat.engines.compare import Array, judge, reference
 from torch_onnx_compat.engines.engine import Engine
-from torch_onnx_compat.engines.probe_contexts import Probe
+from torch_onnx_compat.engines.probe_contexts import Probe, before
 from torch_onnx_compat.engines.process import EngineProcess, Outcome
 from torch_onnx_compat.targets.facts import node_facts
 from torch_onnx_compat.targets.target import Verdict
@@ -40,7 +40,8 @@ def samples(
     Args:
         engine: The engine.
         probes: What to run; those that onnxruntime itself does not run are left out, those of opsets that the engine
-            does not take, and those that say nothing about it because its element type holds other numbers.
+            does not take, and those that say nothing about it because its element type holds other numbers, or because
+            it does not run what stands before the node.
         progress: Called with each probe's name.
 
     Returns:
@@ -55,18 +56,15 @@ def samples(
         version = process.version
         _, highest = opsets(process)
         for probe in sorted(probes, key=lambda probe: probe.op_type):
-            if probe.opset > highest:
+            wanted = _wanted(engine, probe) if probe.opset <= highest else None
+            if wanted is None:
                 continue
             if found and found[-1].op_type != probe.op_type:
                 process.restart()  # what another operator left in memory decides nothing
-            try:
-                wanted = reference(probe.model.SerializeToString(), probe.feeds)
-            except Exception:  # onnxruntime's errors have no common class
-                continue
-            if rounding_decides(engine, probe, wanted):
-                continue
             progress(probe.name)
             verdict, reason = _verdict(engine, process, probe, wanted)
+            if verdict != "works" and not _is_reached(process, probe):
+                continue
             found.append(Sample(probe.name, probe.op_type, facts_of(probe), verdict, reason))
             tried[probe.name] = (probe, wanted)
         unstable = {sample.op_type for sample in found if sample.reason == UNSTABLE}
@@ -76,6 +74,24 @@ def samples(
                 verdict, reason = _insisted(engine, process, *tried[sample.name])
                 found[index] = replace(sample, verdict=verdict, reason=reason)
     return version, found
+
+
+def _wanted(engine: Engine, probe: Probe) -> Sequence[Array] | None:
+    """What a probe's outputs should be; None if onnxruntime does not run it, or rounding decides."""
+    try:
+        wanted = reference(probe.model.SerializeToString(), probe.feeds)
+    except Exception:  # onnxruntime's errors have no common class
+        return None
+    return None if rounding_decides(engine, probe, wanted) else wanted
+
+
+def _is_reached(process: EngineProcess, probe: Probe) -> bool:
+    """Whether the engine runs what stands before the probe's node."""
+    model = before(probe)
+    if model is None:
+        return True
+    feeds = {value.name: probe.feeds[value.name] for value in model.graph.input}
+    return process.run(model.SerializeToString(), feeds, [value.name for value in model.graph.output]).status == "ran"
 
 
 def rounding_decides(engine: Engine, probe: Probe, wanted: Sequence[Array]) -> bool:

@@ -53,6 +53,19 @@ def typed(graph: onnx.GraphProto, opset: int) -> onnx.ModelProto:
     return model
 
 
+def before(probe: Probe) -> onnx.ModelProto | None:
+    """What stands before the probe's node, with the node's inputs as its outputs; None if nothing does."""
+    model = onnx.ModelProto()
+    model.CopyFrom(probe.model)
+    graph = model.graph
+    read = graph.node[probe.position].input
+    known = {value.name: value for value in graph.value_info}
+    del graph.node[probe.position :], graph.output[:]
+    made = {name for node in graph.node for name in node.output}
+    graph.output.extend(known[name] for name in dict.fromkeys(read) if name in made and name in known)
+    return model if graph.output else None
+
+
 def reused(probe: Probe) -> Probe:
     """The same with an input that is computed, and read again later: some engines overwrite it."""
     model = onnx.ModelProto()
