@@ -300,6 +300,7 @@ def test_nearest_mode(mode, name):
         ("a = MatMul(x, w) c = MatMul(x, w) b = Mul(c, z)", "other"),  # not scaled by a constant
         ("a = MatMul(x, w) c = MatMul(x, w) b = Relu(c)", "other"),
         ("a = MatMul(x, w) c = Neg(x) b = MatMul(c, w)", "other"),
+        ("a = MatMul(x, w) b = Constant<value_float = 1.0>()", "other"),
         ("a = MatMul(x, w) b = MatMul(x, w) again = Neg(b)", "other"),  # whose result is needed besides
     ],
 )

@@ -85,7 +85,9 @@ def _factor(value: ir.Value | None) -> ir.Value | None:
     """What a value is the product of with a constant matrix, perhaps scaled, shifted or viewed; None if it is not."""
     for _ in range(_FAR):
         producer = value.producer() if value is not None and len(value.uses()) == 1 else None
-        if producer is None or any(constant_tensor(other) is None for other in producer.inputs[1:]):
+        if producer is None or not producer.inputs:
+            return None
+        if any(constant_tensor(other) is None for other in producer.inputs[1:]):
             return None
         value = producer.inputs[0]
         if producer.op_type in ("Gemm", "MatMul"):
