@@ -219,6 +219,17 @@ def mean_by_sum(op: Builder, node: ir.Node) -> Outputs:
     return op.Mul(total, 1 / math.prod(size or 1 for size in sizes))
 
 
+@form("ReduceSum")
+def sum_of_mean(op: Builder, node: ir.Node) -> Outputs:
+    """Writes the mean times how many there are, of known sizes: before opset 18 its axes are an attribute."""
+    x, axes = first_input(node), _axes(op, node)
+    counts = [op.size(x, axis) for axis in axes or ()]
+    if not counts or None in counts or not op.dtype(x).is_floating_point():
+        return None
+    mean = reduced(op, "ReduceMean", x, axes or [], attribute(node, "keepdims", 1))
+    return op.Mul(mean, float(math.prod(count or 0 for count in counts)))
+
+
 def squeezed(op: Builder, x: ir.Value, axes: list[int]) -> ir.Value:
     """Takes axes of size 1 away."""
     return op.Squeeze(x, axes) if op.opset >= 13 else op.Squeeze(x, axes=axes)
