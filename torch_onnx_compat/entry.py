@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
+
+import torch
 
 from torch_onnx_compat.errors import CompatError
 
@@ -174,7 +177,16 @@ class Rewrite(Entry):
 def _dotted(match: Any) -> str:
     if isinstance(match, str):
         return match
-    module = getattr(match, "__module__", None) or "torch"
-    if "_VariableFunctions" in match.__qualname__:  # where torch keeps its builtins
-        return f"torch.{match.__name__}"
-    return f"{module}.{match.__qualname__}"
+    return _public_names().get(id(match)) or f"{getattr(match, '__module__', 'torch')}.{match.__qualname__}"
+
+
+@functools.cache
+def _public_names() -> dict[int, str]:
+    """Names by which users call torch's functions; many hold another name, or none, themselves."""
+    spaces = (torch.nn.functional, torch.special, torch.fft, torch.linalg, torch.Tensor, torch)
+    return {
+        id(getattr(space, name)): f"torch.Tensor.{name}" if space is torch.Tensor else f"{space.__name__}.{name}"
+        for space in spaces
+        for name in (dir(space) if space is torch.Tensor else vars(space))
+        if callable(getattr(space, name))
+    }

@@ -1,0 +1,65 @@
+"""The catalogue's contract with its users: the names of the entries, and the order in which siblings are tried."""
+
+from collections import defaultdict
+from pathlib import Path
+
+from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.entry import Rewrite, Symbolic
+
+NAMES = Path(__file__).with_name("entry_names.txt").read_text(encoding="utf-8").split()
+"""Users write these in `include` and `exclude`, and files hold them as provenance: none may go or change."""
+
+ORDERS = {
+    "*.Focus": ["focus_to_conv", "focus_to_space_to_depth"],
+    "aten::grid_sampler": ["grid_sampler", "grid_sampler_16"],
+    "torch.Tensor.__setitem__": ["setitem_of_none", "setitem_of_split_indices", "setitem_to_expanded"],
+    "torch.arange": ["arange_from_zero", "arange_of_fractions"],
+    "torch.bincount": ["bincount_of_weights", "bincount_to_sum"],
+    "torch.conv1d": ["conv_by_group", "conv_same_to_pad"],
+    "torch.conv2d": ["conv_by_group", "conv_same_to_pad"],
+    "torch.conv3d": ["conv_by_group", "conv_same_to_pad"],
+    "torch.conv_transpose1d": ["conv_transpose_by_group", "conv_transpose_to_size"],
+    "torch.conv_transpose2d": ["conv_transpose_by_group", "conv_transpose_to_size"],
+    "torch.conv_transpose3d": ["conv_transpose_by_group", "conv_transpose_to_size"],
+    "torch.cumsum": ["cumsum_in_double", "cumsum_of_integers"],
+    "torch.fix": ["rounding_of_integers", "trunc_to_floor"],
+    "torch.grid_sampler": ["grid_sample_3d_to_gather", "grid_sample_to_gather"],
+    "torch.grid_sampler_2d": ["grid_sample_to_gather", "grid_sampler_nd_to_grid_sampler"],
+    "torch.grid_sampler_3d": ["grid_sample_3d_to_gather", "grid_sample_to_gather", "grid_sampler_nd_to_grid_sampler"],
+    "torch.gru": ["float64_recurrent", "gru_of_packed"],
+    "torch.histc": ["histc_of_data", "histc_to_counts"],
+    "torch.linalg.matrix_norm": ["matrix_norm_to_rotations", "matrix_norm_to_sum"],
+    "torch.linalg.norm": ["linalg_norm_to_vector_norm", "matrix_norm_to_rotations"],
+    "torch.lstm": ["float64_recurrent", "lstm_of_packed", "lstm_projection_to_matmul"],
+    "torch.nn.functional.affine_grid": ["affine_grid_of_any_size", "affine_grid_to_sum"],
+    "torch.nn.functional.fold": ["fold_of_batch", "fold_to_take"],
+    "torch.nn.functional.interpolate": [
+        "interpolate_antialias_by_scale",
+        "interpolate_antialias_to_matmul",
+        "interpolate_area_to_pool",
+        "interpolate_nearest_exact",
+        "interpolate_nearest_exact_by_scale",
+        "interpolate_recomputed_scale",
+        "interpolate_varying_scale",
+    ],
+    "torch.repeat_interleave": ["repeat_interleave_by_size", "repeat_interleave_to_nonzero"],
+    "torch.rnn_relu": ["float64_recurrent", "rnn_relu_of_any_length", "rnn_relu_of_packed"],
+    "torch.rnn_tanh": ["float64_recurrent", "rnn_tanh_of_any_length", "rnn_tanh_of_packed"],
+    "torch.sort": ["sort_of_bool", "sort_stable"],
+    "torch.trunc": ["rounding_of_integers", "trunc_to_floor"],
+    "torchvision::deform_conv2d": ["deform_conv2d", "deform_conv2d_19"],
+}
+"""For each function that several entries replace, the order in which they are tried: the first that applies wins."""
+
+
+def test_names() -> None:
+    assert sorted(entry.name for entry in catalogue()) == sorted(NAMES)
+
+
+def test_orders() -> None:
+    found: dict[str, list[str]] = defaultdict(list)
+    for entry in catalogue():
+        assert isinstance(entry, (Rewrite, Symbolic))
+        for replaced in dict.fromkeys(entry.replaces.split(", ") if isinstance(entry, Rewrite) else [entry.op]):
+            found[replaced].append(entry.name)
+    assert {replaced: names for replaced, names in found.items() if len(names) > 1} == ORDERS
