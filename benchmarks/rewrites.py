@@ -24,12 +24,12 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
 from torch.nn import functional
+from torch_onnx_compat.functional.grid_sample import ROWS_FROM
+from torch_onnx_compat.functional.short_time import stft_filters
 
 from torch_onnx_compat import export_compat
 from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.functional.fourier import table
-from torch_onnx_compat.functional.grid_sample import ROWS_FROM
-from torch_onnx_compat.functional.short_time import stft_filters
 
 PACKAGES = ("torch", "onnxruntime", "onnx")
 FOCUS = ("focus_to_conv", "focus_to_space_to_depth")

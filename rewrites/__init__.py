@@ -1,1 +1,22 @@
-"""What modules, functions and control flow are replaced by so that they export: one entry, one file."""
+"""What becomes of nn.Modules, of models' own Python and of libraries' functions (`@rewrite`), by what a user looks for.
+
+A module holds one subject. Where several entries replace one thing, they are tried in the order of `FAMILIES`, and
+within a module in the order in which they stand.
+"""
+
+FAMILIES = (
+    "preprocessing",
+    "pools",
+    "adaptive_pools",
+    "yolo_focus",
+    "timm_attention",
+    "mergeable_blocks",
+    "swin_windows",
+    "transformer_masks",
+    "torchvision_detection",
+    "training_leftovers",
+)
+"""The modules, in the order in which they are loaded and tried: what knows a class by name before what looks at all."""
+
+if __name__ == "rewrites":  # by its path in a checkout; each file would register its entries twice
+    raise ImportError("import torch_onnx_compat.rewrites instead")

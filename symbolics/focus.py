@@ -1,18 +1,17 @@
-"""torch_onnx_compat::focus -> SpaceToDepth, its channels put in Focus' order.
+"""YOLO's Focus, space to depth, as an operator."""
 
-Schema: focus(Tensor image) -> Tensor
-Math:   both make one channel of each cell of a 2 x 2 patch; SpaceToDepth takes the cells row by row, Focus column by
-        column, so that the two middle quarters of the channels change places.
-Source: https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html; torch_onnx_compat.functional.focus
-"""
-
-import torch_onnx_compat.functional.focus  # noqa: F401  (defines the operator)
 from torch_onnx_compat import Exactness, Ops, Value, symbolic
 
 
 @symbolic("torch_onnx_compat::focus", needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 def focus(op: Ops, image: Value) -> Value:
-    """Cuts an image (N, C, H, W) into (N, 4 C, H / 2, W / 2)."""
+    """Cuts an image (N, C, H, W) into (N, 4 C, H / 2, W / 2).
+
+    Schema: focus(Tensor image) -> Tensor
+    Math: both make one channel of each cell of a 2 x 2 patch; SpaceToDepth takes the cells row by row, Focus column by
+          column, so that the two middle quarters of the channels change places.
+    Source: https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html; torch_onnx_compat.functional.focus
+    """
     shape = op.shape(image)
     if shape is None or shape[1] is None:
         # Space to depth of the transposed image takes the cells column by column.

@@ -13,7 +13,7 @@ from torch_onnx_compat.entry import Exactness, decline  # noqa: E402
 from torch_onnx_compat.errors import CompatError  # noqa: E402
 from torch_onnx_compat.export import export_compat, plan  # noqa: E402
 from torch_onnx_compat.ops import Ops, Value  # noqa: E402
-from torch_onnx_compat.registry import rewrite, symbolic  # noqa: E402
+from torch_onnx_compat.registry import Declaration, decomposition, rewrite, symbolic  # noqa: E402
 from torch_onnx_compat.result import ExportResult  # noqa: E402
 from torch_onnx_compat.surgery.custom import CustomNode  # noqa: E402
 from torch_onnx_compat.surgery.detections import Detections  # noqa: E402
@@ -23,6 +23,7 @@ from torch_onnx_compat.targets import Target  # noqa: E402
 __all__ = [
     "CompatError",
     "CustomNode",
+    "Declaration",
     "Detections",
     "Exactness",
     "ExportResult",
@@ -32,6 +33,7 @@ __all__ = [
     "Value",
     "Verify",
     "decline",
+    "decomposition",
     "export_compat",
     "plan",
     "rewrite",

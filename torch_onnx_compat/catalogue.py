@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 import threading
 from importlib.metadata import EntryPoint, entry_points
 
@@ -27,8 +26,8 @@ def catalogue() -> Registry:
     with _lock:
         for package_name in BUILT_IN:
             package = importlib.import_module(package_name)
-            for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda i: i.name):
-                _load_once(f"{package_name}.{info.name}")
+            for family in package.FAMILIES:
+                _load_once(f"{package_name}.{family}")
         for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda p: (p.name, p.value)):
             _load_plugin(point)
     return DEFAULT

@@ -149,10 +149,10 @@ class Rewrite(Entry):
     @property
     def replaces(self) -> str:
         """The replaced things' dotted names."""
-        return ", ".join(map(_dotted, self.match))
+        return ", ".join(map(dotted, self.match))
 
     def run(self, place: Callable[[], str], *args: Any, **kwargs: Any) -> Any:
-        """Calls the body.
+        """Calls the body, without ``out=``: no torch function that writes into a tensor of the caller's is replaced.
 
         Args:
             place: Says where in the model; asked only if the body fails.
@@ -160,9 +160,11 @@ class Rewrite(Entry):
             kwargs: The same by name.
 
         Raises:
-            Declined: The body declined.
+            Declined: The body declined, or the call has an ``out=``.
             CompatError: It failed; says where.
         """
+        if self.kind == "function" and kwargs.pop("out", None) is not None:
+            decline("out must be None, got a tensor")
         try:
             return self.body(*args, **kwargs)
         except (Declined, CompatError):
@@ -174,7 +176,8 @@ class Rewrite(Entry):
             ) from error
 
 
-def _dotted(match: Any) -> str:
+def dotted(match: Any) -> str:
+    """The name by which users call what a rewrite replaces."""
     if isinstance(match, str):
         return match
     return _public_names().get(id(match)) or f"{getattr(match, '__module__', 'torch')}.{match.__qualname__}"

@@ -1,14 +1,14 @@
-"""The two decorators, and the registry they fill."""
+"""The three decorators, and the registry they fill."""
 
 from __future__ import annotations
 
 import inspect
-import types
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, ParamSpec, TypedDict, TypeVar
 
 import torch
 from torch import nn
+from typing_extensions import Unpack
 
 from torch_onnx_compat.entry import (
     EXPORTERS,
@@ -21,6 +21,7 @@ from torch_onnx_compat.entry import (
     Rewrite,
     RewriteKind,
     Symbolic,
+    dotted,
 )
 from torch_onnx_compat.errors import ClashError, CompatError, unknown_name
 
@@ -28,6 +29,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 MAX_OPSET = 99
+TORCH_PAGE = "https://docs.pytorch.org/docs/stable/generated/{}.html"
 _ATTRIBUTE = "__torch_onnx_compat_entry__"
 
 
@@ -64,7 +66,7 @@ class Registry:
         """A copy with entries for one call, which win over entries of the same name or operator.
 
         Args:
-            extra: Functions decorated with `symbolic` or `rewrite`, or Entry objects.
+            extra: Functions decorated with `symbolic`, `decomposition` or `rewrite`, or Entry objects.
 
         Raises:
             CompatError: One of them is neither.
@@ -112,30 +114,17 @@ def entry_of(item: Any) -> Entry:
     """
     entry = item if isinstance(item, Entry) else getattr(item, _ATTRIBUTE, None)
     if not isinstance(entry, Entry):
-        raise CompatError(f"{item!r} is no catalogue entry; decorate it with @symbolic(...) or @rewrite(...) first.")
+        raise CompatError(
+            f"{item!r} is no catalogue entry; "
+            f"decorate it with @symbolic(...), @decomposition(...) or @rewrite(...) first."
+        )
     return entry
 
 
-def symbolic(
-    op: str | type[torch.autograd.Function],
-    *,
-    name: str | None = None,
-    needed_on: Iterable[Exporter] = (),
-    avoids: Iterable[str | Operator] = (),
-    always: bool = False,
-    fixed_in: str = "",
-    opset: tuple[int, int] = (MIN_OPSET, MAX_OPSET),
-    targets: Iterable[str] = (),
-    exactness: Exactness = Exactness.ROUNDING,
-    error: float = 0.0,
-    source: str = "",
-    issue: str = "",
-    registry: Registry | None = DEFAULT,
-) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Registers how a torch operator is written in ONNX operators, for both exporters.
+class Declaration(TypedDict, total=False):
+    """What every decorator takes besides what is replaced.
 
-    Args:
-        op: Qualified operator, e.g. ``"aten::fmod"``, of which every overload is meant, or an autograd Function.
+    Attributes:
         name: Name of the entry; the function's name by default.
         needed_on: Exporters that fail or err without the entry.
         avoids: ONNX operators that stock torch emits here and this entry does not.
@@ -145,9 +134,35 @@ def symbolic(
         targets: Targets it is meant for; none means any.
         exactness: How close the result is to eager torch.
         error: Largest relative error of an APPROXIMATE entry.
-        source: Where the operator's definition can be read.
+        source: Where the mathematics can be read; by default the ``Source:`` of the body's docstring, else of its
+            module's, else torch's page on what is replaced.
         issue: Upstream issue.
-        registry: Where to put the entry; None keeps it out of every registry (for ``symbolics=[...]``).
+        registry: Where to put the entry; None keeps it out of every registry, for one call's ``symbolics=[...]`` or
+            ``rewrites=[...]``.
+    """
+
+    name: str
+    needed_on: Iterable[Exporter]
+    avoids: Iterable[str | Operator]
+    always: bool
+    fixed_in: str
+    opset: tuple[int, int]
+    targets: Iterable[str]
+    exactness: Exactness
+    error: float
+    source: str
+    issue: str
+    registry: Registry | None
+
+
+def symbolic(
+    op: str | type[torch.autograd.Function], **declaration: Unpack[Declaration]
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Registers how a torch operator is written in ONNX operators, for both exporters.
+
+    Args:
+        op: Qualified operator, e.g. ``"aten::fmod"``, of which every overload is meant, or an autograd Function.
+        **declaration: See `Declaration`.
 
     Returns:
         A decorator that returns its function unchanged. The function takes ``op: Ops``, then the operator's
@@ -161,146 +176,124 @@ def symbolic(
         op = f"autograd::{op.__module__}.{op.__qualname__}"
     if "::" not in op:
         raise CompatError(f"symbolic {op!r}: the operator needs its namespace, e.g. 'aten::{op}'.")
-    need = _need(needed_on, avoids, always, fixed_in)
-
-    def decorate(body: Callable[P, R]) -> Callable[P, R]:
-        _register(
-            Symbolic(
-                name=name or body.__name__,
-                body=body,
-                need=need,
-                opset=opset,
-                targets=frozenset(targets),
-                exactness=exactness,
-                error=error,
-                source=source or _source(body),
-                issue=issue,
-                op=op,
-                owner=body.__module__,
-            ),
-            registry,
-        )
-        return body
-
-    return decorate
+    return _registering(Symbolic, declaration, op=op)
 
 
-def rewrite(
-    match: Any,
-    *,
-    name: str | None = None,
-    needed_on: Iterable[Exporter] = (),
-    avoids: Iterable[str | Operator] = (),
-    always: bool = False,
-    fixed_in: str = "",
-    opset: tuple[int, int] = (MIN_OPSET, MAX_OPSET),
-    targets: Iterable[str] = (),
-    exactness: Exactness = Exactness.ROUNDING,
-    error: float = 0.0,
-    source: str = "",
-    issue: str = "",
-    registry: Registry | None = DEFAULT,
+def decomposition(
+    function: Callable[..., Any] | tuple[Callable[..., Any], ...], **declaration: Unpack[Declaration]
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Registers an equivalent for a module class, a torch function or a Python function.
+    """Registers how a torch function is written in other torch functions, for both exporters.
+
+    Args:
+        function: Such as ``torch.roll``, its method included; a tuple when one body serves several.
+        **declaration: See `Declaration`.
+
+    Returns:
+        A decorator that returns its function unchanged. The function takes the call's arguments, but for ``out=``,
+        with which no entry is applied. It may call `decline` where it could be expected to apply and does not; it may
+        return NotImplemented where nobody would expect it to, which leaves no note.
+
+    Raises:
+        CompatError: It is no function, or an APPROXIMATE entry states no error.
+        ClashError: Another entry has the name.
+    """
+    return _registering(Rewrite, declaration, **_matched(function, ("function",), "a torch function"))
+
+
+def rewrite(match: Any, **declaration: Unpack[Declaration]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Registers an equivalent for a module class or a Python function; for a torch function, see `decomposition`.
 
     Args:
         match: What is replaced; a tuple when one body serves several.
             A class of modules, or ``"module:package.Class"`` (``*`` allowed) for one that may not be installed: the
             body takes the module and returns its replacement.
-            A torch function such as ``torch.roll``, its method included: the body takes the call's arguments.
             ``"package.module.function"``: a Python function or method that torch cannot see called; the body takes
             the call's arguments, and the attribute is exchanged only while a model is exported. ``"*.function"`` means
             the function of that name in any module that defines a class of the model.
-        name: Name of the entry; the function's name by default.
-        needed_on: Exporters that fail or err without the entry.
-        avoids: ONNX operators that stock torch emits here and this entry does not.
-        always: The entry is right and no slower everywhere.
-        fixed_in: First torch version that does without the entry, e.g. "2.7".
-        opset: First and last opset for which the body is right.
-        targets: Targets it is meant for; none means any.
-        exactness: How close the result is to eager torch.
-        error: Largest relative error of an APPROXIMATE entry.
-        source: Where the mathematics can be read.
-        issue: Upstream issue.
-        registry: Where to put the entry; None keeps it out of every registry (for ``rewrites=[...]``).
+        **declaration: See `Declaration`.
 
     Returns:
         A decorator that returns its function unchanged. The body may call `decline` where it could be expected to
         apply and does not; it may return NotImplemented where nobody would expect it to, which leaves no note.
 
     Raises:
-        CompatError: The match is none of the three.
-        ClashError: Another entry claims the same.
+        CompatError: The match is none of these, or an APPROXIMATE entry states no error.
+        ClashError: Another entry has the name.
     """
-    kinds = [_kind(one) for one in (match if isinstance(match, tuple) else (match,))]
-    if len({kind for kind, _ in kinds}) != 1:
+    wanted = "an nn.Module class, 'module:package.Class', a torch function, 'package.module.function' or '*.function'"
+    return _registering(Rewrite, declaration, **_matched(match, ("module", "attribute", "function"), wanted))
+
+
+def _matched(match: Any, kinds: Sequence[RewriteKind], wanted: str) -> dict[str, Any]:
+    """The fields `kind` and `match` of a Rewrite."""
+    members = match if isinstance(match, tuple) else (match,)
+    found = [_kind(one) for one in members]
+    for one, kind in zip(members, found, strict=True):
+        if kind not in kinds:
+            raise CompatError(f"rewrite of {one!r}: wanted {wanted}.")
+    if len(set(found)) != 1:
         raise CompatError(f"rewrite of {match!r}: all of a tuple's members must be of one kind.")
-    need = _need(needed_on, avoids, always, fixed_in)
+    plain = tuple(one.removeprefix("module:") if isinstance(one, str) else one for one in members)
+    return {"kind": found[0], "match": plain}
+
+
+def _kind(match: Any) -> RewriteKind | None:
+    if isinstance(match, str):
+        return "module" if match.startswith("module:") else "attribute" if "." in match else None
+    if isinstance(match, type):
+        return "module" if issubclass(match, nn.Module) else None
+    return "function" if callable(match) else None
+
+
+def _registering(
+    entry_type: type[Entry], declaration: Declaration, **own: Any
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    for unknown in declaration.keys() - Declaration.__annotations__.keys():
+        raise unknown_name("keyword", unknown, Declaration.__annotations__)
+    exactness, error = declaration.get("exactness", Exactness.ROUNDING), declaration.get("error", 0.0)
+    need = _need(declaration)
 
     def decorate(body: Callable[P, R]) -> Callable[P, R]:
-        _register(
-            Rewrite(
-                name=name or body.__name__,
-                body=body,
-                need=need,
-                opset=opset,
-                targets=frozenset(targets),
-                exactness=exactness,
-                error=error,
-                source=source or _source(body),
-                issue=issue,
-                kind=kinds[0][0],
-                match=tuple(matched for _, matched in kinds),
-                owner=body.__module__,
-            ),
-            registry,
+        entry = entry_type(
+            name=declaration.get("name") or body.__name__,
+            body=body,
+            need=need,
+            opset=declaration.get("opset", (MIN_OPSET, MAX_OPSET)),
+            targets=frozenset(declaration.get("targets", ())),
+            exactness=exactness,
+            error=error,
+            source=declaration.get("source") or _source(body, own.get("match", ())),
+            issue=declaration.get("issue", ""),
+            owner=body.__module__,
+            **own,
         )
+        if exactness is Exactness.APPROXIMATE and not error > 0:
+            raise CompatError(f"entry {entry.name!r} is APPROXIMATE and must state its largest relative error.")
+        registry = declaration.get("registry", DEFAULT)
+        if registry is not None:
+            registry.add(entry)
+        setattr(body, _ATTRIBUTE, entry)
         return body
 
     return decorate
 
 
-def _kind(match: Any) -> tuple[RewriteKind, Any]:
-    if isinstance(match, str):
-        if match.startswith("module:"):
-            return "module", match.removeprefix("module:")
-        if "." in match:
-            return "attribute", match
-    elif isinstance(match, type) and issubclass(match, nn.Module):
-        return "module", match
-    elif callable(match) and not isinstance(match, type):
-        return "function", match
-    raise CompatError(
-        f"rewrite of {match!r}: wanted an nn.Module class, 'module:package.Class', a torch function, "
-        f"'package.module.function' or '*.function'."
-    )
-
-
-def _need(needed_on: Iterable[Exporter], avoids: Iterable[str | Operator], always: bool, fixed_in: str) -> Need:
-    exporters = frozenset(needed_on)
+def _need(declaration: Declaration) -> Need:
+    exporters = frozenset(declaration.get("needed_on", ()))
     for name in exporters - set(EXPORTERS):
         raise unknown_name("exporter", name, EXPORTERS)
-    operators = tuple(Operator(a) if isinstance(a, str) else a for a in avoids)
-    return Need(exporters, operators, always, fixed_in)
+    operators = tuple(Operator(a) if isinstance(a, str) else a for a in declaration.get("avoids", ()))
+    return Need(exporters, operators, declaration.get("always", False), declaration.get("fixed_in", ""))
 
 
-def _register(entry: Entry, registry: Registry | None) -> None:
-    top = entry.owner.partition(".")[0]
-    if top in ("symbolics", "rewrites"):
-        # The same file under two names would register twice; only the packaged name is the catalogue's.
-        raise CompatError(f"{entry.owner} was imported by its checkout path; import torch_onnx_compat.{entry.owner}.")
-    if entry.exactness is Exactness.APPROXIMATE and not entry.error > 0:
-        raise CompatError(f"entry {entry.name!r} is APPROXIMATE and must state its largest relative error.")
-    if registry is not None:
-        registry.add(entry)
-    setattr(entry.body, _ATTRIBUTE, entry)
-
-
-def _source(body: types.FunctionType | Callable[..., Any]) -> str:
-    """The ``Source:`` lines of the docstring of the module that holds the body."""
-    doc = inspect.getdoc(inspect.getmodule(body)) or ""
-    _, found, rest = doc.partition("Source:")
-    return " ".join(rest.partition("\n\n")[0].split()) if found else ""
+def _source(body: Callable[..., Any], replaced: Sequence[Any] = ()) -> str:
+    """The ``Source:`` of the body's docstring, else of its module's, else torch's page on what is replaced."""
+    for holder in (body, inspect.getmodule(body)):
+        _, found, rest = (inspect.getdoc(holder) or "").partition("Source:")
+        if found:
+            return " ".join(rest.partition("\n\n")[0].split())
+    name = dotted(replaced[0]) if replaced else ""
+    return TORCH_PAGE.format(name) if name.startswith("torch.") else ""
 
 
 def _claimed(entry: Entry) -> str:

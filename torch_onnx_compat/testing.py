@@ -2,21 +2,164 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import functools
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
 
 from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.check.cases import Verify
-from torch_onnx_compat.entry import Entry, Exactness, Exporter
-from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.entry import EXPORTERS, Entry, Exactness, Exporter, Symbolic
+from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.export import export_compat
+from torch_onnx_compat.functional.complex import Pair
+from torch_onnx_compat.options import choose_opset
+from torch_onnx_compat.plan import make_plan
 from torch_onnx_compat.registry import entry_of
 from torch_onnx_compat.result import ExportResult
+from torch_onnx_compat.targets import load_target
 
 ROUNDINGS = 64
 """How many units in the last place a ROUNDING entry may be off in a test, relative to the value and its neighbours."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A row of a family's tests: a model that calls what an entry replaces, and a body that the test must catch.
+
+    Attributes:
+        entry: Name of the entry.
+        model: A module or function that calls what the entry replaces, every overload and option that it serves.
+        inputs: Its example inputs: values, shapes and types that a wrong body gets wrong.
+        broken: A body that is nearly right; by default the entry's own, whose first result is off by one.
+        dynamic: As for export_compat; None for inputs without an axis that may vary.
+        samples: Further inputs to compare on, of other sizes or values.
+        leaves: A model of the same inputs that the entry has to leave alone.
+        declines: For an entry that refuses always, what its message says. There is no file, and nothing to compare.
+        exporters: Those that the model is tried on.
+        options: Further keywords of export_compat.
+    """
+
+    entry: str
+    model: Any
+    inputs: tuple[Any, ...]
+    broken: Callable[..., Any] | None = None
+    dynamic: str | Mapping[str, Any] | None = "batch"
+    samples: Sequence[Any] = ()
+    leaves: Any = None
+    declines: str = ""
+    exporters: Sequence[Exporter] = EXPORTERS
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def _all_options(self) -> dict[str, Any]:
+        return {"dynamic": self.dynamic, "samples": self.samples, **self.options}
+
+    def needed_on(self) -> list[Exporter]:
+        """The exporters on which the entry is armed for the example's options."""
+        return [exporter for exporter in self.exporters if is_armed(self.entry, exporter, self.options)]
+
+    def claimed_on(self) -> list[Exporter]:
+        """The exporters that are said to fail or err without the entry; where none is, those that it serves."""
+        exporters = catalogue()[self.entry].need.exporters
+        return [exporter for exporter in self.needed_on() if exporter in exporters or not exporters]
+
+    def assert_matches(self, exporter: Exporter) -> None:
+        """The file is right, at another batch too; the entry was applied exactly where it is needed.
+
+        Raises:
+            VerificationError: A value is off.
+            AssertionError: The entry was not applied though it is armed, or was though it is not, or did not decline.
+        """
+        if self.declines:
+            assert self.declines in self._refusal(exporter, catalogue()[self.entry])
+            return
+        assert_entry(self.entry, self.model, self.inputs, exporter, **self._all_options)
+
+    def assert_leaves_alone(self, exporter: Exporter) -> None:
+        """The entry does nothing to `leaves`, whose file is right.
+
+        Raises:
+            AssertionError: The entry was applied, or says that it could have been.
+        """
+        result = assert_same_outputs(self.leaves, self.inputs, exporter, **self._all_options)
+        assert self.entry not in {note.entry for note in (*result.applied, *result.declined)}
+
+    def assert_still_needed(self, exporter: Exporter) -> None:
+        """Stock torch fails, errs, or writes what the target does not run.
+
+        Raises:
+            AssertionError: Today's torch does without the entry.
+        """
+        if self.declines:
+            return  # whether the export fails is torch's matter; the entry only says why, which assert_bites shows
+        assert_still_needed(self.entry, self.model, self.inputs, exporter, **self._all_options)
+
+    def assert_bites(self, exporter: Exporter) -> None:
+        """The test fails with the entry's body broken.
+
+        Raises:
+            AssertionError: It did not.
+        """
+        entry = catalogue()[self.entry]
+        if self.declines:
+            silent = replace(entry, body=functools.wraps(entry.body)(lambda *_, **__: NotImplemented))
+            assert self.declines not in self._refusal(exporter, silent)
+            return
+        broken = replace(entry, body=self.broken or off_by_one(entry))
+        options = {"rewrites": [broken], **self._all_options}
+        try:
+            assert_same_outputs(self.model, self.inputs, exporter, uses=(self.entry,), **options)
+        except VerificationError:
+            return
+        raise AssertionError(f"{self.entry}: the example's file is right with the body broken")
+
+    def _refusal(self, exporter: Exporter, entry: Entry) -> str:
+        """What an export says of itself, of a model that an entry refuses."""
+        options = {"verify": False, **self._all_options}
+        try:
+            result = export_compat(self.model, self.inputs, exporter=exporter, rewrites=[entry], **options)
+        except CompatError as error:
+            return str(error)
+        return " ".join(map(str, result.declined))
+
+
+def off_by_one(entry: Entry) -> Callable[..., Any]:
+    """An entry's body, the first of whose results is wrong: 1 more, or the opposite for booleans."""
+
+    @functools.wraps(entry.body)
+    def broken(*args: Any, **kwargs: Any) -> Any:
+        result = entry.body(*args, **kwargs)
+        if result is NotImplemented:
+            return result
+        if isinstance(entry, Symbolic):
+            op = args[0]
+            first, *rest = result if isinstance(result, tuple) else (result,)
+            wrong = op.Not(first) if op.dtype(first) == torch.bool else op.Add(first, 1)
+            return (wrong, *rest) if rest else wrong
+        if isinstance(result, nn.Module):
+            return nn.Sequential(result, _OffByOne())
+        leaves, structure = pytree.tree_flatten(result, is_leaf=lambda leaf: isinstance(leaf, Pair))
+        first = next(i for i, leaf in enumerate(leaves) if isinstance(leaf, (Tensor, Pair, int, float)))
+        leaves[first] = _more(leaves[first])
+        return pytree.tree_unflatten(leaves, structure)
+
+    return broken
+
+
+class _OffByOne(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x + 1
+
+
+def _more(value: Any) -> Any:
+    if isinstance(value, Pair):
+        return Pair(value.real + 1, value.imag)
+    return torch.logical_not(value) if isinstance(value, Tensor) and value.dtype == torch.bool else value + 1
 
 
 def assert_same_outputs(
@@ -94,14 +237,14 @@ def assert_entry(name: str, model: Any, args: Any, exporter: Exporter, **options
         VerificationError: A value is off.
         AssertionError: The entry was not applied though this exporter needs it, or was applied though it does not.
     """
-    needed = _is_needed(name, exporter, options)
+    needed = is_armed(name, exporter, options)
     result = assert_same_outputs(model, args, exporter, uses=(name,) if needed else (), **options)
     assert needed or name not in {note.entry for note in result.applied}, f"{name} is not needed on {exporter}"
     return result
 
 
 def assert_still_needed(name: str, model: Any, args: Any, exporter: Exporter, **options: Any) -> None:
-    """Checks an entry's `needed_on` against today's torch, by leaving the entry out.
+    """Checks an entry's `needed_on`, `always` or `avoids` against today's torch, by leaving the entry out.
 
     Args:
         name: The entry, of the catalogue or of `symbolics` and `rewrites`.
@@ -112,26 +255,40 @@ def assert_still_needed(name: str, model: Any, args: Any, exporter: Exporter, **
 
     Raises:
         AssertionError: The export is right without the entry, though this exporter is said to need it; of an entry
-            that is said to serve always, right and no larger.
+            that is said to serve always, right and no larger; of one that avoids an operator, right and without it.
         CompatError: The export fails without the entry, though this exporter is said not to need it.
     """
+    need, armed = _entry(name, options).need, is_armed(name, exporter, options)
     try:
         without = {**options, "exclude": [name, *options.get("exclude", ())]}
         stock = assert_same_outputs(model, args, exporter, **without)
     except CompatError:
-        if not _is_needed(name, exporter, options):
+        if not armed:
             raise
         return
-    if _entry(name, options).need.always:  # it may also serve to make the file smaller
+    if need.always and exporter not in need.exporters:  # it may also serve to make the file smaller
         ours = assert_same_outputs(model, args, exporter, **options)
         assert ours.nodes.total() < stock.nodes.total(), f"no smaller with {name} on {exporter}"
-        return
-    assert not _is_needed(name, exporter, options), f"torch {torch.__version__} is right without {name} on {exporter}"
+    elif need.avoids and exporter not in need.exporters:
+        found = [operator for operator in need.avoids if stock.nodes[operator.op_type]]
+        assert found, f"torch {torch.__version__} writes none of {', '.join(map(str, need.avoids))} on {exporter}"
+    else:
+        assert not armed, f"torch {torch.__version__} is right without {name} on {exporter}"
 
 
-def _is_needed(name: str, exporter: Exporter, options: Mapping[str, Any]) -> bool:
-    need = _entry(name, options).need
-    return need.always or exporter in need.exporters
+def is_armed(name: str, exporter: Exporter, options: Mapping[str, Any]) -> bool:
+    """Whether an entry is wanted on this exporter with these keywords of assert_same_outputs."""
+    target = load_target(options.get("target", "onnxruntime"))
+    registry = catalogue().extended([*options.get("symbolics", ()), *options.get("rewrites", ())])
+    plan = make_plan(
+        registry,
+        exporter=exporter,
+        opset=choose_opset(options.get("opset"), target),
+        target=target,
+        include=options.get("include", ()),
+        allow_approximate=options.get("allow_approximate", False),
+    )
+    return name in plan.armed
 
 
 def _entry(name: str, options: Mapping[str, Any]) -> Entry:

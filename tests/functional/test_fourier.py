@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from torch_onnx_compat.functional.short_time import frames, istft, overlapped, stft
 
 from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.functional.fourier import fft, irfft, rfft
-from torch_onnx_compat.functional.short_time import frames, istft, overlapped, stft
 from torch_onnx_compat.testing import assert_same_outputs
 
 NORMS = (None, "ortho", "forward")

@@ -1,0 +1,32 @@
+"""Preprocessing: torchvision's normalization."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from torch_onnx_compat import Exactness, decline, rewrite
+from torch_onnx_compat.tracing import constant
+
+
+@rewrite(
+    "torchvision.transforms._functional_tensor.normalize",
+    needed_on=("dynamo",),
+    exactness=Exactness.BITWISE,
+)
+def normalize_to_div(tensor: Tensor, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> Tensor:
+    """Normalises images (..., C, H, W); torch.export stumbles over the check that no deviation is 0.
+
+    Declines: images of integers, deviations of 0, means and deviations that are tensors, writing in place.
+
+    Math: (x - mean) / std, channel by channel.
+    Source: https://docs.pytorch.org/vision/stable/generated/torchvision.transforms.Normalize.html
+    """
+    if inplace or not tensor.is_floating_point() or tensor.dim() < 3:
+        decline("wanted images of floats, (..., C, H, W), and inplace=False")
+    if not all(isinstance(n, (int, float)) for n in (*mean, *std)):
+        decline("mean and std must be numbers")
+    if min(map(abs, std)) < torch.finfo(tensor.dtype).tiny:
+        decline("a deviation is 0")
+    means, deviations = (constant([[[n]] for n in numbers], like=tensor) for numbers in (mean, std))
+    return (tensor - means) / deviations

@@ -1,5 +1,0 @@
-from suites.byte_shifts import ByteShiftTests
-
-
-class TestRight(ByteShiftTests):
-    name = "bitwise_right_shift"

@@ -1,0 +1,45 @@
+"""What holds of every entry, on both exporters: tests/symbolics and tests/rewrites have a row, or several, for each."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.testing import Example
+
+TESTS = Path(__file__).parent
+FAMILIES = sorted(path for folder in ("symbolics", "rewrites") for path in (TESTS / folder).glob("test_*.py"))
+EXAMPLES: list[Example] = [row for path in FAMILIES for row in runpy.run_path(str(path)).get("EXAMPLES", ())]
+
+
+def rows(exporters, where=lambda row: True):
+    """Each row beside the exporters that it is tried on."""
+    return pytest.mark.parametrize(
+        ("row", "exporter"),
+        [pytest.param(row, e, id=f"{row.entry}-{e}") for row in EXAMPLES if where(row) for e in exporters(row)],
+    )
+
+
+def test_every_entry_has_a_row():
+    assert {row.entry for row in EXAMPLES} == {e.name for e in catalogue() if e.owner.startswith("torch_onnx_compat.")}
+
+
+@rows(lambda row: row.exporters)
+def test_matches(row, exporter):
+    row.assert_matches(exporter)
+
+
+@rows(lambda row: row.exporters[:1], where=lambda row: row.leaves is not None)
+def test_leaves_alone(row, exporter):
+    row.assert_leaves_alone(exporter)
+
+
+@rows(Example.claimed_on)
+def test_still_needed(row, exporter):
+    row.assert_still_needed(exporter)
+
+
+@rows(lambda row: row.needed_on()[:1])
+def test_bites(row, exporter):
+    row.assert_bites(exporter)
