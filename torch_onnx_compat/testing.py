@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import onnx_ir as ir
 import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
@@ -129,7 +130,7 @@ class Example:
 
 
 def off_by_one(entry: Entry) -> Callable[..., Any]:
-    """An entry's body, the first of whose results is wrong: 1 more, or the opposite for booleans."""
+    """An entry's body, the first of whose results is wrong: 1 more; the opposite of booleans and of a symbolic's."""
 
     @functools.wraps(entry.body)
     def broken(*args: Any, **kwargs: Any) -> Any:
@@ -139,7 +140,8 @@ def off_by_one(entry: Entry) -> Callable[..., Any]:
         if isinstance(entry, Symbolic):
             op = args[0]
             first, *rest = result if isinstance(result, tuple) else (result,)
-            wrong = op.Not(first) if op.dtype(first) == torch.bool else op.Add(first, 1)
+            # Of any type, which an exporter may not know of a result: 1 for 0, else 0.
+            wrong = op.CastLike(op.Not(op.Cast(first, to=int(ir.DataType.BOOL))), first)
             return (wrong, *rest) if rest else wrong
         if isinstance(result, nn.Module):
             return nn.Sequential(result, _OffByOne())
