@@ -22,9 +22,9 @@ from typing import Annotated, Any
 import typer
 from torch import nn
 
-from torch_onnx_compat.control_flow.rewriting import Rewriting
-from torch_onnx_compat.control_flow.sites import Event
-from torch_onnx_compat.control_flow.source import forget_sources
+from torch_onnx_compat.control_flow.find.sites import Event
+from torch_onnx_compat.control_flow.find.source import forget_sources
+from torch_onnx_compat.control_flow.lower.rewriting import Rewriting
 
 RESULT = Path(__file__).parent / "results" / "control_flow.md"
 

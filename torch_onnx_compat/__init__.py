@@ -15,9 +15,9 @@ from torch_onnx_compat.export import export_compat, plan  # noqa: E402
 from torch_onnx_compat.ops import Ops, Value  # noqa: E402
 from torch_onnx_compat.registry import Declaration, decomposition, rewrite, symbolic  # noqa: E402
 from torch_onnx_compat.result import ExportResult  # noqa: E402
-from torch_onnx_compat.surgery.custom import CustomNode  # noqa: E402
-from torch_onnx_compat.surgery.detections import Detections  # noqa: E402
-from torch_onnx_compat.surgery.normalize import Normalize  # noqa: E402
+from torch_onnx_compat.surgery.around_model.custom import CustomNode  # noqa: E402
+from torch_onnx_compat.surgery.around_model.detections import Detections  # noqa: E402
+from torch_onnx_compat.surgery.around_model.normalize import Normalize  # noqa: E402
 from torch_onnx_compat.targets import Target  # noqa: E402
 
 __all__ = [

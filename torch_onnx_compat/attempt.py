@@ -11,15 +11,15 @@ import onnx_ir as ir
 import torch
 
 from torch_onnx_compat import backends
-from torch_onnx_compat.backends import Job
-from torch_onnx_compat.check.blame import with_place
+from torch_onnx_compat.backends import ExportJob
+from torch_onnx_compat.check.blame import add_location
 from torch_onnx_compat.check.cases import Cases, Verify
 from torch_onnx_compat.check.compare import Comparison
 from torch_onnx_compat.check.lint import lint
 from torch_onnx_compat.check.on_target import verify_on_target
 from torch_onnx_compat.check.verify import verify as verify_file
 from torch_onnx_compat.clock import Clock
-from torch_onnx_compat.control_flow import Masked
+from torch_onnx_compat.control_flow import RewrittenJob
 from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.finish import FileOptions, finish, node_counts
 from torch_onnx_compat.graph.weights import drop_weights
@@ -29,8 +29,8 @@ from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.publish import draft, is_large, publish, stages_beside
 from torch_onnx_compat.result import ExportResult
-from torch_onnx_compat.surgery.operation import Operation, Pieces
-from torch_onnx_compat.surgery.outline import drop_bodies
+from torch_onnx_compat.surgery.on_graph.operation import CutGraph, Operation
+from torch_onnx_compat.surgery.on_graph.outline import drop_bodies
 from torch_onnx_compat.targets import Target
 
 
@@ -48,7 +48,9 @@ class Attempt:
     external: bool | None
     operation: Operation = field(default_factory=Operation)
 
-    def run(self, job: Job, rejected: Mapping[str, CompatError], decisions: Masked | None = None) -> ExportResult:
+    def run(
+        self, job: ExportJob, rejected: Mapping[str, CompatError], decisions: RewrittenJob | None = None
+    ) -> ExportResult:
         """Makes the file, checks it, and puts it in its place.
 
         Args:
@@ -126,7 +128,7 @@ class Attempt:
             is_whole=self.prepared.ends is None and not pieces.is_cut,
         )
 
-    def _verify(self, path: Path, pieces: Pieces, names: list[str], has_unknown: bool) -> tuple[Comparison, ...]:
+    def _verify(self, path: Path, pieces: CutGraph, names: list[str], has_unknown: bool) -> tuple[Comparison, ...]:
         if self.cases is None or not self.file.export_params:
             return ()
         try:
@@ -136,13 +138,13 @@ class Attempt:
                 return ()
             forget_locals(error)
             if not pieces.is_cut:
-                with_place(error, path, self.prepared)
+                add_location(error, path, self.prepared)
             raise
         if pieces.parts:
             verify_file(None, names, self.cases, self.how, pieces.parts)
         return table
 
-    def _on_target(self, path: Path, pieces: Pieces, names: list[str], target: Target) -> tuple[Comparison, ...]:
+    def _on_target(self, path: Path, pieces: CutGraph, names: list[str], target: Target) -> tuple[Comparison, ...]:
         assert self.cases is not None
         return verify_on_target(path, names, self.cases, target, self.how, pieces.before, pieces.after)
 

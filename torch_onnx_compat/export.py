@@ -14,12 +14,12 @@ from typing import Any, BinaryIO, Literal
 import torch
 
 from torch_onnx_compat.attempt import Attempt
-from torch_onnx_compat.backends import ExportFailed, Job
+from torch_onnx_compat.backends import ExportFailed, ExportJob
 from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.check.cases import Cases, Verify
 from torch_onnx_compat.check.lint import Unsuitable
 from torch_onnx_compat.clock import Clock
-from torch_onnx_compat.control_flow import decides, explain, masked
+from torch_onnx_compat.control_flow import decides, explain, rewrite_decisions
 from torch_onnx_compat.diagnosis import with_hint, with_reasons
 from torch_onnx_compat.entry import EXPORTERS, Exporter
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError, unknown_name
@@ -31,12 +31,12 @@ from torch_onnx_compat.plan import Found, Plan, make_plan
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
 from torch_onnx_compat.result import ExportResult
 from torch_onnx_compat.rewrite import rewrite, watched_functions
-from torch_onnx_compat.surgery.custom import CustomNode
-from torch_onnx_compat.surgery.detections import Detections
-from torch_onnx_compat.surgery.ends import with_ends
-from torch_onnx_compat.surgery.normalize import Normalize
-from torch_onnx_compat.surgery.operation import plan_operation
-from torch_onnx_compat.surgery.parts import part_of
+from torch_onnx_compat.surgery.around_model.boundary import with_boundary_adapter
+from torch_onnx_compat.surgery.around_model.custom import CustomNode
+from torch_onnx_compat.surgery.around_model.detections import Detections
+from torch_onnx_compat.surgery.around_model.normalize import Normalize
+from torch_onnx_compat.surgery.around_model.parts import part_of
+from torch_onnx_compat.surgery.on_graph.operation import plan_operation
 from torch_onnx_compat.targets import Target, load_target
 
 _lock = threading.RLock()
@@ -184,7 +184,7 @@ def export_compat(
             )
             if submodule is not None:
                 prepared = part_of(prepared, submodule, input_names, state)
-            prepared = with_ends(prepared, outputs, preprocess, postprocess, state)
+            prepared = with_boundary_adapter(prepared, outputs, preprocess, postprocess, state)
             operation = plan_operation(prepared, preprocess, postprocess, split, keep_as_function, domains)
         with clock("observe"):
             observation = Observation(prepared)
@@ -226,7 +226,7 @@ def export_compat(
                 facts = observation.size_facts(watched_functions(plan.rewrites()), trace_inputs)
                 make_subject = partial(_subject, operation.traced(prepared), plan, facts)
                 subject = make_subject()
-            job = Job(
+            job = ExportJob(
                 make_subject=make_subject,
                 subject=subject,
                 inputs=trace_inputs,
@@ -251,7 +251,7 @@ def export_compat(
                     queue.append(name)
             if control_flow and not isinstance(rejected[name], Unsuitable):
                 with clock("control flow"):
-                    again = masked(job)
+                    again = rewrite_decisions(job)
                 second: CompatError | None = None
                 try:
                     if again.job is not None:
@@ -329,7 +329,7 @@ def plan(
         make_subject = partial(_subject, prepared, made, facts)
         observation.dry_run(make_subject(), made, inputs)
         if show_source:
-            explain(Job(make_subject, make_subject(), inputs, made, made.opset))
+            explain(ExportJob(make_subject, make_subject(), inputs, made, made.opset))
         return made
 
 

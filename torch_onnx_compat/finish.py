@@ -10,15 +10,15 @@ from typing import Any
 
 import onnx_ir as ir
 
-from torch_onnx_compat.backends import ExportFailed, Job, Raw
+from torch_onnx_compat.backends import ExportedGraph, ExportFailed, ExportJob
 from torch_onnx_compat.errors import CompatError, UnsupportedError
+from torch_onnx_compat.graph.adapt.adapt import adapt_to_target
 from torch_onnx_compat.graph.garbage import collection_paused
 from torch_onnx_compat.graph.names import claim_name, rename
-from torch_onnx_compat.graph.opset import convert
+from torch_onnx_compat.graph.opset.convert import convert
 from torch_onnx_compat.graph.padding import keep_zeros
 from torch_onnx_compat.graph.provenance import drop_traces, strip_adapter
-from torch_onnx_compat.graph.suiting import suit
-from torch_onnx_compat.graph.tidy import tidy
+from torch_onnx_compat.graph.tidy.tidy import tidy
 from torch_onnx_compat.graph.walk import all_nodes
 from torch_onnx_compat.inputs import output_names
 from torch_onnx_compat.ops import ONNX_TYPES
@@ -40,7 +40,7 @@ class FileOptions:
 
 
 @collection_paused()
-def finish(raw: Raw, job: Job, options: FileOptions, metadata: dict[str, Any]) -> ir.Model:
+def finish(raw: ExportedGraph, job: ExportJob, options: FileOptions, metadata: dict[str, Any]) -> ir.Model:
     """Turns an exporter's graph into the file that was asked for; changes the graph in place.
 
     Args:
@@ -59,7 +59,7 @@ def finish(raw: Raw, job: Job, options: FileOptions, metadata: dict[str, Any]) -
         folds = job.plan.target.folds
         tidy(model, fold=job.plan.exporter == "dynamo" or not folds, whole=not folds)
     convert(model, options.opset)
-    suit(model, job.plan.target)
+    adapt_to_target(model, job.plan.target)
     keep_zeros(model)
     model.ir_version = min(model.ir_version, job.plan.target.ir_version)
     # Not "pytorch": OpenCV then counts the padding in every AveragePool.
@@ -93,7 +93,7 @@ def _strip_adapter(model: ir.Model) -> None:
             rename(model, model.graph.initializers[name], name.removeprefix("twin."))
 
 
-def _set_inputs(model: ir.Model, job: Job) -> None:
+def _set_inputs(model: ir.Model, job: ExportJob) -> None:
     """Inputs by the names asked for, in the model's order, unused ones included."""
     present = {value.name: value for value in model.graph.inputs}
     ordered = []
@@ -112,7 +112,7 @@ def _set_inputs(model: ir.Model, job: Job) -> None:
     model.graph.inputs.extend(ordered)
 
 
-def _set_outputs(model: ir.Model, job: Job, given: Sequence[str]) -> None:
+def _set_outputs(model: ir.Model, job: ExportJob, given: Sequence[str]) -> None:
     outputs = model.graph.outputs
     if len(outputs) != len(job.subject.outputs.paths):
         raise ExportFailed(
@@ -133,7 +133,7 @@ def _set_outputs(model: ir.Model, job: Job, given: Sequence[str]) -> None:
         claim_name(model, value, name)
 
 
-def _name_axes(model: ir.Model, job: Job, renamed: dict[str, str]) -> None:
+def _name_axes(model: ir.Model, job: ExportJob, renamed: dict[str, str]) -> None:
     """Writes the axis names that were asked for, and refuses a file in which such an axis is fixed."""
     if renamed:
         _rename_symbols(model, renamed)
@@ -151,7 +151,7 @@ def _name_axes(model: ir.Model, job: Job, renamed: dict[str, str]) -> None:
         value.shape = ir.Shape(dims)
 
 
-def _forget_branch_shapes(model: ir.Model, job: Job) -> None:
+def _forget_branch_shapes(model: ir.Model, job: ExportJob) -> None:
     """Drops what the exporter wrote about shapes inside branches and loop bodies when sizes may vary.
 
     It holds for the example: torch.export shortens ``x[:3]`` to 3 rows where the example has as many, and onnxruntime

@@ -28,7 +28,7 @@ from torch_onnx_compat.tracing import StaticSizes, untraced
 from torch_onnx_compat.watch import ShapeLog, shapes_of, tensors_of
 
 if TYPE_CHECKING:
-    from torch_onnx_compat.surgery.ends import Ends
+    from torch_onnx_compat.surgery.around_model.boundary import BoundaryAdapter
 
 
 class ModelRefused(CompatError):
@@ -56,7 +56,7 @@ class Subject(nn.Module):
         ends: Calls it instead, where the caller wants other inputs or outputs than its own.
     """
 
-    def __init__(self, twin: nn.Module, inputs: Inputs, scope: Any = None, ends: Ends | None = None) -> None:
+    def __init__(self, twin: nn.Module, inputs: Inputs, scope: Any = None, ends: BoundaryAdapter | None = None) -> None:
         super().__init__()
         self.twin = twin
         self._inputs = inputs

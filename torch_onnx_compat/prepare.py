@@ -25,10 +25,10 @@ from torch_onnx_compat.dynamic import with_axes
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.garbage import collection_paused
 from torch_onnx_compat.inputs import Inputs, bind
-from torch_onnx_compat.surgery.state import state_of
+from torch_onnx_compat.surgery.around_model.state import state_of
 
 if TYPE_CHECKING:
-    from torch_onnx_compat.surgery.ends import Ends
+    from torch_onnx_compat.surgery.around_model.boundary import BoundaryAdapter
 
 _WRAPPERS = {"DataParallel": "module", "DistributedDataParallel": "module", "OptimizedModule": "_orig_mod"}
 
@@ -44,7 +44,7 @@ class Prepared:
     training: bool | None = False
     """Mode of every twin; None keeps the modes that the caller's modules are in."""
     notes: tuple[str, ...] = ()
-    ends: Ends | None = None
+    ends: BoundaryAdapter | None = None
     """What is done at the model's inputs and outputs; None calls it as it is."""
 
     def twin(self) -> nn.Module:

@@ -17,7 +17,7 @@ from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.stream import write_model
 
 if TYPE_CHECKING:
-    from torch_onnx_compat.surgery.stage import Stage
+    from torch_onnx_compat.surgery.on_graph.stage import Stage
 
 INLINE_LIMIT = 1_500_000_000
 """Weights, in bytes, up to which they lie in the file itself; protobuf ends at 2 GiB."""

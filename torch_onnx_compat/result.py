@@ -22,7 +22,7 @@ from torch_onnx_compat.check.verify import open_session
 from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.plan import Note
-from torch_onnx_compat.surgery.stage import Stage
+from torch_onnx_compat.surgery.on_graph.stage import Stage
 
 
 @dataclass(frozen=True)

@@ -28,11 +28,11 @@ from torch_onnx_compat.tracing import answering
 from torch_onnx_compat.watch import CallCounter, in_place, spellings
 
 if TYPE_CHECKING:
-    from torch_onnx_compat.surgery.ends import Ends
+    from torch_onnx_compat.surgery.around_model.boundary import BoundaryAdapter
 
 
 def rewrite(
-    twin: nn.Module, inputs: Inputs, plan: Plan, facts: SizeFacts | None = None, ends: Ends | None = None
+    twin: nn.Module, inputs: Inputs, plan: Plan, facts: SizeFacts | None = None, ends: BoundaryAdapter | None = None
 ) -> Subject:
     """Applies the plan's module rewrites to the twin and wraps it so that its function rewrites are in force.
 

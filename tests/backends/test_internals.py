@@ -11,7 +11,7 @@ from onnxscript import evaluator, rewriter
 from torch import Tensor, nn
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.graph import tidy
+from torch_onnx_compat.graph.tidy import tidy
 
 
 def relu(g, x):

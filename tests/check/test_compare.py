@@ -9,13 +9,13 @@ from torch_onnx_compat.check.compare import compare, within_noise
 VALUES = torch.tensor([1.0, -2.0, 3.0, 0.0])
 
 
-def judged(found, wanted):
+def compare_outputs(found, wanted):
     return compare("case", "output", np.asarray(found), wanted)
 
 
 def test_rounding_is_allowed_and_more_is_not():
-    assert judged(VALUES.numpy() * (1 + 1e-6), VALUES).ok
-    row = judged(VALUES.numpy() * 1.01, VALUES)
+    assert compare_outputs(VALUES.numpy() * (1 + 1e-6), VALUES).ok
+    row = compare_outputs(VALUES.numpy() * 1.01, VALUES)
     assert not row.ok
     assert row.max_abs == pytest.approx(0.03, rel=1e-3)
     assert row.detail.startswith("3 of 4 values differ")
@@ -26,44 +26,44 @@ def test_small_values_beside_large_ones_are_judged_by_themselves():
     wanted = torch.tensor([640.0, 320.0, 0.31, 0.02, 0.5, 0.4, 0.3, 0.1])
     found = wanted.numpy().copy()
     found[2] += 0.06
-    assert not judged(found, wanted).ok
+    assert not compare_outputs(found, wanted).ok
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8, torch.bool])
 def test_integers_are_equal_or_wrong(dtype):
     wanted = torch.tensor([0, 1, 1], dtype=dtype)
-    assert judged(wanted.numpy(), wanted).ok
-    assert judged(np.array([0, 1, 0], wanted.numpy().dtype), wanted).detail == "1 of 3 values differ"
+    assert compare_outputs(wanted.numpy(), wanted).ok
+    assert compare_outputs(np.array([0, 1, 0], wanted.numpy().dtype), wanted).detail == "1 of 3 values differ"
 
 
 def test_special_values_have_their_places():
     wanted = torch.tensor([float("nan"), float("inf"), -float("inf"), 1.0])
-    assert judged(wanted.numpy().copy(), wanted).ok
+    assert compare_outputs(wanted.numpy().copy(), wanted).ok
     for wrong in ([1.0, np.inf, -np.inf, 1.0], [np.nan, -np.inf, -np.inf, 1.0], [np.inf, np.inf, -np.inf, 1.0]):
-        assert not judged(np.array(wrong, np.float32), wanted).ok
+        assert not compare_outputs(np.array(wrong, np.float32), wanted).ok
 
 
 def test_shapes_and_types_count():
-    assert judged(np.zeros((4, 1), np.float32), VALUES).detail == "shape (4, 1), wanted (4,)"
-    assert judged(VALUES.double().numpy(), VALUES).detail == "element type float64, wanted float32"
-    assert judged(np.zeros((0, 3), np.float32), torch.zeros(0, 3)).ok
+    assert compare_outputs(np.zeros((4, 1), np.float32), VALUES).detail == "shape (4, 1), wanted (4,)"
+    assert compare_outputs(VALUES.double().numpy(), VALUES).detail == "element type float64, wanted float32"
+    assert compare_outputs(np.zeros((0, 3), np.float32), torch.zeros(0, 3)).ok
 
 
 def test_complex_values_are_pairs():
     wanted = torch.complex(VALUES, VALUES)
-    assert judged(torch.view_as_real(wanted).numpy(), wanted).ok
+    assert compare_outputs(torch.view_as_real(wanted).numpy(), wanted).ok
 
 
 def test_zeros_may_carry_rounding():
-    assert judged(np.full(4, 1e-7, np.float32), torch.zeros(4)).ok
-    assert not judged(np.full(4, 1e-2, np.float32), torch.zeros(4)).ok
+    assert compare_outputs(np.full(4, 1e-7, np.float32), torch.zeros(4)).ok
+    assert not compare_outputs(np.full(4, 1e-2, np.float32), torch.zeros(4)).ok
 
 
 def test_a_file_no_worse_than_eager_is_not_blamed():
     exact = torch.tensor([1.0, 2.0, 3.0, 1e-3], dtype=torch.float64)
     wanted = (exact + 1e-3).float()
     found = (exact - 2e-3).numpy().astype(np.float32)
-    row = judged(found, wanted)
+    row = compare_outputs(found, wanted)
     assert not row.ok
     assert within_noise(row, found, wanted, exact).ok
     assert not within_noise(row, (exact + 0.1).numpy().astype(np.float32), wanted, exact).ok
@@ -73,7 +73,7 @@ def test_noise_is_no_excuse_when_it_drowns_the_values():
     exact = torch.ones(3, dtype=torch.float64)
     wanted = torch.full((3,), 1.5)
     found = np.full(3, 1.2, np.float32)
-    row = judged(found, wanted)
+    row = compare_outputs(found, wanted)
     assert not within_noise(row, found, wanted, exact).ok
     assert within_noise(row, found, wanted, exact, limit=np.inf).ok
     assert not within_noise(row, np.full(3, 9, np.float32), wanted, exact, limit=np.inf).ok

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from torch_onnx_compat import CompatError, zoo
-from torch_onnx_compat.check.doctor import doctor
+from torch_onnx_compat.doctor.doctor import doctor
 
 IMAGE = torch.linspace(-1, 1, 2 * 3 * 8 * 8).reshape(2, 3, 8, 8)
 

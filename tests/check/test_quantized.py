@@ -8,7 +8,7 @@ from torch.ao import quantization
 from torch_onnx_compat import Verify
 from torch_onnx_compat.check.cases import Case
 from torch_onnx_compat.check.quantized import is_quantized
-from torch_onnx_compat.check.rounding import judged
+from torch_onnx_compat.check.rounding import compare_outputs
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.prepare import prepare
 
@@ -36,7 +36,7 @@ def verdict(change, how=None):
     observation = Observation(prepared)
     case = Case("example", prepared.inputs, observation.reference("example", prepared.inputs))
     (wanted,) = case.reference.outputs
-    (row,) = judged(["output"], [change(wanted.clone()).numpy()], case, how or Verify(), observation)
+    (row,) = compare_outputs(["output"], [change(wanted.clone()).numpy()], case, how or Verify(), observation)
     return row
 
 

@@ -5,7 +5,7 @@ from torch import nn
 
 from torch_onnx_compat import Verify
 from torch_onnx_compat.check.cases import Case
-from torch_onnx_compat.check.rounding import judged
+from torch_onnx_compat.check.rounding import compare_outputs
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.prepare import prepare
 
@@ -48,7 +48,7 @@ def verdicts(model, x, change, how=None):
     observation = Observation(prepared)
     case = Case("example", prepared.inputs, observation.reference("example", prepared.inputs))
     found = [change(o.clone()).numpy() for o in case.reference.outputs]
-    return judged([str(i) for i in range(len(found))], found, case, how or Verify(), observation)
+    return compare_outputs([str(i) for i in range(len(found))], found, case, how or Verify(), observation)
 
 
 def flipped(rows):

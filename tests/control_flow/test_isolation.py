@@ -9,7 +9,7 @@ from torch import nn
 
 from control_flow import programs
 from torch_onnx_compat import export_compat, plan
-from torch_onnx_compat.control_flow.session import current
+from torch_onnx_compat.control_flow.run.session import current
 from torch_onnx_compat.errors import CompatError, UnsupportedError
 
 

@@ -13,8 +13,8 @@ from torch_onnx_compat.engines.compare import difference, reference
 from torch_onnx_compat.engines.measure import rounding_decides, samples
 from torch_onnx_compat.engines.probes import node_tests, own_probes, probes_for
 from torch_onnx_compat.engines.profile import profile
+from torch_onnx_compat.graph.facts.node import node_facts
 from torch_onnx_compat.targets import load_target
-from torch_onnx_compat.targets.facts import node_facts
 from torch_onnx_compat.targets.profile import DIRECTORY
 
 OPERATORS = ("Clip", "Gemm", "Softplus", "Split")

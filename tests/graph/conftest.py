@@ -15,7 +15,7 @@ import onnx_ir as ir
 import onnxruntime
 import pytest
 
-from torch_onnx_compat.graph.opset import convert
+from torch_onnx_compat.graph.opset.convert import convert
 
 TARGETS = (22, 20, 17, 15, 13, 12, 11)
 

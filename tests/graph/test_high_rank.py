@@ -8,8 +8,8 @@ import onnx_ir as ir
 import pytest
 
 from torch_onnx_compat.engines.compare import reference
-from torch_onnx_compat.graph.reordering import LOW, moves
-from torch_onnx_compat.graph.suiting import suit
+from torch_onnx_compat.graph.adapt.adapt import adapt_to_target
+from torch_onnx_compat.graph.adapt.reordering import LOW, moves
 from torch_onnx_compat.targets import Row, Target
 
 HIGH = [5, 6, 7, 8]
@@ -109,7 +109,7 @@ def test_computes_the_same_with_few_axes(name):
     whole = CASES[name]
     model = ir.from_proto(whole)
     assert highest(model) > LOW
-    assert suit(model, NARROW) == {"tensors of many axes": 1}
+    assert adapt_to_target(model, NARROW) == {"tensors of many axes": 1}
     assert highest(model) <= LOW
     feeds = dict(fed(whole))
     wanted, found = (reference(m.SerializeToString(), feeds)[0] for m in (whole, ir.to_proto(model)))
@@ -118,13 +118,13 @@ def test_computes_the_same_with_few_axes(name):
 
 def test_selection_is_made_before_the_transposition():
     model = ir.from_proto(CASES["qkv by Gather"])
-    suit(model, NARROW)
+    adapt_to_target(model, NARROW)
     assert [node.op_type for node in model.graph] == ["Slice", "Reshape", "Transpose"]
 
 
 def test_what_the_target_runs_stays():
     model = ir.from_proto(CASES["windows"])
-    assert not suit(model, Target("wide", rows=(Row("Softplus", "wrong"),)))
+    assert not adapt_to_target(model, Target("wide", rows=(Row("Softplus", "wrong"),)))
     assert highest(model) == 6
 
 
@@ -136,7 +136,7 @@ def test_operator_without_a_rule_keeps_the_whole_part():
         "int64[5] s = {2, 3, 2, 2, 5}, int64[3] w = {2, 12, 5}, int64 at = {3}",
     )
     model = ir.from_proto(whole)
-    assert not suit(model, NARROW)
+    assert not adapt_to_target(model, NARROW)
     assert [node.op_type for node in model.graph] == ["Reshape", "CumSum", "Reshape"]
     assert len(model.graph.inputs[0].uses()) == 1
 

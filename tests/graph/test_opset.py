@@ -6,8 +6,8 @@ import onnx_ir as ir
 import pytest
 
 from torch_onnx_compat.errors import UnsupportedError
-from torch_onnx_compat.graph.lowering import RULES, lowering
-from torch_onnx_compat.graph.opset import convert
+from torch_onnx_compat.graph.opset.convert import convert
+from torch_onnx_compat.graph.opset.lowering import RULES, lowering
 
 SCOPES = {"pkg.torch.onnx.name_scopes": "['', 'encoder', 'encoder.norm', 'layer_norm']"}
 GELU_NORM = """(float[2,4] x, float[4] s) => (float[2,4] y) {

@@ -7,7 +7,7 @@ import onnx_ir as ir
 import pytest
 
 from torch_onnx_compat.errors import UnsupportedError
-from torch_onnx_compat.graph.opset import convert
+from torch_onnx_compat.graph.opset.convert import convert
 
 HIGHEST = max(row[2] for row in onnx.helper.VERSION_TABLE)
 

@@ -6,7 +6,7 @@ import pytest
 
 from torch_onnx_compat.errors import UnsupportedError
 from torch_onnx_compat.graph import schema
-from torch_onnx_compat.graph.lowering import RULES
+from torch_onnx_compat.graph.opset.lowering import RULES
 
 REVIEWED_UP_TO = 26
 REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from torch_onnx_compat.graph.opset import convert
+from torch_onnx_compat.graph.opset.convert import convert
 
 OLD = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 7)
 BEYOND_OLD = {"convolutions", "attention"}

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from torch_onnx_compat import export_compat
-from torch_onnx_compat.graph.sequences import slice_split_sequences
+from torch_onnx_compat.graph.tidy.sequences import slice_split_sequences
 
 SPLIT = """<ir_version: 10, opset_import: ["" : 20]>
 agraph (float[n, 2] x, int64 size) => (float[a, 2] y, float[b, 2] z) {

@@ -12,17 +12,11 @@ import torch.nn.functional as F
 from torch_onnx_compat import export_compat
 from torch_onnx_compat.engines.compare import difference, reference
 from torch_onnx_compat.engines.probes import own_probes
-from torch_onnx_compat.graph import (  # noqa: F401 - they register themselves
-    rules_suiting,
-    rules_suiting_attention,
-    rules_suiting_functions,
-    rules_suiting_shapes,
-    rules_suiting_spatial,
-)
+from torch_onnx_compat.graph.adapt.adapt import adapt_to_target
+from torch_onnx_compat.graph.adapt.alternatives import ALTERNATIVES
+from torch_onnx_compat.graph.facts.node import node_facts
 from torch_onnx_compat.graph.shapes import infer_model
-from torch_onnx_compat.graph.suiting import FORMS, suit
 from torch_onnx_compat.targets import Row, Target
-from torch_onnx_compat.targets.facts import node_facts
 
 PROBES = defaultdict(list)
 for _probe in own_probes():
@@ -37,11 +31,11 @@ TOLERANCE = (1e-4, 1e-4)
 
 def suited(probe, *rows):
     model = ir.from_proto(probe.model)
-    counts = suit(model, Target("picky", rows=rows))
+    counts = adapt_to_target(model, Target("picky", rows=rows))
     return ir.to_proto(model), counts
 
 
-@pytest.mark.parametrize("op_type", sorted(FORMS))
+@pytest.mark.parametrize("op_type", sorted(ALTERNATIVES))
 def test_other_form_computes_the_same(op_type):
     replaced = 0
     for probe in PROBES[op_type]:
@@ -106,7 +100,7 @@ def test_form_without_the_condition(op_type, index):
         wanted = reference(probe.model.SerializeToString(), probe.feeds)
         for a, b in zip(reference(model.SerializeToString(), probe.feeds), wanted, strict=True):
             assert not difference(a, b, TOLERANCE), probe.name
-        assert not suit(ir.from_proto(model), target), probe.name
+        assert not adapt_to_target(ir.from_proto(model), target), probe.name
     assert replaced
 
 
@@ -127,7 +121,9 @@ def test_strided_slice_is_grouped(shape, axis, start, end, step):
     {{ y = Slice(x, s, e, a, k) }}"""
     whole = onnx.parser.parse_model(text.replace("float[n, m, k] y", f"float[{','.join('nmk'[: len(shape)])}] y"))
     model = ir.from_proto(whole)
-    assert suit(model, Target("picky", rows=(Row("Slice", "refused", {"step": "more"}), Row("Gather", "refused"))))
+    assert adapt_to_target(
+        model, Target("picky", rows=(Row("Slice", "refused", {"step": "more"}), Row("Gather", "refused")))
+    )
     x = np.random.default_rng(0).random(shape, np.float32)
     wanted, found = (reference(m.SerializeToString(), {"x": x})[0] for m in (whole, ir.to_proto(model)))
     assert "Gather" not in {node.op_type for node in model.graph}
@@ -142,7 +138,7 @@ g (float[2, 3] x) => (float[2, 3] y)
 
 def test_bad_node_of_constants_is_computed():
     model = ir.from_proto(onnx.parser.parse_model(CONSTANTS))
-    suit(model, Target("picky", rows=(Row("Tile", "refused"),)))
+    adapt_to_target(model, Target("picky", rows=(Row("Tile", "refused"),)))
     assert [node.op_type for node in model.graph] == ["Add"]
     x = np.zeros((2, 3), np.float32)
     np.testing.assert_allclose(reference(ir.to_proto(model).SerializeToString(), {"x": x})[0][1], np.sin([0.5, 1, 2]))
@@ -150,7 +146,7 @@ def test_bad_node_of_constants_is_computed():
 
 def test_good_nodes_of_constants_stay():
     model = ir.from_proto(onnx.parser.parse_model(CONSTANTS))
-    suit(model, Target("picky", rows=(Row("Softplus", "refused"),)))
+    adapt_to_target(model, Target("picky", rows=(Row("Softplus", "refused"),)))
     assert [node.op_type for node in model.graph] == ["Sin", "Tile", "Add"]
 
 
@@ -160,7 +156,7 @@ def test_sizes_that_are_known_are_constants():
     { z = Softplus(x)  s = Shape(z)  e = Gather(s, one)  t = Concat<axis=0>(e, one)  y = Reshape(z, t) }"""
     for size, left in (("3", []), ("k", ["Shape", "Gather", "Concat"])):
         model = ir.from_proto(onnx.parser.parse_model(text.replace("SIZE", size)))
-        suit(model, Target("picky", rows=(Row("Shape", "wrong"),)))
+        adapt_to_target(model, Target("picky", rows=(Row("Shape", "wrong"),)))
         assert [node.op_type for node in model.graph] == ["Softplus", *left, "Reshape"]
 
 
@@ -175,9 +171,9 @@ def test_slow_attention_scales_both(scaled):
     whole = onnx.parser.parse_model(SCORES.replace("SCALED", scaled).replace("QUERIES", "3"))
     model = ir.from_proto(whole)
     target = Target("picky", rows=(Row("MatMul", "slow", {"scaled": "queries"}),))
-    assert suit(model, target) == {"MatMul": 1}
+    assert adapt_to_target(model, target) == {"MatMul": 1}
     assert [node_facts(node, 17)["scaled"] for node in model.graph if node.op_type == "MatMul"] == ["both", "other"]
-    assert not suit(model, target)
+    assert not adapt_to_target(model, target)
     random = np.random.default_rng(0)
     feeds = {n: random.random((1, 2, 3 if n == "q" else 5, 4), np.float32) for n in "qkv"}
     found, wanted = (reference(m.SerializeToString(), feeds)[0] for m in (ir.to_proto(model), whole))
@@ -187,7 +183,9 @@ def test_slow_attention_scales_both(scaled):
 def test_slow_node_whose_other_form_is_bad_stays():
     whole = onnx.parser.parse_model(SCORES.replace("SCALED", "Mul(q, c)").replace("QUERIES", "3"))
     model = ir.from_proto(whole)
-    assert not suit(model, Target("picky", rows=(Row("MatMul", "slow", {"scaled": "queries"}), Row("Mul", "refused"))))
+    assert not adapt_to_target(
+        model, Target("picky", rows=(Row("MatMul", "slow", {"scaled": "queries"}), Row("Mul", "refused")))
+    )
     assert [node.op_type for node in model.graph] == ["Mul", "Transpose", "MatMul", "Softmax", "MatMul"]
 
 
@@ -254,7 +252,7 @@ def test_resize_of_one_cell_to_a_size_that_varies(exporter):
     infer_model(model)
     node = next(node for node in model.graph if node.op_type == "Resize")
     assert node_facts(node, 17)["scales"] == "exact"
-    assert suit(model, Target("picky", rows=(Row("Resize", "wrong", {"rows": "one"}),)))
+    assert adapt_to_target(model, Target("picky", rows=(Row("Resize", "wrong", {"rows": "one"}),)))
     proto = ir.to_proto(model)
     assert "Resize" not in {node.op_type for node in proto.graph.node}
     for shape in ((1, 3, 5, 4), (2, 3, 8, 12), (3, 3, 1, 9)):
@@ -270,7 +268,7 @@ def test_resize_of_a_batch_that_varies(name, exporter):
     x = torch.rand(2, 3, 8, 12)
     file = export_compat(RESIZES[name], (x,), exporter=exporter, dynamic="batch", opset_version=17)
     model = ir.serde.from_proto(onnx.load_model_from_string(file.model_bytes))
-    assert suit(model, Target("picky", rows=(Row("Resize", "refused"),)))
+    assert adapt_to_target(model, Target("picky", rows=(Row("Resize", "refused"),)))
     proto = ir.to_proto(model)
     assert not {"Resize", "Shape"} & {node.op_type for node in proto.graph.node}
     for batch in (1, 2, 5):

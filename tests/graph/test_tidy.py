@@ -4,7 +4,7 @@ import numpy as np
 import onnx_ir as ir
 import torch
 
-from torch_onnx_compat.graph.tidy import tidy
+from torch_onnx_compat.graph.tidy.tidy import tidy
 from torch_onnx_compat.testing import assert_same_outputs
 
 

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from torch_onnx_compat import CompatError, export_compat
-from torch_onnx_compat.surgery.attention import attention_weights
+from torch_onnx_compat.surgery.around_model.attention import attention_weights
 
 BOTH = ["torchscript", pytest.param("dynamo", marks=pytest.mark.slow)]
 PICTURE = torch.rand(1, 3, 32, 32)

@@ -11,7 +11,7 @@ from torch import nn
 from torch_onnx_compat import CompatError, export_compat
 from torch_onnx_compat.check import chain
 from torch_onnx_compat.errors import VerificationError
-from torch_onnx_compat.surgery import split as split_module
+from torch_onnx_compat.surgery.on_graph import split as split_module
 
 BOTH = ["torchscript", pytest.param("dynamo", marks=pytest.mark.slow)]
 PICTURE = torch.rand(1, 3, 32, 32)

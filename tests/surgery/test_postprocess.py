@@ -11,7 +11,7 @@ from torchvision import ops
 from torch_onnx_compat import CompatError, Detections, export_compat
 from torch_onnx_compat.errors import UnsupportedError, VerificationError
 from torch_onnx_compat.functional import non_maximum
-from torch_onnx_compat.surgery import strip
+from torch_onnx_compat.surgery.on_graph import strip
 
 
 class Head(nn.Module):

@@ -13,7 +13,7 @@ from torch import nn
 
 from torch_onnx_compat import CompatError, Normalize, export_compat
 from torch_onnx_compat.errors import VerificationError
-from torch_onnx_compat.surgery import absorb, leading
+from torch_onnx_compat.surgery.on_graph import absorb, leading
 
 BOTH = ["torchscript", pytest.param("dynamo", marks=pytest.mark.slow)]
 _spec = importlib.util.spec_from_file_location("pictures", Path(__file__).with_name("pictures.py"))
@@ -117,7 +117,7 @@ def test_a_wrong_extraction_is_seen(monkeypatch):
                 node.op_type = "Add"
         return found
 
-    monkeypatch.setattr("torch_onnx_compat.surgery.extract.find_leading", broken)
+    monkeypatch.setattr("torch_onnx_compat.surgery.on_graph.extract.find_leading", broken)
     with pytest.raises(VerificationError):
         export_compat(
             pictures.With(pictures.normalized).eval(),

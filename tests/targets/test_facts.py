@@ -4,7 +4,7 @@ import onnx_ir as ir
 import pytest
 
 from torch_onnx_compat.graph.shapes import infer_model
-from torch_onnx_compat.targets.facts import node_facts
+from torch_onnx_compat.graph.facts.node import node_facts
 
 
 def facts(text, index=0, opset=18):

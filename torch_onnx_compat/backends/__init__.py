@@ -1,10 +1,10 @@
 """The two exporters of torch; nothing outside this package knows their internals."""
 
-from torch_onnx_compat.backends.backend import ExportFailed, Job, Raw
+from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, ExportJob
 from torch_onnx_compat.entry import Exporter
 
 
-def export(exporter: Exporter, job: Job) -> Raw:
+def export(exporter: Exporter, job: ExportJob) -> ExportedGraph:
     """Runs one exporter.
 
     Raises:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
-from torch_onnx_compat.backends.backend import Job
+from torch_onnx_compat.backends.backend import ExportJob
 from torch_onnx_compat.backends.dynamo_ops import DynamoOps
 from torch_onnx_compat.entry import Symbolic
 from torch_onnx_compat.errors import CompatError
@@ -24,7 +24,7 @@ NAMESPACE = "torch_onnx_compat_functions"
 
 
 @contextmanager
-def as_custom_operators(job: Job, opset: int) -> Iterator[dict[Any, Callable[..., Any]]]:
+def as_custom_operators(job: ExportJob, opset: int) -> Iterator[dict[Any, Callable[..., Any]]]:
     """While active, applying a Function that has a symbolic records one node.
 
     Args:
@@ -93,7 +93,7 @@ def _call_operator(
     return operator(*tensors)
 
 
-def _lowering(cls: Any, entry: Symbolic | None, job: Job, opset: int) -> Callable[..., Any]:
+def _lowering(cls: Any, entry: Symbolic | None, job: ExportJob, opset: int) -> Callable[..., Any]:
     if entry is not None:
         from torch_onnx_compat.backends.dynamo import lowering
 

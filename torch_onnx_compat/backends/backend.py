@@ -20,7 +20,7 @@ class ExportFailed(UnsupportedError):
 
 
 @dataclass(frozen=True)
-class Job:
+class ExportJob:
     """One export."""
 
     make_subject: Callable[[], Subject]
@@ -34,14 +34,14 @@ class Job:
     """The opset that the exporter should write if it can; the result says which it wrote."""
     custom_opsets: Mapping[str, int] = field(default_factory=dict)
     allow_baked: tuple[str, ...] = ()
-    decides: Callable[[Job], bool] | None = None
+    decides: Callable[[ExportJob], bool] | None = None
     """Tells whether the model takes a Python decision that may vary; costs two traces. None once such are masked."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Keywords of torch.onnx.export that mean something to one exporter only."""
 
 
 @dataclass
-class Raw:
+class ExportedGraph:
     """What an exporter made: the graph, its true opset, and what the user should know."""
 
     model: ir.Model

@@ -15,7 +15,7 @@ from torch.export import Dim
 
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.autograd_functions import as_custom_operators
-from torch_onnx_compat.backends.backend import ExportFailed, Job, Raw, refuse
+from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, ExportJob, refuse
 from torch_onnx_compat.backends.dynamo_ops import DynamoOps
 from torch_onnx_compat.backends.quiet import quiet_logs, without_partial_program
 from torch_onnx_compat.entry import Declined, Symbolic, decline
@@ -30,7 +30,7 @@ MAX_OPSET = 23
 """Highest one; beyond it the version converter goes on."""
 
 
-def export(job: Job) -> Raw:
+def export(job: ExportJob) -> ExportedGraph:
     """Exports through torch.export.
 
     Raises:
@@ -60,10 +60,10 @@ def export(job: Job) -> Raw:
     assert converted is not None
     for value, name in zip(converted.model.graph.inputs, job.inputs.names, strict=True):
         claim_name(converted.model, value, name)
-    return Raw(converted.model, renamed_axes=axes)
+    return ExportedGraph(converted.model, renamed_axes=axes)
 
 
-def _capture(job: Job) -> torch.export.ExportedProgram:
+def _capture(job: ExportJob) -> torch.export.ExportedProgram:
     names = [f"tensor_{index}" for index in range(len(job.inputs.tensors))]
     specs = {n: dict.fromkeys(axes, Dim.DYNAMIC) or None for n, axes in zip(names, job.inputs.axes, strict=True)}
     dynamic = any(specs.values())
@@ -94,7 +94,7 @@ def _with_parameters(subject: Subject, names: list[str]) -> Subject:
     return subject
 
 
-def _fixed_axis(job: Job, error: Exception) -> ExportFailed | None:
+def _fixed_axis(job: ExportJob, error: Exception) -> ExportFailed | None:
     """torch.export's "Constraints violated" in the caller's words."""
     place = r"L\['(?:tensor_|args'\]\[0\]\[)(\d+)'?\]\.size\(\)\[(\d+)\]"
     found = re.search(rf"Constraints violated.*?{place}", str(error))
@@ -110,7 +110,7 @@ def _fixed_axis(job: Job, error: Exception) -> ExportFailed | None:
     )
 
 
-def _reject_specialised(job: Job, program: torch.export.ExportedProgram) -> dict[str, str]:
+def _reject_specialised(job: ExportJob, program: torch.export.ExportedProgram) -> dict[str, str]:
     """Checks every dynamic axis in the captured program; returns what its symbols are to be called.
 
     torch.onnx captures with a flag that lets an axis be unified with 1: no error, its range shrinks to [1, 2], and
@@ -145,7 +145,7 @@ def _reject_specialised(job: Job, program: torch.export.ExportedProgram) -> dict
     return names
 
 
-def _reject_decided(job: Job, program: torch.export.ExportedProgram) -> None:
+def _reject_decided(job: ExportJob, program: torch.export.ExportedProgram) -> None:
     """Checks the conditions on sizes that the capture took for granted, such as `batch % 2 == 1`.
 
     Many follow from shapes that have to fit; only where the model's own code decides on a size is one frozen.
@@ -170,7 +170,7 @@ def _drop_assertions(program: torch.export.ExportedProgram) -> None:
     program.graph_module.recompile()
 
 
-def _follows_from_names(job: Job, condition: str) -> bool:
+def _follows_from_names(job: ExportJob, condition: str) -> bool:
     """Whether a condition only says what the axes' names say, e.g. 4 * batch == 4 * batch, past + new <= total."""
     import sympy  # slow, and torch.export has imported it
 
@@ -211,7 +211,7 @@ _SIGNS: dict[type[ast.cmpop], str] = {
 # Symbolics
 
 
-def _table(job: Job, opset: int) -> dict[Any, Callable[..., Any]]:
+def _table(job: ExportJob, opset: int) -> dict[Any, Callable[..., Any]]:
     table: dict[Any, Callable[..., Any]] = {}
     for entry in job.plan.symbolics():
         if not entry.op.startswith("autograd::"):
@@ -220,7 +220,7 @@ def _table(job: Job, opset: int) -> dict[Any, Callable[..., Any]]:
     return table
 
 
-def lowering(entry: Symbolic, job: Job, opset: int, overload: Any = None) -> Callable[..., Any]:
+def lowering(entry: Symbolic, job: ExportJob, opset: int, overload: Any = None) -> Callable[..., Any]:
     """A symbolic as torch wants it: called with onnxscript values and Python numbers."""
     parameters = list(inspect.signature(entry.body).parameters)[1:]
 

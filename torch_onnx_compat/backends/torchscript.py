@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.onnx import symbolic_helper
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.backends.backend import ExportFailed, Job, Raw, refuse
+from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, ExportJob, refuse
 from torch_onnx_compat.backends.decisions import Decision, DecisionLog
 from torch_onnx_compat.backends.islands import inline_scripted
 from torch_onnx_compat.backends.quiet import without_graph_dump
@@ -41,7 +41,7 @@ _LEAST = 1024
 """Bytes from which a weight is kept out of torch's hands."""
 
 
-def export(job: Job) -> Raw:
+def export(job: ExportJob) -> ExportedGraph:
     """Exports through TorchScript.
 
     Where torch has a symbolic only at a later opset than the requested one, that opset is written; `finish` lowers it.
@@ -60,7 +60,7 @@ def export(job: Job) -> Raw:
         return _export_at(highest, job)
 
 
-def _export_at(opset: int, job: Job) -> Raw:
+def _export_at(opset: int, job: ExportJob) -> ExportedGraph:
     log = DecisionLog(len(job.inputs.tensors))
     failures: list[BaseException] = []
     functions = {e.op: _function(e, job, opset, failures) for e in job.plan.symbolics() if "autograd::" not in e.op}
@@ -85,10 +85,10 @@ def _export_at(opset: int, job: Job) -> Raw:
             finally:
                 job.subject.around = None
     _reject_frozen(job, log.decisions)
-    return Raw(model, notes=_notes(caught))
+    return ExportedGraph(model, notes=_notes(caught))
 
 
-def _run(job: Job, opset: int) -> ir.Model:
+def _run(job: ExportJob, opset: int) -> ir.Model:
     arguments: dict[str, Any] = {
         "input_names": list(job.inputs.names),
         "dynamic_axes": {
@@ -122,14 +122,14 @@ def _with_weights(model: ir.Model, weights: dict[str, Tensor]) -> ir.Model:
     return model
 
 
-def _is_training(job: Job) -> bool:
+def _is_training(job: ExportJob) -> bool:
     return any(module.training for module in job.subject.twin.modules())
 
 
 # Symbolics
 
 
-def _function(entry: Symbolic, job: Job, opset: int, failures: list[BaseException]) -> Callable[..., Any]:
+def _function(entry: Symbolic, job: ExportJob, opset: int, failures: list[BaseException]) -> Callable[..., Any]:
     """A symbolic as torch wants it: called with a graph, and with a parameter for each of the operator's arguments."""
     signature = inspect.signature(entry.body)
     hints = typing.get_type_hints(entry.body)
@@ -216,7 +216,7 @@ def _scope_of(g: Any) -> str:
 
 
 @contextmanager
-def _function_symbolics(job: Job, opset: int, failures: list[BaseException]) -> Iterator[None]:
+def _function_symbolics(job: ExportJob, opset: int, failures: list[BaseException]) -> Iterator[None]:
     """Gives autograd Functions that a symbolic was registered for that symbolic, while the export runs."""
     entries = {e.op.removeprefix("autograd::"): e for e in job.plan.symbolics() if e.op.startswith("autograd::")}
     changed: list[tuple[Any, Any]] = []
@@ -244,7 +244,7 @@ def _subclasses(cls: Any) -> Iterator[Any]:
 # What the trace froze
 
 
-def _reject_frozen(job: Job, decisions: list[Decision]) -> None:
+def _reject_frozen(job: ExportJob, decisions: list[Decision]) -> None:
     """Raises if a decision depends on input data, or on a size that is to vary; guards only lose their check."""
     suspects = [d for d in decisions if d.place not in job.allow_baked]
     frozen = [d for d in suspects if d.from_data]
@@ -261,7 +261,7 @@ def _reject_frozen(job: Job, decisions: list[Decision]) -> None:
         )
 
 
-def _varying(job: Job, decisions: list[Decision]) -> list[Decision]:
+def _varying(job: ExportJob, decisions: list[Decision]) -> list[Decision]:
     """Those of the size decisions whose sizes differ in a second trace with longer dynamic axes."""
     other = _traced_again(job)
     if other is None:
@@ -282,7 +282,7 @@ def _numbered(decisions: list[Decision]) -> dict[tuple[str, str, int], Decision]
     return table
 
 
-def _traced_again(job: Job) -> list[Decision] | None:
+def _traced_again(job: ExportJob) -> list[Decision] | None:
     for step in (1, 2, 32):
         sizes = {name: size + step for name, size in job.inputs.sizes().items()}
         log = DecisionLog(len(job.inputs.tensors))

@@ -11,7 +11,7 @@ from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.prepare import Prepared
 
 
-def with_place(error: VerificationError, path: Path, prepared: Prepared) -> VerificationError:
+def add_location(error: VerificationError, path: Path, prepared: Prepared) -> VerificationError:
     """The error with one more line: the first layer that differs, or the node that fails.
 
     Args:

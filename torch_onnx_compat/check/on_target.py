@@ -15,7 +15,7 @@ import torch
 from torch_onnx_compat.check.cases import Case, Cases, Verify
 from torch_onnx_compat.check.chain import Chain
 from torch_onnx_compat.check.compare import Array, Comparison, compare, within_noise
-from torch_onnx_compat.check.rounding import judged
+from torch_onnx_compat.check.rounding import compare_outputs
 from torch_onnx_compat.check.verify import run_session
 from torch_onnx_compat.engines import ENGINES, Engine, EngineProcess
 from torch_onnx_compat.errors import VerificationError
@@ -23,7 +23,7 @@ from torch_onnx_compat.observe import ModelRefused, Observation
 from torch_onnx_compat.targets import Target
 
 if TYPE_CHECKING:
-    from torch_onnx_compat.surgery.stage import Stage
+    from torch_onnx_compat.surgery.on_graph.stage import Stage
 
 _LIMIT = 300.0
 _FACTOR = 5
@@ -158,7 +158,7 @@ def _compared(
     if all(row.ok for row in rows):
         return rows
     if engine.computes_in == "float32":  # what rounding excuses in onnxruntime it excuses here
-        others = judged(names, found, case, how, observation)
+        others = compare_outputs(names, found, case, how, observation)
         return [row if row.ok else replace(other, case=label) for row, other in zip(rows, others, strict=True)]
     return _with_narrow_noise(rows, found, wanted, case, engine.computes_in, observation)
 

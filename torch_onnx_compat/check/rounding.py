@@ -44,7 +44,7 @@ _MOVED = "rows of equal score in another order"
 _OTHERWISE = "when its inputs change by a few roundings"
 
 
-def judged(
+def compare_outputs(
     names: Sequence[str],
     found: Sequence[Array],
     case: Case,

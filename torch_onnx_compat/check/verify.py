@@ -16,14 +16,14 @@ from torch.utils.dlpack import from_dlpack
 from torch_onnx_compat.check.cases import Cases, Verify
 from torch_onnx_compat.check.chain import Chain
 from torch_onnx_compat.check.compare import Array, Comparison
-from torch_onnx_compat.check.rounding import judged
+from torch_onnx_compat.check.rounding import compare_outputs
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.memory import trim
 from torch_onnx_compat.publish import external_data_path
 
 if TYPE_CHECKING:
-    from torch_onnx_compat.surgery.stage import Stage
+    from torch_onnx_compat.surgery.on_graph.stage import Stage
 
 FOLDING_LIMIT = 1_000_000_000
 """Bytes of a file up to which onnxruntime folds constants before the file is verified."""
@@ -65,7 +65,7 @@ def verify(
         except Exception as error:
             rows.append(Comparison(case.label, "", float("nan"), float("nan"), "", False, f"fails: {_reason(error)}"))
             raise VerificationError(_message(rows), tuple(rows), case.inputs) from error
-        rows += judged(names, found, case, how, cases.observation)
+        rows += compare_outputs(names, found, case, how, cases.observation)
         if not all(row.ok for row in rows):
             raise VerificationError(_message(rows), tuple(rows), case.inputs)
     return tuple(rows)

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from torch_onnx_compat.check.doctor import doctor
 from torch_onnx_compat.cli import arguments
 from torch_onnx_compat.cli.console import EXIT_CODES, print_json, print_table, reporting
 from torch_onnx_compat.cli.options import (
@@ -26,6 +25,7 @@ from torch_onnx_compat.cli.options import (
     load_sample,
 )
 from torch_onnx_compat.diagnosis import Diagnosis, explain
+from torch_onnx_compat.doctor.doctor import doctor
 from torch_onnx_compat.entry import EXPORTERS
 
 

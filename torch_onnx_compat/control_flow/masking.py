@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from torch_onnx_compat.backends.backend import ExportFailed, Job
-from torch_onnx_compat.control_flow.iterables import Stacking
-from torch_onnx_compat.control_flow.session import Refused, Session, active
+from torch_onnx_compat.backends.backend import ExportFailed, ExportJob
+from torch_onnx_compat.control_flow.run.iterables import Stacking
+from torch_onnx_compat.control_flow.run.session import RefusedDecision, Session, active
 from torch_onnx_compat.control_flow.survey import Survey, survey
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError
 from torch_onnx_compat.observe import Subject
@@ -18,10 +18,10 @@ from torch_onnx_compat.plan import Plan
 
 
 @dataclass(frozen=True)
-class Masked:
+class RewrittenJob:
     """A job whose subjects take their decisions in the file, and what is known about them."""
 
-    job: Job | None
+    job: ExportJob | None
     """None if the model takes no decision that can be rewritten."""
     found: Survey
     sessions: list[Session]
@@ -54,7 +54,7 @@ class Masked:
             first: Of the model as it is.
             second: Of the model with its decisions masked; None if there was no second try.
         """
-        better = isinstance(second, (Refused, VerificationError)) or "would freeze" in str(second)
+        better = isinstance(second, (RefusedDecision, VerificationError)) or "would freeze" in str(second)
         error = second if second is not None and better else first
         reasons = [f"{place}: {why}" for place, why in self.found.rewriting.obstacles.items()]
         if not reasons or not isinstance(error, UnsupportedError):
@@ -62,7 +62,7 @@ class Masked:
         return ExportFailed(f"{error} It cannot be rewritten automatically: {'; '.join(reasons[:3])}.")
 
 
-def masked(job: Job) -> Masked:
+def rewrite_decisions(job: ExportJob) -> RewrittenJob:
     """The job once more with its decisions masked.
 
     Args:
@@ -70,13 +70,13 @@ def masked(job: Job) -> Masked:
     """
     found = survey(job)
     if not found.rewriting:
-        return Masked(None, found, [])
+        return RewrittenJob(None, found, [])
     sessions: list[Session] = []
     make = partial(_subject, job.make_subject, job, found, sessions)
-    return Masked(replace(job, make_subject=make, subject=make(), decides=None), found, sessions)
+    return RewrittenJob(replace(job, make_subject=make, subject=make(), decides=None), found, sessions)
 
 
-def explain(job: Job) -> None:
+def explain(job: ExportJob) -> None:
     """Notes in the job's plan which decisions an export would mask, and what that does to the source."""
     notes = len(job.plan._events)
     found = survey(job)
@@ -86,7 +86,7 @@ def explain(job: Job) -> None:
     job.plan.source = found.rewriting.diff()
 
 
-def _subject(make: Callable[[], Subject], job: Job, found: Survey, sessions: list[Session]) -> Subject:
+def _subject(make: Callable[[], Subject], job: ExportJob, found: Survey, sessions: list[Session]) -> Subject:
     subject = make()
     session = Session(
         exporter=job.plan.exporter,

@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.backends.backend import Job
+from torch_onnx_compat.backends.backend import ExportJob
 from torch_onnx_compat.backends.islands import inline_scripted
-from torch_onnx_compat.control_flow.iterables import Stacking
-from torch_onnx_compat.control_flow.rewriting import Rewriting
-from torch_onnx_compat.control_flow.session import Key, Session, active
-from torch_onnx_compat.control_flow.sites import Event, SiteLog
+from torch_onnx_compat.control_flow.find.sites import Event, SiteLog
+from torch_onnx_compat.control_flow.lower.rewriting import Rewriting
+from torch_onnx_compat.control_flow.run.iterables import Stacking
+from torch_onnx_compat.control_flow.run.session import Key, Session, active
 from torch_onnx_compat.inputs import Inputs
 
 Sizes = dict[Key, tuple[int, ...]]
@@ -63,7 +63,7 @@ class Survey:
         return self.rewriting.obstacles.get(place, "")
 
 
-def survey(job: Job) -> Survey:
+def survey(job: ExportJob) -> Survey:
     """Searches a model for decisions that may vary.
 
     The search ends with a round like the one before: then the export, going by what the last round found, takes the
@@ -95,7 +95,7 @@ def survey(job: Job) -> Survey:
     return found
 
 
-def _find_alternatives(job: Job, found: Survey, one: _Run, other: _Run | None) -> bool:
+def _find_alternatives(job: ExportJob, found: Survey, one: _Run, other: _Run | None) -> bool:
     """Looks for decisions of which one branch serves every size, and the other, where it runs, computes the same.
 
     "Is the picture one window? Then attend to it, else cut it into windows" is one. Whether that is so shows only at
@@ -127,7 +127,7 @@ def _serving(key: Key, runs: list[_Run]) -> set[bool]:
     return lone if len(lone) == 1 and equal and all(equal) else set()
 
 
-def decides(job: Job) -> bool:
+def decides(job: ExportJob) -> bool:
     """Whether a model takes a decision that may vary, wherever it stands."""
     none = Survey(Rewriting())
     return bool(_varying(_traced(job, job.inputs, none, None), _first_run(job, _other_sizes(job), none, None)))
@@ -140,7 +140,7 @@ class _Run:
     complete: bool
 
 
-def _other_sizes(job: Job) -> list[Inputs]:
+def _other_sizes(job: ExportJob) -> list[Inputs]:
     """The example at other sizes, the likeliest to show what varies first: a network of stride 64 needs as much."""
     sizes = job.inputs.sizes()
     if not sizes:
@@ -150,7 +150,7 @@ def _other_sizes(job: Job) -> list[Inputs]:
     return [job.inputs.resized(more) for more in longer]
 
 
-def _first_run(job: Job, candidates: list[Inputs], found: Survey, known: Sizes | None) -> _Run | None:
+def _first_run(job: ExportJob, candidates: list[Inputs], found: Survey, known: Sizes | None) -> _Run | None:
     """A trace at the first sizes that the model takes."""
     run = None
     for inputs in candidates:
@@ -161,7 +161,7 @@ def _first_run(job: Job, candidates: list[Inputs], found: Survey, known: Sizes |
     return run
 
 
-def _traced(job: Job, inputs: Inputs, found: Survey, known: Sizes | None) -> _Run:
+def _traced(job: ExportJob, inputs: Inputs, found: Survey, known: Sizes | None) -> _Run:
     log = SiteLog(len(inputs.tensors))
     session = Session(
         exporter="torchscript",

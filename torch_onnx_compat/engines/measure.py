@@ -14,7 +14,7 @@ from torch_onnx_compat.engines.compare import Array, judge, reference
 from torch_onnx_compat.engines.engine import Engine
 from torch_onnx_compat.engines.probe_contexts import Probe, before
 from torch_onnx_compat.engines.process import EngineProcess, Outcome
-from torch_onnx_compat.targets.facts import node_facts
+from torch_onnx_compat.graph.facts.node import node_facts
 from torch_onnx_compat.targets.target import Verdict
 
 UNSTABLE = "its numbers differ from run to run"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from torch_onnx_compat.graph.builder import Builder
-from torch_onnx_compat.graph.lowering import Outputs
+from torch_onnx_compat.graph.opset.lowering import Outputs
 
 
 def replace(node: ir.Node, op: Builder, outputs: Outputs) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from torch_onnx_compat.check.cases import Case, Cases, Verify
-from torch_onnx_compat.check.rounding import judged
+from torch_onnx_compat.check.rounding import compare_outputs
 from torch_onnx_compat.check.verify import open_to_verify, run_session
 from torch_onnx_compat.memory import trim
 from torch_onnx_compat.observe import Observation
@@ -47,7 +47,7 @@ def judge(path: Path, prepared: Prepared, how: Verify) -> str:
                 return f"fails in onnxruntime at {_told(case)}: {error}"
             # A file that is as near to float64 as eager torch is not wrong, however far off both are: export_compat
             # refuses it, as nothing is proven, but what nobody can tell is held against no exporter.
-            bad = [row for row in judged(names, found, case, how, observation, limit=math.inf) if not row.ok]
+            bad = [row for row in compare_outputs(names, found, case, how, observation, limit=math.inf) if not row.ok]
             if bad:
                 return f"{bad[0].output} is off at {_told(case)}: {bad[0].detail}"
     return ""

@@ -20,7 +20,7 @@ from torch.utils.hooks import RemovableHandle
 
 
 @dataclass(frozen=True)
-class Manner:
+class NormInit:
     """How batch norms get their numbers."""
 
     offset: float = 0.1
@@ -29,7 +29,7 @@ class Manner:
     """Whether the scale comes from other pictures than the mean."""
 
 
-MANNERS = (Manner(), *(Manner(offset, held_out=True) for offset in (0.1, 0.5, 1.0)))
+MANNERS = (NormInit(), *(NormInit(offset, held_out=True) for offset in (0.1, 0.5, 1.0)))
 """In the order in which they are tried."""
 
 CHANGE = 2.0**-18
@@ -49,7 +49,7 @@ def norms(model: nn.Module) -> list[nn.Module]:
     return [m for m in model.modules() if all(isinstance(getattr(m, n, None), Tensor) for n in _STATISTICS)]
 
 
-def draw(norm: nn.Module, manner: Manner) -> None:
+def draw(norm: nn.Module, manner: NormInit) -> None:
     """Draws the scale and offset of a batch norm; a frozen one holds them as buffers, a last one may start at zero."""
     if isinstance(norm.weight, Tensor):
         norm.weight.uniform_(0.5, 1.5)
@@ -57,13 +57,13 @@ def draw(norm: nn.Module, manner: Manner) -> None:
         norm.bias.normal_(0.0, manner.offset)
 
 
-def measuring(norm: nn.Module, manner: Manner) -> RemovableHandle:
+def measuring(norm: nn.Module, manner: NormInit) -> RemovableHandle:
     """Makes the next run set a batch norm's statistics to those of its input, a little off as a trained one's are."""
     handle: RemovableHandle = norm.register_forward_pre_hook(lambda _, args: _measure(norm, args[0], manner))
     return handle
 
 
-def _measure(norm: nn.Module, features: Tensor, manner: Manner) -> None:
+def _measure(norm: nn.Module, features: Tensor, manner: NormInit) -> None:
     mean, var = norm.running_mean, norm.running_var
     assert isinstance(mean, Tensor)
     assert isinstance(var, Tensor)
@@ -95,7 +95,7 @@ def _spread(values: Tensor, centre: Tensor, variance: Tensor) -> Tensor:
     return ((values - centre[:, None]).square() / variance[:, None]).mean().clamp(min=1e-6)
 
 
-def unrest(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
+def amplification(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
     """How far from a trained model one is, above 1 too far: small changes, or new pictures' features, grow in it.
 
     Args:

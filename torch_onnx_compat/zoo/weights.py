@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.zoo.norms import MANNERS, Manner, draw, measuring, norms, unrest
+from torch_onnx_compat.zoo.norms import MANNERS, NormInit, amplification, draw, measuring, norms
 from torch_onnx_compat.zoo.sample import SEED
 
 PICTURES = 4
@@ -44,7 +44,7 @@ def seeded(
             model = None  # a large one leaves before the next is built
             torch.manual_seed(SEED)
             model = _built(build, args, hook, kwargs or {}, manner)
-            if unrest(model, args, kwargs or {}) <= 1:
+            if amplification(model, args, kwargs or {}) <= 1:
                 break
     assert model is not None
     return model
@@ -55,7 +55,7 @@ def _built(
     args: tuple[Any, ...],
     hook: Callable[[nn.Module], RemovableHandle] | None,
     kwargs: Mapping[str, Any],
-    manner: Manner,
+    manner: NormInit,
 ) -> nn.Module:
     model = build()
     model.eval()

@@ -1,0 +1,87 @@
+"""Finds the statements whose decisions a trace would freeze, and the functions that hold them."""
+
+from __future__ import annotations
+
+import gc
+import types
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_onnx_compat.backends.decisions import DecisionLog
+from torch_onnx_compat.control_flow.find.source import lexical_chain
+from torch_onnx_compat.places import is_user_file, short
+from torch_onnx_compat.stack import frames
+from torch_onnx_compat.tracing import is_tracing, untraced
+
+_TAKING_APART = {Tensor.__iter__: 1, Tensor.unbind: 1, torch.unbind: 1, Tensor.split: 2, torch.split: 2}
+"""Functions that make a tensor a tuple, and which argument is the axis."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One decision of one run: where it was taken, on what."""
+
+    filename: str
+    line: int
+    conversion: str
+    from_data: bool
+    sizes: tuple[int, ...]
+    codes: tuple[types.CodeType, ...]
+    """The code that was running, then the code it is written inside of."""
+
+    @property
+    def place(self) -> str:
+        """``models/net.py:41``."""
+        return short(self.filename, self.line)
+
+
+class SiteLog(DecisionLog):
+    """A decision log that also keeps the code which took each decision.
+
+    Args:
+        inputs: How many of the trace's inputs are the model's.
+    """
+
+    def __init__(self, inputs: int) -> None:
+        super().__init__(inputs)
+        self.events: list[Event] = []
+
+    def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """What a decision log looks at, and what takes a tensor apart."""
+        return func in _TAKING_APART or super().concerns(func, args, kwargs)
+
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Notes how many parts there are."""
+        if func in _TAKING_APART and is_tracing():
+            place = _TAKING_APART[func]
+            tensor, dim = args[0], kwargs.get("dim", args[place] if len(args) > place else 0)
+            with untraced():
+                self._add("iteration", False, (int(tensor.shape[dim]),))
+        return super().watch(func, args, kwargs)
+
+    def _add(self, conversion: str, from_data: bool, sizes: tuple[int, ...]) -> None:
+        super()._add(conversion, from_data, sizes)
+        frame = _converting_frame()
+        if frame is not None:
+            codes = tuple(f.f_code for f in lexical_chain(frame))
+            self.events.append(Event(frame.f_code.co_filename, frame.f_lineno, conversion, from_data, sizes, codes))
+
+
+def _converting_frame() -> types.FrameType | None:
+    """The innermost frame of the model's own code: what it hands to torch's functions may be what they convert."""
+    return next((frame for frame in frames() if is_user_file(frame.f_code.co_filename)), None)
+
+
+def functions_of(codes: Iterable[types.CodeType]) -> dict[types.CodeType, list[types.FunctionType]]:
+    """The living functions that run each code; empty for functions that a call made and left behind."""
+    found: dict[types.CodeType, list[types.FunctionType]] = {code: [] for code in codes}
+    by_id = {id(code): found[code] for code in found}
+    # One pass over everything; gc.get_referrers would compare everything with every code.
+    for candidate in gc.get_objects() if found else ():
+        if type(candidate) is types.FunctionType and id(candidate.__code__) in by_id:
+            by_id[id(candidate.__code__)].append(candidate)
+    return found

@@ -1,0 +1,236 @@
+"""Rewrites the expressions of statements that take decisions, and marks the statements.
+
+Every form is exact for plain Python values too: what a rewritten expression does is decided when it runs.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable
+from typing import Any, TypeVar
+
+from torch_onnx_compat.control_flow.find.syntax import INNER, children, walk
+
+RUNTIME = "_rt"
+"""The name under which rewritten functions import the run-time module."""
+
+_COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+}
+_BUILTINS = frozenset({"int", "float", "bool", "min", "max", "round", "abs", "any", "all", "len", "sum", "list"}) | {
+    *("range", "enumerate", "zip"),
+}
+_ATTRIBUTES = frozenset(
+    {"item", "tolist", "unbind", "split", "tensor", "as_tensor", "floor", "ceil", "trunc"}
+    | {"sqrt", "log", "log2", "exp", "sin", "cos", "tanh"}
+    | {"pad", "view", "reshape", "expand", "repeat", "zeros", "ones", "full", "empty"}
+)
+
+S = TypeVar("S", bound=ast.AST)
+
+
+def runtime_call(function: str, *arguments: ast.expr, at: ast.AST) -> ast.Call:
+    """A call of one of the run-time functions, placed where `at` stands."""
+    attribute = ast.Attribute(ast.Name(RUNTIME, ast.Load()), function, ast.Load())
+    return placed(ast.Call(attribute, list(arguments), []), at)
+
+
+def placed(node: S, at: ast.AST) -> S:
+    """Gives a new node, and what is new inside it, the position of an old one."""
+    # On one line: a call is traced to the line on which what is called ends.
+    line, column = at.lineno, at.col_offset  # type: ignore[attr-defined]
+    place = {"lineno": line, "end_lineno": line, "col_offset": column, "end_col_offset": column}
+    todo: list[ast.AST] = [node]
+    while todo:
+        new = todo.pop()
+        inside = new.__dict__
+        if "lineno" in inside:
+            continue  # what an old node holds is old, or was placed when it was put there
+        if "lineno" in new._attributes:
+            inside.update(place)
+        todo += children(new)
+    return node
+
+
+def local_function(name: str, parameters: Iterable[str], body: list[ast.stmt], at: ast.AST) -> ast.FunctionDef:
+    """``def name(parameters): body``."""
+    arguments = ast.arguments([], [ast.arg(parameter) for parameter in parameters], None, [], [], None, [])
+    more: Any = {"type_params": []} if "type_params" in ast.FunctionDef._fields else {}  # Python 3.12
+    made = ast.FunctionDef(name, arguments, [], [], None, None, **more)
+    placed(made, at)
+    made.body = body
+    return made
+
+
+def thunk(expression: ast.expr) -> ast.Lambda:
+    """``lambda: expression``."""
+    arguments = ast.arguments([], [], None, [], [], None, [])
+    return placed(ast.Lambda(arguments, expression), expression)
+
+
+class Expressions(ast.NodeTransformer):
+    """Rewrites expressions in place, statement by statement.
+
+    Args:
+        lines: Lines on which decisions were seen.
+        first: Name of the function's first parameter, for ``super()``.
+        loops: Lines of ``while`` loops that do not end by themselves.
+    """
+
+    def __init__(self, lines: Collection[int], first: str, loops: Collection[int] = ()) -> None:
+        self._lines = lines
+        self._loops = loops
+        self._first = first
+        self._active = False
+        self._outer: set[str] = set()
+
+    def visit(self, node: ast.AST) -> Any:
+        """Visits a node; a statement is active if one of its own lines holds a decision."""
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            self._outer.update(node.names)
+        if not INNER[node.__class__]:
+            return node
+        if not isinstance(node, ast.stmt):
+            return super().visit(node)
+        before = self._active
+        last = _head_end(node)
+        self._active = any(line in self._lines for line in range(node.lineno, last + 1))
+        if isinstance(node, (ast.If, ast.While)):
+            node.masked = self._active  # type: ignore[union-attr]
+        if isinstance(node, (ast.For, ast.While)):
+            node.looped = self._active if isinstance(node, ast.For) else node.lineno in self._loops  # type: ignore[union-attr]
+        result = super().visit(node)
+        self._active = before
+        return result
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Visits what is right inside a node; as ast does it, in a third of the time."""
+        inside = node.__dict__
+        for name in INNER[node.__class__]:
+            value = inside.get(name)
+            if type(value) is list:
+                value[:] = [item and self.visit(item) for item in value]
+            elif value is not None:
+                inside[name] = self.visit(value)
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        """An assert keeps its message; one of a tensor is left to eager torch."""
+        self.generic_visit(node)
+        if self._active:
+            node.test = runtime_call("holds", node.test, at=node.test)
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        """``a < b`` everywhere, as a later decision may rest on it; ``a < b < c`` at decisions."""
+        self.generic_visit(node)
+        operands = [node.left, *node.comparators]
+        symbols = [_COMPARISONS.get(type(op)) for op in node.ops]
+        if None in symbols or any(isinstance(o, ast.Constant) and not _is_number(o) for o in operands):
+            return node
+        if len(symbols) > 1 and not self._active:
+            return node
+        arguments: list[ast.expr] = [operands[0]]
+        for symbol, operand in zip(symbols, operands[1:], strict=True):
+            arguments += [ast.Constant(symbol), operand]
+        return runtime_call("compare", *arguments, at=node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        """``a and b``: the second operand is evaluated when it is wanted."""
+        self.generic_visit(node)
+        if not self._active or not all(map(_can_wait, node.values[1:])):
+            return node
+        name = "and_" if isinstance(node.op, ast.And) else "or_"
+        return runtime_call(name, node.values[0], *map(thunk, node.values[1:]), at=node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        """``not a``."""
+        self.generic_visit(node)
+        if self._active and isinstance(node.op, ast.Not):
+            return runtime_call("not_", node.operand, at=node)
+        return node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        """``a if c else b``."""
+        self.generic_visit(node)
+        if not self._active or not (_can_wait(node.body) and _can_wait(node.orelse)):
+            return node
+        return runtime_call("choose", node.test, thunk(node.body), thunk(node.orelse), at=node)
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        """``[f(item) for item in items]``, without a filter."""
+        self.generic_visit(node)
+        generator = node.generators[0]
+        if not self._active or len(node.generators) > 1 or generator.ifs or not _can_wait(node.elt):
+            return node
+        target = generator.target
+        targets = target.elts if isinstance(target, ast.Tuple) else [target]
+        if not all(isinstance(name, ast.Name) for name in targets):
+            return node
+        names = [name.id for name in targets if isinstance(name, ast.Name)]
+        arguments = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
+        function = placed(ast.Lambda(arguments, node.elt), node.elt)
+        star = [placed(ast.Constant(True), node)] if isinstance(target, ast.Tuple) else []
+        return runtime_call("collect", generator.iter, function, *star, at=node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Calls that turn tensors into numbers; ``super()``, which a function inside a method could not use."""
+        self.generic_visit(node)
+        function = node.func
+        if isinstance(function, ast.Name) and function.id == "super" and not node.args and self._first:
+            node.args = [placed(ast.Name(n, ast.Load()), node) for n in ("__class__", self._first)]
+        named = isinstance(function, ast.Name) and function.id in _BUILTINS
+        if self._active and (named or (isinstance(function, ast.Attribute) and function.attr in _ATTRIBUTES)):
+            node.func = runtime_call("callee", function, at=function)
+        return node
+
+    def visit_Delete(self, node: ast.Delete) -> ast.AST:
+        """``del y``: y stays bound, to what stands for an unbound name, so that the other branch may keep its value."""
+        targets = [name for target in node.targets for name in _each(target)]
+        own = [name.id for name in targets if isinstance(name, ast.Name) and name.id not in self._outer]
+        if len(own) < len(targets):
+            return self.generic_visit(node)
+        undefined = ast.Attribute(ast.Name(RUNTIME, ast.Load()), "UNDEFINED", ast.Load())
+        return placed(ast.Assign([ast.Name(name, ast.Store()) for name in own], undefined), node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        """``n += 1``: a number that became a tensor must not be written in place, other names may hold it."""
+        self.generic_visit(node)
+        if not isinstance(node.target, ast.Name):
+            return node
+        operator = ast.Constant(type(node.op).__name__)
+        old = ast.Name(node.target.id, ast.Load())
+        value = runtime_call("augmented", operator, placed(old, node), node.value, at=node)
+        return placed(ast.Assign([node.target], value), node)
+
+
+def _each(target: ast.expr) -> list[ast.expr]:
+    """The targets in a target: ``del (a, b)``."""
+    return [one for t in target.elts for one in _each(t)] if isinstance(target, (ast.Tuple, ast.List)) else [target]
+
+
+def _head_end(stmt: ast.stmt) -> int:
+    """The last line of a statement, or of a compound one's first part."""
+    if isinstance(stmt, (ast.If, ast.While)):
+        return stmt.test.end_lineno or stmt.lineno
+    if isinstance(stmt, ast.For):
+        return stmt.iter.end_lineno or stmt.lineno
+    if isinstance(stmt, ast.With):
+        return max(item.context_expr.end_lineno or stmt.lineno for item in stmt.items)
+    if isinstance(stmt, (ast.Try, ast.FunctionDef, ast.ClassDef)):
+        return stmt.lineno - 1
+    return stmt.end_lineno or stmt.lineno
+
+
+def _is_number(node: ast.Constant) -> bool:
+    return isinstance(node.value, (int, float))
+
+
+def _can_wait(node: ast.expr) -> bool:
+    """Whether an expression means the same inside a lambda."""
+    return not any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for n in walk(node))

@@ -1,0 +1,18 @@
+"""The source of a function before and after its rewriting, in one form so that only real changes differ."""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Callable
+
+from torch_onnx_compat.control_flow.find.source import FunctionNode, definition
+
+
+def rewritten_lines(
+    code: types.CodeType, lowered: Callable[[FunctionNode], FunctionNode]
+) -> tuple[list[str], list[str]]:
+    """Both sources, line by line, without comments."""
+    old = ast.unparse(definition(code).node).splitlines()
+    new = ast.unparse(ast.fix_missing_locations(lowered(definition(code).node))).splitlines()
+    return old, new

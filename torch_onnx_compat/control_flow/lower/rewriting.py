@@ -1,0 +1,105 @@
+"""The rewritten functions of one model, and the scope in which they stand in for the originals."""
+
+from __future__ import annotations
+
+import difflib
+import types
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+from torch_onnx_compat.control_flow.find.sites import Event, functions_of
+from torch_onnx_compat.control_flow.find.source import FunctionNode, Unrewritable, compiled, definition, place_of
+from torch_onnx_compat.control_flow.lower.printing import rewritten_lines
+from torch_onnx_compat.control_flow.lower.statements import lower
+from torch_onnx_compat.graph.garbage import collection_paused
+
+
+@dataclass
+class Rewriting:
+    """Functions whose code is exchanged while a model runs.
+
+    Function objects keep their identity, defaults and closures, so whoever holds one (a decorator, a subclass, a
+    property) is served too, and putting the old code back restores everything.
+    """
+
+    obstacles: dict[str, str] = field(default_factory=dict)
+    """Places with decisions that could not be rewritten, and why."""
+    _lines: dict[str, set[int]] = field(default_factory=dict)
+    _loops: dict[str, set[int]] = field(default_factory=dict)
+    """Files and lines of ``while`` loops that do not end by themselves."""
+    _codes: dict[types.CodeType, types.CodeType] = field(default_factory=dict)
+    _originals: dict[types.CodeType, types.CodeType] = field(default_factory=dict)
+    _functions: dict[types.CodeType, list[types.FunctionType]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self._codes)
+
+    def extend(self, events: Iterable[Event]) -> bool:
+        """Rewrites the functions that took these decisions; whether anything changed."""
+        stale: dict[types.CodeType, int] = {}
+        for event in events:
+            lines = self._lines.setdefault(event.filename, set())
+            for code in (self._originals.get(c, c) for c in event.codes):
+                if event.line not in lines or (code not in self._functions and code not in stale):
+                    stale[code] = event.line
+            lines.add(event.line)
+        return self._rewrite(stale)
+
+    def loop(self, places: Iterable[tuple[str, int]]) -> bool:
+        """Makes these ``while`` loops loops of the file; whether anything changed."""
+        stale: dict[types.CodeType, int] = {}
+        for filename, line in places:
+            loops = self._loops.setdefault(filename, set())
+            if line not in loops:
+                loops.add(line)
+                stale.update((code, line) for code in self._codes if code.co_filename == filename)
+        return self._rewrite(stale)
+
+    def _rewrite(self, stale: dict[types.CodeType, int]) -> bool:
+        unknown = [code for code in stale if code not in self._functions]
+        self._functions.update(functions_of(unknown))
+        with collection_paused():
+            renewed = [self._renew(code, line) for code, line in stale.items()]
+        return any(renewed)
+
+    def _renew(self, code: types.CodeType, line: int) -> bool:
+        """Rewrites one function; whether that could be done."""
+        if not self._functions[code]:
+            return False  # made by a call and gone with it; the function around it is rewritten instead
+        try:
+            found = definition(code)
+            new = compiled(self._lowered(code, found.node), found.owner, code)
+        except Unrewritable as reason:
+            self.obstacles[place_of(code.co_filename, line)] = str(reason)
+            return False
+        self._codes[code] = new
+        self._originals[new] = code
+        return True
+
+    def _lowered(self, code: types.CodeType, node: FunctionNode) -> FunctionNode:
+        return lower(node, self._lines[code.co_filename], self._loops.get(code.co_filename, ()))
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Exchanges the code of the functions, and puts the old code back."""
+        exchanged: list[tuple[types.FunctionType, types.CodeType]] = []
+        try:
+            for code, new in self._codes.items():
+                for function in self._functions[code]:
+                    exchanged.append((function, function.__code__))
+                    function.__code__ = new
+            yield
+        finally:
+            for function, code in reversed(exchanged):
+                function.__code__ = code
+
+    def diff(self) -> str:
+        """What the rewriting comes to, as a unified diff of each function."""
+        parts: list[str] = []
+        for code in self._codes:
+            old, new = rewritten_lines(code, partial(self._lowered, code))
+            name = f"{place_of(code.co_filename, code.co_firstlineno)} {code.co_name}"
+            parts += difflib.unified_diff(old, new, f"{name} (original)", f"{name} (rewritten)", lineterm="", n=2)
+        return "\n".join(parts)

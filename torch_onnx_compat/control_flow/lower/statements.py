@@ -1,0 +1,164 @@
+"""Statements: an ``if`` that may depend on a tensor becomes two local functions and one call that runs or joins them.
+
+    if x.sum() > 0:                      def then_2(): y = x * 2; return (y,)
+        y = x * 2            ->          def else_2(): y = x; return (y,)
+    else:                                (y,) = _rt.branch(_rt.compare(x.sum(), ">", 0), then_2, else_2, locals())
+        y = x
+
+A branch that returns takes the rest of the function with it, so that every path ends in a return of its own. What
+leaves a loop is in loop_lowering.py.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Sequence
+
+from torch_onnx_compat.control_flow.find.source import FunctionNode, Unrewritable
+from torch_onnx_compat.control_flow.find.syntax import SCOPES, blocks, is_compound
+from torch_onnx_compat.control_flow.find.syntax import terminates as ends
+from torch_onnx_compat.control_flow.lower.effects import GENERATED
+from torch_onnx_compat.control_flow.lower.expressions import RUNTIME, Expressions, local_function, placed, runtime_call
+from torch_onnx_compat.control_flow.lower.facts import bound, changed_containers, loads, needed, obstacle
+from torch_onnx_compat.control_flow.lower.loop_lowering import LoopLowering, leaves_by_decision, needs_lowering
+
+EXITS = (ast.Return, ast.Break, ast.Continue)
+
+
+def lower(node: FunctionNode, lines: Collection[int], loops: Collection[int] = ()) -> FunctionNode:
+    """Rewrites a definition in place so that the decisions on these lines are taken by the run-time module.
+
+    Args:
+        node: The definition.
+        lines: Where decisions were seen.
+        loops: Lines of ``while`` loops that do not end by themselves.
+
+    Raises:
+        Unrewritable: It holds something that has no equivalent.
+    """
+    first = node.args.args[0].arg if node.args.args else ""
+    head = 1 if ast.get_docstring(node, clean=False) is not None else 0
+    expressions = Expressions(lines, first, loops)
+    body = [expressions.visit(stmt) for stmt in node.body[head:]]
+    lowered = Lowering().block(body, set(), [])
+    start = placed(ast.ImportFrom("torch_onnx_compat.control_flow", [ast.alias("runtime", RUNTIME)], 0), body[0])
+    node.body = [*node.body[:head], start, *lowered]
+    return node
+
+
+class Lowering(LoopLowering):
+    """Lowers the statements of one function."""
+
+    def block(self, stmts: Sequence[ast.stmt], after: set[str], tail: list[ast.stmt]) -> list[ast.stmt]:
+        """Lowers a block.
+
+        Args:
+            stmts: The statements.
+            after: Names that are read after the block.
+            tail: What to do at the block's end.
+        """
+        out: list[ast.stmt] = []
+        for index, stmt in enumerate(stmts):
+            if not is_compound(stmt):
+                out.append(stmt)
+                continue
+            rest = list(stmts[index + 1 :])
+            live = needed([*rest, *tail], after)
+            if isinstance(stmt, ast.If) and leaves_by_decision([stmt], EXITS):
+                return [*out, *self._split(stmt, rest, after, tail)]
+            if isinstance(stmt, ast.If) and getattr(stmt, "masked", False):
+                out += self.joined(stmt, live)
+            elif isinstance(stmt, (ast.For, ast.While)) and getattr(stmt, "looped", False):
+                out += self.looped(stmt, live)
+            elif isinstance(stmt, (ast.For, ast.While)) and needs_lowering(stmt):
+                lowered, leaving = self.loop(stmt, live)
+                out += lowered
+                if leaving is not None:
+                    return out + self.block([leaving, *rest], after, tail)
+            else:
+                out.append(self.plain(stmt, live))
+        return out if ends(out) else [*out, *tail]
+
+    def plain(self, stmt: ast.stmt, live: set[str]) -> ast.stmt:
+        """A statement that stays, with what is inside it lowered."""
+        if isinstance(stmt, ast.FunctionDef):
+            stmt.body = self.block(stmt.body, set(), [])
+            return stmt
+        if isinstance(stmt, SCOPES):
+            return stmt
+        if not isinstance(stmt, (ast.If, ast.For, ast.While)) and leaves_by_decision([stmt], EXITS):
+            raise Unrewritable(f"the decision in line {stmt.lineno} leaves a with or try block")
+        inside = live | loads(stmt) if isinstance(stmt, (ast.For, ast.While, ast.Try)) else live
+        for block in blocks(stmt):
+            block[:] = self.block(block, inside, [])
+        return stmt
+
+    def joined(self, stmt: ast.If, live: set[str]) -> list[ast.stmt]:
+        """An if that both branches of leave at its end: the names they bind are joined."""
+        changed = changed_containers([*stmt.body, *stmt.orelse])
+        own = dict.fromkeys([*bound([*stmt.body, *stmt.orelse]), *(n for n in changed if n in live)])
+        names = [name for name in own if name in live]
+        result = placed(ast.Return(_tuple(names, ast.Load())), stmt)
+        definitions = self._branches(stmt, stmt.body, stmt.orelse, set(), [result])
+        call = self._decide(stmt, definitions)
+        last = ast.Assign([_tuple(names, ast.Store())], call) if names else ast.Expr(call)
+        return [*definitions, placed(last, stmt)]
+
+    def _split(self, stmt: ast.If, rest: list[ast.stmt], after: set[str], tail: list[ast.stmt]) -> list[ast.stmt]:
+        """An if that a branch returns from: the rest of the function goes with the branches that do not."""
+        ending = tail or [placed(ast.Return(ast.Constant(None)), stmt)]
+        before: list[ast.stmt] = []
+        falls = [block for block in (stmt.body, stmt.orelse) if not ends(block)]
+        if len(falls) == 2 and rest:
+            name = self.fresh("rest", stmt)
+            before.append(self.function(name, rest, after, ending, rest[0]))
+            arguments: list[ast.expr] = [ast.Name(name, ast.Load()), _locals()]
+            rest = [placed(ast.Return(runtime_call("resumed", *arguments, at=stmt)), stmt)]
+        body = [*stmt.body, *rest] if not ends(stmt.body) else stmt.body
+        orelse = [*stmt.orelse, *rest] if not ends(stmt.orelse) else stmt.orelse
+        definitions = self._branches(stmt, body, orelse, after, ending)
+        return [*before, *definitions, placed(ast.Return(self._decide(stmt, definitions)), stmt)]
+
+    def _branches(
+        self, stmt: ast.If, body: list[ast.stmt], orelse: list[ast.stmt], after: set[str], tail: list[ast.stmt]
+    ) -> list[ast.stmt]:
+        return [
+            self.function(self.fresh("then", stmt), body, after, tail, stmt),
+            self.function(self.fresh("otherwise", stmt), orelse, after, tail, stmt),
+        ]
+
+    def _decide(self, stmt: ast.If, definitions: list[ast.stmt]) -> ast.Call:
+        names = [ast.Name(d.name, ast.Load()) for d in definitions if isinstance(d, ast.FunctionDef)]
+        reason = obstacle([*stmt.body, *stmt.orelse])
+        extra = [ast.Constant(reason)] if reason else []
+        return runtime_call("branch", stmt.test, *names, _locals(), *extra, at=stmt)
+
+    def function(
+        self,
+        name: str,
+        body: Sequence[ast.stmt],
+        after: set[str],
+        tail: list[ast.stmt],
+        at: ast.stmt,
+        given: Sequence[str] = (),
+    ) -> ast.FunctionDef:
+        """A local function around statements; its parameters are the names it reads before it binds them."""
+        containers = changed_containers(body)
+        own = dict.fromkeys([*given, *bound(body), *containers, *sorted(loads(tail))])
+        wanted = needed([*body, *tail], after)
+        parameters = [n for n in own if n in wanted and n != RUNTIME and not n.startswith(GENERATED)]
+        forks: list[ast.stmt] = []
+        for changed in containers:
+            if changed in parameters and not given:
+                copied = runtime_call("forked", ast.Name(changed, ast.Load()), at=at)
+                forks.append(placed(ast.Assign([ast.Name(changed, ast.Store())], copied), at))
+        statements = [*forks, *self.block(list(body), after, tail)] or [placed(ast.Pass(), at)]
+        return local_function(name, parameters, statements, at)
+
+
+def _tuple(names: Sequence[str], context: ast.expr_context) -> ast.Tuple:
+    return ast.Tuple([ast.Name(name, context) for name in names], context)
+
+
+def _locals() -> ast.expr:
+    return ast.Call(ast.Name("locals", ast.Load()), [], [])

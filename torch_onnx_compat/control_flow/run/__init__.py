@@ -1,0 +1,1 @@
+"""What rewritten functions call while a model is exported."""

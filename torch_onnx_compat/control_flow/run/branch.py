@@ -1,0 +1,61 @@
+"""A branch or a body as the rewritten source hands it over, and its results as tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from torch_onnx_compat.control_flow.run.join import UNDEFINED
+from torch_onnx_compat.control_flow.run.session import as_tensor, is_number
+
+
+class NoConditional(Exception):
+    """The exporter cannot make an If or a Loop of this; the text says why."""
+
+
+@dataclass
+class Branch:
+    """A branch: a function and the values of its parameters."""
+
+    function: Callable[..., Any]
+    scope: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self) -> Any:
+        """Runs the branch."""
+        code = self.function.__code__
+        return self.function(*(self.scope.get(name, UNDEFINED) for name in code.co_varnames[: code.co_argcount]))
+
+
+def resumed(function: Callable[..., Any], scope: dict[str, Any]) -> Any:
+    """Calls a function with the values that its parameters have in a scope."""
+    return Branch(function, scope)()
+
+
+def flat(value: Any, tensors: list[Tensor]) -> Any:
+    """The structure of a result, its tensors and numbers taken out."""
+    if isinstance(value, Tensor) or is_number(value):
+        tensors.append(as_tensor(value))
+        return Tensor
+    if isinstance(value, dict):
+        return type(value), [(key, flat(item, tensors)) for key, item in value.items()]
+    if isinstance(value, (list, tuple)):
+        return type(value), [flat(item, tensors) for item in value]
+    if value is None or value is UNDEFINED:
+        return value
+    raise NoConditional(f"a branch yields a {type(value).__name__}")
+
+
+def filled(structure: Any, tensors: Iterator[Tensor]) -> Any:
+    """The result again, with tensors put in the places of those that `flat` took out."""
+    if structure is Tensor:
+        return next(tensors)
+    if not isinstance(structure, tuple):
+        return structure
+    kind, items = structure
+    if issubclass(kind, dict):
+        return kind((key, filled(item, tensors)) for key, item in items)
+    values = [filled(item, tensors) for item in items]
+    return kind(*values) if hasattr(kind, "_fields") else kind(values)

@@ -1,0 +1,248 @@
+"""Stand-ins for the functions that turn tensors into Python numbers."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from torch_onnx_compat.control_flow.run import iterables
+from torch_onnx_compat.control_flow.run.branch import Branch
+from torch_onnx_compat.control_flow.run.decide import decide
+from torch_onnx_compat.control_flow.run.session import SYMBOLS, Session, as_tensor, current, is_number
+from torch_onnx_compat.tracing import is_tracing
+
+
+def callee(function: Any) -> Any:
+    """What to call instead of a function, so that a number that may vary stays a tensor or a symbol."""
+    session = current()
+    if session is None:
+        return function
+    method = getattr(function, "__self__", None)
+    if isinstance(method, Tensor):
+        stand_in = _METHODS.get(getattr(function, "__name__", ""))
+        return functools.partial(stand_in, session, function, method) if stand_in else function
+    stand_in = _FUNCTIONS.get(function) if _is_hashable(function) else None
+    return functools.partial(stand_in, session, function) if stand_in else function
+
+
+def _is_hashable(function: Any) -> bool:
+    try:
+        hash(function)
+    except TypeError:
+        return False
+    return True
+
+
+def _varies(session: Session, value: Any) -> bool:
+    dynamic = session.is_dynamic(value)
+    if dynamic:
+        session.mark("computed in the file")
+    return dynamic
+
+
+# Methods of tensors
+
+
+def _item(session: Session, function: Any, tensor: Tensor) -> Any:
+    if not _varies(session, tensor):
+        return function()
+    if not is_tracing() and not tensor.is_floating_point():
+        return function()  # torch.export has symbols for integers, which serve as sizes too
+    return tensor.reshape(())
+
+
+def _tolist(session: Session, function: Any, tensor: Tensor) -> Any:
+    if not _varies(session, tensor):
+        return function()
+    if tensor.dim() == 0:
+        return _item(session, tensor.item, tensor)
+    rows = iterables.counted(session, tensor)
+    return rows if rows is not None else [_tolist(session, row.tolist, row) for row in tensor]
+
+
+_METHODS: dict[str, Callable[..., Any]] = {"item": _item, "tolist": _tolist, **iterables.METHODS}
+
+
+# Functions and methods that take sizes: a size that was computed in floating point is a whole number all the same
+
+
+def _whole(session: Session, value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_whole(session, item) for item in value) if type(value) in (list, tuple) else value
+    if isinstance(value, Tensor) and is_tracing() and not value.dim() and value.is_floating_point():
+        return value.to(torch.int64) if _varies(session, value) else int(value)
+    return value
+
+
+def _pad(session: Session, function: Any, x: Tensor, pad: Any, *args: Any, **kwargs: Any) -> Any:
+    return function(x, _whole(session, pad), *args, **kwargs)
+
+
+def _sized_method(session: Session, function: Any, tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+    return function(*(_whole(session, arg) for arg in args), **kwargs)
+
+
+def _sized(session: Session, function: Any, size: Any, *args: Any, **kwargs: Any) -> Any:
+    return function(_whole(session, size), *args, **kwargs)
+
+
+_METHODS.update(dict.fromkeys(("view", "reshape", "expand", "repeat"), _sized_method))
+
+
+# Functions of one number
+
+
+def _int(session: Session, function: Any, *args: Any) -> Any:
+    value = args[0] if len(args) == 1 else None
+    if isinstance(value, torch.SymInt):
+        return value
+    if isinstance(value, (torch.SymFloat, torch.SymBool)):
+        return math.trunc(value) if isinstance(value, torch.SymFloat) else torch.sym_ite(value, 1, 0)
+    if not isinstance(value, Tensor) or not _varies(session, value):
+        return function(*args)
+    whole = value.reshape(()).to(torch.int64)
+    return whole if is_tracing() else whole.item()
+
+
+def _float(session: Session, function: Any, *args: Any) -> Any:
+    value = args[0] if len(args) == 1 else None
+    if isinstance(value, SYMBOLS):
+        return torch.sym_float(value)
+    if not isinstance(value, Tensor) or not _varies(session, value):
+        return function(*args)
+    return value.reshape(()) if value.is_floating_point() else value.reshape(()).to(torch.get_default_dtype())
+
+
+def _bool(session: Session, function: Any, *args: Any) -> Any:
+    return session.condition(args[0]) if len(args) == 1 else function(*args)
+
+
+def _rounded(to: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
+    def stand_in(session: Session, function: Any, value: Any, *digits: Any) -> Any:
+        if isinstance(value, torch.SymInt) and not digits:
+            return value
+        if not isinstance(value, Tensor) or not _varies(session, value):
+            return function(value, *digits)
+        if digits and digits[0] is not None:
+            return torch.round(value.reshape(()), decimals=digits[0])
+        number = value.reshape(())
+        return to(number).to(torch.int64) if number.is_floating_point() else number
+
+    return stand_in
+
+
+def _real(of_tensor: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
+    """The stand-in for a function of one real number."""
+
+    def stand_in(session: Session, function: Any, value: Any, *args: Any) -> Any:
+        if not args and isinstance(value, SYMBOLS):
+            return of_tensor(as_tensor(value).to(torch.get_default_dtype()))
+        if not args and isinstance(value, Tensor) and _varies(session, value):
+            return of_tensor(_float(session, float, value))
+        return function(value, *args)
+
+    return stand_in
+
+
+def _len(session: Session, function: Any, value: Any) -> Any:
+    if isinstance(value, iterables.Rows):
+        return iterables.length(value)
+    if isinstance(value, iterables.Counted):
+        return value.length
+    return value.shape[0] if isinstance(value, Tensor) and value.dim() else function(value)
+
+
+# Functions of several
+
+
+def _extreme(largest: bool) -> Callable[..., Any]:
+    def stand_in(session: Session, function: Any, *args: Any, **kwargs: Any) -> Any:
+        values = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple, torch.Size, Tensor)) else args
+        numbers = all(isinstance(v, Tensor) or is_number(v) for v in values)
+        if kwargs or not numbers or not any(_varies(session, v) for v in values):
+            return function(*args, **kwargs)
+        if not any(isinstance(v, Tensor) for v in values):
+            return functools.reduce(torch.sym_max if largest else torch.sym_min, values)
+        return functools.reduce(functools.partial(_of_two, largest), values)
+
+    return stand_in
+
+
+def _of_two(largest: bool, a: Any, b: Any) -> Tensor:
+    like = a if isinstance(a, Tensor) else b
+    x, y = as_tensor(a, like), as_tensor(b, like)
+    dtype = torch.promote_types(x.dtype, y.dtype)
+    return (torch.maximum if largest else torch.minimum)(x.to(dtype), y.to(dtype))
+
+
+def _quantified(decisive: bool) -> Callable[..., Any]:
+    def stand_in(session: Session, function: Any, values: Iterable[Any]) -> Any:
+        result: Any = not decisive
+        for value in values:
+            known = session.condition(result)
+            if known is decisive:
+                return known
+            result = value if isinstance(known, bool) else _either(session, known, value, decisive)
+        return session.condition(result)
+
+    return stand_in
+
+
+def _either(session: Session, known: Tensor, value: Any, decisive: bool) -> Any:
+    other = session.condition(value)
+    constant, computed = Branch(lambda: decisive), Branch(lambda: other)
+    return decide(session, known, *((constant, computed) if decisive else (computed, constant)))
+
+
+def _tensor(session: Session, function: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
+    if isinstance(data, Tensor) or not _holds_varying(session, data) or args:
+        return function(data, *args, **kwargs)
+    built = _stacked(data)
+    dtype, device = kwargs.get("dtype"), kwargs.get("device")
+    return built.to(device=device or built.device, dtype=dtype or built.dtype)
+
+
+def _holds_varying(session: Session, data: Any) -> bool:
+    if isinstance(data, (list, tuple)):
+        return any(_holds_varying(session, item) for item in data)
+    return _varies(session, data)
+
+
+def _stacked(data: Any) -> Tensor:
+    if not isinstance(data, (list, tuple)):
+        return as_tensor(data)
+    items = [_stacked(item) for item in data]
+    dtype = functools.reduce(torch.promote_types, (item.dtype for item in items))
+    return torch.stack([item.to(dtype) for item in items])
+
+
+_FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    builtins.int: _int,
+    builtins.float: _float,
+    builtins.bool: _bool,
+    builtins.round: _rounded(torch.round),
+    math.floor: _rounded(torch.floor),
+    math.ceil: _rounded(torch.ceil),
+    math.trunc: _rounded(torch.trunc),
+    **{
+        getattr(math, name): _real(getattr(torch, name))
+        for name in ("sqrt", "log", "log2", "exp", "sin", "cos", "tanh")
+    },
+    builtins.len: _len,
+    builtins.min: _extreme(False),
+    builtins.max: _extreme(True),
+    builtins.any: _quantified(True),
+    builtins.all: _quantified(False),
+    torch.tensor: _tensor,
+    torch.as_tensor: _tensor,
+    functional.pad: _pad,
+    **dict.fromkeys((torch.zeros, torch.ones, torch.full, torch.empty), _sized),
+    **iterables.STAND_INS,
+}

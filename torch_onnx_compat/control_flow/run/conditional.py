@@ -1,0 +1,110 @@
+"""An ONNX If for branches that a mask cannot join, in the way each exporter has for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_onnx_compat.backends import internals
+from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, filled, flat
+from torch_onnx_compat.control_flow.run.guard import Guard, attempt
+from torch_onnx_compat.control_flow.run.lifting import Lifting, Table, handed_over
+from torch_onnx_compat.control_flow.run.session import RefusedDecision, Session
+from torch_onnx_compat.places import first_line
+from torch_onnx_compat.tracing import is_tracing, untraced
+from torch_onnx_compat.watch import Watcher
+
+
+def conditional(session: Session, condition: Tensor, then: Branch, otherwise: Branch) -> Any:
+    """The value of one of the branches, chosen when the file runs.
+
+    Raises:
+        NoConditional: A branch yields something that is no tensor, or the exporter refuses it.
+    """
+    try:
+        branches = _Branch(then), _Branch(otherwise)
+        read = list({id(t): t for branch in branches for t in branch.find()}.values())
+        if not read:
+            raise NoConditional("the branches read no tensor")
+        (_, *given) = handed = handed_over([condition, *read])
+        if is_tracing():
+            chosen = _scripted(session, handed[0], branches, read, given)
+        else:
+            _check(branches)
+            with internals.without_function_modes(Watcher):
+                chosen = internals.chosen(handed[0], branches[0].over(read), branches[1].over(read), given)
+        return filled(branches[0].structure, iter(chosen))
+    except (NoConditional, RefusedDecision):
+        raise
+    except Exception as error:
+        raise NoConditional(f"{type(error).__name__}: {first_line(error)}") from error
+
+
+class _Branch:
+    """A branch as a function of the tensors that both read."""
+
+    def __init__(self, piece: Branch) -> None:
+        self._piece = piece
+        self.structure: Any = None
+        self.results: list[Tensor] = []
+
+    def find(self) -> list[Tensor]:
+        """What it reads from outside."""
+        lifting = Lifting(None, ())
+        self._run(lifting)
+        passed_on = [tensor for tensor in self.results if id(tensor) not in lifting.made]
+        return [*lifting.outside.values(), *passed_on]
+
+    def over(self, read: list[Tensor]) -> Any:
+        """The branch as a function of tensors that stand for those."""
+
+        def run(*tensors: Tensor) -> tuple[Tensor, ...]:
+            table: Table = {id(old): (old, new) for old, new in zip(read, tensors, strict=True)}
+            lifting = Lifting(table, ())
+            self._run(lifting)
+            if lifting.outside:
+                raise NoConditional("a branch reads different tensors each time")
+            # Results may not be what a branch reads, and are of one layout in both.
+            return tuple(_laid_out(table.get(id(t), (t, t))[1]) for t in self.results)
+
+        return run
+
+    def _run(self, lifting: Lifting) -> None:
+        with lifting:
+            outcome = attempt(self._piece, Guard(by_size=False))
+        if outcome.error is not None:
+            raise outcome.error
+        if outcome.writes:
+            raise NoConditional("a branch writes in place into a tensor from outside")
+        self.results = []
+        self.structure = flat(outcome.value, self.results)
+
+
+def _laid_out(tensor: Tensor) -> Tensor:
+    return tensor.clone(memory_format=torch.contiguous_format)
+
+
+def _check(branches: tuple[_Branch, _Branch]) -> None:
+    if branches[0].structure != branches[1].structure:
+        raise NoConditional("the branches yield different structures")
+    for one, other in zip(branches[0].results, branches[1].results, strict=True):
+        if one.dtype != other.dtype:
+            raise NoConditional(f"a result is {one.dtype} in one branch and {other.dtype} in the other")
+    if not branches[0].results:
+        raise NoConditional("the branches yield no tensor")
+
+
+def _scripted(
+    session: Session, condition: Tensor, branches: tuple[_Branch, _Branch], read: list[Tensor], given: list[Tensor]
+) -> tuple[Tensor, ...]:
+    """Both branches are traced on their own and called by a scripted if."""
+    with untraced():
+        examples = tuple(tensor.detach().clone() for tensor in read)
+    with session.inside(len(examples)), untraced():
+        functions = [torch.jit.trace(branch.over(read), examples, check_trace=False) for branch in branches]
+        _check(branches)
+        chooser = internals.scripted_if(functions[0], functions[1], len(examples), len(branches[0].results))
+    chosen = chooser(condition, *given)
+    return chosen if isinstance(chosen, tuple) else (chosen,)

@@ -1,0 +1,154 @@
+"""Takes one decision of an export: one branch where it cannot vary, else both, joined by a mask or an ONNX If."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, flat
+from torch_onnx_compat.control_flow.run.conditional import conditional
+from torch_onnx_compat.control_flow.run.guard import Guard, Outcome, attempt, written
+from torch_onnx_compat.control_flow.run.join import Mismatch, join, join_what_fits
+from torch_onnx_compat.control_flow.run.raising import raises_on_purpose
+from torch_onnx_compat.control_flow.run.session import Key, RefusedDecision, Session, current, refused
+from torch_onnx_compat.places import first_line
+from torch_onnx_compat.tracing import is_tracing, untraced
+
+CLOSE = 1e-4
+"""How far two branches that compute the same may be apart, relative to the largest value."""
+
+
+def decide(session: Session, test: Any, then: Branch, otherwise: Branch, why: str = "") -> Any:
+    """The value of one branch, or of both joined.
+
+    Raises:
+        Refused: The condition may vary and the branches have no equivalent; says where and why.
+    """
+    key = session.key()
+    condition = session.condition(test, key)
+    if isinstance(condition, bool):
+        return then() if condition else otherwise()
+    if key in session.alternatives:
+        session.mark("one way for every size")
+        return then() if session.alternatives[key] else otherwise()
+    if why and session.surveying:
+        return then() if _now(condition) else otherwise()
+    if why:
+        raise refused(f"a decision depends on the inputs, and {why}; move that out of the branch.")
+    if key in session.conflicts:
+        return _conditional(session, condition, then, otherwise, session.conflicts[key])
+    return _joined(session, key, condition, then, otherwise)
+
+
+def _joined(session: Session, key: Key, condition: Tensor, then: Branch, otherwise: Branch) -> Any:
+    by_size = not session.from_data(condition)
+    outcomes = attempt(then, Guard(by_size)), attempt(otherwise, Guard(by_size))
+    if session.surveying and by_size:
+        _compare(session, key, *outcomes)
+    try:
+        return _masked(session, condition, *outcomes)
+    except Mismatch as mismatch:
+        if session.surveying:
+            session.conflicts[key] = str(mismatch)
+            return _taken(condition, *outcomes)
+        if any(outcome.error is not None for outcome in outcomes):
+            # What an operation that failed leaves in a trace breaks it.
+            raise refused(f"a decision depends on the inputs, and {mismatch}.") from mismatch
+        return _conditional(session, condition, then, otherwise, str(mismatch))
+
+
+def _compare(session: Session, key: Key, yes: Outcome, no: Outcome) -> None:
+    """Notes whether the branches are two ways to compute the same, one of which may run at some sizes only."""
+    errors = [outcome.error for outcome in (yes, no) if outcome.error is not None]
+    if not errors:
+        session.equal[key] = not (yes.writes or no.writes) and _are_close(yes.value, no.value)
+    elif len(errors) == 1 and not raises_on_purpose(errors[0]):
+        session.lone[key] = yes.error is None
+
+
+def _are_close(a: Any, b: Any) -> bool:
+    ours: list[Tensor] = []
+    theirs: list[Tensor] = []
+    with untraced():
+        try:
+            if flat(a, ours) != flat(b, theirs) or not ours:
+                return False
+        except NoConditional:
+            return False
+        return all(_are_near(x, y) for x, y in zip(ours, theirs, strict=True))
+
+
+def _are_near(x: Tensor, y: Tensor) -> bool:
+    if x.shape != y.shape or x.dtype != y.dtype:
+        return False
+    x, y = x.detach().double(), y.detach().double()
+    return not x.numel() or float((x - y).abs().max()) <= CLOSE * float(x.abs().max())
+
+
+def _masked(session: Session, condition: Tensor, yes: Outcome, no: Outcome) -> Any:
+    failed = [outcome for outcome in (yes, no) if outcome.error is not None]
+    for outcome in failed:
+        if isinstance(outcome.error, RefusedDecision):
+            raise outcome.error
+    if len(failed) == 2:
+        return _taken(condition, yes, no)
+    if failed:
+        assert failed[0].error is not None
+        if not raises_on_purpose(failed[0].error):
+            raise Mismatch(f"a branch does not run on the example: {first_line(failed[0].error)}")
+        session.drop_check()
+        kept = no if failed[0] is yes else yes
+        for tensor, value in kept.writes.values():
+            tensor.copy_(value)
+        return kept.value
+    value = join(condition, yes.value, no.value)
+    for identity, tensor in written((yes, no)).items():
+        values = [o.writes[identity][1] if identity in o.writes else tensor.clone() for o in (yes, no)]
+        tensor.copy_(join(condition, values[0], values[1]))
+    session.mark("masked")
+    return value
+
+
+def _taken(condition: Tensor, yes: Outcome, no: Outcome) -> Any:
+    """What the branch that the example takes made, or the error that it raised."""
+    outcome = yes if _now(condition) else no
+    if outcome.error is not None:
+        raise outcome.error
+    other = no if outcome is yes else yes
+    return outcome.value if other.error is not None else join_what_fits(condition, outcome.value, other.value)
+
+
+def _conditional(session: Session, condition: Tensor, then: Branch, otherwise: Branch, why: str) -> Any:
+    try:
+        value = conditional(session, condition, then, otherwise)
+    except NoConditional as obstacle:
+        raise refused(
+            f"a decision depends on the inputs and cannot be masked: {why}. An ONNX If is no way out: {obstacle}. Let "
+            f"both branches make tensors of one shape and dtype."
+        ) from obstacle
+    session.mark("If")
+    return value
+
+
+def joined_or_refused(condition: Tensor, a: Any, b: Any) -> Any:
+    """Joins two values.
+
+    Raises:
+        Refused: They differ in type, shape or dtype.
+    """
+    session = current()
+    try:
+        return join(condition, a, b)
+    except Mismatch as mismatch:
+        if session is not None and session.surveying:
+            return a
+        raise refused(f"a loop is left by a decision that depends on the inputs, and {mismatch}.") from mismatch
+
+
+def _now(condition: Tensor) -> bool:
+    """The condition's value for the example; true where it has none, under torch.export."""
+    if not is_tracing():
+        return True
+    with untraced():
+        return bool(condition)

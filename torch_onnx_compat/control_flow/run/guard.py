@@ -1,0 +1,175 @@
+"""Runs a branch that may not be the one the model takes: nothing it does to tensors outside of it stays done.
+
+What would make the file fail in the branch that is not taken is kept in range: indices and integer divisors. Values
+that are in range anyway are not changed by that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
+
+from torch_onnx_compat.control_flow.run.session import as_tensor, refused
+from torch_onnx_compat.tracing import is_tracing, untraced
+from torch_onnx_compat.watch import Watcher
+
+
+@dataclass
+class Outcome:
+    """What a branch did: its value, or the error it raised, and what it wrote into which tensors."""
+
+    value: Any = None
+    error: Exception | None = None
+    writes: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    """By identity: a tensor from outside, and what the branch left in it."""
+
+
+class WriteLog(Watcher):
+    """Saves the tensors from outside that a function is about to overwrite.
+
+    Args:
+        made: Tensors that are the function's own.
+    """
+
+    def __init__(self, made: Iterable[Tensor] = ()) -> None:
+        super().__init__()
+        self._made = {id(tensor): tensor for tensor in made}
+        self.saved: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Saves what the call overwrites, then makes it."""
+        if _writes(getattr(func, "__name__", ""), kwargs):
+            self._save(kwargs.get("out", args[0] if args else None))
+        result = self.pass_on(func, args, kwargs)
+        given = {id(_root(t)) for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor)}
+        for tensor in result if isinstance(result, (tuple, list)) else (result,):
+            if isinstance(tensor, Tensor) and id(_root(tensor)) not in given:  # else as x.contiguous(), which may be x
+                self._made[id(_root(tensor))] = _root(tensor)
+        return result
+
+    def _save(self, target: Any) -> None:
+        if not isinstance(target, Tensor):
+            return
+        root = _root(target)
+        if id(root) in self._made or id(root) in self.saved:
+            return
+        refuse_shared(target)
+        self.saved[id(root)] = (root, root.clone())
+
+
+def _root(tensor: Tensor) -> Tensor:
+    """The tensor that one is a view of, or itself."""
+    return tensor._base if tensor._is_view() and tensor._base is not None else tensor
+
+
+def refuse_shared(target: Tensor) -> None:
+    """Raises if a TorchScript trace would lose what a write to a tensor does to others."""
+    root = _root(target)
+    if is_tracing() and (root is not target or _is_shared(root)):
+        raise refused(
+            "a branch or loop writes in place through a view, or into a tensor that has views, which TorchScript does "
+            "not record; write x = x + y instead of x += y, or use torch.where."
+        )
+
+
+class Guard(WriteLog):
+    """The mode that a branch runs under which may not be taken.
+
+    Args:
+        by_size: Whether the decision rests on sizes, so that a plain index may be out of range in this branch.
+    """
+
+    def __init__(self, by_size: bool) -> None:
+        super().__init__()
+        self._by_size = by_size
+
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Keeps indices and divisors in range, too."""
+        if func in _INDEXED:
+            args = self._in_range(func, args)
+        elif func in _DIVISIONS and len(args) == 2:
+            args = _divisible(func, args)
+        return super().watch(func, args, kwargs)
+
+    def _in_range(self, func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        if func is Tensor.__getitem__:
+            index = args[1] if isinstance(args[1], tuple) else (args[1],)
+            if any(i is None or i is Ellipsis or _is_mask(i) for i in index):
+                return args
+            moved = tuple(self._clamped(i, args[0], dim) for dim, i in enumerate(index))
+            return args[0], moved if isinstance(args[1], tuple) else moved[0]
+        if len(args) < 3 or not isinstance(args[1], int):
+            return args
+        return (*args[:2], self._clamped(args[2], args[0], args[1]), *args[3:])
+
+    def _clamped(self, index: Any, tensor: Tensor, dim: int) -> Any:
+        if isinstance(index, Tensor) and index.dtype in (torch.int64, torch.int32):
+            size = as_tensor(tensor.shape[dim], index)
+            return torch.minimum(torch.maximum(index, -size.to(index.dtype)), size.to(index.dtype) - 1)
+        if isinstance(index, bool) or not isinstance(index, int) or not self._by_size or index == 0:
+            return index
+        size = as_tensor(tensor.shape[dim], tensor)
+        number = torch.tensor(index, device=tensor.device)
+        return torch.minimum(number, size - 1) if index > 0 else torch.maximum(number, -size)
+
+
+_INDEXED = (Tensor.__getitem__, torch.index_select, Tensor.index_select, torch.gather, Tensor.gather)
+_REFLECTED = (Tensor.__rfloordiv__, Tensor.__rmod__)
+_DIVISIONS = (
+    *(Tensor.__floordiv__, Tensor.__mod__, torch.floor_divide, torch.remainder, torch.fmod),
+    *(Tensor.floor_divide, Tensor.remainder, Tensor.fmod, *_REFLECTED),
+)
+
+
+def _writes(name: str, kwargs: dict[str, Any]) -> bool:
+    in_place = name.endswith("_") and not name.endswith("__") and name not in ("requires_grad_", "retain_grad_")
+    operator = name == "__setitem__" or (name.startswith("__i") and name not in ("__index__", "__int__", "__invert__"))
+    return in_place or operator or kwargs.get("out") is not None
+
+
+def _is_mask(index: Any) -> bool:
+    return isinstance(index, Tensor) and index.dtype in (torch.bool, torch.uint8)
+
+
+def _is_shared(tensor: Tensor) -> bool:
+    """Whether another tensor lives on the same storage."""
+    with untraced():
+        if tensor._is_view():
+            return True
+        storage = tensor.untyped_storage()
+        count = getattr(torch._C, "_storage_Use_Count", None)
+        # Two of the references are the tensor's own and that of the Python object just made.
+        return count is not None and int(count(storage._cdata)) > 2
+
+
+def _divisible(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    position = 0 if func in _REFLECTED else 1
+    divisor = args[position]
+    if not isinstance(divisor, Tensor) or divisor.is_floating_point():
+        return args
+    safe = torch.where(divisor == 0, torch.ones_like(divisor), divisor)
+    return (safe, args[1]) if position == 0 else (args[0], safe)
+
+
+def attempt(branch: Callable[[], Any], guard: WriteLog) -> Outcome:
+    """Runs a branch, or a round of a loop, and takes back what it wrote."""
+    outcome = Outcome()
+    try:
+        with guard:
+            outcome.value = branch()
+    except Exception as error:
+        outcome.error = error
+    for identity, (tensor, saved) in guard.saved.items():
+        outcome.writes[identity] = (tensor, tensor.clone())
+        tensor.copy_(saved)
+    return outcome
+
+
+def written(outcomes: Iterable[Outcome]) -> dict[int, Tensor]:
+    """The tensors that any of the branches wrote into."""
+    return {identity: tensor for outcome in outcomes for identity, (tensor, _) in outcome.writes.items()}

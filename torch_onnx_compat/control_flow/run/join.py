@@ -1,0 +1,159 @@
+"""One value out of the two that a decision's branches made."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_onnx_compat.control_flow.run.iterables import Appended
+from torch_onnx_compat.control_flow.run.session import SYMBOLS, as_tensor, current, is_number
+from torch_onnx_compat.tracing import is_tracing, untraced
+
+
+class Undefined:
+    """A name that this path did not bind; reading it would have been an error there."""
+
+    def __repr__(self) -> str:
+        return "an unbound name"
+
+    def __bool__(self) -> bool:
+        raise UnboundLocalError("a name is read that only one branch of a decision binds")
+
+
+UNDEFINED = Undefined()
+
+
+class Mismatch(Exception):
+    """Two values that no mask joins; the text says where in the result and why."""
+
+
+def join(condition: Tensor, a: Any, b: Any, path: str = "the result") -> Any:
+    """`a` where the condition holds, else `b`; containers are joined item by item.
+
+    Raises:
+        Mismatch: Types, keys, lengths, shapes or dtypes differ.
+    """
+    if a is b or b is UNDEFINED:
+        return a
+    if a is UNDEFINED:
+        return b
+    if _is_value(a) and _is_value(b):
+        return _join_values(condition, a, b, path)
+    if type(a) is not type(b):
+        raise Mismatch(f"{path} is a {type(a).__name__} in one branch and a {type(b).__name__} in the other")
+    return _join_containers(condition, a, b, path)
+
+
+def join_what_fits(condition: Tensor, taken: Any, other: Any) -> Any:
+    """`taken`, with every item that can be joined varying as it will in the file; for a search, which goes on."""
+    try:
+        return join(condition, taken, other)
+    except Mismatch:
+        if type(taken) is tuple and type(other) is tuple and len(taken) == len(other):
+            return tuple(join_what_fits(condition, a, b) for a, b in zip(taken, other, strict=True))
+        return taken
+
+
+def _is_value(value: Any) -> bool:
+    return isinstance(value, Tensor) or is_number(value)
+
+
+def _join_containers(condition: Tensor, a: Any, b: Any, path: str) -> Any:
+    if isinstance(a, dict):
+        if list(a) != list(b):
+            raise Mismatch(f"{path} has the keys {list(a)} in one branch and {list(b)} in the other")
+        values = {key: join(condition, a[key], b[key], f"{path}[{key!r}]") for key in a}
+        return type(a)(**values) if dataclasses.is_dataclass(a) else type(a)(values)
+    if isinstance(a, Appended):
+        return Appended(_join_containers(condition, a.items, b.items, path))
+    if isinstance(a, (list, tuple)):
+        if len(a) != len(b):
+            raise Mismatch(f"{path} has {len(a)} items in one branch and {len(b)} in the other")
+        items = [join(condition, x, y, f"{path}[{i}]") for i, (x, y) in enumerate(zip(a, b, strict=True))]
+        return type(a)(*items) if hasattr(a, "_fields") else type(a)(items)
+    if dataclasses.is_dataclass(a):
+        return _join_fields(condition, a, b, path)
+    if _equal(a, b):
+        return a
+    raise Mismatch(f"{path} is one {type(a).__name__} or another, which is no tensor")
+
+
+def _join_fields(condition: Tensor, a: Any, b: Any, path: str) -> Any:
+    joined = copy.copy(a)
+    for field in dataclasses.fields(a):
+        value = join(condition, getattr(a, field.name), getattr(b, field.name), f"{path}.{field.name}")
+        object.__setattr__(joined, field.name, value)
+    return joined
+
+
+def _equal(a: Any, b: Any) -> bool:
+    try:
+        return bool(a == b)
+    except Exception:  # objects may compare in any way they like
+        return False
+
+
+def _join_values(condition: Tensor, a: Any, b: Any, path: str) -> Any:
+    plain = not isinstance(a, (Tensor, *SYMBOLS)) and not isinstance(b, (Tensor, *SYMBOLS))
+    if plain and type(a) is type(b) and a == b:
+        return a
+    like = a if isinstance(a, Tensor) else b if isinstance(b, Tensor) else condition
+    x, y = as_tensor(a, like), as_tensor(b, like)
+    x, y = _one_dtype(x, y, a, b, path)
+    if isinstance(a, Tensor) and isinstance(b, Tensor) and not same_shape(x, y):
+        raise Mismatch(f"{path} has shape {_shape(x)} in one branch and {_shape(y)} in the other")
+    if x.dtype == torch.bool:  # onnxruntime has no Where for booleans
+        return (condition & x) | (~condition & y)
+    return torch.where(condition, x, y)
+
+
+def _one_dtype(x: Tensor, y: Tensor, a: Any, b: Any, path: str) -> tuple[Tensor, Tensor]:
+    """Numbers take the dtype of the tensor on the other side, if they fit; tensors must agree."""
+    if x.dtype == y.dtype:
+        return x, y
+    tensors = [t for t, value in ((x, a), (y, b)) if isinstance(value, Tensor) and not _stands_for_number(t)]
+    if len(tensors) == 2:
+        raise Mismatch(f"{path} is {x.dtype} in one branch and {y.dtype} in the other")
+    wanted = torch.promote_types(x.dtype, y.dtype)
+    if tensors and _kind(tensors[0].dtype) >= _kind(wanted):
+        wanted = tensors[0].dtype
+    elif tensors:
+        raise Mismatch(f"{path} is {tensors[0].dtype} in one branch and a number that does not fit in the other")
+    return x.to(wanted), y.to(wanted)
+
+
+def _stands_for_number(tensor: Tensor) -> bool:
+    """Whether a tensor is a size of a TorchScript trace, which is a number to the model."""
+    return is_tracing() and tensor.dim() == 0 and tensor.dtype == torch.int64
+
+
+def _kind(dtype: torch.dtype) -> int:
+    return 3 if dtype.is_complex else 2 if dtype.is_floating_point else 0 if dtype == torch.bool else 1
+
+
+def same_shape(x: Tensor, y: Tensor) -> bool:
+    """Whether shapes agree; under torch.export at every size, in a trace at the one that is traced."""
+    if x.dim() != y.dim():
+        return False
+    if is_tracing():
+        return [int(s) for s in _sizes(x)] == [int(s) for s in _sizes(y)]
+    known: Callable[[Any], bool] = bool
+    if current() is not None:
+        from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+        known = statically_known_true
+    return all(known(i == j) for i, j in zip(x.shape, y.shape, strict=True))
+
+
+def _sizes(tensor: Tensor) -> list[int]:
+    with untraced():
+        return list(tensor.shape)
+
+
+def _shape(tensor: Tensor) -> tuple[Any, ...]:
+    return tuple(_sizes(tensor)) if is_tracing() else tuple(tensor.shape)

@@ -1,0 +1,203 @@
+"""What a loop in the file carries from round to round, and the ONNX Loop or Scan that each exporter has for it.
+
+Every leave of a loop is a value that it carries, whether to go on; a list that it appends to is a tensor with an axis
+more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_onnx_compat.backends import internals
+from torch_onnx_compat.control_flow.run.branch import NoConditional
+from torch_onnx_compat.control_flow.run.guard import refuse_shared
+from torch_onnx_compat.control_flow.run.iterables import Appended, Rows
+from torch_onnx_compat.control_flow.run.lifting import handed_over
+from torch_onnx_compat.control_flow.run.rounds import Result, Round, leaves, restored
+from torch_onnx_compat.control_flow.run.session import Session, as_tensor
+from torch_onnx_compat.tracing import is_tracing, untraced
+from torch_onnx_compat.watch import Watcher
+
+
+@dataclass
+class LoopPlan:
+    """What a loop carries from round to round, and the calls that make it."""
+
+    session: Session
+    one: Round
+    initial: dict[str, Any]
+    trial: Result
+    originals: dict[int, Tensor]
+    """The tensors that names start with, by the identity of the copies in `initial`."""
+
+    def __post_init__(self) -> None:
+        self.structure, before = leaves(self.initial)
+        found, news = leaves({**self.initial, **self.trial.values})
+        if found != self.structure:
+            raise NoConditional("what it carries from round to round changes its structure")
+        for old, new in zip(before, news, strict=True):
+            if old.dtype != new.dtype or old.dim() != new.dim():
+                raise NoConditional(f"a tensor that it carries changes from {_kind(old)} to {_kind(new)}")
+        mine = {id(tensor) for tensor in before}
+        same = {id(old) for old, new in zip(before, news, strict=True) if old is new}
+        kept = same - set(self.trial.writes)
+        self.fixed = [tensor if id(tensor) in kept else None for tensor in before]
+        self.carried = [tensor for tensor, fixed in zip(before, self.fixed, strict=True) if fixed is None]
+        if any(identity in mine and identity not in same for identity in self.trial.writes):
+            raise NoConditional("it writes in place into a tensor and then puts another in its place")
+        outside = {**self.trial.outside, **{id(tensor): tensor for tensor in before}}
+        self.written = [outside[identity] for identity in self.trial.writes if identity not in mine]
+        for identity in self.trial.writes:
+            original = self.originals.get(identity, outside[identity])
+            refuse_shared(original)
+            if identity in self.originals and id(original) in self.trial.outside:
+                raise NoConditional("it writes in place into a tensor that it also reads under another name")
+        known = {id(tensor) for tensor in (*self.carried, *self.written)}
+        self.read = [tensor for identity, tensor in self.trial.outside.items() if identity not in known]
+        self.appended = {name: len(rows) for name, rows in self.trial.rows.items()}
+
+    def round(self, number: Tensor | None, tensors: tuple[Tensor, ...]) -> tuple[Any, list[Tensor], list[Tensor]]:
+        """One round on other tensors: whether to go on, what is carried on, what is appended."""
+        carried, written, read = self._split(tensors)
+        carried = [tensor.clone() for tensor in carried]
+        copies = [tensor.clone() for tensor in written]
+        outside = [*zip(self.written, copies, strict=True), *zip(self.read, read, strict=True)]
+        result = self.one(number, self._values(carried), {id(old): (old, new) for old, new in outside}, carried)
+        if result.outside:
+            raise NoConditional("its rounds read different tensors")
+        _, after = leaves({**self.initial, **result.values})
+        news = [tensor for tensor, fixed in zip(after, self.fixed, strict=True) if fixed is None]
+        states = [result.writes.get(id(old), (copy, copy))[1] for old, copy in zip(self.written, copies, strict=True)]
+        rows = [as_tensor(item) for name in self.appended for item in result.rows.get(name, [])]
+        if {name: len(items) for name, items in result.rows.items()} != self.appended:
+            raise NoConditional("it appends a different number of items in different rounds")
+        return result.go, [*news, *states], rows
+
+    def _values(self, carried: list[Tensor]) -> dict[str, Any]:
+        """The names' values; what no round changes is as it was before the loop."""
+        moving = iter(carried)
+        tensors = [next(moving) if fixed is None else fixed for fixed in self.fixed]
+        return restored(self.structure, iter(tensors), self.initial)
+
+    def _split(self, tensors: tuple[Tensor, ...]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+        first, second = len(self.carried), len(self.carried) + len(self.written)
+        return list(tensors[:first]), list(tensors[first:second]), list(tensors[second:])
+
+    @property
+    def count(self) -> int:
+        """How many tensors it carries."""
+        return len(self.carried) + len(self.written)
+
+    # The two kinds of loop
+
+    def for_loop(self, length: Any) -> dict[str, Any]:
+        """A loop of a known number of rounds."""
+        state = [*self.carried, *self.written]
+        rows = [as_tensor(item) for items in self.trial.rows.values() for item in items]
+
+        def body(number: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
+            _, news, appended = self.round(number, tensors)
+            return *news, *appended
+
+        if is_tracing():
+            made = self._scripted("for", body, as_tensor(length), [], [*state, *self.read], rows)
+        else:
+            state, read, numbers = handed_over(state), handed_over(self.read), torch.arange(length)
+            with internals.without_function_modes(Watcher):
+                made = internals.scanned(_cloned(body), [numbers], state, read)
+        return self._after(made)
+
+    def while_loop(self, go: Tensor, number: Tensor | None, length: Tensor | None) -> dict[str, Any]:
+        """A loop that goes on as long as a round says so, and numbers are left."""
+        ahead = [] if number is None else [number]
+        state = [*self.carried, *self.written]
+        read = list(self.read) if length is None else [*self.read, length]
+        rows = [as_tensor(item) for items in self.trial.rows.values() for item in items]
+
+        def body(*tensors: Tensor) -> tuple[Tensor, ...]:
+            if number is None or length is None:
+                on, news, appended = self.round(None, tensors)
+                return as_tensor(on), *news, *appended
+            on, news, appended = self.round(tensors[0], tensors[1:-1])
+            following = tensors[0] + 1
+            return as_tensor(self.session.condition(on)) & (following < tensors[-1]), following, *news, *appended
+
+        if is_tracing():
+            made = self._scripted("while", body, go, ahead, [*state, *read], rows)
+        elif rows:
+            raise NoConditional("it appends to a list, which torch.while_loop cannot; write to a tensor instead")
+        else:
+            state, read = handed_over([go, *ahead, *state]), handed_over(read)
+            with internals.without_function_modes(Watcher):
+                made = internals.while_looped(_cloned(body), state, read)[1:]
+        return self._after(made[len(ahead) :])
+
+    def _after(self, made: list[Tensor]) -> dict[str, Any]:
+        """The names' values, from what the loop left."""
+        carried, written, rows = self._split(tuple(made))
+        for tensor, value in zip(self.written, written, strict=True):
+            tensor.copy_(value)
+        for place, tensor in enumerate(self.carried):
+            if id(tensor) in self.trial.writes:
+                carried[place] = self.originals.get(id(tensor), tensor).copy_(carried[place])
+        after = self._values(carried)
+        items = iter(rows)
+        for name, count in self.appended.items():
+            parts = [next(items) for _ in range(count)]
+            before = self.one.scope.get(name)
+            if not count:
+                after[name] = before
+            elif isinstance(before, Appended):
+                raise NoConditional("a loop in it appends to the same list")
+            elif any(part.dim() != parts[0].dim() for part in parts):
+                raise NoConditional("it appends tensors of different shapes")
+            else:
+                rest = torch.stack(parts, 1).flatten(0, 1) if count > 1 else parts[0]
+                after[name] = Rows(list(before or []), rest)
+        return after
+
+    # TorchScript: a round is traced on its own and called by a scripted loop
+
+    def _scripted(
+        self,
+        kind: str,
+        body: Callable[..., tuple[Tensor, ...]],
+        control: Tensor,
+        ahead: list[Tensor],
+        tensors: list[Tensor],
+        rows: list[Tensor],
+    ) -> list[Tensor]:
+        numbers = [torch.zeros((), dtype=torch.int64)] if kind == "for" else []
+        empty = [torch.empty_like(row).unsqueeze(0).narrow(0, 0, 0) for row in rows]
+        with untraced():
+            examples = tuple(tensor.detach().clone() for tensor in (*numbers, *ahead, *tensors))
+        with self.session.inside(len(examples)), untraced():
+            function = torch.jit.trace(_alone(body), examples, check_trace=False)
+            carried = len(ahead) + self.count
+            loop = internals.scripted_loop(kind, function, carried, len(tensors) - self.count, len(rows))
+        made = loop(*handed_over([control, *ahead, *tensors]), *empty)
+        return list(made) if isinstance(made, (tuple, list)) else [made]
+
+
+def _alone(body: Callable[..., tuple[Tensor, ...]]) -> Callable[..., Any]:
+    """One result instead of a tuple of one."""
+
+    def run(*tensors: Tensor) -> Any:
+        made = body(*tensors)
+        return made[0] if len(made) == 1 else made
+
+    return run
+
+
+def _cloned(body: Callable[..., tuple[Tensor, ...]]) -> Callable[..., tuple[Tensor, ...]]:
+    """What torch's loops want: results that are nothing that the body was given."""
+    return lambda *tensors: tuple(tensor.clone() for tensor in body(*tensors))
+
+
+def _kind(tensor: Tensor) -> str:
+    return f"{tensor.dtype} with {tensor.dim()} axes"

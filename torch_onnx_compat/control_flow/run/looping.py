@@ -1,0 +1,88 @@
+"""A loop in the file: its body is run on copies to see what it carries, and a plan makes the loop of that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_onnx_compat import tree
+from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional
+from torch_onnx_compat.control_flow.run.iterables import Counted, is_scannable
+from torch_onnx_compat.control_flow.run.loop_plan import LoopPlan
+from torch_onnx_compat.control_flow.run.rounds import Round, settled
+from torch_onnx_compat.control_flow.run.session import RefusedDecision, Session, as_tensor, refused
+from torch_onnx_compat.places import first_line
+from torch_onnx_compat.tracing import is_tracing
+
+
+def looped(session: Session, one: Round, source: Counted | None, values: dict[str, Any], leaves_early: bool) -> Any:
+    """Runs a loop whose number of rounds is known when the file runs.
+
+    Args:
+        session: Of the run.
+        one: Its body.
+        source: What a ``for`` runs over; None for a ``while``.
+        values: Of the names before the loop, by name.
+        leaves_early: Whether the body may end the loop.
+
+    Returns:
+        The names' values after it, by name.
+
+    Raises:
+        Refused: It has no equivalent; says where and why.
+    """
+    try:
+        made = _emitted(session, one, source, values, leaves_early)
+    except RefusedDecision:
+        raise
+    except NoConditional as obstacle:
+        raise refused(f"how often this loop runs depends on the inputs, and {obstacle}.") from obstacle
+    except Exception as error:
+        raise refused(
+            f"how often this loop runs depends on the inputs, and it cannot become an ONNX Loop: "
+            f"{type(error).__name__}: {first_line(error)}."
+        ) from error
+    session.mark("Loop")
+    return made
+
+
+def _emitted(
+    session: Session, one: Round, source: Counted | None, values: dict[str, Any], leaves_early: bool
+) -> dict[str, Any]:
+    number = _first(source.length) if source else None
+    originals: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def copied(leaf: Any) -> Any:
+        """A tensor of its own for each name: what the body reads from outside may be what a name starts with."""
+        if not isinstance(leaf, Tensor):
+            return leaf
+        copy = leaf.clone()
+        originals[id(copy)] = copy, leaf
+        return copy
+
+    before = tree.map_leaves(values, copied)
+    trial = one(number, tree.map_leaves(before, _itself))  # a round may change a container
+    initial = {name: settled(name, old, trial.values.get(name)) for name, old in before.items()}
+    trial = one(number, tree.map_leaves(initial, _itself))  # now with the types that later rounds see
+    plan = LoopPlan(session, one, initial, trial, {key: leaf for key, (_, leaf) in originals.items()})
+    if source is None:
+        assert one.test is not None
+        go = session.condition(Branch(one.test, {**one.scope, **initial})())
+        rest = plan.while_loop(as_tensor(go), None, None)
+    elif leaves_early or not (is_tracing() or is_scannable(source.length)):
+        length = as_tensor(source.length)
+        rest = plan.while_loop(length > 0, torch.zeros((), dtype=torch.int64), length)
+    else:
+        rest = plan.for_loop(source.length)
+    return rest
+
+
+def _itself(leaf: Any) -> Any:
+    return leaf
+
+
+def _first(length: Any) -> Tensor:
+    """The number of the first round, as a tensor that depends on the inputs as the others do."""
+    return as_tensor(length) * 0

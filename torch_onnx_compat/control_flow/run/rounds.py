@@ -1,0 +1,228 @@
+"""One round of a loop as a function of tensors alone: what it carries on, what it reads, what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_onnx_compat import tree
+from torch_onnx_compat.control_flow.lower.loop_form import ITEM
+from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, filled, flat
+from torch_onnx_compat.control_flow.run.guard import WriteLog, attempt
+from torch_onnx_compat.control_flow.run.iterables import Appended
+from torch_onnx_compat.control_flow.run.join import UNDEFINED
+from torch_onnx_compat.control_flow.run.lifting import Lifting, Table
+from torch_onnx_compat.control_flow.run.session import Session, as_tensor, is_number
+from torch_onnx_compat.tracing import is_tracing
+from torch_onnx_compat.watch import Watcher
+
+
+class Picking(Watcher):
+    """Takes and writes items by a number that is a tensor, without asking for its value."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._next: dict[int, tuple[Tensor, Any]] = {}
+        """By identity: what is one more than a number, and that number."""
+
+    def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """``x[i]``, ``x[:, i]``, ``x[i : i + 1]`` and writes to the first two."""
+        if func in _ADDITIONS:
+            return len(args) == 2 and type(args[1]) is int and args[1] == 1
+        return func in (Tensor.__getitem__, Tensor.__setitem__)
+
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Makes one call."""
+        if func in _ADDITIONS:
+            result = self.pass_on(func, args, kwargs)
+            self._next[id(result)] = result, args[0]
+            return result
+        if func is Tensor.__getitem__ and isinstance(args[1], slice) and self._is_one(args[1]):
+            return torch.index_select(args[0], 0, args[1].start.reshape(1))
+        return self._pick(func, args, kwargs) if len(_numbers(args[1])) == 1 else self.pass_on(func, args, kwargs)
+
+    def _is_one(self, part: slice) -> bool:
+        """Whether a slice takes the one item of a number, of a loop that ends before the tensor does."""
+        _, number = self._next.get(id(part.stop), (None, None))
+        return number is not None and number is part.start and part.step in (None, 1)
+
+    def _pick(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        tensor, key = args[0], args[1] if isinstance(args[1], tuple) else (args[1],)
+        place = _numbers(args[1])[0]
+        number = key[place]
+        axis = place if Ellipsis not in key[:place] else tensor.dim() - (len(key) - place)
+        size = tensor.shape[axis]
+        number = torch.where(number < 0, number + as_tensor(size, number), number).reshape(1)
+        if func is Tensor.__getitem__:
+            taken = torch.index_select(tensor, axis, number)
+            index = (*key[:place], 0, *key[place + 1 :])
+            return taken[index]
+        if any(part != slice(None) and part is not Ellipsis for k, part in enumerate(key) if k != place):
+            return self.pass_on(func, args, kwargs)
+        part = torch.index_select(tensor, axis, number)
+        value = as_tensor(args[2], tensor).to(tensor.dtype).expand_as(part.select(axis, 0)).unsqueeze(axis)
+        shape = [1] * tensor.dim()
+        shape[axis] = -1
+        places = torch.arange(size, device=tensor.device).reshape(shape)
+        tensor.copy_(torch.where(places == number, value, tensor))
+        return None
+
+
+_ADDITIONS = (Tensor.add, Tensor.__add__, torch.add)
+
+
+def _numbers(key: Any) -> list[int]:
+    """Where in an index of numbers and slices tensors of shape () stand; none if there is anything else."""
+    parts = key if isinstance(key, tuple) else (key,)
+    places = []
+    for place, part in enumerate(parts):
+        if isinstance(part, Tensor) and not part.dim() and part.dtype in (torch.int64, torch.int32):
+            places.append(place)
+        elif (not isinstance(part, (int, slice)) and part is not Ellipsis) or isinstance(part, bool):
+            return []
+    return places
+
+
+@dataclass
+class Result:
+    """What a round did."""
+
+    go: Any
+    values: dict[str, Any]
+    rows: dict[str, list[Any]]
+    writes: Table
+    """What was written to, by the identity of the tensor from outside, and what is in it now."""
+    outside: dict[int, Tensor]
+
+
+@dataclass
+class Round:
+    """The body of a loop.
+
+    Attributes:
+        session: Of the run.
+        body: Takes an item and the names; returns whether to go on, and the names.
+        names: What it carries on.
+        item: The item of a number; None in a ``while``.
+        test: Whether there is another round, given the names; None in a ``for``.
+        scope: Values of the names before the loop, and of the parameters of `body` and `test`.
+    """
+
+    session: Session
+    body: Callable[..., Any]
+    names: tuple[str, ...]
+    item: Callable[[Tensor], Any] | None
+    test: Callable[..., Any] | None
+    scope: dict[str, Any]
+
+    def __call__(
+        self, number: Tensor | None, values: dict[str, Any], table: Table | None = None, own: Sequence[Tensor] = ()
+    ) -> Result:
+        """Runs one round.
+
+        Args:
+            number: Of the round, shape (), int64.
+            values: Of the names; a list that is appended to is an `Appended`.
+            table: What to take for tensors from outside; None for a trial, on copies.
+            own: Tensors that the round may write to.
+        """
+        given = [*own, *([number] if number is not None else [])]
+        lifting = Lifting(table, given)
+        rows = {name: Appended() for name, value in values.items() if isinstance(value, Appended)}
+        scope = {**self.scope, **values, **rows}
+
+        def run() -> tuple[Any, dict[str, Any]]:
+            if self.item is not None and number is not None:
+                scope[ITEM] = self.item(number)
+            go, *news = Branch(self.body, scope)()
+            after = dict(zip(self.names, news, strict=True))
+            if self.test is not None:
+                known = self.session.condition(go)
+                again = Branch(self.test, {**scope, **after})()
+                go = self.session.condition(again)
+                if known is not True:
+                    go = as_tensor(known) & as_tensor(go)
+            return go, after
+
+        with lifting, Picking():
+            outcome = attempt(run, WriteLog(own))
+        if outcome.error is not None:
+            raise outcome.error
+        go, after = outcome.value
+        appended = {name: value.items for name, value in after.items() if isinstance(value, Appended)}
+        kept = {name: value for name, value in after.items() if name not in appended}
+        writes = {id(lifting.original(tensor)): (tensor, state) for tensor, state in outcome.writes.values()}
+        return Result(go, tree.map_leaves(kept, lifting.original), appended, writes, lifting.outside)
+
+
+def settled(name: str, old: Any, new: Any) -> Any:
+    """The value that a name has before the first round, in the form that later rounds give it.
+
+    Raises:
+        NoConditional: There is none.
+    """
+    if old is new or isinstance(old, Appended):
+        return old
+    if _is_value(new) and (_is_value(old) or old is UNDEFINED):
+        return _like(old, as_tensor(new))
+    if old is UNDEFINED:
+        tensors: list[Tensor] = []
+        structure = flat(new, tensors)
+        return filled(structure, iter([_like(old, tensor) for tensor in tensors]))
+    if type(old) is not type(new):
+        raise NoConditional(f"{name!r} is a {_called(old)} before the loop and a {_called(new)} after a round")
+    if isinstance(old, (dict, list, tuple)):
+        return _settled_items(name, old, new)
+    if old == new:
+        return old
+    raise NoConditional(f"{name!r} is a {type(old).__name__} that changes in the loop, which is no tensor")
+
+
+def _settled_items(name: str, old: Any, new: Any) -> Any:
+    if len(old) != len(new) or (isinstance(old, dict) and list(old) != list(new)):
+        raise NoConditional(f"{name!r} has {len(old)} items before the loop and others after a round")
+    if isinstance(old, dict):
+        return type(old)((key, settled(name, old[key], new[key])) for key in old)
+    items = [settled(name, a, b) for a, b in zip(old, new, strict=True)]
+    return type(old)(*items) if hasattr(old, "_fields") else type(old)(items)
+
+
+def _called(value: Any) -> str:
+    return "Tensor" if isinstance(value, Tensor) else type(value).__name__
+
+
+def _is_value(value: Any) -> bool:
+    return isinstance(value, Tensor) or is_number(value)
+
+
+def _like(old: Any, new: Tensor) -> Tensor:
+    if old is UNDEFINED:
+        return torch.zeros_like(new)
+    if is_number(old) or (is_tracing() and not old.dim() and new.dim()):
+        value = as_tensor(old, new)
+        wanted = torch.promote_types(value.dtype, new.dtype) if value.dtype != new.dtype else new.dtype
+        if wanted != new.dtype:
+            raise NoConditional(f"a number of dtype {value.dtype} becomes {new.dtype} in the loop")
+        return value.to(new.dtype).expand_as(new).clone() if new.dim() else value.to(new.dtype)
+    if old.dtype != new.dtype:
+        raise NoConditional(f"a tensor is {old.dtype} before the loop and {new.dtype} after a round")
+    if old.dim() != new.dim():
+        raise NoConditional(f"a tensor has {old.dim()} axes before the loop and {new.dim()} after a round")
+    tensor: Tensor = old
+    return tensor
+
+
+def leaves(values: dict[str, Any]) -> tuple[Any, list[Tensor]]:
+    """The structure of the names' values, and the tensors in them; lists that are appended to have none."""
+    tensors: list[Tensor] = []
+    structure = {name: flat(v, tensors) for name, v in values.items() if not isinstance(v, Appended)}
+    return structure, tensors
+
+
+def restored(structure: dict[str, Any], tensors: Iterator[Tensor], values: dict[str, Any]) -> dict[str, Any]:
+    """The values again, with other tensors."""
+    return {name: filled(structure[name], tensors) if name in structure else value for name, value in values.items()}

@@ -1,0 +1,183 @@
+"""What rewritten functions call. Outside an export every function here does what plain Python would have done.
+
+During an export, a decision whose condition may vary is taken in the file: both branches run, and what they made is
+joined by a mask.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+
+from torch_onnx_compat.control_flow.run.branch import Branch, resumed
+from torch_onnx_compat.control_flow.run.callees import callee
+from torch_onnx_compat.control_flow.run.decide import decide
+from torch_onnx_compat.control_flow.run.iterables import Appended
+from torch_onnx_compat.control_flow.run.join import UNDEFINED
+from torch_onnx_compat.control_flow.run.runtime_loops import Loop, collect, for_, steps, while_
+from torch_onnx_compat.control_flow.run.session import SYMBOLS, as_tensor, current
+
+__all__ = [
+    "UNDEFINED",
+    "Loop",
+    "and_",
+    "augmented",
+    "branch",
+    "callee",
+    "choose",
+    "collect",
+    "compare",
+    "for_",
+    "forked",
+    "holds",
+    "not_",
+    "or_",
+    "resumed",
+    "steps",
+    "while_",
+]
+
+
+def branch(
+    test: Any, then: Callable[..., Any], otherwise: Callable[..., Any], scope: dict[str, Any], why: str = ""
+) -> Any:
+    """An ``if`` statement: what one of the two functions returns, or both joined.
+
+    Args:
+        test: The condition.
+        then: The statements under the ``if``.
+        otherwise: Those under the ``else``.
+        scope: Values of the functions' parameters, by name.
+        why: What stands against running both.
+    """
+    session = current()
+    if session is None:
+        return resumed(then if test else otherwise, scope)
+    return decide(session, test, Branch(then, scope), Branch(otherwise, scope), why)
+
+
+def choose(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+    """``then() if test else otherwise()``."""
+    session = current()
+    if session is None:
+        return then() if test else otherwise()
+    return decide(session, test, Branch(then), Branch(otherwise))
+
+
+def and_(first: Any, *rest: Callable[[], Any]) -> Any:
+    """``first and …``; of tensors, in a decision, their conjunction as a boolean."""
+    return _connected(first, rest, False)
+
+
+def or_(first: Any, *rest: Callable[[], Any]) -> Any:
+    """``first or …``; of tensors, in a decision, their disjunction as a boolean."""
+    return _connected(first, rest, True)
+
+
+def _connected(value: Any, rest: tuple[Callable[[], Any], ...], decisive: bool) -> Any:
+    session = current()
+    for operand in rest:
+        known = bool(value) if session is None else session.condition(value)
+        if isinstance(known, bool):
+            if known is decisive:
+                return value
+            value = operand()
+            continue
+        assert session is not None
+        other = (
+            decide(session, known, Branch(_yes), Branch(operand))
+            if decisive
+            else decide(session, known, Branch(operand), Branch(_no))
+        )
+        value = session.condition(other)
+    return value
+
+
+def _yes() -> bool:
+    return True
+
+
+def _no() -> bool:
+    return False
+
+
+def not_(value: Any) -> Any:
+    """``not value``."""
+    session = current()
+    known = bool(value) if session is None else session.condition(value)
+    return (not known) if isinstance(known, bool) else ~known
+
+
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+
+
+def compare(left: Any, *rest: Any) -> Any:
+    """``left < right``, or a chain; symbolic sizes are compared as tensors, since they claim never to be 0 or 1."""
+    results = []
+    for symbol, right in zip(rest[::2], rest[1::2], strict=True):
+        if current() is not None and (isinstance(left, SYMBOLS) or isinstance(right, SYMBOLS)):
+            pair = (as_tensor(left), as_tensor(right)) if _are_numbers(left, right) else (left, right)
+            results.append(_COMPARISONS[symbol](*pair))
+        else:
+            results.append(_COMPARISONS[symbol](left, right))
+        left = right
+    return results[0] if len(results) == 1 else and_(results[0], *map(_given, results[1:]))
+
+
+def _given(value: Any) -> Callable[[], Any]:
+    return lambda: value
+
+
+def _are_numbers(*values: Any) -> bool:
+    return all(isinstance(v, (Tensor, int, float, *SYMBOLS)) for v in values)
+
+
+def holds(test: Any) -> Any:
+    """The condition of an assert; one that may vary cannot be checked in the file and passes."""
+    session = current()
+    if session is None:
+        return test
+    known = session.condition(test)
+    if isinstance(known, bool):
+        return known
+    session.drop_check()
+    return True
+
+
+_AUGMENTED: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] = {
+    "Add": (operator.iadd, operator.add),
+    "Sub": (operator.isub, operator.sub),
+    "Mult": (operator.imul, operator.mul),
+    "Div": (operator.itruediv, operator.truediv),
+    "FloorDiv": (operator.ifloordiv, operator.floordiv),
+    "Mod": (operator.imod, operator.mod),
+    "Pow": (operator.ipow, operator.pow),
+    "MatMult": (operator.imatmul, operator.matmul),
+    "BitAnd": (operator.iand, operator.and_),
+    "BitOr": (operator.ior, operator.or_),
+    "BitXor": (operator.ixor, operator.xor),
+    "LShift": (operator.ilshift, operator.lshift),
+    "RShift": (operator.irshift, operator.rshift),
+}
+
+
+def augmented(name: str, value: Any, other: Any) -> Any:
+    """``value += other`` and its like; a tensor that stands for a Python number is not written in place."""
+    in_place, fresh = _AUGMENTED[name]
+    number = current() is not None and isinstance(value, Tensor) and value.dim() == 0
+    return (fresh if number else in_place)(value, other)
+
+
+def forked(value: Any) -> Any:
+    """A copy of a container that a branch is about to change, during an export."""
+    return value.copy() if current() is not None and type(value) in (list, dict, set, Appended) else value

@@ -1,0 +1,157 @@
+"""The part of the run-time module that loops call: unrolled in Python, or handed to looping.py where that cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from torch_onnx_compat.control_flow.lower.loop_form import ITEM
+from torch_onnx_compat.control_flow.run.branch import Branch, resumed
+from torch_onnx_compat.control_flow.run.decide import decide, joined_or_refused
+from torch_onnx_compat.control_flow.run.iterables import Appended, Counted, counted
+from torch_onnx_compat.control_flow.run.join import UNDEFINED
+from torch_onnx_compat.control_flow.run.looping import looped
+from torch_onnx_compat.control_flow.run.rounds import Round
+from torch_onnx_compat.control_flow.run.session import Session, current, here, refused
+
+MAX_STEPS = 64
+"""A ``while`` that has not ended by itself after so many rounds has no bound that can be seen."""
+
+
+def steps() -> Iterator[int]:
+    """The rounds of a ``while``.
+
+    Raises:
+        Refused: It does not end by itself.
+    """
+    number = 0
+    while current() is None or number < MAX_STEPS:
+        yield number
+        number += 1
+    session = current()
+    assert session is not None
+    session.unbounded.add(here())
+    raise refused(
+        f"a while loop depends on a tensor and has no bound: it went on for {MAX_STEPS} rounds; state one, e.g. "
+        f"`while {'<condition>'} and n < 50`."
+    )
+
+
+def _nothing() -> Any:
+    return UNDEFINED
+
+
+class Loop:
+    """A loop that decisions leave; every leave is recorded, and the first whose condition holds wins in the end."""
+
+    def __init__(self) -> None:
+        self._leaves: list[tuple[Any, tuple[Any, ...]]] = []
+
+    def leave(self, test: Any, function: Callable[..., Any], scope: dict[str, Any]) -> bool:
+        """Records a leave; true if the loop ends here for every input."""
+        session = current()
+        known = bool(test) if session is None else session.condition(test)
+        if known is False:
+            return False
+        if known is True:
+            self._leaves.append((True, resumed(function, scope)))
+            return True
+        assert session is not None
+        self._leaves.append((known, decide(session, known, Branch(function, scope), Branch(_nothing))))
+        return False
+
+    def joined(self, scope: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
+        """What the loop left behind: whether it returned, what, and the values of its names."""
+        result: Any = (False, UNDEFINED, *(scope.get(name, UNDEFINED) for name in names))
+        for test, state in reversed(self._leaves):
+            result = state if test is True else joined_or_refused(test, state, result)
+        return tuple(result)
+
+
+def for_(
+    items: Any,
+    body: Callable[..., Any],
+    scope: dict[str, Any],
+    names: tuple[str, ...],
+    appended: tuple[str, ...] = (),
+    leaves: bool = False,
+    why: str = "",
+) -> tuple[Any, ...]:
+    """A ``for``: in Python, or in the file if its length may vary.
+
+    Args:
+        items: What it runs over.
+        body: Takes the item and the names that it reads; returns whether to go on, and all names.
+        scope: Values of the body's parameters, by name.
+        names: What it carries from round to round.
+        appended: Those of them that the body appends to.
+        leaves: Whether the body may say not to go on.
+        why: What stands against a loop in the file.
+    """
+    session = current()
+    source = counted(session, items) if session is not None else None
+    if session is not None and source is not None:
+        return _in_file(session, Round(session, body, names, source.at, None, scope), source, appended, leaves, why)
+    state = dict(scope)
+    for one in items:
+        go, *news = resumed(body, {**state, ITEM: one})
+        state.update(zip(names, news, strict=True))
+        known = bool(go) if session is None else session.condition(go)
+        if not isinstance(known, bool):
+            raise refused("a decision that depends on the inputs leaves a loop that is rewritten for its length.")
+        if not known:
+            break
+    return tuple(state.get(name, UNDEFINED) for name in names)
+
+
+def while_(
+    test: Callable[..., Any],
+    body: Callable[..., Any],
+    scope: dict[str, Any],
+    names: tuple[str, ...],
+    appended: tuple[str, ...] = (),
+    why: str = "",
+) -> tuple[Any, ...]:
+    """A ``while`` that does not end by itself when it is unrolled; parameters as of `for_`."""
+    session = current()
+    state = dict(scope)
+    while True:
+        known = bool(resumed(test, state)) if session is None else session.condition(resumed(test, state))
+        if not isinstance(known, bool):
+            assert session is not None
+            return _in_file(session, Round(session, body, names, None, test, state), None, appended, True, why)
+        if not known:
+            return tuple(state.get(name, UNDEFINED) for name in names)
+        go, *news = resumed(body, state)
+        going = bool(go) if session is None else session.condition(go)
+        if not isinstance(going, bool):
+            assert session is not None
+            return _in_file(session, Round(session, body, names, None, test, state), None, appended, True, why)
+        state.update(zip(names, news, strict=True))
+        if not going:
+            return tuple(state.get(name, UNDEFINED) for name in names)
+
+
+def _in_file(
+    session: Session, one: Round, source: Counted | None, appended: tuple[str, ...], leaves: bool, why: str
+) -> tuple[Any, ...]:
+    if why:
+        raise refused(f"how often this loop runs depends on the inputs, and {why}; move that out of the loop.")
+    values = {name: one.scope.get(name, UNDEFINED) for name in one.names}
+    values.update((n, Appended()) for n in appended if isinstance(values.get(n), (list, Appended)))
+    after = looped(session, one, source, values, leaves)
+    return tuple(after[name] for name in one.names)
+
+
+def collect(items: Any, function: Callable[..., Any], star: bool = False) -> Any:
+    """``[function(item) for item in items]``; with `star`, of an item's parts."""
+    session = current()
+    source = counted(session, items) if session is not None else None
+    if source is None:
+        return [function(*item) if star else function(item) for item in items]
+
+    def body(item_of_loop: Any, made: Any) -> tuple[bool, Any]:
+        made.append(function(*item_of_loop) if star else function(item_of_loop))
+        return True, made
+
+    return for_(source, body, {"made": []}, ("made",), ("made",))[0]

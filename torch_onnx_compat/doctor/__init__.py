@@ -1,0 +1,1 @@
+"""What will stand in the way of an export, found without exporting."""

@@ -1,0 +1,141 @@
+"""doctor(): what will stand in the way of an export, found without exporting."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from torch import nn
+
+from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.check.cases import Cases, Verify
+from torch_onnx_compat.doctor.model import Severity, Symptom, of_forward, of_weights
+from torch_onnx_compat.doctor.trace import of_trace
+from torch_onnx_compat.entry import EXPORTERS
+from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.observe import Observation
+from torch_onnx_compat.options import choose_opset
+from torch_onnx_compat.plan import make_plan
+from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
+from torch_onnx_compat.rewrite import rewrite, watched_functions
+from torch_onnx_compat.targets import Target, load_target
+
+_ORDER: tuple[Severity, ...] = ("error", "warning", "info")
+
+
+@dataclass(frozen=True)
+class Checkup:
+    """What doctor() found, the worst first."""
+
+    findings: tuple[Symptom, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing stands in the way: no errors."""
+        return not any(finding.severity == "error" for finding in self.findings)
+
+    @property
+    def healthy(self) -> bool:
+        """Whether there are neither errors nor warnings."""
+        return all(finding.severity == "info" for finding in self.findings)
+
+    def __str__(self) -> str:
+        if not self.findings:
+            return "nothing stands in the way."
+        return "\n".join(str(finding) for finding in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The findings as plain data."""
+        return {"ok": self.ok, "findings": [vars(finding) for finding in self.findings]}
+
+
+def doctor(
+    model: Any,
+    args: Any = (),
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    target: str | os.PathLike[str] | Target = "onnxruntime",
+    opset_version: int | None = None,
+    exporter: Literal["auto", "torchscript", "dynamo"] = "auto",
+    dynamic: str | Mapping[str, Any] | None = None,
+    include: Collection[str] = (),
+    exclude: Collection[str] = (),
+) -> Checkup:
+    """Looks for what will stand in the way of an export, in some eager runs and one trace.
+
+    Args:
+        model: As for export_compat.
+        args: As for export_compat.
+        kwargs: As for export_compat.
+        target: As for export_compat.
+        opset_version: As for export_compat.
+        exporter: As for export_compat.
+        dynamic: As for export_compat.
+        include: As for export_compat.
+        exclude: As for export_compat.
+
+    Returns:
+        Errors, which an export will meet; warnings, which it may survive with another result than is wanted; and
+        what is good to know.
+
+    Raises:
+        CompatError: The target, the exporter or an entry's name is wrong.
+    """
+    resolved = load_target(target)
+    if exporter not in ("auto", *EXPORTERS):
+        raise unknown_name("exporter", exporter, ("auto", *EXPORTERS))
+    opset = choose_opset(opset_version, resolved)
+    plan = make_plan(
+        catalogue(),
+        exporter="dynamo" if exporter == "dynamo" else "torchscript",
+        opset=opset,
+        target=resolved,
+        include=include,
+        exclude=exclude,
+    )
+    findings: list[Symptom] = []
+    with export_conditions():
+        for finding in _examine(model, args, kwargs, dynamic, plan, exporter):
+            findings.append(finding)
+    unique = dict.fromkeys(findings)
+    return Checkup(tuple(sorted(unique, key=lambda finding: _ORDER.index(finding.severity))))
+
+
+def _examine(model: Any, args: Any, kwargs: Any, dynamic: Any, plan: Any, exporter: str) -> Iterator[Symptom]:
+    if isinstance(model, nn.Module):
+        yield from of_weights(model)
+    try:
+        prepared = prepare(model, args, kwargs=kwargs, dynamic=dynamic)
+        prepared.twin()
+    except CompatError as error:
+        yield Symptom("error", "", str(error), "")
+        return
+    for note in prepared.notes:
+        yield Symptom("warning", "", note, "")
+    observation = Observation(prepared)
+    failed = False
+    for finding in of_forward(prepared, observation):
+        failed = failed or finding.severity == "error"
+        yield finding
+    if failed:
+        return
+    yield from _of_sizes(prepared, observation)
+    inputs = observation.trace_inputs()
+    facts = observation.size_facts(watched_functions(plan.rewrites()), inputs)
+    yield from of_trace(lambda: rewrite(prepared.twin(), prepared.inputs, plan, facts), inputs, plan, exporter)
+
+
+def _of_sizes(prepared: Prepared, observation: Observation) -> Iterator[Symptom]:
+    """Axes that the model itself does not let vary."""
+    if not prepared.inputs.sizes():
+        return
+    cases = Cases(observation, Verify(values=0))
+    try:
+        for _ in cases:
+            pass
+    except CompatError as error:
+        yield Symptom("error", "", str(error), "")
+    for note in cases.notes:
+        yield Symptom("info", "", note, "")

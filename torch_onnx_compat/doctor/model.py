@@ -1,0 +1,123 @@
+"""What a model's weights and a forward pass tell about an export."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from torch_onnx_compat.observe import ModelRefused, Observation, Subject
+from torch_onnx_compat.prepare import Prepared
+from torch_onnx_compat.publish import INLINE_LIMIT
+
+Severity = Literal["error", "warning", "info"]
+
+
+@dataclass(frozen=True)
+class Symptom:
+    """One thing that stands, or may stand, in the way.
+
+    Attributes:
+        severity: error, warning or info.
+        place: Module path or ``file.py:line``; empty for the model itself.
+        what: What was found.
+        action: What to do about it; empty where `what` says so.
+    """
+
+    severity: Severity
+    place: str
+    what: str
+    action: str
+
+    def __str__(self) -> str:
+        action = f"; {self.action}" if self.action else ""
+        return f"{self.severity}: {self.place or 'the model'}: {self.what.rstrip('.')}{action}."
+
+
+def of_weights(model: nn.Module) -> Iterator[Symptom]:
+    """What parameters and buffers tell."""
+    tensors = {n: t for n, t in (*model.named_parameters(), *model.named_buffers()) if not is_lazy(t)}
+    kinds: dict[torch.dtype, str] = {}
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point():
+            kinds.setdefault(tensor.dtype, name)
+        if tensor.is_meta or tensor.is_quantized or _size({name: tensor}) > INLINE_LIMIT:
+            continue
+        if tensor.is_floating_point() and bool(tensor.isnan().any()):
+            yield Symptom("error", name, "holds NaN", "load a checkpoint that is whole")
+    if len(kinds) > 1:
+        found = ", ".join(f"{name!r} is {_short(dtype)}" for dtype, name in kinds.items())
+        yield Symptom("warning", "", f"tensors of several types: {found}", "convert the model with .float()")
+    elif torch.float64 in kinds:
+        yield Symptom("warning", "", "double precision, which many engines lack", "convert the model with .float()")
+    if _size(tensors) > INLINE_LIMIT:
+        yield Symptom(
+            "info", "", f"{_size(tensors) / 1e9:.1f} GB of weights lie in a file beside the model", "move both together"
+        )
+    yield from _tied(model)
+
+
+def _tied(model: nn.Module) -> Iterator[Symptom]:
+    names: dict[int, list[str]] = defaultdict(list)
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names[id(parameter)].append(name)
+    for shared in names.values():
+        if len(shared) > 1:
+            yield Symptom("info", shared[0], f"the same parameter as {', '.join(shared[1:])}, held once", "")
+
+
+def _size(tensors: dict[str, Tensor]) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+
+
+def _short(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def of_forward(prepared: Prepared, observation: Observation) -> Iterator[Symptom]:
+    """What running the model twice tells."""
+    try:
+        reference = observation.reference("example", prepared.inputs)
+    except ModelRefused as refusal:
+        yield Symptom("error", "", f"the model itself fails on the example: {refusal}", "mend the model or the example")
+        return
+    for note in reference.dropped:
+        yield Symptom("warning", "", note, "return tensors only")
+    if not reference.outputs:
+        yield Symptom("error", "", "the model returns no tensor", "return what the engine is to compute")
+    for index, output in enumerate(reference.outputs):
+        if output.is_floating_point() and bool(output.isnan().any()):
+            yield Symptom("warning", "", f"output {index} holds NaN on the example", "give an example from real data")
+        if output.is_complex():
+            yield Symptom("warning", "", f"output {index} is complex; the file returns pairs of real numbers", "")
+    again = observation.reference("example, once more", prepared.inputs)
+    if any(not _same(a, b) for a, b in zip(reference.outputs, again.outputs, strict=True)):
+        yield Symptom("error", "", "two runs give two results", "take random numbers as an input, or fix them")
+    yield from _state(prepared)
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and torch.allclose(one, other, rtol=1e-3, atol=1e-4, equal_nan=True)
+
+
+def _state(prepared: Prepared) -> Iterator[Symptom]:
+    """Buffers that forward writes to."""
+    twin = prepared.twin()
+    before = {name: buffer.clone() for name, buffer in twin.named_buffers()}
+    subject = Subject(twin, prepared.inputs, ends=prepared.ends)
+    subject(*[tensor.clone() for tensor in prepared.inputs.tensors])
+    after: dict[str, Any] = dict(twin.named_buffers())
+    for name, buffer in before.items():
+        new = after.get(name)
+        if new is not None and (new.shape != buffer.shape or not torch.equal(new.nan_to_num(), buffer.nan_to_num())):
+            yield Symptom(
+                "warning",
+                name,
+                "forward changes this buffer; the file starts anew at each run",
+                "make the state an input and an output",
+            )

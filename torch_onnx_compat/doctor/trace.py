@@ -1,0 +1,232 @@
+"""What one TorchScript trace tells about an export: operators without translation, frozen decisions, custom code."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from torch_onnx_compat.backends import internals
+from torch_onnx_compat.backends.backend import readable
+from torch_onnx_compat.backends.decisions import Decision, DecisionLog
+from torch_onnx_compat.backends.islands import inline_scripted
+from torch_onnx_compat.diagnosis import hint
+from torch_onnx_compat.doctor.model import Symptom
+from torch_onnx_compat.entry import Operator
+from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.observe import Subject
+from torch_onnx_compat.places import is_user_file, short
+from torch_onnx_compat.plan import Plan
+
+_jit: Any = torch.jit
+
+_ONNX = {
+    "grid_sampler": "GridSample",
+    "affine_grid_generator": "AffineGrid",
+    "col2im": "Col2Im",
+    "cumsum": "CumSum",
+    "einsum": "Einsum",
+    "fmod": "Mod",
+    "remainder": "Mod",
+    "nonzero": "NonZero",
+    "scatter": "ScatterElements",
+    "scatter_add": "ScatterElements",
+    "index_put": "ScatterND",
+    "stft": "STFT",
+    "topk": "TopK",
+    "unique": "Unique",
+    "_unique2": "Unique",
+    "nms": "NonMaxSuppression",
+    "roi_align": "RoiAlign",
+    "deform_conv2d": "DeformConv",
+    "group_norm": "GroupNormalization",
+    "layer_norm": "LayerNormalization",
+    "instance_norm": "InstanceNormalization",
+    "lstm": "LSTM",
+    "gru": "GRU",
+    "tril": "Trilu",
+    "triu": "Trilu",
+    "bitwise_and": "BitwiseAnd",
+    "gelu": "Gelu",
+}
+"""The ONNX operator that an operator of torch becomes, where engines differ in having it."""
+
+_OPTIONAL = {"GroupNormalization", "LayerNormalization", "Gelu", "Einsum", "STFT"}
+"""Operators that the exporters write only where the opset has them, else several plainer ones."""
+
+_HANDLED = {"copy", "fill", "zero", "detach", "lift", "lift_fresh", "ScalarImplicit", "IntImplicit", "FloatImplicit"}
+"""Operators that the TorchScript exporter removes before it looks for symbolics."""
+
+
+def of_trace(make: Callable[[], Subject], inputs: Inputs, plan: Plan, exporter: str) -> Iterator[Symptom]:
+    """Traces a model and looks at what the trace holds.
+
+    Args:
+        make: Makes the patched twin.
+        inputs: What to trace it on.
+        plan: The entries that are applied.
+        exporter: The back end, or auto.
+    """
+    try:
+        graph, decisions = _traced(make(), inputs)
+    except Exception as error:
+        text = readable(error)
+        yield Symptom("warning", "", f"TorchScript cannot trace the model: {text}", hint(text).rstrip("."))
+        return
+    if exporter != "dynamo" or any(d.from_data for d in decisions):
+        yield from _of_decisions(decisions, make, inputs)
+    yield from _of_operators(graph, make, inputs, plan, exporter)
+
+
+def _traced(subject: Subject, inputs: Inputs) -> tuple[Any, list[Decision]]:
+    log = DecisionLog(len(inputs.tensors))
+    inline_scripted(subject)
+    subject.around = log
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        graph, _ = _jit._get_trace_graph(subject, inputs.tensors)[:2]
+    return graph, log.decisions
+
+
+def _of_decisions(decisions: list[Decision], make: Callable[[], Subject], inputs: Inputs) -> Iterator[Symptom]:
+    by_size = [d for d in decisions if not d.from_data]
+    by_size = _varying(by_size, make, inputs) if by_size and inputs.sizes() else []
+    for decision in dict.fromkeys((*(d for d in decisions if d.from_data), *by_size)):
+        if decision.guard:
+            continue
+        what = "the values of the inputs" if decision.from_data else "a size that is to vary"
+        yield Symptom(
+            "error" if decision.conversion in _FINAL else "warning",
+            decision.place,
+            f"Python takes {decision.conversion} of {what}",
+            f"the export rewrites what it can; else use torch.where or allow_baked=[{decision.place!r}]",
+        )
+
+
+def _varying(decisions: list[Decision], make: Callable[[], Subject], inputs: Inputs) -> list[Decision]:
+    for step in (1, 2, 32):
+        sizes = {name: size + step for name, size in inputs.sizes().items()}
+        try:
+            _, others = _traced(make(), inputs.resized(sizes))
+        except Exception:  # the model's own refusal of a size that was only a probe
+            continue
+        seen = {(d.place, d.conversion, d.sizes) for d in others}
+        return [d for d in decisions if (d.place, d.conversion, d.sizes) not in seen]
+    return []
+
+
+def _of_operators(
+    graph: Any, make: Callable[[], Subject], inputs: Inputs, plan: Plan, exporter: str
+) -> Iterator[Symptom]:
+    written = {entry.op for entry in plan.symbolics()}
+    untranslated: dict[str, str] = {}
+    for node in _nodes(graph):
+        kind, place = node.kind(), _place(node)
+        if kind == "prim::PythonOp":
+            name = node.pyname() if hasattr(node, "pyname") else "a Python function"
+            if not any(op.startswith("autograd::") and op.endswith(name) for op in written):
+                yield Symptom("info", place, f"{name} is an autograd.Function; its forward is traced", "")
+        elif kind not in written:
+            yield from _of_target(kind, place, plan)
+            if not _has_symbolic(kind):
+                untranslated.setdefault(kind, place)
+    if untranslated or exporter == "dynamo":
+        yield from _missing(untranslated, make, inputs, plan, exporter)
+
+
+def _missing(
+    untranslated: dict[str, str], make: Callable[[], Subject], inputs: Inputs, plan: Plan, exporter: str
+) -> Iterator[Symptom]:
+    lacking = {} if exporter == "torchscript" else _dynamo_lacks(make(), inputs, plan)
+    if exporter != "torchscript" and not lacking:
+        return
+    names = lacking if exporter == "dynamo" else untranslated
+    who = {"auto": "no exporter translates", "dynamo": "dynamo does not translate"}.get(exporter, "TorchScript lacks")
+    for name, place in names.items():
+        custom = name.partition("::")[0] not in ("aten", "prim", "torchvision", "quantized")
+        action = (
+            f"declare it with @symbolic({name!r}) and pass symbolics=[it]"
+            if custom
+            else ("give a symbolic or a rewrite for it, or compute it otherwise")
+        )
+        yield Symptom("error", place, f"{who} {name}", action)
+
+
+def _dynamo_lacks(subject: Subject, inputs: Inputs, plan: Plan) -> dict[str, str]:
+    """Operators that eager torch calls and dynamo neither translates nor takes apart."""
+    log = _Called()
+    with log:
+        subject(*[tensor.clone() for tensor in inputs.tensors])
+    written = {entry.op for entry in plan.symbolics()}
+    taken = torch.export.default_decompositions()
+    with internals.cached_torchlib():
+        importlib.import_module("torch.onnx._internal.exporter._registration").ONNXRegistry.from_torchlib()
+        return {
+            overload._schema.name: ""
+            for overload in log.overloads
+            if overload._schema.name not in written
+            and overload not in taken
+            and not any(internals.torchlib_function(o) for o in internals.overloads(overload._schema.name.rstrip("_")))
+            and overload._schema.name.rpartition("::")[2].strip("_") not in _EAGER
+        }
+
+
+_FINAL = {"numpy()", "tolist()", "torch.tensor()"}
+"""Conversions that leave torch, so that no rewrite of control flow can follow the value."""
+
+_EAGER = {"native_batch_norm", "empty", "lift_fresh", "detach", "copy", "set", "resize", "unsafe_view", "to_copy"}
+"""Operators of eager torch that a captured program does not hold."""
+
+
+class _Called(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
+        self.overloads: dict[Any, None] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.overloads[func] = None
+        return func(*args, **(kwargs or {}))
+
+
+def _of_target(kind: str, place: str, plan: Plan) -> Iterator[Symptom]:
+    operator = _ONNX.get(kind.rpartition("::")[2].rstrip("_"))
+    if operator is None or operator in _OPTIONAL:
+        return
+    objection = plan.target.avoids(Operator(operator), plan.opset)
+    if objection:
+        yield Symptom(
+            "error",
+            place,
+            f"target {plan.target.name!r}: {operator} {objection}",
+            "include= an entry that avoids it (torch-onnx-compat catalogue), or take another opset",
+        )
+
+
+def _has_symbolic(kind: str) -> bool:
+    namespace, _, name = kind.partition("::")
+    bare = name.rstrip("_")
+    if namespace in ("prim", "onnx") or bare in _HANDLED:
+        return True
+    opset = internals.max_torchscript_opset()
+    return any(internals.built_in_symbolic(f"{namespace}::{n}", opset) is not None for n in (name, bare))
+
+
+def _nodes(block: Any) -> Iterator[Any]:
+    for node in block.nodes():
+        yield node
+        for inner in node.blocks():
+            yield from _nodes(inner)
+
+
+def _place(node: Any) -> str:
+    """The statement, else the module, that a node comes from."""
+    found = re.findall(r"(\S+\.py)\((\d+)\)", node.sourceRange()) or re.findall(r"(\S+\.py):(\d+)", node.sourceRange())
+    own = [short(file, int(line)) for file, line in found if is_user_file(file)]
+    names = [part.rpartition("::")[2] for part in node.scopeName().split("/")]
+    module = ".".join(name for name in names if name and name != "twin")
+    return own[0] if own else module

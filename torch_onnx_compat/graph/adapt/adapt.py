@@ -1,0 +1,138 @@
+"""Writes nodes that a target does not run right in another form.
+
+The alternatives are tried first, in the order in which they are registered: the first whose nodes the target runs is
+taken. The lowering rules are tried last, as are ONNX's own definitions: what they write for an older opset mostly holds
+for the present one too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+from onnx_ir.passes.common import RemoveUnusedNodesPass
+
+from torch_onnx_compat.graph import schema, shapes
+from torch_onnx_compat.graph.adapt import (  # noqa: F401 - the rules register themselves
+    attention,
+    elementwise,
+    functions,
+    slices,
+    spatial,
+)
+from torch_onnx_compat.graph.adapt.alternatives import ALTERNATIVES
+from torch_onnx_compat.graph.adapt.high_rank import lower_ranks
+from torch_onnx_compat.graph.builder import Builder, Scope
+from torch_onnx_compat.graph.constants import constant_tensor
+from torch_onnx_compat.graph.facts.node import node_facts
+from torch_onnx_compat.graph.obstacle import Refused
+from torch_onnx_compat.graph.opset.lowering import RULES, Rule
+from torch_onnx_compat.graph.replacement import replace
+from torch_onnx_compat.graph.tidy.tidy import fold_constants
+from torch_onnx_compat.graph.walk import all_nodes
+from torch_onnx_compat.targets.target import Target
+
+_NOT_FOLDED = frozenset({"If", "Loop", "Scan", "SequenceMap", "RandomNormalLike", "RandomUniformLike", "Bernoulli"})
+_NOT_FOLDED |= {"Multinomial", "Dropout"}
+"""Operators that may give something else each time, or hold graphs."""
+_MOST_STEPS = 4
+"""How often what a rule wrote may be written anew."""
+
+
+def adapt_to_target(model: ir.Model, target: Target) -> dict[str, int]:
+    """Rewrites the nodes that speak against the target, in place, as far as there are forms that it runs.
+
+    So are those that it runs faster in another form.
+
+    What follows from constants and known sizes alone is computed where some of it speaks against the target.
+
+    Returns:
+        How many nodes of each operator were rewritten.
+    """
+    opset = model.opset_imports[""]
+    if not any(_is_unwanted(node, opset, target) for node in all_nodes(model.graph)):
+        return {}
+    shapes.infer_model(model)
+    counts: dict[str, int] = {}
+    if any(_is_bad(node, opset, target) for node in _following_from_constants(model)):
+        fold_constants(model)
+    parts = lower_ranks(model, lambda node: _is_bad(node, opset, target))
+    if parts:
+        counts["tensors of many axes"] = parts
+    scope = Scope(model)
+    for _ in range(_MOST_STEPS):
+        changed = False
+        for node in [n for n in all_nodes(model.graph) if _is_unwanted(n, opset, target)]:
+            if _rewrite(node, scope, opset, target):
+                counts[node.op_type] = counts.get(node.op_type, 0) + 1
+                changed = True
+        if not changed:
+            break
+    RemoveUnusedNodesPass()(model)  # such as the sizes of a Resize that became a product
+    return counts
+
+
+def _following_from_constants(model: ir.Model) -> Iterator[ir.Node]:
+    """The nodes whose results are the same whatever is fed; the sizes of what is fed are among them where known."""
+    known: set[ir.Value] = set()
+    for node in model.graph:
+        inputs = [value for value in node.inputs if value is not None]
+        fixed = all(value in known or constant_tensor(value) is not None for value in inputs)
+        fixed = fixed or (node.op_type == "Shape" and inputs[0].shape is not None and inputs[0].shape.is_static())
+        if fixed and inputs and node.op_type not in _NOT_FOLDED and not node.domain:
+            known.update(node.outputs)
+            yield node
+
+
+def _is_bad(node: ir.Node, opset: int, target: Target) -> bool:
+    if node.domain:
+        return False
+    facts = node_facts(node, opset) if target.asks(node.op_type) else {}
+    return target.judge(node.op_type, opset, facts) is not None
+
+
+def _is_slow(node: ir.Node, opset: int, target: Target) -> bool:
+    asked = not node.domain and target.asks(node.op_type)
+    return asked and target.is_slow(node.op_type, opset, node_facts(node, opset))
+
+
+def _is_unwanted(node: ir.Node, opset: int, target: Target) -> bool:
+    return _is_bad(node, opset, target) or _is_slow(node, opset, target)
+
+
+def _rewrite(node: ir.Node, scope: Scope, opset: int, target: Target) -> bool:
+    """Whether the node was replaced: by a form that is right, else by one whose nodes have forms of their own.
+
+    What is merely slow is only replaced by a form that is right.
+    """
+    ways = (True, False) if _is_bad(node, opset, target) else (True,)
+    return any(_try(rule, node, scope, opset, target, strict) for strict in ways for rule in _rules(node, opset))
+
+
+def _try(rule: Rule, node: ir.Node, scope: Scope, opset: int, target: Target, strict: bool) -> bool:
+    op = Builder(scope, node, opset)
+    before = dict(node.attributes)
+    try:
+        outputs = rule(op, node)
+        if outputs is not None and all(_may_stand(new, node, opset, target, strict) for new in op.nodes):
+            return replace(node, op, outputs)
+    except Refused:
+        pass
+    node.attributes.clear()
+    node.attributes.update(before)
+    return False
+
+
+def _may_stand(new: ir.Node, replaced: ir.Node, opset: int, target: Target, strict: bool) -> bool:
+    if schema.obstacle(new, opset, opset) is not None:
+        return False
+    return not _is_bad(new, opset, target) or (
+        not strict and new.op_type != replaced.op_type and new.op_type in ALTERNATIVES
+    )
+
+
+def _rules(node: ir.Node, opset: int) -> Iterator[Rule]:
+    yield from ALTERNATIVES.get(node.op_type, ())
+    for below, rule in sorted(RULES.get(node.op_type, {}).items(), reverse=True):
+        if below <= opset:
+            yield rule

@@ -1,0 +1,109 @@
+"""A tensor of many axes as its elements in order, in any shape, and the table of rules that compute with such tensors.
+
+The rules stand in high_rank_rules.py; high_rank.py applies them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import onnx_ir as ir
+
+from torch_onnx_compat.graph.adapt.reordering import LOW, Sizes, reordered, viewed
+from torch_onnx_compat.graph.builder import Builder
+from torch_onnx_compat.graph.obstacle import Refused
+
+
+@dataclass(frozen=True)
+class FlatTensor:
+    """The elements of a tensor of many axes.
+
+    Args:
+        value: Has them, in whatever shape.
+        sizes: Of the axes that are in order in `value`.
+        perm: The order of these axes in the tensor; None if it is theirs.
+    """
+
+    value: ir.Value
+    sizes: tuple[int | None, ...] = ()
+    perm: tuple[int, ...] | None = None
+
+
+class View:
+    """What a rule asks for the inputs of its node."""
+
+    def __init__(self, op: Builder, flat: dict[ir.Value, FlatTensor]) -> None:
+        self._op = op
+        self._flat = flat
+
+    def flat(self, value: ir.Value) -> FlatTensor:
+        """A value as a flat tensor."""
+        if not is_high(value):
+            return FlatTensor(value)
+        numbers = self._op.numbers(value)
+        if numbers is not None:
+            return FlatTensor(self._op.constant(numbers.reshape(-1), self._op.dtype(value)))
+        if value not in self._flat:
+            raise Refused(f"{value.name!r} comes from elsewhere")
+        return self._flat[value]
+
+    def elements(self, value: ir.Value) -> ir.Value:
+        """A value's elements in order, in whatever shape."""
+        flat = self.flat(value)
+        if flat.perm is not None:
+            flat = FlatTensor(reordered(self._op, flat.value, flat.sizes, flat.perm))
+            self._flat[value] = flat
+        return flat.value
+
+    def in_own_shape(self, value: ir.Value, sizes: Sizes) -> ir.Value:
+        """An output that was just written, in its own shape."""
+        flat = self._flat.pop(value)
+        if flat.perm is not None:
+            flat = FlatTensor(reordered(self._op, flat.value, flat.sizes, flat.perm))
+        return viewed(self._op, flat.value, sizes)
+
+    def __call__(self, value: ir.Value, sizes: Sizes) -> ir.Value:
+        """A value in a shape of few axes, of which one size may be unknown."""
+        if len(sizes) > LOW or sum(size is None for size in sizes) > 1:
+            raise Refused("too many axes, or unknown sizes")
+        numbers = self._op.numbers(value) if is_high(value) else None
+        if numbers is not None:
+            shape = [-1 if size is None else size for size in sizes]
+            return self._op.constant(numbers.reshape(shape), self._op.dtype(value))
+        return viewed(self._op, self.elements(value), sizes)
+
+
+Rule: TypeAlias = "Callable[[Builder, ir.Node, View], Sequence[ir.Value | FlatTensor] | None]"
+RULES: dict[str, Rule] = {}
+
+
+def few_axes(*op_types: str) -> Callable[[Rule], Rule]:
+    """Registers how operators are computed with few axes.
+
+    The function gets the Builder, the node and a View. It returns for each output a value with the same elements in the
+    same order, whatever its shape, or None where it does not know how.
+    """
+
+    def decorate(rule: Rule) -> Rule:
+        RULES.update(dict.fromkeys(op_types, rule))
+        return rule
+
+    return decorate
+
+
+def sizes_of(value: ir.Value) -> list[int | None]:
+    """The sizes of a value's axes.
+
+    Raises:
+        Refused: Its rank is unknown.
+    """
+    if value.shape is None:
+        raise Refused(f"the rank of {value.name!r} is unknown")
+    return [size if isinstance(size, int) else None for size in value.shape]
+
+
+def is_high(value: ir.Value | None) -> bool:
+    """Whether a value has more axes than every engine takes."""
+    return value is not None and value.shape is not None and len(value.shape) > LOW

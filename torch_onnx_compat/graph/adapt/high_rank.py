@@ -1,0 +1,116 @@
+"""Writes what is computed on tensors of more than four axes with fewer axes, for targets that do not take as many.
+
+A Reshape of a flat tensor is nothing; an operator along one axis takes the axes before it as one, and those after it;
+an elementwise operator takes axes as one that are broadcast together; a Transpose moves blocks of axes, and waits for
+what is selected of its result. All nodes between two tensors of few axes are written so, or none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import onnx_ir as ir
+
+from torch_onnx_compat.graph.adapt import high_rank_rules  # noqa: F401 - the rules register themselves
+from torch_onnx_compat.graph.adapt.flat_tensor import RULES, FlatTensor, View, is_high, sizes_of
+from torch_onnx_compat.graph.builder import Builder, Scope
+from torch_onnx_compat.graph.constants import constant_tensor
+from torch_onnx_compat.graph.obstacle import Refused
+from torch_onnx_compat.graph.replacement import replace
+from torch_onnx_compat.graph.walk import all_nodes
+
+
+def lower_ranks(model: ir.Model, is_bad: Callable[[ir.Node], bool]) -> int:
+    """Rewrites each part of the graph that holds tensors of many axes and a bad node, in place.
+
+    Args:
+        model: The model, with shapes; what rewriting does not know the sizes of stays.
+        is_bad: Whether the target does not run a node right.
+
+    Returns:
+        How many parts were rewritten.
+    """
+    count = 0
+    scope = Scope(model)
+    for part in list(_parts(model)):
+        if any(is_bad(node) for node in part):
+            count += _Part(scope, part, model.opset_imports[""]).rewrite(is_bad)
+    return count
+
+
+def _parts(model: ir.Model) -> Iterator[list[ir.Node]]:
+    """The nodes that tensors of many axes connect, in the order of the graph."""
+    touching = [n for n in all_nodes(model.graph) if any(is_high(v) for v in (*n.inputs, *n.outputs))]
+    leader: dict[ir.Value, ir.Node] = {}
+    part_of: dict[ir.Node, list[ir.Node]] = {}
+    for node in touching:
+        part = part_of.setdefault(node, [node])
+        for value in (*node.inputs, *node.outputs):
+            if value is None or not is_high(value) or constant_tensor(value) is not None:
+                continue
+            other = part_of[leader.setdefault(value, node)]
+            if other is not part:
+                other += part
+                part_of.update(dict.fromkeys(part, other))
+                part = other
+    order = {node: index for index, node in enumerate(touching)}
+    for part in {id(part): part for part in part_of.values()}.values():
+        yield sorted(part, key=order.__getitem__)
+
+
+class _Part:
+    """One part of the graph, while it is rewritten."""
+
+    def __init__(self, scope: Scope, nodes: Sequence[ir.Node], opset: int) -> None:
+        self._nodes = nodes
+        self._builders = [Builder(scope, node, opset) for node in nodes]
+        self._flat: dict[ir.Value, FlatTensor] = {}
+
+    def rewrite(self, is_bad: Callable[[ir.Node], bool]) -> bool:
+        """Whether it was rewritten: with rules for every node, and nothing bad in the place of what was."""
+        if len({id(node.graph) for node in self._nodes}) > 1:
+            return False
+        found: list[list[ir.Value]] = []
+        try:
+            for node, op in zip(self._nodes, self._builders, strict=True):
+                found.append(self._written(op, node))
+        except Refused:
+            return self._give_up()
+        if any(is_bad(new) for op in self._builders for new in op.nodes):
+            return self._give_up()
+        self._put(found)
+        return True
+
+    def _put(self, found: Sequence[Sequence[ir.Value]]) -> None:
+        for node, op, outputs in zip(self._nodes, self._builders, found, strict=True):
+            assert node.graph is not None
+            if any(is_high(value) for value in node.outputs):
+                node.graph.insert_before(node, op.nodes)
+            else:
+                replace(node, op, outputs)
+        for node in reversed(self._nodes):
+            if node.graph is not None:
+                node.graph.remove(node, safe=True)
+
+    def _give_up(self) -> bool:
+        """Takes back the uses of the graph's values by new nodes."""
+        for node in (new for op in self._builders for new in op.nodes):
+            for index in range(len(node.inputs)):
+                node.replace_input_with(index, None)
+        return False
+
+    def _written(self, op: Builder, node: ir.Node) -> list[ir.Value]:
+        """What becomes of the outputs that have few axes; the others are flat."""
+        rule = RULES.get(node.op_type) if not node.domain else None
+        view = View(op, self._flat)
+        outputs = rule(op, node, view) if rule is not None else None
+        if outputs is None:
+            raise Refused(f"this {node.op_type} has no form of few axes")
+        written = []
+        for old, new in zip(node.outputs, outputs, strict=True):
+            if is_high(old) and old.is_graph_output():
+                raise Refused(f"{old.name!r} is an output")
+            self._flat[old] = new if isinstance(new, FlatTensor) else FlatTensor(new)
+            if not is_high(old):
+                written.append(view.in_own_shape(old, sizes_of(old)))
+        return written

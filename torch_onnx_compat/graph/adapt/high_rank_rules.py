@@ -1,0 +1,211 @@
+"""How single operators are computed with few axes; see high_rank.
+
+Math:   an operator along one axis treats those before it alike, and those after it. Selecting before a transposition is
+        selecting after it, along the axis that it moves.
+Source: https://onnx.ai/onnx/operators/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import onnx_ir as ir
+
+from torch_onnx_compat.graph.adapt.flat_tensor import FlatTensor, View, few_axes, sizes_of
+from torch_onnx_compat.graph.adapt.reordering import Sizes, product, viewed
+from torch_onnx_compat.graph.builder import Builder
+from torch_onnx_compat.graph.opset.lowering import attribute, first_input, input_at
+
+
+def around(sizes: Sizes, axis: int) -> list[int | None]:
+    """The axes before one, it, and the axes after it."""
+    axis %= len(sizes)
+    return [product(sizes[:axis]), sizes[axis], product(sizes[axis + 1 :])]
+
+
+@few_axes("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity")
+def same_elements(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value]:
+    """Takes them as they are."""
+    return [view.elements(first_input(node))]
+
+
+@few_axes("Transpose")
+def transpose(op: Builder, node: ir.Node, view: View) -> Sequence[FlatTensor]:
+    """Notes the order of the axes."""
+    x = first_input(node)
+    sizes = tuple(sizes_of(x))
+    perm = tuple(attribute(node, "perm") or reversed(range(len(sizes))))
+    flat = view.flat(x)
+    if flat.perm is None:
+        return [FlatTensor(flat.value, sizes, perm)]
+    return [FlatTensor(flat.value, flat.sizes, tuple(flat.perm[axis] for axis in perm))]
+
+
+@few_axes("Gather", "Slice", "Split")
+def selection(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value | FlatTensor] | None:
+    """Cuts neighbouring places of one axis out of the axes that follow, before they are transposed."""
+    x = first_input(node)
+    axis, parts = _cuts(op, node)
+    if axis is None:
+        return None
+    if parts is None:
+        return _along(op, node, view, axis)
+    flat = view.flat(x)
+    sizes = flat.sizes if flat.perm is not None else tuple(sizes_of(x))
+    perm = flat.perm or tuple(range(len(sizes)))
+    place = perm[axis % len(perm)]
+    if around(sizes, place)[2] is None:
+        return None
+    whole, at, step = _laid_out(op, flat.value, sizes, place)
+    found = []
+    for start, end in parts:
+        cut = op.Slice(whole, [start * step], [end * step], [at])
+        if node.op_type == "Gather":
+            left = tuple(a - (a > place) for a in perm if a != place)
+            found.append(FlatTensor(cut, (*sizes[:place], *sizes[place + 1 :]), left))
+        else:
+            found.append(FlatTensor(cut, (*sizes[:place], end - start, *sizes[place + 1 :]), perm))
+    return found
+
+
+def _laid_out(op: Builder, x: ir.Value, sizes: Sizes, place: int) -> tuple[ir.Value, int, int]:
+    """The elements in a shape in which to cut, the axis to cut there, and how far its places are apart.
+
+    A batch of one is in front, which some engines take the first axis for.
+    """
+    outer, size, inner = around(sizes, place)
+    assert inner is not None
+    if outer == 1:
+        return viewed(op, x, [1, size, inner]), 1, 1
+    row = None if size is None else size * inner
+    shape = sizes_of(x) if x.shape is not None else []
+    if row is not None and len(shape) in (2, 3, 4) and shape[-1] == row:
+        return x, len(shape) - 1, inner
+    return viewed(op, x, [1, outer, row]), 2, inner
+
+
+def _cuts(op: Builder, node: ir.Node) -> tuple[int | None, list[tuple[int, int]] | None]:
+    """The axis, and from where to where each output goes; None in its place where the places are no neighbours."""
+    x = first_input(node)
+    if node.op_type == "Slice":
+        given = [None if value is None else op.numbers(value) for value in node.inputs[1:]]
+        if len(given) < 3 or any(g is None or g.size != 1 for g in given):
+            return None, None
+        start, end, axis, *steps = (int(g.reshape(-1)[0]) for g in given if g is not None)
+        size = op.size(x, axis)
+        if size is None or steps not in ([], [1]):
+            return axis, None
+        start, end, _ = slice(start, end).indices(size)
+        return axis, [(start, max(start, end))]
+    axis = int(attribute(node, "axis", 0))
+    if node.op_type == "Split":
+        lengths = [op.size(output, axis) for output in node.outputs]
+        if None in lengths:
+            return None, None
+        return axis, list(pairwise(np.cumsum([0, *[length or 0 for length in lengths]]).tolist()))
+    index = op.numbers(node.inputs[1]) if node.inputs[1] is not None else None
+    size = op.size(x, axis)
+    if index is None or index.ndim or size is None:
+        return axis, None
+    place = int(index) % size
+    return axis, [(place, place + 1)]
+
+
+@few_axes("Softmax", "LogSoftmax")
+def softmax(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value] | None:
+    """Takes the axes before its own as one, and those after it."""
+    return _along(op, node, view, int(attribute(node, "axis", -1))) if op.opset >= 13 else None
+
+
+def _along(op: Builder, node: ir.Node, view: View, axis: int) -> Sequence[ir.Value] | None:
+    outer, size, inner = around(sizes_of(first_input(node)), axis)
+    # With a batch of one in front, which some engines take the first axis for.
+    shape = [1, size, inner] if outer == 1 else [1, outer, size] if inner == 1 else [1, outer, size, inner]
+    whole, place = view(first_input(node), shape), 1 if outer == 1 else 2
+    if node.op_type == "Slice":
+        return [op.Slice(whole, *node.inputs[1:3], [place], input_at(node, 4))]
+    inputs = node.inputs[1:]
+    if node.op_type == "Gather":
+        index = inputs[0]
+        numbers = op.numbers(index) if index is not None else None
+        if index is None or (numbers is None and op.rank(index) > 1):
+            return None
+        inputs = (index if numbers is None else op.constant(numbers.reshape(-1), op.dtype(index)),)
+    return op.again(node, [whole, *inputs], axis=place)
+
+
+@few_axes("Concat")
+def concat(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value]:
+    """Takes the axes before it as one, and those after it."""
+    axis = attribute(node, "axis")
+    return [op.node("Concat", [view(v, around(sizes_of(v), axis)) for v in node.inputs if v], {"axis": 1})[0]]
+
+
+@few_axes("LayerNormalization")
+def layer_normalization(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value] | None:
+    """Takes the axes before the last as one."""
+    sizes = sizes_of(first_input(node))
+    if attribute(node, "axis", -1) % len(sizes) != len(sizes) - 1 or len(node.outputs) > 1:
+        return None
+    return op.again(node, [view(first_input(node), [1, product(sizes[:-1]), sizes[-1]]), *node.inputs[1:]], axis=-1)
+
+
+_OF_ONE = ["Abs", "Ceil", "Clip", "Cast", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu"]
+_OF_ONE += ["Log", "Mish", "Neg", "Reciprocal", "Relu", "Round", "Sigmoid", "Sign", "Softplus", "Sqrt", "Tanh"]
+
+
+@few_axes(*_OF_ONE)
+def of_one(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value]:
+    """Takes the axes before the last as one."""
+    sizes = sizes_of(first_input(node))
+    return op.again(node, [view(first_input(node), [1, product(sizes[:-1]), sizes[-1]]), *node.inputs[1:]])
+
+
+@few_axes("Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Equal", "Less", "Greater", "Where")
+def elementwise(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value] | None:
+    """Takes neighbouring axes as one where each input has all of them, or repeats its only cell over all of them."""
+    values = [value for value in node.inputs if value is not None]
+    merged = _merged([sizes_of(value) for value in values], sizes_of(node.outputs[0]))
+    if merged is None:
+        return None
+    return op.again(node, [view(v, shape) for v, shape in zip(values, merged, strict=True)])
+
+
+@few_axes("MatMul")
+def matmul(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value] | None:
+    """Takes neighbouring axes before the last two as one, as elementwise operators do."""
+    values = [value for value in node.inputs if value is not None]
+    sizes = [sizes_of(value) for value in values]
+    if any(len(of) < 2 for of in sizes):
+        return None
+    if len(sizes[1]) == 2:
+        inner = sizes[0][-1]
+        return [op.MatMul(view(values[0], [1, product(sizes[0][:-1]), inner]), values[1])]
+    merged = _merged([of[:-2] for of in sizes], sizes_of(node.outputs[0])[:-2])
+    if merged is None:
+        return None
+    return [op.MatMul(*(view(v, [*a, *of[-2:]]) for v, a, of in zip(values, merged, sizes, strict=True)))]
+
+
+def _merged(inputs: Sequence[Sizes], result: Sizes) -> list[list[int | None]] | None:
+    """Shapes of the inputs with as few axes as broadcasting leaves; None where unknown sizes hide how it goes."""
+    padded: list[list[int | None]] = [[*[1] * (len(result) - len(sizes)), *sizes] for sizes in inputs]
+    merged: list[list[int | None]] = [[] for _ in inputs]
+    last: tuple[bool, ...] | None = None
+    for axis, size in enumerate(result):
+        of = [sizes[axis] for sizes in padded]
+        if size == 1:
+            continue
+        if size is None and any(s is not None and s != 1 for s in of):
+            return None
+        broadcast = tuple(s != 1 for s in of)
+        for shape, s in zip(merged, of, strict=True):
+            if broadcast == last:
+                shape[-1] = product([shape[-1], s])
+            else:
+                shape.append(s)
+        last = broadcast
+    rank = max(map(len, merged))
+    return [shape if rank else [1] for shape in merged]

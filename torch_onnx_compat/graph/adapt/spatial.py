@@ -1,0 +1,279 @@
+"""Other forms of operators, for targets that do not run the usual one right: convolution, pooling, resizing, shapes.
+
+Math:   auto_pad: total = max((ceil(n / stride) - 1) * stride + window - n, 0), the odd cell at the end for SAME_UPPER.
+        Pooling with ceil_mode reads past the end as far as the last window reaches; an average that counts the padding
+        is one over an image that was padded before.
+        Resizing an axis is a matrix product: each output cell is a weighted sum of input cells.
+Source: https://onnx.ai/onnx/operators/
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from torch_onnx_compat.graph.adapt.alternatives import alternative
+from torch_onnx_compat.graph.adapt.elementwise import squeezed, unsqueezed
+from torch_onnx_compat.graph.builder import Builder
+from torch_onnx_compat.graph.opset.lowering import Outputs, attribute, first_input, input_at
+from torch_onnx_compat.graph.opset.pooling import _axes as pool_axes
+from torch_onnx_compat.graph.padding import is_by_zero
+
+_CUBIC = -0.75
+
+
+@alternative("Conv", "MaxPool", "AveragePool")
+def explicit_pads(op: Builder, node: ir.Node) -> Outputs:
+    """Says in numbers what auto_pad means."""
+    x, mode = first_input(node), attribute(node, "auto_pad", "NOTSET")
+    if mode == "NOTSET":
+        return None
+    kernel = _kernel(op, node)
+    sizes = [op.size(x, axis) for axis in range(2, op.rank(x))]
+    if kernel is None or None in sizes:
+        return None
+    pads = [0] * 2 * len(kernel)
+    if mode != "VALID":
+        strides, dilations = (attribute(node, name, (1,) * len(kernel)) for name in ("strides", "dilations"))
+        for axis, (size, k, s, d) in enumerate(zip(sizes, kernel, strides, dilations, strict=True)):
+            total = max((-(-(size or 0) // s) - 1) * s + d * (k - 1) + 1 - (size or 0), 0)
+            less, more = total // 2, total - total // 2
+            pads[axis], pads[axis + len(kernel)] = (less, more) if mode == "SAME_UPPER" else (more, less)
+    return op.again(node, node.inputs, auto_pad=None, pads=pads)
+
+
+def _kernel(op: Builder, node: ir.Node) -> list[int] | None:
+    given = attribute(node, "kernel_shape")
+    if given is None and node.op_type == "Conv" and node.inputs[1] is not None and node.inputs[1].shape is not None:
+        given = list(node.inputs[1].shape)[2:]
+    return [int(size) for size in given] if given and all(isinstance(size, int) for size in given) else None
+
+
+@alternative("Conv", "AveragePool")
+def pads_of_its_own(op: Builder, node: ir.Node) -> Outputs:
+    """Pads by itself what a Pad put zeros around."""
+    x = first_input(node)
+    pad, rank = x.producer(), op.rank(x)
+    if pad is None or pad.op_type != "Pad" or not is_by_zero(pad) or input_at(pad, 3) is not None:
+        return None
+    given = input_at(pad, 1)
+    numbers = op.numbers(given) if given is not None else None
+    if numbers is None or (numbers < 0).any() or numbers.reshape(2, rank)[:, :2].any():
+        return None
+    before = np.array(attribute(node, "pads", [0] * 2 * (rank - 2)))
+    counts = node.op_type == "AveragePool"
+    uncounted = counts and before.any() and not attribute(node, "count_include_pad", 0)
+    if attribute(node, "auto_pad", "NOTSET") != "NOTSET" or attribute(node, "ceil_mode", 0) or uncounted:
+        return None
+    pads = [int(size) for size in before + numbers.reshape(2, rank)[:, 2:].reshape(-1)]
+    counted = {"count_include_pad": 1} if counts else {}
+    return op.again(node, [first_input(pad), *node.inputs[1:]], pads=pads, **counted)
+
+
+@alternative("MaxPool", "AveragePool")
+def pool_without_ceil_mode(op: Builder, node: ir.Node) -> Outputs:
+    """Pads the end as far as the last window reaches."""
+    axes = pool_axes(op, node) if attribute(node, "ceil_mode", 0) else None
+    if axes is None or len(node.outputs) > 1:
+        return None
+    begins = [axis.begin for axis in axes]
+    ends = [axis.fitting_end if axis.wanted > axis.floor else axis.end for axis in axes]
+    if not attribute(node, "count_include_pad", 0):
+        return op.again(node, node.inputs, ceil_mode=0, pads=[*begins, *ends])
+    padded = _padded(op, first_input(node), begins, [axis.end for axis in axes], 0.0)
+    beyond = [max(end - axis.end, 0) for end, axis in zip(ends, axes, strict=True)]
+    pads = [*[0] * len(axes), *beyond]
+    return op.again(node, [padded], ceil_mode=0, count_include_pad=0, pads=pads)
+
+
+@alternative("MaxPool", "AveragePool")
+def pool_of_padded(op: Builder, node: ir.Node) -> Outputs:
+    """Pads before pooling, where the pads are uneven, or counted in the average."""
+    pads = attribute(node, "pads")
+    counted = node.op_type == "AveragePool" and attribute(node, "count_include_pad", 0)
+    if not pads or not any(pads) or attribute(node, "ceil_mode", 0) or len(node.outputs) > 1:
+        return None
+    if node.op_type == "AveragePool" and not counted:
+        return None
+    half = len(pads) // 2
+    filling = 0.0 if counted else float(np.finfo(np.float32).min)
+    padded = _padded(op, first_input(node), pads[:half], pads[half:], filling)
+    return op.again(node, [padded], pads=[0] * len(pads), count_include_pad=None)
+
+
+def _padded(op: Builder, x: ir.Value, begins: Any, ends: Any, filling: float) -> ir.Value:
+    return op.Pad(x, [0, 0, *begins, 0, 0, *ends], filling)
+
+
+@alternative(
+    "Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "InstanceNormalization"
+)
+def row_as_image(op: Builder, node: ir.Node) -> Outputs:
+    """Takes a sequence for an image of one row."""
+    x = first_input(node)
+    if op.rank(x) != 3 or attribute(node, "auto_pad", "NOTSET") != "NOTSET":
+        return None
+    inputs: list[Any] = [unsqueezed(op, x, [2]), *node.inputs[1:]]
+    if node.op_type in ("Conv", "ConvTranspose"):
+        weight = node.inputs[1]
+        numbers = op.numbers(weight) if weight is not None else None
+        if numbers is None or weight is None:
+            return None
+        inputs[1] = op.constant(numbers[:, :, None], op.dtype(weight))
+    changed: dict[str, Any] = {}
+    for name, before in (("kernel_shape", 1), ("strides", 1), ("dilations", 1), ("output_padding", 0)):
+        if name in node.attributes:
+            changed[name] = [before, *attribute(node, name)]
+    if "pads" in node.attributes:
+        begin, end = attribute(node, "pads")
+        changed["pads"] = [0, begin, 0, end]
+    outputs = op.again(node, inputs, **changed)
+    return squeezed(op, outputs[0], [2]) if len(outputs) == 1 else None
+
+
+@alternative("Resize")
+def resize_by_the_other(op: Builder, node: ir.Node) -> Outputs:
+    """Says by scales what was said by sizes, and the other way round, where both mean the same."""
+    x, y = first_input(node), node.outputs[0]
+    before, after = op.sizes(x), op.sizes(y)
+    if before is None or after is None or "axes" in node.attributes:
+        return None
+    factors = np.array(after, np.float64) / np.array(before, np.float64)
+    scales = input_at(node, 2)
+    given = op.numbers(scales) if scales is not None else None
+    if given is not None and given.size:
+        if not np.allclose(given, factors, rtol=1e-6, atol=0):
+            return None  # the scale counts, not the rounded size
+        empty = op.constant([], ir.DataType.FLOAT) if op.opset < 13 else None
+        return op.again(node, [x, empty, empty, list(after)])
+    exact = np.float32(factors)
+    if (np.floor(np.array(before) * exact.astype(np.float64) + 1e-9) != after).any():
+        return None
+    empty = op.constant([], ir.DataType.FLOAT) if op.opset < 13 else None
+    return op.again(node, [x, empty, op.constant(exact, ir.DataType.FLOAT)])
+
+
+@alternative("Resize")
+def resize_of_single_cells(op: Builder, node: ir.Node) -> Outputs:
+    """Repeats the only cell of each resized axis, whose mean at any place it is."""
+    x, sizes = first_input(node), input_at(node, 3)
+    crops = attribute(node, "coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
+    if crops or attribute(node, "exclude_outside", 0) or "axes" in node.attributes or x.shape is None:
+        return None
+    axes = _resized_axes(op, node)
+    if axes is None and sizes is not None and all(size == 1 for size in x.shape[2:]):
+        return op.Expand(x, sizes)
+    if not axes or any(axis.size != 1 for axis in axes):
+        return None
+    wanted = {axis.number: axis.wanted for axis in axes}
+    return op.Expand(x, [wanted.get(number, 1) for number in range(len(x.shape))])
+
+
+@alternative("Resize")
+def resize_as_product(op: Builder, node: ir.Node) -> Outputs:
+    """Multiplies each resized axis by its matrix, or reads the nearest cells; axes of fixed size only."""
+    axes = None if attribute(node, "antialias", 0) else _resized_axes(op, node)
+    if axes is None:
+        return None
+    x = value = first_input(node)
+    for axis in axes:
+        mode = attribute(node, "coordinate_transformation_mode", "half_pixel")
+        places = _places(mode, axis.size, axis.wanted, axis.factor)
+        if places is None:
+            return None
+        resized = _resized(op, node, value, axis.number, axis.size, places)
+        if resized is None:
+            return None
+        value = resized
+    return op.Identity(value) if value is x else value
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """An axis that a Resize changes."""
+
+    number: int
+    size: int
+    wanted: int
+    factor: float
+
+
+def _resized_axes(op: Builder, node: ir.Node) -> list[_Axis] | None:
+    """The axes that a Resize changes; None where one has no fixed size. The batch and the channels may vary."""
+    x, y, scales = first_input(node), node.outputs[0], input_at(node, 2)
+    if x.shape is None or y.shape is None or "axes" in node.attributes:
+        return None
+    given = op.numbers(scales) if scales is not None else None
+    factors = given.tolist() if given is not None and given.size else None
+    axes = []
+    for number, (size, wanted) in enumerate(zip(x.shape, y.shape, strict=True)):
+        if isinstance(size, int) and isinstance(wanted, int):
+            factor = factors[number] if factors else wanted / size
+            if size != wanted or factor != 1:
+                axes.append(_Axis(number, size, wanted, factor))
+        elif number >= 2:
+            return None
+    return axes
+
+
+def _resized(
+    op: Builder, node: ir.Node, value: ir.Value, axis: int, size: int, places: npt.NDArray[Any]
+) -> ir.Value | None:
+    mode = attribute(node, "mode", "nearest")
+    if mode == "nearest":
+        cells = _nearest(attribute(node, "nearest_mode", "round_prefer_floor"), places).clip(0, size - 1)
+        return op.Gather(value, [int(cell) for cell in cells], axis=axis)
+    if attribute(node, "exclude_outside", 0):
+        return None
+    coefficient = attribute(node, "cubic_coeff_a", _CUBIC)
+    matrix = op.constant(_matrix(mode, places, size, coefficient).astype(np.float32), ir.DataType.FLOAT)
+    rank = op.rank(value)
+    if axis == rank - 2:
+        return op.MatMul(matrix, value)
+    order = [*(a for a in range(rank) if a != axis), axis]
+    turned = value if axis == rank - 1 else op.Transpose(value, perm=order)
+    product = op.MatMul(turned, op.constant(op.numbers(matrix).T, ir.DataType.FLOAT))  # type: ignore[union-attr]
+    return product if axis == rank - 1 else op.Transpose(product, perm=[order.index(a) for a in range(rank)])
+
+
+def _places(mode: str, size: int, wanted: int, factor: float) -> npt.NDArray[Any] | None:
+    """Where on the axis each output cell lies, in float32 as onnxruntime computes it."""
+    cells, scale, half = np.arange(wanted, dtype=np.float32), np.float32(factor), np.float32(0.5)
+    if mode == "asymmetric":
+        return np.asarray(cells / scale)
+    if mode == "align_corners":
+        return np.asarray(cells * np.float32(size - 1) / np.float32(wanted - 1) if wanted > 1 else cells * 0)
+    if mode == "half_pixel" or (mode == "pytorch_half_pixel" and wanted > 1):
+        return np.asarray((cells + half) / scale - half)
+    return np.asarray(cells * 0) if mode == "pytorch_half_pixel" else None
+
+
+def _nearest(mode: str, places: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if mode == "floor":
+        return np.asarray(np.floor(places))
+    if mode == "ceil":
+        return np.asarray(np.ceil(places))
+    half = np.float32(0.5)
+    return np.asarray(np.ceil(places - half) if mode == "round_prefer_floor" else np.floor(places + half))
+
+
+def _matrix(mode: str, places: npt.NDArray[Any], size: int, coefficient: float) -> npt.NDArray[Any]:
+    """Weights (output, input); cells beyond the ends count for the ends."""
+    base = np.floor(places).astype(int)
+    reach = (0, 1) if mode == "linear" else (-1, 0, 1, 2)
+    matrix = np.zeros((len(places), size))
+    for offset in reach:
+        distance = np.abs(places - (base + offset))
+        weight = (1 - distance).clip(0) if mode == "linear" else _cubic(distance, coefficient)
+        np.add.at(matrix, (np.arange(len(places)), (base + offset).clip(0, size - 1)), weight)
+    return matrix
+
+
+def _cubic(d: npt.NDArray[Any], a: float) -> npt.NDArray[Any]:
+    near = ((a + 2) * d - (a + 3)) * d * d + 1
+    far = ((d - 5) * d + 8) * d * a - 4 * a
+    return np.asarray(near * (d <= 1) + far * ((d > 1) & (d < 2)))

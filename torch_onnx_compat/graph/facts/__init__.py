@@ -1,0 +1,1 @@
+"""What a profile's conditions can ask of a node."""

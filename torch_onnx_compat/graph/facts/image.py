@@ -1,0 +1,159 @@
+"""Facts of single operators of images: convolutions, pools, pads and resizing.
+
+* after: of a Conv or AveragePool: Pad where its image is a Pad by zeros that nobody else reads, else other;
+* group: of a convolution: one, depthwise or some;
+* scales: of a Resize, whose batch and channels may vary: whole; exact where they are fractions, but the sizes come out
+  whole, and where the sizes are given and not known; else rounded;
+* nearest_mode: of a Resize: unused where another mode than nearest makes it mean nothing;
+* rows: of a Resize: one where the axis after the channels is known to have a single cell, else more;
+* last_window: of a pool, inside, or with ceil_mode beyond the end or on the padding;
+* pads_sign: negative where a Pad crops;
+* padded: of a Pad: nothing, image where each end of each axis after the first two is, sides where only some of these
+  are, channels where the first two axes are, too;
+* axes: of a Col2Im: how many the image has;
+* groups: of an InstanceNormalization: yes where a Reshape to (0, groups, -1) and one back make it normalize groups of
+  channels, without a scale and bias of its own and with its epsilon written out, else no;
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir as ir
+
+from torch_onnx_compat.graph.constants import constant_tensor
+from torch_onnx_compat.graph.facts.origin import batch
+from torch_onnx_compat.graph.padding import is_by_zero
+
+
+def _conv(node: ir.Node) -> dict[str, Any]:
+    return {**_convolution(node), **_after_pad(node)}
+
+
+def _average(node: ir.Node) -> dict[str, Any]:
+    return {**_last_window(node), **_after_pad(node)}
+
+
+def _after_pad(node: ir.Node) -> dict[str, Any]:
+    x = node.inputs[0]
+    pad = x.producer() if x is not None and len(x.uses()) == 1 else None
+    return {"after": "Pad" if pad is not None and pad.op_type == "Pad" and is_by_zero(pad) else "other"}
+
+
+def _convolution(node: ir.Node) -> dict[str, Any]:
+    group = node.attributes["group"].as_int() if "group" in node.attributes else 1
+    x = node.inputs[0]
+    channels = x.shape[1] if x is not None and x.shape is not None and len(x.shape) > 1 else None
+    return {"group": "one" if group == 1 else "depthwise" if group == channels else "some"}
+
+
+def _last_window(node: ir.Node) -> dict[str, Any]:
+    x = node.inputs[0]
+    if "ceil_mode" not in node.attributes or not node.attributes["ceil_mode"].value:
+        return {"last_window": "inside"}
+    if x is None or x.shape is None:
+        return {}
+    kernel: Any = node.attributes["kernel_shape"].value
+    rank = len(kernel)
+    ones, zeros = [1] * rank, [0] * 2 * rank
+    strides, dilations, pads = (
+        node.attributes[name].value if name in node.attributes else default
+        for name, default in (("strides", ones), ("dilations", ones), ("pads", zeros))
+    )
+    found = set()
+    for axis, (k, s, d) in enumerate(zip(kernel, strides, dilations, strict=True)):
+        size, begin, end = x.shape[axis + 2], pads[axis], pads[axis + rank]
+        if not isinstance(size, int):
+            return {}
+        room = size + begin + end - d * (k - 1) - 1
+        last = -(-room // s) * s
+        found.add("inside" if room % s == 0 else "padding" if last >= size + begin else "beyond")
+    return {"last_window": min(found, key=("padding", "beyond", "inside").index)}
+
+
+def _pads(node: ir.Node) -> dict[str, Any]:
+    tensor = constant_tensor(node.inputs[1]) if len(node.inputs) > 1 else None
+    if tensor is None:
+        return {}
+    pads = tensor.numpy()
+    axes = constant_tensor(node.inputs[3]) if len(node.inputs) > 3 else None
+    x = node.inputs[0]
+    rank = len(x.shape) if x is not None and x.shape is not None else len(pads) // 2
+    places = np.arange(rank) if axes is None else axes.numpy() % rank
+    both = np.concatenate([places, places])
+    of_image = pads[both >= 2]
+    all_ends = of_image.all() and len(of_image) == 2 * (rank - 2)
+    image = "image" if all_ends else "sides" if pads.any() else "nothing"
+    return {
+        "pads_sign": "negative" if (pads < 0).any() else "positive",
+        "padded": "channels" if pads[both < 2].any() else image,
+    }
+
+
+def _resize(node: ir.Node) -> dict[str, Any]:
+    shape = node.inputs[0].shape if node.inputs[0] is not None else None
+    single = shape is not None and len(shape) > 2 and shape[2] == 1
+    mode = node.attributes["mode"].as_string() if "mode" in node.attributes else "nearest"
+    unused = {} if mode == "nearest" else {"nearest_mode": "unused"}
+    return {"rows": "one" if single else "more", **unused, **_scales(node)}
+
+
+def _scales(node: ir.Node) -> dict[str, Any]:
+    before, after = (_sizes(value) for value in (node.inputs[0], node.outputs[0]))
+    tensor = constant_tensor(node.inputs[2]) if len(node.inputs) > 2 else None
+    if tensor is not None and tensor.size:
+        scales = tensor.numpy().astype(float)
+    elif before.size and after.size:
+        scales = after / before
+        scales[:2][np.isnan(scales[:2])] = 1  # nobody resizes a batch
+        if np.isnan(scales).any():
+            return {"scales": "exact"}
+    else:
+        return {}
+    if (scales == scales.round()).all():
+        return {"scales": "whole"}
+    before[:2][np.isnan(before[:2])] = 1
+    if len(before) != len(scales) or np.isnan(before * scales).any():
+        return {}
+    sizes = before * scales
+    return {"scales": "exact" if np.allclose(sizes, sizes.round(), atol=1e-4) else "rounded"}
+
+
+def _sizes(value: ir.Value | None) -> npt.NDArray[np.float64]:
+    """The sizes of a value's axes; NaN for each that varies or is 0, none at all where the rank is unknown."""
+    shape = value.shape if value is not None and value.shape is not None else ()
+    return np.array([axis if isinstance(axis, int) and axis else np.nan for axis in shape], float)
+
+
+def _image_axes(node: ir.Node) -> dict[str, Any]:
+    size = node.inputs[1].shape if node.inputs[1] is not None else None
+    return {"axes": size[0]} if size is not None and isinstance(size[0], int) else {}
+
+
+def _groups(node: ir.Node) -> dict[str, Any]:
+    before = node.inputs[0].producer() if node.inputs[0] is not None else None
+    after = [use.node.op_type for use in node.outputs[0].uses()]
+    if before is None or before.op_type != "Reshape" or after != ["Reshape"]:
+        return {"groups": "no"}
+    shape, scale, bias = (constant_tensor(value) for value in (before.inputs[1], *node.inputs[1:3]))
+    if shape is None or scale is None or bias is None or shape.size != 3:
+        return {"groups": "no"}
+    plain = (scale.numpy() == 1).all() and not bias.numpy().any() and "epsilon" in node.attributes
+    return {"groups": "yes" if plain and shape.numpy()[0] == 0 and shape.numpy()[2] == -1 else "no"}
+
+
+IMAGE_FACTS: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
+    "AveragePool": _average,
+    "Conv": _conv,
+    "ConvTranspose": _convolution,
+    "MaxPool": _last_window,
+    "Col2Im": _image_axes,
+    "InstanceNormalization": _groups,
+    "Pad": _pads,
+    "Resize": _resize,
+    "Transpose": batch,
+}
+"""By operator, what tells its facts."""

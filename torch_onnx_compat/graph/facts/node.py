@@ -1,0 +1,130 @@
+"""What a profile's conditions can ask of a node: its facts, by name.
+
+Attributes have their own names, with ONNX's default where omitted, "absent" where the operator's version has no such
+attribute; a list of equal numbers counts as that number, a list of different ones as "mixed", axes that rise as
+"rising". Beside them stand:
+
+* version: the opset that gave the operator its present definition;
+* type, rank: of the first input;
+* inputs: how many are given;
+* outputs: the positions of those that are used, e.g. "0, 2";
+* empty: output or input where one is known to have no element, else no;
+* input.K: constant, computed or absent, for the inputs after the first;
+* rank.1: of the second input;
+* reused: yes where the first input is computed and read by other nodes too, else no;
+* image: yes where it reads an image, else no: see `origin_facts`;
+* those of single operators, which `special_facts`, `image_facts` and `attention_facts` list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import onnx
+import onnx_ir as ir
+
+from torch_onnx_compat.graph import schema
+from torch_onnx_compat.graph.constants import constant_tensor
+from torch_onnx_compat.graph.facts.origin import reads_image
+from torch_onnx_compat.graph.facts.special import special_facts
+
+_TYPES = frozenset({"to", "dtype"})
+_MANY = 4
+_NEWEST = onnx.defs.onnx_opset_version()
+_PER_AXIS = {"strides": 1, "dilations": 1, "pads": 0, "output_padding": 0}
+"""What the specification says of attributes that hold a number for each axis, where they are absent."""
+_INFERRED = frozenset({"kernel_shape", "output_shape"})
+"""Attributes that, where they are absent, follow from the shapes of the inputs."""
+
+
+def node_facts(node: ir.Node, opset: int) -> dict[str, Any]:
+    """The facts of a node of the default domain; those that the graph does not tell are left out."""
+    facts = _attributes(node, opset)
+    definition = schema.find(node.op_type, opset)
+    if definition is not None:
+        facts["version"] = definition.since_version
+    given = [value for value in node.inputs if value is not None]
+    facts["inputs"] = min(len(given), _MANY)
+    used = [str(index) for index, v in enumerate(node.outputs) if v.uses() or v.is_graph_output()]
+    facts["outputs"] = ", ".join(used) or "0"
+    facts["empty"] = "output" if _is_empty(node.outputs) else "input" if _is_empty(given) else "no"
+    for index in range(1, min(len(node.inputs), _MANY + 1)):
+        facts[f"input.{index}"] = _kind(node.inputs[index])
+    if definition is not None:
+        for index in range(max(len(node.inputs), 1), min(len(definition.inputs), _MANY + 1)):
+            facts[f"input.{index}"] = "absent"
+    for index, value in enumerate(node.inputs[:2]):
+        if value is not None and value.shape is not None:
+            facts[f"rank.{index}" if index else "rank"] = len(value.shape)
+    if given and given[0].dtype is not None:
+        facts["type"] = given[0].dtype.name.lower()
+    first = node.inputs[0] if node.inputs else None
+    facts["reused"] = "yes" if first is not None and first.producer() and _is_reused(first) else "no"
+    facts["image"] = reads_image(node)
+    facts.update(special_facts(node, given))
+    return facts
+
+
+def _is_empty(values: Sequence[ir.Value]) -> bool:
+    return any(value.shape is not None and 0 in value.shape for value in values)
+
+
+def _is_reused(value: ir.Value) -> bool:
+    return len({id(use.node) for use in value.uses()}) > 1 or value.is_graph_output()
+
+
+def _attributes(node: ir.Node, opset: int) -> dict[str, Any]:
+    facts = dict(_defaults(node.op_type, opset))
+    for name, attribute in node.attributes.items():
+        if attribute.is_ref() or attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
+            continue
+        value = _plain(name, attribute.value)
+        if value is not None:
+            facts[name] = value
+    return facts
+
+
+@cache
+def _defaults(op_type: str, opset: int) -> Mapping[str, Any]:
+    """What an attribute that a node does not have stands for; also one that only another version of it has."""
+    found: dict[str, Any] = {}
+    for definition in (schema.find(op_type, _NEWEST), schema.find(op_type, opset)):
+        for name, attribute in definition.attributes.items() if definition else ():
+            if attribute.default_value.name:
+                found[name] = _plain(name, onnx.helper.get_attribute_value(attribute.default_value))
+            elif name not in _INFERRED:
+                found.setdefault(name, _PER_AXIS.get(name, "absent"))
+    for name in _retired(op_type):
+        found.setdefault(name, "absent")
+    return {name: value for name, value in found.items() if value is not None}
+
+
+@cache
+def _retired(op_type: str) -> frozenset[str]:
+    """The attributes that the newest version of an operator has no more."""
+    versions = [d for d in (schema.find(op_type, opset) for opset in range(1, _NEWEST + 1)) if d is not None]
+    return frozenset().union(*(d.attributes for d in versions)) - frozenset(versions[-1].attributes if versions else ())
+
+
+def _plain(name: str, value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode()
+    if name in _TYPES and isinstance(value, int):
+        return ir.DataType(value).name.lower()
+    if isinstance(value, (int, str)):
+        return int(value) if isinstance(value, int) else value
+    if isinstance(value, float):
+        return round(value, 6)
+    if isinstance(value, (list, tuple)) and value and all(isinstance(v, int) for v in value):
+        if len(set(value)) == 1:
+            return value[0]
+        return "rising" if name == "axes" and list(value) == sorted(set(value)) else "mixed"
+    return None
+
+
+def _kind(value: ir.Value | None) -> str:
+    if value is None:
+        return "absent"
+    return "constant" if constant_tensor(value) is not None else "computed"

@@ -1,0 +1,259 @@
+"""Facts of single operators; those of images stand in `image_facts`, those of attentions in `attention_facts`.
+
+* after: of a BatchNormalization: the operator whose result it takes, where that is a convolution or the last of what is
+  computed from one cell by cell (Mul after x * sigmoid(x)), else other; of a Slice: Reshape where a selection could be
+  made before operators that keep its places, but not before the Reshape in front of them, else other;
+* gates: of an activation: another where its result is multiplied by another value than its input, else no;
+* divisor: of a Div: norm, or repeated norm after an Expand, where the first input is divided by its own ReduceL2,
+  perhaps clipped, else other;
+* index: of a GatherElements: smaller where it has fewer cells than the data along another axis, else equal;
+* scale: of a LayerNormalization or RMSNormalization: normalized where it has the normalized axes, else broadcast;
+* step: of a Slice: 1, more, or negative;
+* shapes: of an elementwise operator: equal; broadcast where one input's is the result's; mutual where none is;
+* slope: of a PRelu: one, by channel (C, 1, ...) or other;
+* rank.out: of a Reshape's result;
+* parts: even or uneven, of a Split;
+* axis: of a DFT: also where it is a constant input;
+* axes: of a ReduceX, Squeeze or Unsqueeze: also where they are an input;
+* terms: of an Add or a Sum: twin products, where both inputs come from one value times constants, else other;
+* exponent: of a Pow, where it is one constant number, else various or computed;
+* types: of a Pow: equal where the exponent's element type is the base's, else mixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import onnx_ir as ir
+
+from torch_onnx_compat.graph.constants import constant_tensor
+from torch_onnx_compat.graph.facts.attention import ATTENTION_FACTS
+from torch_onnx_compat.graph.facts.image import IMAGE_FACTS
+from torch_onnx_compat.graph.facts.origin import batch
+
+_ELEMENTWISE = frozenset(
+    [
+        *("Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min"),
+        *("Mod", "Mul", "Or", "PRelu", "Pow", "Sub", "Sum", "Where", "Xor"),
+    ]
+)
+
+
+_CELL_BY_CELL = frozenset(
+    [
+        *("Abs", "Add", "Celu", "Clip", "Div", "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu"),
+        *("Log", "Mish", "Mul", "Neg", "PRelu", "Pow", "Relu", "Selu", "Sigmoid", "Softplus", "Sub", "Tanh"),
+    ]
+)
+_KEEP_PLACES = frozenset({"BatchNormalization", "Cast", "Concat", "Identity", "LogSoftmax", "Pad", "Slice", "Softmax"})
+_KEEP_PLACES |= {"Transpose", "Where"}
+"""Operators of which some axes' places stay what they are."""
+_REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+_FAR = 12
+"""Nodes of an activation that is written out, at most."""
+
+
+def special_facts(node: ir.Node, given: list[ir.Value]) -> dict[str, Any]:
+    """The facts that only a node's own kind of operator has; `given` are its inputs, without omitted ones."""
+    facts: dict[str, Any] = {}
+    if node.op_type in _ELEMENTWISE and len(given) > 1:
+        facts |= _shapes([value.shape for value in given])
+    special = _SPECIAL.get(node.op_type)
+    return {**facts, **(special(node) if special else {})}
+
+
+def _shapes(shapes: list[ir.Shape | None]) -> dict[str, str]:
+    known: list[list[str]] = [[str(size) for size in shape] for shape in shapes if shape is not None]
+    if len(known) != len(shapes):
+        return {}
+    rank = max(map(len, known))
+    padded = [["1"] * (rank - len(shape)) + shape for shape in known]
+    result = [next((size for size in sizes if size != "1"), "1") for sizes in zip(*padded, strict=True)]
+    if all(shape == known[0] for shape in known):
+        return {"shapes": "equal"}
+    return {"shapes": "broadcast" if result in padded else "mutual"}
+
+
+def _terms(node: ir.Node) -> dict[str, Any]:
+    factors = [_factor(value) for value in node.inputs]
+    twins = len(factors) == 2 and factors[0] is not None and factors[0] is factors[1]
+    return {"terms": "twin products" if twins else "other"}
+
+
+def _factor(value: ir.Value | None) -> ir.Value | None:
+    """What a value is the product of with a constant matrix, perhaps scaled, shifted or viewed; None if it is not."""
+    for _ in range(_FAR):
+        producer = value.producer() if value is not None and len(value.uses()) == 1 else None
+        if producer is None or not producer.inputs:
+            return None
+        if any(constant_tensor(other) is None for other in producer.inputs[1:]):
+            return None
+        value = producer.inputs[0]
+        if producer.op_type in ("Gemm", "MatMul"):
+            return value
+        if producer.op_type not in ("Add", "Div", "Mul", "Reshape", "Sub"):
+            return None
+    return None
+
+
+def _dft_axis(node: ir.Node) -> dict[str, Any]:
+    if len(node.inputs) < 3:
+        return {}
+    axis = constant_tensor(node.inputs[2])
+    return {} if axis is None else {"axis": int(axis.numpy())}
+
+
+def _axes(node: ir.Node) -> dict[str, Any]:
+    given = node.inputs[1] if len(node.inputs) > 1 else None
+    axes = constant_tensor(given)
+    if given is None or axes is None:
+        return {"axes": "computed"} if given is not None and given.shape != (0,) else {}
+    wanted = axes.numpy().reshape(-1).tolist()
+    if len(set(wanted)) == 1:
+        return {"axes": wanted[0]}
+    return {"axes": "absent" if not wanted else "rising" if wanted == sorted(set(wanted)) else "mixed"}
+
+
+def _power(node: ir.Node) -> dict[str, Any]:
+    types = [value.dtype for value in node.inputs if value is not None and value.dtype is not None]
+    told = {"types": "equal" if types[0] == types[1] else "mixed"} if len(types) == 2 else {}
+    return {**told, **_exponent(node)}
+
+
+def _exponent(node: ir.Node) -> dict[str, Any]:
+    tensor = constant_tensor(node.inputs[1])
+    if tensor is None:
+        return {"exponent": "computed"}
+    values = set(tensor.numpy().reshape(-1).tolist())
+    if len(values) != 1:
+        return {"exponent": "various"}
+    value = float(values.pop())
+    return {"exponent": int(value) if value.is_integer() else round(value, 6)}
+
+
+def _divisor(node: ir.Node) -> dict[str, Any]:
+    kinds, value = [], node.inputs[1]
+    while value is not None and (producer := value.producer()) is not None:
+        kinds.append(producer.op_type)
+        value = producer.inputs[0] if producer.inputs else None
+        if producer.op_type not in ("Clip", "Expand", "Max"):
+            break
+    if not kinds or kinds[-1] != "ReduceL2" or value is not node.inputs[0]:
+        return {"divisor": "other"}
+    return {"divisor": "repeated norm" if "Expand" in kinds else "norm"}
+
+
+def _scale(node: ir.Node) -> dict[str, Any]:
+    shapes = [value.shape for value in node.inputs[:2] if value is not None and value.shape is not None]
+    if len(shapes) != 2:
+        return {}
+    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else -1
+    normalized = len(shapes[0]) - axis % len(shapes[0])
+    return {"scale": "normalized" if len(shapes[1]) == normalized else "broadcast"}
+
+
+def _index(node: ir.Node) -> dict[str, Any]:
+    shapes = [value.shape for value in node.inputs if value is not None and value.shape is not None]
+    if len(shapes) != 2:
+        return {}
+    axis = (node.attributes["axis"].as_int() if "axis" in node.attributes else 0) % len(shapes[0])
+    others = [(a, b) for place, (a, b) in enumerate(zip(*shapes, strict=True)) if place != axis]
+    return {"index": "smaller" if any(str(a) != str(b) for a, b in others) else "equal"}
+
+
+def _slice(node: ir.Node) -> dict[str, Any]:
+    return {"after": "Reshape" if _selects_of_a_view(node) else "other", **_step(node)}
+
+
+def _selects_of_a_view(node: ir.Node) -> bool:
+    waiting, seen = [node.inputs[0]], 0
+    while waiting and seen < _FAR:
+        value = waiting.pop()
+        source = value.producer() if value is not None else None
+        if source is None:
+            continue
+        if source.op_type == "Reshape":
+            return True
+        if source.op_type in _CELL_BY_CELL or source.op_type in _KEEP_PLACES:
+            waiting += source.inputs
+        seen += 1
+    return False
+
+
+def _step(node: ir.Node) -> dict[str, Any]:
+    if len(node.inputs) < 5 or node.inputs[4] is None:
+        return {"step": "1"}
+    steps = constant_tensor(node.inputs[4])
+    if steps is None:
+        return {}
+    least, most = steps.numpy().min(), steps.numpy().max()
+    return {"step": "negative" if least < 0 else "1" if most == 1 else "more"}
+
+
+def _after(node: ir.Node) -> dict[str, Any]:
+    first = node.inputs[0].producer() if node.inputs[0] is not None else None
+    waiting, seen = [first], 0
+    while waiting and seen < _FAR:
+        source = waiting.pop()
+        seen += 1
+        if source is None:
+            continue
+        if source.op_type == "Conv" and first is not None:
+            return {"after": first.op_type}
+        if source.op_type in _CELL_BY_CELL:
+            waiting += [value.producer() for value in source.inputs if value is not None]
+    return {"after": "other"}
+
+
+def _slope(node: ir.Node) -> dict[str, Any]:
+    x, slope = node.inputs[:2]
+    if x is None or slope is None or slope.shape is None or x.shape is None:
+        return {}
+    sizes = [int(s) if isinstance(s, int) else 0 for s in slope.shape]
+    if all(size == 1 for size in sizes):
+        return {"slope": "one"}
+    channel = [i for i, size in enumerate(sizes) if size != 1] == [len(sizes) - len(x.shape) + 1]
+    return {"slope": "channel" if channel and len(x.shape) > 1 else "other"}
+
+
+def _gates(node: ir.Node) -> dict[str, Any]:
+    products = [use.node for use in node.outputs[0].uses() if use.node.op_type == "Mul"]
+    others = [value for product in products for value in product.inputs if value is not node.outputs[0]]
+    return {"gates": "another" if any(value is not node.inputs[0] for value in others) else "no"}
+
+
+def _rank_out(node: ir.Node) -> dict[str, Any]:
+    shape = node.outputs[0].shape
+    if shape is not None:
+        return {"rank.out": len(shape)}
+    sizes = node.inputs[1].shape if node.inputs[1] is not None else None
+    return {"rank.out": sizes[0]} if sizes is not None and isinstance(sizes[0], int) else {}
+
+
+def _parts(node: ir.Node) -> dict[str, Any]:
+    lengths = [len(o.shape) for o in node.outputs if o.shape is not None]
+    if len(lengths) != len(node.outputs):
+        return {}
+    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
+    sizes = {str(o.shape[axis]) for o in node.outputs if o.shape is not None}
+    return {"parts": "even" if len(sizes) == 1 else "uneven"}
+
+
+_SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
+    **ATTENTION_FACTS,
+    **IMAGE_FACTS,
+    **dict.fromkeys(("Clip", "Erf", "HardSigmoid", "Relu", "Sigmoid", "Softplus", "Tanh"), _gates),
+    **dict.fromkeys((*(f"Reduce{kind}" for kind in _REDUCTIONS), "Squeeze", "Unsqueeze"), _axes),
+    **dict.fromkeys(("Add", "Sum"), _terms),
+    "BatchNormalization": _after,
+    "DFT": _dft_axis,
+    "Div": _divisor,
+    "GatherElements": _index,
+    **dict.fromkeys(("LayerNormalization", "RMSNormalization"), _scale),
+    "PRelu": _slope,
+    "Pow": _power,
+    "Reshape": lambda node: {**_rank_out(node), **batch(node)},
+    "Slice": _slice,
+    "Split": _parts,
+}

@@ -1,0 +1,1 @@
+"""A graph folded and cleaned, of the sizes that never vary among others."""

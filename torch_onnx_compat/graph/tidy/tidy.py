@@ -1,0 +1,118 @@
+"""Folds and cleans an exported graph: what stock dynamo's optimiser does, without its quadratic rule."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import onnx_ir as ir
+import onnx_ir.passes.common as passes
+from onnxscript import rewriter
+from onnxscript.optimizer._constant_folding import FoldConstantsPass
+
+from torch_onnx_compat.graph.tidy.sequences import slice_split_sequences
+from torch_onnx_compat.graph.walk import all_nodes
+
+_FOLD_INPUT_LIMIT = 8192
+"""Largest constant, in elements, that is folded with others; folding larger ones would duplicate weights."""
+_FOLD_OUTPUT_LIMIT = 512 * 512
+
+
+def tidy(model: ir.Model, *, fold: bool, whole: bool = False) -> None:
+    """Cleans a model in place; its results stay the same.
+
+    Args:
+        model: The model.
+        fold: Whether to fold constants and apply onnxscript's rewrite rules, as torch's dynamo exporter does; its
+            TorchScript exporter has folded what it does of it.
+        whole: Whether to fold large constants too, for engines that do not run what follows from constants alone.
+    """
+    log = logging.getLogger("onnx_ir")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        if fold:
+            passes.InlinePass()(model)
+            slice_split_sequences(model)
+            for step in _folding(whole):
+                step(model)
+        for step in _cleaning():
+            step(model)
+    finally:
+        log.setLevel(level)
+
+
+def fold_constants(model: ir.Model) -> None:
+    """Computes what follows from constants alone, large ones too, in place."""
+    steps: list[Callable[[ir.Model], Any]] = [_constants(whole=True), passes.RemoveUnusedNodesPass(), *_lifting()]
+    for step in steps:
+        step(model)
+
+
+def _constants(whole: bool) -> FoldConstantsPass:
+    return FoldConstantsPass(
+        shape_inference=True,
+        input_size_limit=_FOLD_OUTPUT_LIMIT if whole else _FOLD_INPUT_LIMIT,
+        output_size_limit=_FOLD_OUTPUT_LIMIT,
+        # Onnxscript leaves it alone, as it makes a small file large; what follows from it could not be folded then.
+        should_fold=lambda node: True if whole and node.op_type == "ConstantOfShape" else None,
+    )
+
+
+def _lifting() -> list[Callable[[ir.Model], Any]]:
+    return [
+        passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
+        passes.LiftSubgraphInitializersToMainGraphPass(),
+    ]
+
+
+def _folding(whole: bool) -> list[Callable[[ir.Model], Any]]:
+    fold: list[Callable[[ir.Model], Any]] = [
+        _constants(whole),
+        # torch's own order rewrites nodes that nobody reads; dropping them first is most of what makes this fast.
+        passes.RemoveUnusedNodesPass(),
+        rewriter.RewritePass(_rules()),
+        _keep_constants,
+        passes.RemoveUnusedNodesPass(),
+    ]
+    return [
+        passes.RemoveUnusedNodesPass(),
+        *fold,
+        *fold,
+        *_lifting(),
+    ]
+
+
+def _keep_constants(model: ir.Model) -> None:
+    """Puts constants back into the table of initializers whose place there a later one of the same name took.
+
+    Onnxscript's Clip rule names the bounds after the clipped value, which may be clipped more than once.
+    """
+    initializers = model.graph.initializers
+    for node in all_nodes(model.graph):
+        for value in node.inputs:
+            is_lost = value is not None and value.const_value is not None and value.producer() is None
+            if value is None or not is_lost or value.is_initializer() or value.is_graph_input():
+                continue
+            name, number = value.name, 1
+            while f"{name}_{number}" in initializers:
+                number += 1
+            value.name = f"{name}_{number}"
+            initializers[value.name] = value
+
+
+def _cleaning() -> list[ir.passes.InPlacePass]:
+    return [
+        passes.DeduplicateInitializersPass(),
+        passes.CommonSubexpressionEliminationPass(),
+        passes.RemoveUnusedNodesPass(),
+        passes.RemoveUnusedFunctionsPass(),
+        passes.RemoveUnusedOpsetsPass(),
+        passes.NameFixPass(),
+    ]
+
+
+def _rules() -> list[Any]:
+    """Onnxscript's default rewrite rules but SlicesSplit, whose matcher goes through the whole graph at every node."""
+    return [r for r in rewriter._DEFAULT_REWRITE_RULES if getattr(r, "name", "") != "SlicesSplit"]

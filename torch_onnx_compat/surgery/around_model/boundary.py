@@ -1,0 +1,189 @@
+"""What is done to a model at both its ends, around the call of a twin; the model itself is not edited."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from torch_onnx_compat import tree
+from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.prepare import Prepared
+from torch_onnx_compat.surgery.around_model.detections import ALTERNATIVES, Detections
+from torch_onnx_compat.surgery.around_model.heads import detections_of
+from torch_onnx_compat.surgery.around_model.normalize import Normalize
+from torch_onnx_compat.surgery.around_model.recorder import Recorder, check_taken
+from torch_onnx_compat.surgery.around_model.selectors import OWN, Selector, parse_all
+from torch_onnx_compat.surgery.around_model.state import held
+
+_OWN = Selector(OWN, None)
+KEPT = ":kept"
+"""Key in a result of what attributes hold after the call; no module has such a name."""
+
+
+@dataclass(frozen=True)
+class BoundaryAdapter:
+    """Calls a twin so that the result is what the caller asked for. The original is run through it, too.
+
+    Attributes:
+        outputs: What the file gives; the model's own result by default.
+        normalize: What is done to a picture before the model gets it.
+        argument: The forward parameter that is the picture, by number and name.
+        dtype: What the model computes in.
+        detections: What is made of the model's own result.
+    """
+
+    outputs: tuple[Selector, ...] = (_OWN,)
+    normalize: Normalize | None = None
+    argument: tuple[int, str] = (0, "")
+    dtype: torch.dtype = torch.float32
+    detections: Detections | None = None
+    state: tuple[str, ...] = ()
+    """Attributes that are inputs, after the model's own, and outputs."""
+    pads: bool = True
+    """Whether the model may return fewer boxes than candidates are wanted."""
+    marked: bool = False
+    """Whether the result also tells what the engine's own operator for the detections takes and gives."""
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Paths of the modules whose results, or whose input, are outputs, and of the attributes that are state."""
+        return (*(selector.path for selector in self.outputs if selector.path is not None), *self.state)
+
+    def call(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls the model; the result is a mapping, in the order of the outputs."""
+        with held(model, {text: kwargs[text] for text in self.state}) as kept:
+            result = Recorder(self.outputs, to_the_end=bool(self.state)).run(model, *self.given(args, kwargs))
+            if self.detections is not None:
+                result[OWN], marks = self.detections.made_of(result[OWN], self.pads)
+                result |= marks if self.marked else {}
+            return {**result, KEPT: kept()} if self.state else result
+
+    def given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments as the model gets them."""
+        kwargs = {name: value for name, value in kwargs.items() if name not in self.state}
+        if self.normalize is None:
+            return args, kwargs
+        number, name = self.argument
+        if name in kwargs:
+            return args, {**kwargs, name: self.normalize.apply(kwargs[name], self.dtype)}
+        return (*args[:number], self.normalize.apply(args[number], self.dtype), *args[number + 1 :]), kwargs
+
+    def path_of(self, path: tree.Path) -> tree.Path:
+        """The place of a tensor in the result as it names the file's output: the model's own are called as ever."""
+        if path[:1] == (KEPT,):
+            return (*path[1:], "next")
+        own = any(selector.path is None for selector in self.outputs)
+        return path[1:] if own and path[:1] == (OWN,) else path
+
+
+def select(keyword: str, prepared: Prepared, places: Sequence[str] | str) -> tuple[Selector, ...]:
+    """The places in a model that the caller named, found in a run on the example.
+
+    Raises:
+        CompatError: One names no module, or a module that is not called, or not just once, or returns no tensor.
+    """
+    selectors = parse_all(keyword, places, prepared.model)
+    taken = Recorder(selectors, to_the_end=True)
+    run(prepared, prepared.inputs, taken)
+    check_taken(keyword, selectors, taken, prepared.model)
+    return selectors
+
+
+def with_boundary_adapter(
+    prepared: Prepared,
+    outputs: Sequence[str] | str | None,
+    preprocess: Any,
+    postprocess: Any,
+    state: Sequence[str] | str = (),
+) -> Prepared:
+    """The model with what the caller wants before and after it, where that is a part of the file.
+
+    Raises:
+        CompatError: As the functions below.
+    """
+    if state:
+        texts = (state,) if isinstance(state, str) else tuple(state)
+        prepared = replace(prepared, ends=replace(prepared.ends or BoundaryAdapter(), state=texts))
+    if isinstance(preprocess, Normalize):
+        prepared = with_normalize(prepared, preprocess)
+    if outputs is not None:
+        prepared = with_outputs(prepared, outputs)
+    if postprocess in ALTERNATIVES:
+        postprocess = detections_of(prepared.model, postprocess)
+    if isinstance(postprocess, Detections):
+        prepared = with_detections(prepared, postprocess)
+    return prepared
+
+
+def with_outputs(prepared: Prepared, outputs: Sequence[str] | str) -> Prepared:
+    """The model with other outputs.
+
+    Args:
+        prepared: The model.
+        outputs: Places in it, in order.
+
+    Raises:
+        CompatError: As `select`.
+    """
+    return replace(
+        prepared, ends=replace(prepared.ends or BoundaryAdapter(), outputs=select("outputs", prepared, outputs))
+    )
+
+
+def with_normalize(prepared: Prepared, normalize: Normalize) -> Prepared:
+    """The model with preprocessing before it.
+
+    Raises:
+        CompatError: There is no such argument, or it is no picture of that layout.
+    """
+    names = list(prepared.inputs.parameters)
+    name = normalize.input or prepared.inputs.arguments[0]
+    if name not in prepared.inputs.arguments:
+        raise CompatError(f"preprocess: {unknown_name('input', name, prepared.inputs.arguments)}")
+    normalize.apply(prepared.inputs.tensors[prepared.inputs.arguments.index(name)])
+    floats = [p.dtype for p in prepared.model.parameters() if p.is_floating_point()]
+    number = names.index(name) if name in names else 0
+    ends = replace(
+        prepared.ends or BoundaryAdapter(),
+        normalize=normalize,
+        argument=(number, name),
+        dtype=(floats or [torch.float32])[0],
+    )
+    if normalize.fit == "letterbox" and any(d >= 1 for axes in prepared.inputs.axes for d in axes):
+        raise CompatError("preprocess: a letterbox needs a picture of fixed size; only its batch may be dynamic.")
+    return replace(prepared, ends=ends)
+
+
+def with_detections(prepared: Prepared, detections: Detections) -> Prepared:
+    """The model with non-maximum suppression after it.
+
+    Raises:
+        CompatError: Its outputs are not what was declared, or others were asked for.
+    """
+    ends = prepared.ends or BoundaryAdapter()
+    if ends.outputs != (_OWN,):
+        raise CompatError("outputs and postprocess=Detections(...) both say what the file gives; pass one of them.")
+    taken = Recorder(ends.outputs)
+    run(prepared, prepared.inputs, taken)
+    fitted = detections.fitted(taken.found[OWN])
+    pads = any(dim for axes in prepared.inputs.axes for dim in axes)  # the batch says nothing about boxes
+    return replace(prepared, ends=replace(ends, detections=detections if pads else fitted, pads=pads))
+
+
+def with_cuts(ends: BoundaryAdapter | None, cuts: Sequence[Selector]) -> BoundaryAdapter:
+    """Ends that also give the values at which the graph is to be cut, after the outputs."""
+    ends = ends or BoundaryAdapter()
+    return replace(ends, marked=True, outputs=(*ends.outputs, *(cut for cut in cuts if cut not in ends.outputs)))
+
+
+def run(prepared: Prepared, inputs: Inputs, taken: Recorder) -> None:
+    """Runs the original, unpatched model for what is to be taken out of it."""
+    args, kwargs = inputs.call([tensor.clone() for tensor in inputs.tensors])
+    if prepared.ends is not None:
+        args, kwargs = prepared.ends.given(args, kwargs)
+    taken.run(prepared.twin(), args, kwargs)

@@ -1,0 +1,194 @@
+"""Non-maximum suppression after a detector's head: `postprocess=Detections(...)`, or `postprocess="nms"`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from torch_onnx_compat import tree
+from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.functional.non_maximum import (
+    best_candidates,
+    best_pairs,
+    compacted,
+    kept_by_operator,
+    kept_densely,
+)
+from torch_onnx_compat.surgery.around_model.custom import WholeCall
+from torch_onnx_compat.surgery.around_model.selectors import Selector
+
+_TAKEN, _GIVEN = Selector(":detections:input", None), Selector(":detections", None)
+"""What the engine's own operator takes and gives; no module has such a name."""
+
+_PLUGIN_CANDIDATES = 4096
+"""Pairs of a box and a class that take part where the plugin is imitated to check the file."""
+
+ALTERNATIVES = ("nms", "nms-dense", "efficient-nms")
+BOX_FORMATS = ("xyxy", "cxcywh", "xywh")
+
+
+@dataclass(frozen=True)
+class Detections:
+    """Which outputs of a model are boxes and scores, and what is to be made of them.
+
+    The file's outputs are then ``boxes`` (N, D, 4), corners in the model's own units; ``scores`` (N, D); ``classes``
+    (N, D), int64, -1 beyond the count; and ``count`` (N,), int64. With ``max_detections=None`` they are as many as
+    there are: boxes (D, 4), scores (D,), classes (D,) and ``images`` (D,), the picture that each belongs to.
+
+    Args:
+        form: ``"nms"`` uses ONNX's NonMaxSuppression; ``"nms-dense"`` arithmetic that every engine has, in about three
+            nodes for each of the `candidates`; ``"efficient-nms"`` TensorRT's plugin, with the plugin's outputs
+            ``num_detections`` (N, 1), ``detection_boxes`` (N, D, 4), ``detection_scores`` and ``detection_classes``
+            (N, D), of which those beyond the number mean nothing, and with a detection for each class of a box.
+        boxes: The output that holds the boxes, by its number or name: (N, A, 4).
+        scores: The output that holds the scores: (N, A) or (N, A, C). None: they stand in the boxes' own, after the
+            four coordinates: (N, A, 4 + C).
+        channels_first: Whether that one is (N, 4 + C, A), as ultralytics' is.
+        objectness: Whether a column before the class scores multiplies them, as in YOLOv5's own repository.
+        classes: How many columns are scores; the rest, e.g. mask coefficients, is left out. None: all.
+        box_format: ``"xyxy"`` corners, ``"cxcywh"`` centre and size, ``"xywh"`` corner and size.
+        iou_threshold: A box is dropped that overlaps a better one of its class by more, 0..1.
+        score_threshold: A box is dropped whose score is not above.
+        candidates: How many boxes of a picture, the best ones, take part.
+        max_detections: How many a picture has at most; None for a varying number.
+        class_aware: Whether only boxes of one class suppress each other.
+    """
+
+    form: Literal["nms", "nms-dense", "efficient-nms"] = "nms"
+    boxes: int | str = 0
+    scores: int | str | None = None
+    channels_first: bool = False
+    objectness: bool = False
+    classes: int | None = None
+    box_format: Literal["xyxy", "cxcywh", "xywh"] = "xyxy"
+    iou_threshold: float = 0.45
+    score_threshold: float = 0.25
+    candidates: int = 100
+    max_detections: int | None = 100
+    class_aware: bool = True
+
+    def __post_init__(self) -> None:
+        if self.form not in ALTERNATIVES:
+            raise unknown_name("form of Detections", str(self.form), ALTERNATIVES)
+        if self.box_format not in BOX_FORMATS:
+            raise unknown_name("box_format of Detections", str(self.box_format), BOX_FORMATS)
+        if self.form == "efficient-nms" and self.max_detections is None:
+            raise CompatError("Detections: efficient-nms has a fixed number of outputs; pass max_detections.")
+        if self.form != "nms-dense":
+            import torchvision  # noqa: F401  (defines the operator; slow, and nothing else needs it)
+
+    @property
+    def node(self) -> WholeCall | None:
+        """The engine's own operator that does it, if one does."""
+        if self.form != "efficient-nms":
+            return None
+        attributes = {
+            "plugin_version": "1",
+            "score_threshold": float(self.score_threshold),
+            "iou_threshold": float(self.iou_threshold),
+            "max_output_boxes": self.max_detections,
+            "background_class": -1,
+            "score_activation": 0,
+            "class_agnostic": int(not self.class_aware),
+            "box_coding": 0,
+        }
+        return WholeCall(_TAKEN, _GIVEN, "TRT", "EfficientNMS_TRT", attributes, has_body=False)
+
+    def made_of(self, result: Any, pad: bool = True) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Makes detections of what a model returned.
+
+        Args:
+            result: What it returned.
+            pad: Whether there may be fewer boxes than `candidates`.
+
+        Returns:
+            The detections; and what the engine's own operator takes and gives, if it is one.
+
+        Raises:
+            CompatError: An output that was named is not there, or has another shape.
+        """
+        boxes, scores = self._parts(result)
+        boxes = _corners(boxes, self.box_format)
+        if self.form != "efficient-nms":
+            return self._kept(boxes, scores, pad), {}
+        taken = {"boxes": boxes.clone(), "scores": scores.clone()}
+        given = self._as_the_plugin(taken["boxes"], taken["scores"])
+        return given, {_TAKEN.text: taken, _GIVEN.text: {name: value.clone() for name, value in given.items()}}
+
+    def _kept(self, boxes: Tensor, scores: Tensor, pad: bool) -> dict[str, Tensor]:
+        found = best_candidates(boxes, scores, self.candidates, pad)
+        allowed = found.scores > self.score_threshold
+        kept = kept_densely if self.form == "nms-dense" else kept_by_operator
+        keep = kept(found, allowed, self.iou_threshold, self.class_aware)
+        if self.max_detections is None:
+            where = keep.nonzero()
+            image, place = where[:, 0], where[:, 1]
+            each = {n: v[image, place] for n, v in zip(("boxes", "scores", "classes"), found, strict=True)}
+            return {**each, "images": image}
+        return dict(
+            zip(("boxes", "scores", "classes", "count"), compacted(found, keep, self.max_detections), strict=True)
+        )
+
+    def _as_the_plugin(self, boxes: Tensor, scores: Tensor) -> dict[str, Tensor]:
+        count = min(_PLUGIN_CANDIDATES, scores.shape[1] * scores.shape[2])
+        found = best_pairs(boxes, scores, count)
+        keep = kept_by_operator(found, found.scores > self.score_threshold, self.iou_threshold, self.class_aware)
+        assert self.max_detections is not None
+        found_boxes, found_scores, classes, number = compacted(found, keep, self.max_detections)
+        lacking = max(self.max_detections - count, 0)  # the plugin's outputs are always as long
+        return {
+            "num_detections": number.unsqueeze(1).to(torch.int32),
+            "detection_boxes": pad(found_boxes, (0, 0, 0, lacking)),
+            "detection_scores": pad(found_scores, (0, lacking)),
+            "detection_classes": pad(classes.to(torch.int32), (0, lacking)),
+        }
+
+    def fitted(self, result: Any) -> Detections:
+        """The same for a model that always returns as many boxes as in this result: no more candidates than these.
+
+        Raises:
+            CompatError: As `apply`.
+        """
+        return replace(self, candidates=min(self.candidates, self._parts(result)[0].shape[1]))
+
+    def _parts(self, result: Any) -> tuple[Tensor, Tensor]:
+        """Boxes (N, A, 4) and scores (N, A, C)."""
+        leaves, _ = tree.flatten(result)
+        boxes = _chosen("boxes", self.boxes, leaves)
+        if self.scores is None:
+            whole = boxes.transpose(1, 2) if self.channels_first and boxes.dim() == 3 else boxes
+            boxes, scores = whole[..., :4], whole[..., 4:]
+        else:
+            scores = _chosen("scores", self.scores, leaves)
+            scores = scores.unsqueeze(-1) if scores.dim() == 2 else scores
+        if boxes.dim() != 3 or scores.dim() != 3 or boxes.shape[-1] != 4 or scores.shape[-1] < 1 + self.objectness:
+            raise CompatError(
+                f"postprocess: boxes of shape {tuple(boxes.shape)} and scores of shape {tuple(scores.shape)}; wanted "
+                f"(N, A, 4) and (N, A, C). Say in Detections which outputs they are, and whether channels come first."
+            )
+        if self.objectness:
+            scores = scores[..., 1:] * scores[..., :1]
+        return boxes, scores if self.classes is None else scores[..., : self.classes]
+
+
+def _chosen(what: str, which: int | str, leaves: list[tuple[tree.Path, Tensor]]) -> Tensor:
+    names = [tree.dotted(path) or "output" for path, _ in leaves]
+    if isinstance(which, str):
+        if which not in names:
+            raise unknown_name(f"output for the {what}", which, names)
+        which = names.index(which)
+    if not 0 <= which < len(leaves):
+        raise CompatError(f"postprocess: the {what} are output {which}, but the model has {len(leaves)}: {names}.")
+    return leaves[which][1]
+
+
+def _corners(boxes: Tensor, box_format: str) -> Tensor:
+    if box_format == "xyxy":
+        return boxes
+    first, size = boxes[..., :2], boxes[..., 2:]
+    lower = first - size / 2 if box_format == "cxcywh" else first
+    return torch.cat((lower, lower + size), -1)

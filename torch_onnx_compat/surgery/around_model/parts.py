@@ -1,0 +1,103 @@
+"""A part of a model as a model of its own, with the inputs that it gets in a real run of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from torch import Tensor
+
+from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.inputs import Axis, Inputs, bind
+from torch_onnx_compat.prepare import Prepared
+from torch_onnx_compat.surgery.around_model.boundary import run
+from torch_onnx_compat.surgery.around_model.recorder import Recorder, check_called
+from torch_onnx_compat.surgery.around_model.selectors import Selector, parse
+
+_STEPS = (1, 2, 32)
+"""By how much an axis is lengthened to see what follows it; a model may take only some sizes."""
+
+
+def part_of(
+    prepared: Prepared, submodule: str, input_names: Sequence[str] | None = None, state: Sequence[str] = ()
+) -> Prepared:
+    """One module of a model, with its inputs recorded.
+
+    An axis of its inputs is dynamic where its size follows a dynamic axis of the model, and has that axis's name
+    where it has its size.
+
+    Args:
+        prepared: The whole model.
+        submodule: The path of a module; ``"path:1"`` takes the inputs of its second call.
+        input_names: Names of the part's inputs.
+        state: What the caller wants of the whole model's state: nothing.
+
+    Raises:
+        CompatError: It names no module, or one that is not called, or more than once without saying which call; or
+            state was asked for too.
+    """
+    if state:
+        raise CompatError(
+            f"submodule={submodule!r} and state={list(state)}: these name attributes of the whole model; export the "
+            f"part as a model of its own, with example inputs of its own, and name them there."
+        )
+    selector = parse("submodule", submodule, prepared.model)
+    if not selector.path or selector.part != "output":
+        raise CompatError(f"submodule: {submodule!r} names no part of the model; wanted a path such as 'layer2'.")
+    taken = Recorder([replace(selector, part="input")], to_the_end=True)
+    run(prepared, prepared.inputs, taken)
+    check_called("submodule", selector, taken, prepared.model)
+    module = prepared.model.get_submodule(selector.path)
+    inputs = bind(module, *taken.given[selector.text], input_names)
+    axes, refused = _axes(prepared, selector, inputs)
+    notes = [
+        f"submodule {submodule!r}: axis {name!r} is fixed; the model refused other sizes of it" for name in refused
+    ]
+    return replace(prepared, model=module, inputs=replace(inputs, axes=axes), notes=(*prepared.notes, *notes))
+
+
+def _axes(prepared: Prepared, selector: Selector, inputs: Inputs) -> tuple[tuple[dict[int, Axis], ...], list[str]]:
+    """The part's dynamic axes, and the model's axes of which nothing could be learnt."""
+    histories = {name: [size] for name, size in prepared.inputs.sizes().items()}
+    shapes = [[size] for tensor in inputs.tensors for size in tensor.shape]
+    refused = []
+    for name in histories:
+        other = _recorded_at(prepared, selector, name, inputs)
+        if other is None:
+            refused.append(name)
+            continue
+        sizes, tensors = other
+        for root, history in histories.items():
+            history.append(sizes[root])
+        for history, size in zip(shapes, (s for t in tensors for s in t.shape), strict=True):
+            history.append(size)
+    names = {tuple(history): name for name, history in histories.items()}
+    known = {a.name: a for axes in prepared.inputs.axes for a in axes.values() if not a.terms}
+    histories_left = iter(shapes)
+    result: list[dict[int, Axis]] = []
+    for input_name, tensor in zip(inputs.names, inputs.tensors, strict=True):
+        axes = {}
+        for dim in range(tensor.dim()):
+            seen = tuple(next(histories_left))
+            if len(set(seen)) > 1:
+                name = names.setdefault(seen, f"{input_name}_{dim}")
+                axes[dim] = known.get(name, Axis(name, required=False))
+        result.append(axes)
+    return tuple(result), refused
+
+
+def _recorded_at(
+    prepared: Prepared, selector: Selector, name: str, inputs: Inputs
+) -> tuple[dict[str, int], tuple[Tensor, ...]] | None:
+    """The part's inputs when one axis of the model is longer, and the sizes of the model's axes then."""
+    for step in _STEPS:
+        resized = prepared.inputs.resized({name: prepared.inputs.sizes()[name] + step})
+        taken = Recorder([replace(selector, part="input")])
+        try:
+            run(prepared, resized, taken)
+        except Exception:  # the model's own refusal of a size that was only a probe
+            continue
+        other = bind(prepared.model.get_submodule(str(selector.path)), *taken.given[selector.text], None)
+        if [t.dim() for t in other.tensors] == [t.dim() for t in inputs.tensors]:
+            return resized.sizes(), other.tensors
+    return None

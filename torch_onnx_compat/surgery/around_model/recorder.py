@@ -1,0 +1,149 @@
+"""Takes what modules return, or are given, out of a running model; the hooks are there for the length of one call."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor, nn
+
+from torch_onnx_compat import tree
+from torch_onnx_compat.backends.internals import unwinding
+from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.surgery.around_model.attention import AttentionLog
+from torch_onnx_compat.surgery.around_model.selectors import OWN, Selector
+
+
+class _AllRecorded(BaseException):
+    """Everything that was asked for has been computed; no Exception, which a model might catch."""
+
+
+@dataclass
+class Recorder:
+    """What one call of a model yields at some places in it.
+
+    A tensor is copied when it is taken: the next module may write to it in place.
+
+    Attributes:
+        found: What is there, by selector; what the model returned itself under OWN.
+        given: Arguments of the calls whose input was asked for.
+        calls: How many times each module was called.
+    """
+
+    selectors: Sequence[Selector]
+    to_the_end: bool = False
+    """Whether the model runs on when everything is found."""
+    found: dict[str, Any] = field(default_factory=dict)
+    given: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = field(default_factory=dict)
+    calls: Counter[str] = field(default_factory=Counter)
+
+    def run(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Calls the model and returns what was found, in the order of the selectors."""
+        attention = AttentionLog() if any(s.part == "attention" for s in self.selectors) else None
+        with ExitStack() as stack:
+            for path in dict.fromkeys(s.path for s in self.selectors if s.path is not None):
+                for handle in self._hooks(model, path, attention):
+                    stack.callback(handle.remove)
+            stack.enter_context(attention or nullcontext())
+            with unwinding(_AllRecorded):
+                self._find(Selector(OWN, None), model(*args, **kwargs))
+        return {s.text: self.found[s.text] for s in self.selectors if s.text in self.found}
+
+    def _hooks(self, model: nn.Module, path: str, attention: AttentionLog | None) -> list[Any]:
+        module = model.get_submodule(path)
+        mine = [s for s in self.selectors if s.path == path]
+
+        def before(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            self._take(mine, "input", lambda: (args, kwargs))
+            if attention is not None and any(s.part == "attention" for s in mine):
+                attention.logs.append([])
+
+        def after(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+            if attention is not None and any(s.part == "attention" for s in mine):
+                weights = attention.logs.pop()
+                self._take(mine, "attention", lambda: weights[0] if len(weights) == 1 else weights)
+            self._take(mine, "output", lambda: result)
+            self.calls[path] += 1
+            self._stop_if_done()
+
+        return [
+            module.register_forward_pre_hook(before, with_kwargs=True),
+            module.register_forward_hook(after, with_kwargs=True),
+        ]
+
+    def _take(self, mine: Sequence[Selector], part: str, value: Callable[[], Any]) -> None:
+        for selector in mine:
+            if selector.part == part and self.calls[str(selector.path)] == (selector.call or 0):
+                self._find(selector, value())
+
+    def _find(self, selector: Selector, value: Any) -> None:
+        value = _copied(value)
+        if selector.part == "input":
+            args, kwargs = self.given[selector.text] = value
+            value = args[0] if len(args) == 1 and not kwargs else {**dict(enumerate(args)), **kwargs}
+        self.found[selector.text] = value
+
+    def _stop_if_done(self) -> None:
+        if not self.to_the_end and all(s.text in self.found for s in self.selectors):
+            raise _AllRecorded
+
+
+def _copied(value: Any) -> Any:
+    return tree.map_leaves(value, lambda leaf: leaf.clone() if isinstance(leaf, Tensor) else leaf)
+
+
+def check_taken(keyword: str, selectors: Sequence[Selector], taken: Recorder, model: nn.Module) -> None:
+    """Checks what a run to the end found.
+
+    Raises:
+        CompatError: A module is never called, or more often than once and the caller did not say which call, or gives
+            no tensor.
+    """
+    for selector in selectors:
+        check_called(keyword, selector, taken, model)
+        if not tree.flatten(taken.found[selector.text])[0]:
+            raise CompatError(
+                f"{keyword}: {selector.text!r} {_kind(selector, taken.found[selector.text])}; name another module."
+            )
+
+
+def check_called(keyword: str, selector: Selector, taken: Recorder, model: nn.Module) -> None:
+    """Checks that a run to the end called a module as often as the selector wants.
+
+    Raises:
+        CompatError: It did not.
+    """
+    calls = taken.calls[str(selector.path)]
+    where = f"{keyword}: {selector.text!r}"
+    if selector.path is None:
+        return
+    if calls == 0:
+        raise CompatError(f"{where} is never called on the example input{_why_not(selector.path, model)}.")
+    if selector.call is None and calls > 1:
+        raise CompatError(
+            f"{where} is called {calls} times; say which call, {f'{selector.path}:0'!r} to "
+            f"{f'{selector.path}:{calls - 1}'!r}."
+        )
+    if (selector.call or 0) >= calls:
+        raise CompatError(f"{where}: the module is called {calls} times; the last call is number {calls - 1}.")
+
+
+def _kind(selector: Selector, value: Any) -> str:
+    if selector.part == "attention":
+        return "computes no attention that is a softmax"
+    return f"{'takes' if selector.part == 'input' else 'returns'} a {type(value).__name__} without a tensor"
+
+
+def _why_not(path: str, model: nn.Module) -> str:
+    parent, _, _ = path.rpartition(".")
+    owner = model.get_submodule(parent)
+    if getattr(owner, "fused_attn", False):
+        return f", because {parent!r} computes attention in one fused call; its weights are {f'{parent}:attention'!r}"
+    if isinstance(owner, nn.MultiheadAttention):
+        return f", because {parent!r} reads its weights only; name {parent!r}"
+    if isinstance(model.get_submodule(path), (nn.ModuleList, nn.ModuleDict)):
+        return ", because it only holds modules; name one of these"
+    return ""

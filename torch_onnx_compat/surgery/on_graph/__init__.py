@@ -1,0 +1,1 @@
+"""What is done on the finished graph: cut off, folded in, split, outlined."""

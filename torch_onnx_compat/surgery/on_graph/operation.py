@@ -1,0 +1,238 @@
+"""Carries out on the finished graph what the caller wants of its ends: what is cut off, folded in, or split."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import onnx_ir as ir
+from onnx_ir.passes.common import IdentityEliminationPass, LiftConstantsToInitializersPass, RemoveUnusedNodesPass
+
+from torch_onnx_compat import tree
+from torch_onnx_compat.errors import CompatError, UnsupportedError, unknown_name
+from torch_onnx_compat.graph.names import claim_name
+from torch_onnx_compat.graph.shapes import infer_model
+from torch_onnx_compat.graph.tidy.sizes import fix_sizes
+from torch_onnx_compat.prepare import Prepared
+from torch_onnx_compat.surgery.around_model.boundary import BoundaryAdapter, select, with_cuts
+from torch_onnx_compat.surgery.around_model.custom import WholeCall
+from torch_onnx_compat.surgery.around_model.detections import ALTERNATIVES
+from torch_onnx_compat.surgery.around_model.normalize import Normalize
+from torch_onnx_compat.surgery.around_model.selectors import Selector
+from torch_onnx_compat.surgery.around_model.whole_calls import kept_calls
+from torch_onnx_compat.surgery.on_graph.extract import extract
+from torch_onnx_compat.surgery.on_graph.fold import fold
+from torch_onnx_compat.surgery.on_graph.outline import Outlining
+from torch_onnx_compat.surgery.on_graph.split import split
+from torch_onnx_compat.surgery.on_graph.stage import Stage
+from torch_onnx_compat.surgery.on_graph.strip import strip
+
+PREPROCESS = ("keep", "extract", "fold")
+POSTPROCESS = ("keep", "strip")
+
+
+@dataclass
+class CutGraph:
+    """The network, and what was cut off it.
+
+    Attributes:
+        network: What goes into the file.
+        preprocess: What the host does to the inputs before.
+        postprocess: What the host does to the outputs after.
+        parts: The network once more, split.
+        without_body: Functions in the network that only a check needs.
+        notes: What the caller should know.
+    """
+
+    network: ir.Model
+    preprocess: Stage | None = None
+    postprocess: Stage | None = None
+    parts: tuple[Stage, ...] = ()
+    without_body: tuple[Any, ...] = ()
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def before(self) -> tuple[Stage, ...]:
+        """What runs before the file."""
+        return () if self.preprocess is None else (self.preprocess,)
+
+    @property
+    def after(self) -> tuple[Stage, ...]:
+        """What runs after the file."""
+        return () if self.postprocess is None else (self.postprocess,)
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """All that is no part of the network's own file."""
+        return (*self.before, *self.after, *self.parts)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the file takes or gives something else than the model."""
+        return self.preprocess is not None or self.postprocess is not None
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What the caller wants.
+
+    Attributes:
+        preprocess: What becomes of the preprocessing that the graph begins with.
+        postprocess: What becomes of the postprocessing that it ends with.
+        cuts: Where it is split.
+        kept: What stays whole as one node.
+        added: What is given besides what the caller asked for, by the first part of its path.
+        prunes: Whether inputs that nothing reads are left out.
+    """
+
+    preprocess: str = "keep"
+    postprocess: str = "keep"
+    cuts: tuple[Selector, ...] = ()
+    kept: tuple[WholeCall, ...] = ()
+    added: frozenset[str] = frozenset()
+    prunes: bool = False
+
+    def traced(self, prepared: Prepared) -> Prepared:
+        """The model as it is exported: it also gives the values at which the graph is to be cut."""
+        wanted = [*self.cuts, *(mark for kept in self.kept if kept.path for mark in (kept.inputs, kept.outputs))]
+        return replace(prepared, ends=with_cuts(prepared.ends, wanted)) if wanted or self.kept else prepared
+
+    def apply(self, model: ir.Model, paths: Sequence[tree.Path]) -> CutGraph:
+        """Does it; changes the graph in place.
+
+        Args:
+            model: The finished graph.
+            paths: Where in the traced result each output of the graph lies.
+
+        Raises:
+            CompatError: The graph cannot be split there, or a part of it not be kept.
+        """
+        pieces = CutGraph(model)
+        if self.prunes:
+            _prune(pieces)
+        marked = self._take_marked(model, paths)
+        if marked or self.preprocess != "keep" or self.postprocess != "keep":
+            _plain(model)
+        if self.cuts:
+            pieces.parts = split(model, [(cut.text, marked[cut.text]) for cut in self.cuts])
+        if self.preprocess == "fold":
+            pieces.notes += fold(model)
+        if self.preprocess == "extract":
+            extract(pieces)
+        if self.postprocess == "strip":
+            strip(pieces)
+        if self.kept:
+            self._keep(pieces, marked)
+        return pieces
+
+    def _keep(self, pieces: CutGraph, marked: Mapping[str, Sequence[ir.Value]]) -> None:
+        outlining = Outlining(pieces.network)
+        for kept in self.kept:
+            outlining.outline(kept, marked[kept.inputs.text], marked[kept.outputs.text])
+        pieces.without_body = tuple(outlining.without_body)
+        pieces.notes += [
+            f"{name} was checked as the operators that it stands for; the engine's own has not been run."
+            for name in dict.fromkeys(kept.name for kept in self.kept if not kept.has_body)
+        ]
+
+    def _take_marked(self, model: ir.Model, paths: Sequence[tree.Path]) -> dict[str, list[ir.Value]]:
+        """The values that were traced for this; those that the caller did not ask for cease to be outputs."""
+        outputs = list(model.graph.outputs)
+        marks = {*(cut.text for cut in self.cuts), *self.added}
+        found: dict[str, list[ir.Value]] = {text: [] for text in marks}
+        for path, value in zip(paths, outputs, strict=True):
+            if path and path[0] in marks:
+                found[str(path[0])].append(_computed(value))
+        wanted = [v for path, v in zip(paths, outputs, strict=True) if not (path and path[0] in self.added)]
+        if len(wanted) < len(outputs):
+            model.graph.outputs[:] = wanted
+        return found
+
+
+def plan_operation(
+    prepared: Prepared,
+    preprocess: Any,
+    postprocess: Any,
+    places: Sequence[str],
+    keep_as_function: Any = (),
+    domains: bool | Collection[str] = False,
+) -> Operation:
+    """Reads what the caller wants.
+
+    Args:
+        prepared: The model.
+        preprocess: As export_compat takes it.
+        postprocess: As export_compat takes it.
+        places: Where to split.
+        keep_as_function: What is to stay whole.
+        domains: The domains in which nodes without a body may stand; True for any.
+
+    Raises:
+        CompatError: A word is unknown, two of them contradict each other, or a place to split at is not found.
+        UnsupportedError: A node would stand in a domain that was not allowed.
+    """
+    preprocess = "keep" if isinstance(preprocess, Normalize) else preprocess
+    detections = prepared.ends.detections if prepared.ends else None
+    postprocess = "keep" if detections is not None else postprocess
+    if preprocess not in PREPROCESS:
+        raise unknown_name("preprocess", str(preprocess), PREPROCESS)
+    if postprocess not in POSTPROCESS:
+        raise unknown_name("postprocess", str(postprocess), (*POSTPROCESS, *ALTERNATIVES))
+    if places and (preprocess == "extract" or postprocess == "strip"):
+        raise CompatError("split and preprocess='extract' or postprocess='strip' both cut the graph; pass one of them.")
+    cuts = select("split", prepared, places) if places else ()
+    kept = kept_calls(prepared, keep_as_function) if keep_as_function else ()
+    if detections is not None and detections.node is not None:
+        kept = (*kept, detections.node)
+    if kept and (places or preprocess == "extract" or postprocess == "strip"):
+        raise CompatError(
+            "keep_as_function contradicts split, preprocess='extract' and postprocess='strip': parts that are cut hold "
+            "no functions; pass one of them."
+        )
+    for each in kept:
+        if not each.has_body and domains is not True and each.domain not in (domains or ()):
+            raise UnsupportedError(
+                f"the file would hold {each.name}, which is no standard ONNX operator; pass "
+                f"allow_custom_domains=[{each.domain!r}] if the engine has it."
+            )
+    asked = {selector.text for selector in prepared.ends.outputs} if prepared.ends else set()
+    marks = (*cuts, *(mark for each in kept for mark in (each.inputs, each.outputs)))
+    added = frozenset(mark.text for mark in marks if mark.text not in asked)
+    return Operation(
+        preprocess,
+        postprocess,
+        cuts,
+        kept,
+        added,
+        prunes=prepared.ends is not None and prepared.ends.outputs != BoundaryAdapter().outputs,
+    )
+
+
+def _plain(model: ir.Model) -> None:
+    """Makes constants initializers, of which TorchScript writes equal ones as an Identity, and fixed sizes too."""
+    names = [str(value.name) for value in model.graph.outputs]
+    LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
+    IdentityEliminationPass()(model)
+    for value, name in zip(model.graph.outputs, names, strict=True):
+        claim_name(model, value, name)
+    infer_model(model)
+    fix_sizes(model)
+    RemoveUnusedNodesPass()(model)
+
+
+def _computed(value: ir.Value) -> ir.Value:
+    """The value that an Identity hands on."""
+    node = value.producer()
+    while node is not None and node.op_type == "Identity" and node.inputs[0] is not None:
+        value, node = node.inputs[0], node.inputs[0].producer()
+    return value
+
+
+def _prune(pieces: CutGraph) -> None:
+    model = pieces.network
+    IdentityEliminationPass()(model)
+    unused = [value for value in model.graph.inputs if not value.uses() and not value.is_graph_output()]
+    for value in unused:
+        model.graph.inputs.remove(value)
+        pieces.notes.append(f"input {value.name!r} is not in the file: the outputs asked for do not depend on it.")

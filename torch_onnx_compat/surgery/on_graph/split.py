@@ -1,0 +1,55 @@
+"""Cuts a graph into a chain of graphs at values that the caller named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.graph.excerpt import ancestors, excerpt, is_constant, reads
+from torch_onnx_compat.surgery.on_graph.stage import Stage, make_stage
+
+
+def split(model: ir.Model, cuts: Sequence[tuple[str, Sequence[ir.Value]]]) -> tuple[Stage, ...]:
+    """Cuts a model after some values, each cut after the one before it.
+
+    A value that passes a cut elsewhere, such as a skip connection, is one more output of its part and an input of the
+    parts that read it.
+
+    Args:
+        model: The whole; unchanged.
+        cuts: What the caller called each cut, and its values.
+
+    Raises:
+        CompatError: A part would be empty: the cuts are out of order, or one lies at the model's end.
+    """
+    parts = _partition(model, cuts)
+    finals = list(model.graph.outputs)
+    stages = []
+    for index, nodes in enumerate(parts):
+        later = {node for part in parts[index + 1 :] for node in part}
+        made = [output for node in model.graph if node in nodes for output in node.outputs]
+        read_later = {id(value) for node in later for value in reads(node)}
+        outputs = [v for v in made if id(v) in read_later or any(v is final for final in finals)]
+        mine = {id(value) for value in made}
+        inputs = {id(v): v for node in model.graph if node in nodes for v in reads(node) if id(v) not in mine}
+        needed = [v for v in inputs.values() if not is_constant(v)]
+        stages.append(make_stage(f"part{index + 1}", excerpt(model, needed, outputs, f"part{index + 1}")))
+    return tuple(stages)
+
+
+def _partition(model: ir.Model, cuts: Sequence[tuple[str, Sequence[ir.Value]]]) -> list[set[ir.Node]]:
+    parts: list[set[ir.Node]] = []
+    taken: set[ir.Node] = set()
+    for name, values in (*cuts, ("the model's end", list(model.graph.outputs))):
+        part = ancestors(values) - taken
+        if not part:
+            before = cuts[len(parts) - 1][0] if parts else "the input"
+            raise CompatError(
+                f"split: nothing is computed between {before!r} and {name!r}; name the cuts in the order in which they "
+                f"are computed, the last before the model's end."
+            )
+        parts.append(part)
+        taken |= part
+    return parts
