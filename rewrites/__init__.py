@@ -5,7 +5,9 @@ within a module in the order in which they stand.
 """
 
 FAMILIES = (
+    "masks",
     "preprocessing",
+    "postprocessing",
     "pools",
     "adaptive_pools",
     "yolo_focus",

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.entry import Machinery
 from torch_onnx_compat.testing import Example
 
 TESTS = Path(__file__).parent
@@ -22,7 +23,8 @@ def rows(exporters, where=lambda row: True):
 
 
 def test_every_entry_has_a_row():
-    assert {row.entry for row in EXAMPLES} == {e.name for e in catalogue() if e.owner.startswith("torch_onnx_compat.")}
+    ours = {e.name for e in catalogue() if e.owner.startswith("torch_onnx_compat.") and not isinstance(e, Machinery)}
+    assert {row.entry for row in EXAMPLES} == ours
 
 
 @rows(lambda row: row.exporters)

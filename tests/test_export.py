@@ -15,7 +15,7 @@ from torch.export import Dim
 
 from torch_onnx_compat import CompatError, Verify, export_compat, plan, publish, rewrite, symbolic
 from torch_onnx_compat.errors import UnsupportedError, VerificationError
-from torch_onnx_compat.options import IGNORED_AT_DEFAULTS
+from torch_onnx_compat.request import IGNORED_AT_DEFAULTS
 from torch_onnx_compat.targets import Row, Target
 
 Point = namedtuple("Point", "x y")

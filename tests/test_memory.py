@@ -129,11 +129,11 @@ def test_no_weights_are_held_while_the_file_is_checked(monkeypatch):
 
 def test_a_failed_attempt_s_session_is_closed(monkeypatch):
     """Before the other back end begins, and before the place is looked for."""
-    judged = verify.judged
+    compare_outputs = verify.compare_outputs
     sessions = []
 
     def failing(*args, **options):
-        rows = judged(*args, **options)
+        rows = compare_outputs(*args, **options)
         sessions.append(live_sessions())
         if len(sessions) == 1:
             raise VerificationError("off")

@@ -14,9 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.tracing import constant, hints_of, is_tracing, untraced
-
-_C: Any = torch._C  # its stubs leave the tracer out
+from torch_onnx_compat.tracing import constant, current_trace, hints_of, is_tracing, record_as, recorded_value, untraced
 
 SYMBOLS = (torch.SymInt, torch.SymFloat)
 
@@ -37,7 +35,7 @@ def exact(number: Any, like: Tensor) -> Tensor:
         return _Symbolic(number.node, like).computed(number.node.expr)
     if not isinstance(number, Tensor):
         return constant([float(number)], like, torch.float64)
-    found = _Traced(like).computed(_C._get_value_trace(number)) if is_tracing() else None
+    found = _Traced(like).computed(recorded_value(number)) if is_tracing() else None
     return number.reshape(1).double() if found is None else found
 
 
@@ -139,11 +137,11 @@ class _Traced:
         with untraced():
             size = torch.tensor(sizes[dim])
         # The trace knows the size as a number; a tensor of it is what operations take.
-        graph = _C._get_tracing_state().graph()
+        graph = current_trace().graph()
         made = graph.create("prim::NumToTensor", [value], 1)
         graph.insertNode(made)
         made.output().inferTypeFrom(size)
-        _C._set_value_trace(size, made.output())
+        record_as(size, made.output())
         return size.to(self._like.device).reshape(1).double()
 
     def _converted(self, value: Any, operand: Any) -> Tensor | None:

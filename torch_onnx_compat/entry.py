@@ -176,6 +176,14 @@ class Rewrite(Entry):
             ) from error
 
 
+@dataclass(frozen=True)
+class Machinery(Entry):
+    """A rewrite that a package of its own carries out; the catalogue lists it like any other, and says where it is."""
+
+    package: str
+    """Where to read on."""
+
+
 def dotted(match: Any) -> str:
     """The name by which users call what a rewrite replaces."""
     if isinstance(match, str):

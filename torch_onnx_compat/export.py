@@ -6,7 +6,6 @@ prepare -> observe -> plan -> rewrite -> export -> finish -> check -> publish, e
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, BinaryIO, Literal
@@ -14,23 +13,31 @@ from typing import Any, BinaryIO, Literal
 import torch
 
 from torch_onnx_compat.attempt import Attempt
-from torch_onnx_compat.backends import ExportFailed, ExportJob
+from torch_onnx_compat.backends import ExportJob
+from torch_onnx_compat.candidates import Candidates, patched_subject
 from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.check.cases import Cases, Verify
-from torch_onnx_compat.check.lint import Unsuitable
+from torch_onnx_compat.check.cases import Verify
 from torch_onnx_compat.clock import Clock
-from torch_onnx_compat.control_flow import decides, explain, rewrite_decisions
-from torch_onnx_compat.diagnosis import with_hint, with_reasons
+from torch_onnx_compat.control_flow import explain
 from torch_onnx_compat.entry import EXPORTERS, Exporter
-from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError, unknown_name
-from torch_onnx_compat.finish import FileOptions
-from torch_onnx_compat.memory import forget_locals
-from torch_onnx_compat.observe import Observation, SizeFacts, Subject
-from torch_onnx_compat.options import allowed_domains, check_keywords, choose_opset, exporters_to_try, mode_of
-from torch_onnx_compat.plan import Found, Plan, make_plan
-from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
+from torch_onnx_compat.errors import UnsupportedError, VerificationError, unknown_name
+from torch_onnx_compat.observe import Observation
+from torch_onnx_compat.plan import DECISIONS, Plan, make_plan
+from torch_onnx_compat.prepare import export_conditions, prepare
+from torch_onnx_compat.request import (
+    Cut,
+    Exporters,
+    File,
+    Patch,
+    Proof,
+    allowed_domains,
+    check_keywords,
+    choose_opset,
+    exporters_to_try,
+    mode_of,
+)
 from torch_onnx_compat.result import ExportResult
-from torch_onnx_compat.rewrite import rewrite, watched_functions
+from torch_onnx_compat.rewrite import watched_functions
 from torch_onnx_compat.surgery.around_model.boundary import with_boundary_adapter
 from torch_onnx_compat.surgery.around_model.custom import CustomNode
 from torch_onnx_compat.surgery.around_model.detections import Detections
@@ -38,9 +45,6 @@ from torch_onnx_compat.surgery.around_model.normalize import Normalize
 from torch_onnx_compat.surgery.around_model.parts import part_of
 from torch_onnx_compat.surgery.on_graph.operation import plan_operation
 from torch_onnx_compat.targets import Target, load_target
-
-_lock = threading.RLock()
-"""Both exporters keep state in module globals; exports in several threads take turns."""
 
 
 def export_compat(
@@ -161,15 +165,40 @@ def export_compat(
     """
     check_keywords(unsupported, export_compat.__kwdefaults__ or ())
     resolved = load_target(target)
-    opset = choose_opset(opset_version, resolved)
-    order = exporters_to_try(exporter, dynamo, custom_translation_table)
-    how = verify if isinstance(verify, Verify) else Verify(on_target=verify == "target")
+    cut = Cut(outputs, submodule, split, state, keep_as_function, preprocess, postprocess)
+    cut = cut.with_entries(include, exclude)
+    file = File(
+        choose_opset(opset_version, resolved),
+        resolved,
+        destination=f,
+        output_names=tuple(output_names or ()),
+        domains=allowed_domains(allow_custom_domains, custom_opsets),
+        optimize=optimize,
+        export_params=export_params,
+        keep_initializers_as_inputs=keep_initializers_as_inputs,
+        external_data=external_data,
+    )
+    exporters = Exporters(
+        exporters_to_try(exporter, dynamo, custom_translation_table),
+        custom_opsets or {},
+        {
+            "custom_translation_table": custom_translation_table,
+            "do_constant_folding": do_constant_folding,
+            "autograd_inlining": autograd_inlining,
+        },
+    )
+    proof = Proof.asked(verify, samples)
     clock = Clock(progress or (print if verbose else None))
-    domains = allowed_domains(allow_custom_domains, custom_opsets)
 
-    with _lock, export_conditions():
+    with export_conditions():
         with clock("prepare"):
-            registry = catalogue().extended([*symbolics, *rewrites])
+            patch = Patch(
+                catalogue().extended([*symbolics, *rewrites]),
+                include,
+                exclude if control_flow else (*exclude, DECISIONS),
+                allow_approximate,
+                tuple(allow_baked),
+            )
             prepared = prepare(
                 model,
                 args,
@@ -184,85 +213,18 @@ def export_compat(
             )
             if submodule is not None:
                 prepared = part_of(prepared, submodule, input_names, state)
-            prepared = with_boundary_adapter(prepared, outputs, preprocess, postprocess, state)
-            operation = plan_operation(prepared, preprocess, postprocess, split, keep_as_function, domains)
+            prepared = with_boundary_adapter(prepared, cut)
+            operation = plan_operation(prepared, cut, file.domains)
         with clock("observe"):
             observation = Observation(prepared)
-            trace_inputs = observation.trace_inputs()
-        attempt = Attempt(
-            prepared=prepared,
-            observation=observation,
-            cases=Cases(observation, how, samples) if verify else None,
-            how=how,
-            clock=clock,
-            operation=operation,
-            file=FileOptions(
-                opset=opset,
-                output_names=tuple(output_names or ()),
-                allow_custom_domains=domains,
-                optimize=optimize,
-                export_params=export_params,
-                keep_initializers_as_inputs=keep_initializers_as_inputs,
-            ),
-            destination=f,
-            external=external_data,
-        )
-        rejected: dict[str, CompatError] = {}
-        found: Found = ()
-        queue = list(order)
-        for name in queue:
-            with clock("plan"):
-                plan = make_plan(
-                    registry,
-                    exporter=name,
-                    opset=opset,
-                    target=resolved,
-                    include=include,
-                    exclude=exclude,
-                    allow_approximate=allow_approximate,
-                    found=found,
-                )
-            with clock("rewrite"):
-                facts = observation.size_facts(watched_functions(plan.rewrites()), trace_inputs)
-                make_subject = partial(_subject, operation.traced(prepared), plan, facts)
-                subject = make_subject()
-            job = ExportJob(
-                make_subject=make_subject,
-                subject=subject,
-                inputs=trace_inputs,
-                plan=plan,
-                opset=opset,
-                custom_opsets=custom_opsets or {},
-                allow_baked=tuple(allow_baked),
-                decides=decides if control_flow else None,
-                options={
-                    "custom_translation_table": custom_translation_table,
-                    "do_constant_folding": do_constant_folding,
-                    "autograd_inlining": autograd_inlining,
-                },
-            )
+            candidates = Candidates(operation.traced(prepared), observation, patch, file, exporters, clock)
+        attempt = Attempt(prepared, observation, operation, file, proof, clock)
+        for candidate in candidates:
             try:
-                return attempt.run(job, rejected)
+                return attempt.run(candidate)
             except (UnsupportedError, VerificationError) as error:
-                forget_locals(error)
-                rejected[name] = error
-                if isinstance(error, Unsuitable) and not found and error.is_avoidable(registry):
-                    found = error.found
-                    queue.append(name)
-            if control_flow and not isinstance(rejected[name], Unsuitable):
-                with clock("control flow"):
-                    again = rewrite_decisions(job)
-                second: CompatError | None = None
-                try:
-                    if again.job is not None:
-                        return attempt.run(again.job, {k: v for k, v in rejected.items() if k != name}, again)
-                except (UnsupportedError, VerificationError) as error:
-                    forget_locals(error)
-                    second = error
-                rejected[name] = again.explained(rejected[name], second)
-            rejected[name] = with_reasons(rejected[name], plan)
-        observation.check_example(trace_inputs)  # if the model itself fails, that is what the caller has to know
-        raise _all_failed(rejected)
+                candidates.reject(error)
+        raise candidates.failure()
 
 
 def plan(
@@ -311,7 +273,7 @@ def plan(
     resolved = load_target(target)
     if exporter not in EXPORTERS:
         raise unknown_name("exporter", exporter, EXPORTERS)
-    with _lock, export_conditions():
+    with export_conditions():
         registry = catalogue().extended([*symbolics, *rewrites])
         prepared = prepare(model, args, kwargs=kwargs, dynamic=dynamic)
         observation = Observation(prepared)
@@ -326,23 +288,8 @@ def plan(
         )
         inputs = observation.trace_inputs()
         facts = observation.size_facts(watched_functions(made.rewrites()), inputs)
-        make_subject = partial(_subject, prepared, made, facts)
+        make_subject = partial(patched_subject, prepared, made, facts)
         observation.dry_run(make_subject(), made, inputs)
         if show_source:
             explain(ExportJob(make_subject, make_subject(), inputs, made, made.opset))
         return made
-
-
-def _subject(prepared: Prepared, plan: Plan, facts: SizeFacts) -> Subject:
-    return rewrite(prepared.twin(), prepared.inputs, plan, facts, prepared.ends)
-
-
-def _all_failed(rejected: Mapping[str, CompatError]) -> CompatError:
-    reasons = rejected.values()
-    if len(reasons) == 1:
-        return with_hint(*reasons)
-    text = "; ".join(f"{name}: {error}" for name, error in rejected.items())
-    tables = [e.table for e in reasons if isinstance(e, VerificationError)]
-    if tables:
-        return with_hint(VerificationError(f"no back end made a right file. {text}", tables[-1]), *reasons)
-    return with_hint(ExportFailed(f"no back end exports the model. {text}"), *reasons)

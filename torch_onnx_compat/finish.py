@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import onnx_ir as ir
@@ -13,7 +12,6 @@ import onnx_ir as ir
 from torch_onnx_compat.backends import ExportedGraph, ExportFailed, ExportJob
 from torch_onnx_compat.errors import CompatError, UnsupportedError
 from torch_onnx_compat.graph.adapt.adapt import adapt_to_target
-from torch_onnx_compat.graph.garbage import collection_paused
 from torch_onnx_compat.graph.names import claim_name, rename
 from torch_onnx_compat.graph.opset.convert import convert
 from torch_onnx_compat.graph.padding import keep_zeros
@@ -22,31 +20,19 @@ from torch_onnx_compat.graph.tidy.tidy import tidy
 from torch_onnx_compat.graph.walk import all_nodes
 from torch_onnx_compat.inputs import output_names
 from torch_onnx_compat.ops import ONNX_TYPES
+from torch_onnx_compat.request import File
 
 PRODUCER = "torch_onnx_compat"
 METADATA_PREFIX = f"{PRODUCER}."
 
 
-@dataclass(frozen=True)
-class FileOptions:
-    """What the caller wants of the file itself."""
-
-    opset: int
-    output_names: Sequence[str] = ()
-    allow_custom_domains: bool | Collection[str] = False
-    optimize: bool = True
-    export_params: bool = True
-    keep_initializers_as_inputs: bool = False
-
-
-@collection_paused()
-def finish(raw: ExportedGraph, job: ExportJob, options: FileOptions, metadata: dict[str, Any]) -> ir.Model:
+def finish(raw: ExportedGraph, job: ExportJob, file: File, metadata: dict[str, Any]) -> ir.Model:
     """Turns an exporter's graph into the file that was asked for; changes the graph in place.
 
     Args:
         raw: What the exporter made.
         job: What it was made from.
-        options: What the file should be.
+        file: What the file should be.
         metadata: Provenance, written into metadata_props.
 
     Raises:
@@ -55,21 +41,21 @@ def finish(raw: ExportedGraph, job: ExportJob, options: FileOptions, metadata: d
     """
     model = raw.model
     _strip_adapter(model)
-    if options.optimize:
+    if file.optimize:
         folds = job.plan.target.folds
         tidy(model, fold=job.plan.exporter == "dynamo" or not folds, whole=not folds)
-    convert(model, options.opset)
+    convert(model, file.opset)
     adapt_to_target(model, job.plan.target)
     keep_zeros(model)
     model.ir_version = min(model.ir_version, job.plan.target.ir_version)
     # Not "pytorch": OpenCV then counts the padding in every AveragePool.
     model.producer_name, model.producer_version = PRODUCER, None
     _set_inputs(model, job)
-    _set_outputs(model, job, options.output_names)
+    _set_outputs(model, job, file.output_names)
     _name_axes(model, job, raw.renamed_axes)
     _forget_branch_shapes(model, job)
-    _check_domains(model, options.allow_custom_domains)
-    _set_initializers(model, options)
+    _check_domains(model, file.domains)
+    _set_initializers(model, file)
     drop_traces(model)
     for key, value in metadata.items():
         model.metadata_props[METADATA_PREFIX + key] = str(value)
@@ -205,14 +191,14 @@ def _check_domains(model: ir.Model, allowed: bool | Collection[str]) -> None:
         )
 
 
-def _set_initializers(model: ir.Model, options: FileOptions) -> None:
+def _set_initializers(model: ir.Model, file: File) -> None:
     graph = model.graph
-    if not options.export_params:
+    if not file.export_params:
         for value in graph.initializers.values():
             graph.inputs.append(ir.Value(name=value.name, type=value.type, shape=value.shape))
         for name in list(graph.initializers):
             new = next(v for v in graph.inputs if v.name == name)
             ir.convenience.replace_all_uses_with(graph.initializers[name], new)
             del graph.initializers[name]
-    elif options.keep_initializers_as_inputs:
+    elif file.keep_initializers_as_inputs:
         graph.inputs.extend(v for v in graph.initializers.values() if v not in graph.inputs)

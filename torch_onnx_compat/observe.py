@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,12 +23,9 @@ from torch_onnx_compat.functional.complex import Pair, view_as_real
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.places import first_line, user_statement
 from torch_onnx_compat.plan import Plan
-from torch_onnx_compat.prepare import Prepared
+from torch_onnx_compat.prepare import Boundary, Prepared
 from torch_onnx_compat.tracing import StaticSizes, untraced
 from torch_onnx_compat.watch import ShapeLog, shapes_of, tensors_of
-
-if TYPE_CHECKING:
-    from torch_onnx_compat.surgery.around_model.boundary import BoundaryAdapter
 
 
 class ModelRefused(CompatError):
@@ -53,15 +50,15 @@ class Subject(nn.Module):
         twin: The model to call.
         inputs: Structure of its arguments.
         scope: Context in which it runs, e.g. the plan's function rewrites.
-        ends: Calls it instead, where the caller wants other inputs or outputs than its own.
+        boundary: Calls it instead, where the caller wants other inputs or outputs than its own.
     """
 
-    def __init__(self, twin: nn.Module, inputs: Inputs, scope: Any = None, ends: BoundaryAdapter | None = None) -> None:
+    def __init__(self, twin: nn.Module, inputs: Inputs, scope: Any = None, boundary: Boundary | None = None) -> None:
         super().__init__()
         self.twin = twin
         self._inputs = inputs
         self._scope = scope
-        self._ends = ends
+        self._boundary = boundary
         self.around: Any = None
         """A further context, which an exporter sets while it runs."""
         # An object of its own: torch.export puts the module's attributes back as they were before the capture.
@@ -83,13 +80,13 @@ class Subject(nn.Module):
         """Runs the twin on the example's structure filled with these tensors; the result's tensors, in order."""
         with self.around or nullcontext(), self._scope() if self._scope else nullcontext():
             args, kwargs = self._inputs.call(tensors)
-            result = self._ends.call(self.twin, args, kwargs) if self._ends else self.twin(*args, **kwargs)
+            result = self._boundary.call(self.twin, args, kwargs) if self._boundary else self.twin(*args, **kwargs)
             return self._flat(result)
 
     def _flat(self, result: Any) -> tuple[Tensor, ...]:
         result = tree.map_leaves(result, _as_tensor)
         leaves, _ = tree.flatten(result)
-        self.outputs.paths = [self._ends.path_of(path) if self._ends else path for path, _ in leaves]
+        self.outputs.paths = [self._boundary.path_of(path) if self._boundary else path for path, _ in leaves]
         self.outputs.dropped = [
             f"output {tree.dotted(path) or 'output'} is a {type(value).__name__}, not a tensor; left out of the file."
             for path, value in tree.constants(result)
@@ -148,7 +145,7 @@ class Observation:
         if dtype is not None:
             twin = twin.to(dtype)
             tensors = [t.to(dtype) if t.is_floating_point() else t for t in tensors]
-        subject = Subject(twin, inputs, ends=self.prepared.ends)
+        subject = Subject(twin, inputs, boundary=self.prepared.boundary)
         start = time.perf_counter()
         try:
             outputs = subject(*tensors)
@@ -198,7 +195,7 @@ class Observation:
 
     def log_shapes(self, functions: Sequence[Any], inputs: Inputs) -> list[list[tuple[int, ...]]] | None:
         """Shapes of the arguments at each call of these functions; None when the model refuses the inputs."""
-        subject = Subject(self.prepared.twin(), inputs, ends=self.prepared.ends)
+        subject = Subject(self.prepared.twin(), inputs, boundary=self.prepared.boundary)
         log = ShapeLog(functions)
         try:
             with log:
@@ -218,7 +215,7 @@ class _OperatorLog(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         entry = self._symbolics.get(func._schema.name)
         if entry is not None:
-            self._plan.applied(entry, "")
+            self._plan.applied(entry.name, "")
         return func(*args, **(kwargs or {}))
 
 

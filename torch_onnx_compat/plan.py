@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -21,7 +22,7 @@ _ADMITS = "allow_approximate=True admits it"
 
 
 DECISIONS = "control_flow"
-"""What stands for an entry in notes on Python decisions."""
+"""The entry for Python decisions, rewrites/masks.py."""
 
 
 @dataclass(frozen=True)
@@ -74,17 +75,20 @@ class Plan:
         """A wanted entry."""
         return self._entries[name]
 
-    def applied(self, entry: Entry, place: str) -> None:
-        """Notes that an entry did its work at a place."""
-        self._events.append((entry.name, "applied", place, ""))
+    def applied(self, entry: str, place: str, what: str = "") -> None:
+        """Notes that an entry did its work at a place, and what became of it where that is not always the same."""
+        self._events.append((entry, "applied", place, what))
 
-    def decided(self, place: str, what: str) -> None:
-        """Notes that a Python decision of the model's is now taken in the file."""
-        self._events.append((DECISIONS, "applied", place, what))
-
-    def declined(self, entry: Entry, place: str, reason: str) -> None:
+    def declined(self, entry: str, place: str, reason: str) -> None:
         """Notes that an entry refused a place."""
-        self._events.append((entry.name, "declined", place, reason))
+        self._events.append((entry, "declined", place, reason))
+
+    @contextmanager
+    def muted(self) -> Iterator[None]:
+        """Forgets what is noted inside."""
+        there = len(self._events)
+        yield
+        del self._events[there:]
 
     @property
     def notes(self) -> tuple[Note, ...]:

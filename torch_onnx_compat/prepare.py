@@ -9,28 +9,41 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
+from torch_onnx_compat import tree
 from torch_onnx_compat.dynamic import with_axes
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.garbage import collection_paused
 from torch_onnx_compat.inputs import Inputs, bind
-from torch_onnx_compat.surgery.around_model.state import state_of
-
-if TYPE_CHECKING:
-    from torch_onnx_compat.surgery.around_model.boundary import BoundaryAdapter
+from torch_onnx_compat.state import state_of
 
 _WRAPPERS = {"DataParallel": "module", "DistributedDataParallel": "module", "OptimizedModule": "_orig_mod"}
+
+
+class Boundary(Protocol):
+    """What is done at a model's inputs and outputs, around its call; surgery.around_model.boundary does it."""
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Paths of modules and attributes that are asked for."""
+
+    def call(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls the model, and gives what the caller asked for."""
+
+    def path_of(self, path: tree.Path) -> tree.Path:
+        """The place of a tensor in that result, as it names the file's output."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +57,7 @@ class Prepared:
     training: bool | None = False
     """Mode of every twin; None keeps the modes that the caller's modules are in."""
     notes: tuple[str, ...] = ()
-    ends: BoundaryAdapter | None = None
+    boundary: Boundary | None = None
     """What is done at the model's inputs and outputs; None calls it as it is."""
 
     def twin(self) -> nn.Module:
@@ -91,16 +104,23 @@ def prepare(
     return Prepared(module, inputs, training, tuple(notes))
 
 
+_lock = threading.RLock()
+
+
 @contextmanager
 def export_conditions() -> Iterator[None]:
-    """No gradients, and the attention fast path off: it has no ONNX form and other values on padded rows."""
-    fast_path = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fast_path)
+    """No gradients, and the attention fast path off: it has no ONNX form and other values on padded rows.
+
+    The fast path is one for all threads, and both exporters keep state in module globals, so threads take turns.
+    """
+    with _lock:
+        fast_path = torch.backends.mha.get_fastpath_enabled()
+        torch.backends.mha.set_fastpath_enabled(False)
+        try:
+            with torch.no_grad():
+                yield
+        finally:
+            torch.backends.mha.set_fastpath_enabled(fast_path)
 
 
 def twin_of(model: nn.Module, training: bool | None = False) -> nn.Module:

@@ -16,6 +16,7 @@ from torch_onnx_compat.entry import (
     Entry,
     Exactness,
     Exporter,
+    Machinery,
     Need,
     Operator,
     Rewrite,
@@ -222,6 +223,19 @@ def rewrite(match: Any, **declaration: Unpack[Declaration]) -> Callable[[Callabl
     """
     wanted = "an nn.Module class, 'module:package.Class', a torch function, 'package.module.function' or '*.function'"
     return _registering(Rewrite, declaration, **_matched(match, ("module", "attribute", "function"), wanted))
+
+
+def machinery(package: str, **declaration: Unpack[Declaration]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Lists in the catalogue what a package of this project does, so that `include` and `exclude` can name it.
+
+    Args:
+        package: Dotted name.
+        **declaration: See `Declaration`.
+
+    Returns:
+        A decorator of a function that is never called: its name is the entry's, its docstring tells what is done.
+    """
+    return _registering(Machinery, declaration, package=package)
 
 
 def _matched(match: Any, kinds: Sequence[RewriteKind], wanted: str) -> dict[str, Any]:

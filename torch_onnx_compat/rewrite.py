@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import nn
 
@@ -22,17 +22,15 @@ from torch_onnx_compat.functional.complex import answer, has_complex, has_pairs,
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import SizeFacts, Subject
 from torch_onnx_compat.plan import Plan
+from torch_onnx_compat.prepare import Boundary
 from torch_onnx_compat.stack import frames
 from torch_onnx_compat.swap import swap_modules
 from torch_onnx_compat.tracing import answering
 from torch_onnx_compat.watch import CallCounter, in_place, spellings
 
-if TYPE_CHECKING:
-    from torch_onnx_compat.surgery.around_model.boundary import BoundaryAdapter
-
 
 def rewrite(
-    twin: nn.Module, inputs: Inputs, plan: Plan, facts: SizeFacts | None = None, ends: BoundaryAdapter | None = None
+    twin: nn.Module, inputs: Inputs, plan: Plan, facts: SizeFacts | None = None, boundary: Boundary | None = None
 ) -> Subject:
     """Applies the plan's module rewrites to the twin and wraps it so that its function rewrites are in force.
 
@@ -41,12 +39,12 @@ def rewrite(
         inputs: Structure of the arguments.
         plan: Says which entries are armed; what each of them did, and where, is noted in it.
         facts: Answers `tracing.static_size` where the exporter's own sizes cannot.
-        ends: Calls the twin instead, where the caller wants other inputs or outputs than its own.
+        boundary: Calls the twin instead, where the caller wants other inputs or outputs than its own.
 
     Raises:
         CompatError: An entry's body failed; the message names the entry and the place.
     """
-    twin = swap_modules(twin, plan, ends.places if ends else ())
+    twin = swap_modules(twin, plan, boundary.places if boundary else ())
     functions = [e for e in plan.rewrites() if e.kind == "function"]
     attributes = [e for e in plan.rewrites() if e.kind == "attribute"]
 
@@ -58,7 +56,7 @@ def rewrite(
                 stack.enter_context(_FunctionRewrites(functions, twin, plan, facts))
             yield
 
-    return Subject(twin, inputs, scope if functions or attributes else None, ends)
+    return Subject(twin, inputs, scope if functions or attributes else None, boundary)
 
 
 # Torch functions
@@ -96,17 +94,17 @@ class _FunctionRewrites(CallCounter):
                 with answering(sizes), unwatched():
                     result = entry.run(partial(calling_module, self._paths), *args, **kwargs)
             except Declined as reason:
-                self._plan.declined(entry, calling_module(self._paths), str(reason))
+                self._plan.declined(entry.name, calling_module(self._paths), str(reason))
                 continue
             except CompatError as error:
                 if not has_pairs(args, kwargs):
                     raise
                 told = f"complex tensors are beyond it: {error.__cause__ or error}"
-                self._plan.declined(entry, calling_module(self._paths), told)
+                self._plan.declined(entry.name, calling_module(self._paths), told)
                 continue
             if result is NotImplemented:
                 continue
-            self._plan.applied(entry, calling_module(self._paths))
+            self._plan.applied(entry.name, calling_module(self._paths))
             return args[0].copy_(result) if func in self._writing and result is not args[0] else result
         return self.pass_on(func, args, kwargs)
 
@@ -169,11 +167,11 @@ def _exchange(owner: Any, name: str, entry: Rewrite, twin: nn.Module, plan: Plan
         try:
             result = entry.run(partial(calling_module, paths), *args, **kwargs)
         except Declined as reason:
-            plan.declined(entry, calling_module(paths), str(reason))
+            plan.declined(entry.name, calling_module(paths), str(reason))
             return original(*args, **kwargs)
         if result is NotImplemented:
             return original(*args, **kwargs)
-        plan.applied(entry, calling_module(paths))
+        plan.applied(entry.name, calling_module(paths))
         return result
 
     setattr(owner, name, staticmethod(replacement) if isinstance(raw, staticmethod) else replacement)

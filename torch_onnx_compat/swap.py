@@ -64,7 +64,7 @@ class _Swap:
             if any(_is_class(module, match) for match in entry.match):
                 new = self._tried(entry, module, place)
                 if new is not None:
-                    self._plan.applied(entry, place)
+                    self._plan.applied(entry.name, place)
                     _carry_over(module, new)
                     new.train(module.training)  # some modules' own returns nothing
                     return new
@@ -72,12 +72,12 @@ class _Swap:
 
     def _tried(self, entry: Rewrite, module: nn.Module, place: str) -> nn.Module | None:
         if _has_hooks(module) and "*" not in entry.match:  # what matches every class looks for hooks itself
-            self._plan.declined(entry, place, "the module has hooks, which a replacement would not run")
+            self._plan.declined(entry.name, place, "the module has hooks, which a replacement would not run")
             return None
         try:
             new = entry.run(lambda: place, module)
         except Declined as reason:
-            self._plan.declined(entry, place, str(reason))
+            self._plan.declined(entry.name, place, str(reason))
             return None
         if new is NotImplemented:
             return None
@@ -87,7 +87,7 @@ class _Swap:
         inside = (path.removeprefix(prefix) for path in self._kept if path.startswith(prefix) and path != place)
         lost = next((path for path in inside if not _has(new, path)), None)
         if lost is not None:
-            self._plan.declined(entry, place, f"{lost!r} in it is asked for, which the replacement does not have")
+            self._plan.declined(entry.name, place, f"{lost!r} in it is asked for, which the replacement does not have")
             return None
         return new
 

@@ -18,9 +18,9 @@ from torch_onnx_compat.entry import EXPORTERS, Entry, Exactness, Exporter, Symbo
 from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.export import export_compat
 from torch_onnx_compat.functional.complex import Pair
-from torch_onnx_compat.options import choose_opset
 from torch_onnx_compat.plan import make_plan
 from torch_onnx_compat.registry import entry_of
+from torch_onnx_compat.request import choose_opset
 from torch_onnx_compat.result import ExportResult
 from torch_onnx_compat.targets import load_target
 

@@ -7,7 +7,7 @@ whether a size is fixed, or that wants a table of numbers in the file, asks here
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -68,6 +68,22 @@ def untraced() -> Iterator[None]:
         yield
     finally:
         _C._set_tracing_state(state)
+
+
+def recorded_value(x: Any) -> Any:
+    """The value of the TorchScript trace that stands for a tensor, or for a size that is one there."""
+    return _C._get_value_trace(x)
+
+
+def record_as(x: Tensor, value: Any) -> None:
+    """Lets a tensor stand for a value of the TorchScript trace."""
+    _C._set_value_trace(x, value)
+
+
+def below_function_modes() -> AbstractContextManager[None]:
+    """Keeps torch's calls inside from the TorchFunctionModes that are active."""
+    context: AbstractContextManager[None] = _C.DisableTorchFunction()
+    return context
 
 
 def current_trace() -> Any:

@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from torch_onnx_compat import tree
 from torch_onnx_compat.functional.complex import Pair
-from torch_onnx_compat.tracing import current_trace, resume, untraced
+from torch_onnx_compat.tracing import below_function_modes, current_trace, resume, untraced
 
 
 class Watcher(TorchFunctionMode):
@@ -110,7 +110,7 @@ class ShapeLog(CallCounter):
 
 def _has_tensor(values: Sequence[Any]) -> bool:
     """Whether `tensors_of` finds any; asked at every counted call, so without its walk through the whole structure."""
-    with torch._C.DisableTorchFunction():  # the modes below would see the questions
+    with below_function_modes():  # the modes below would see the questions
         return any(map(_is_or_has_tensor, values))
 
 

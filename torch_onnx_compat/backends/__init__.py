@@ -19,4 +19,4 @@ def export(exporter: Exporter, job: ExportJob) -> ExportedGraph:
     return dynamo.export(job)
 
 
-__all__ = ["ExportFailed", "Job", "Raw", "export"]
+__all__ = ["ExportFailed", "ExportJob", "ExportedGraph", "export"]

@@ -9,18 +9,18 @@ import ast
 import functools
 import linecache
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from torch_onnx_compat.backends import internals
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames
-from torch_onnx_compat.tracing import is_tracing, untraced
+from torch_onnx_compat.tracing import is_tracing, recorded_value, untraced
 from torch_onnx_compat.watch import Watcher
-
-_C: Any = torch._C  # its stubs leave the tracer out
 
 _CONVERSIONS = {
     Tensor.__bool__: "bool()",
@@ -89,18 +89,19 @@ class DecisionLog(Watcher):
         self.inputs = inputs
         self._read: dict[int, int] = {}
         self._depth = 0
+        self._rounding = ExitStack()
 
     def __enter__(self) -> Any:
         # round() of a size works in eager torch, where sizes are numbers; in a trace they are tensors, which lack it.
         if not self._depth:
-            Tensor.__round__ = _rounded  # type: ignore[attr-defined]
+            self._rounding.enter_context(internals.method_of_tensors("__round__", _rounded))
         self._depth += 1
         return super().__enter__()  # type: ignore[no-untyped-call,unused-ignore]
 
     def __exit__(self, *error: Any) -> None:
         self._depth -= 1
         if not self._depth:
-            del Tensor.__round__  # type: ignore[attr-defined]
+            self._rounding.close()
         super().__exit__(*error)  # type: ignore[no-untyped-call,unused-ignore]
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -175,7 +176,7 @@ def asks_for_emptiness(tensor: Tensor, *, is_condition: bool = False) -> bool:
         tensor: The tensor.
         is_condition: Whether its truth is asked for; a size itself then is such a question, else it is a number.
     """
-    value = _C._get_value_trace(tensor)
+    value = recorded_value(tensor)
     node = value.node()
     compared = list(node.inputs())
     if node.kind().startswith("aten::") and len(compared) == 2:
@@ -227,12 +228,12 @@ def _tensors_in(data: Any) -> Iterator[Tensor]:
 
 def _identity(tensor: Tensor) -> int:
     """The trace renames values after Python variables, so only their numbers identify them."""
-    return int(_C._get_value_trace(tensor).unique())
+    return int(recorded_value(tensor).unique())
 
 
 def origins(tensor: Tensor, inputs: int) -> tuple[bool, list[int]]:
     """Whether a traced tensor depends on input data, and the sizes that it depends on."""
-    value = _C._get_value_trace(tensor)
+    value = recorded_value(tensor)
     from_data = False
     sizes: list[int] = []
     seen: set[int] = set()

@@ -234,7 +234,7 @@ def lowering(entry: Symbolic, job: ExportJob, opset: int, overload: Any = None) 
             if result is NotImplemented:
                 decline("it does not take these arguments, and torch has nothing for the operator")
         except Declined as reason:
-            job.plan.declined(entry, "", str(reason))
+            job.plan.declined(entry.name, "", str(reason))
             if built_in is None:
                 raise ExportFailed(f"{entry.op} cannot be exported: {entry.name} declined: {reason}.") from None
             return built_in(*args, **kwargs)
@@ -245,7 +245,7 @@ def lowering(entry: Symbolic, job: ExportJob, opset: int, overload: Any = None) 
                 f"entry {entry.name!r} ({entry.owner}) failed with {type(error).__name__}: {error}; exclude it with "
                 f"exclude=[{entry.name!r}]."
             ) from error
-        job.plan.applied(entry, "")
+        job.plan.applied(entry.name, "")
         return result
 
     lower.__name__ = entry.name

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 import torch
-from onnxscript import evaluator
 
+from torch_onnx_compat.backends import internals
 from torch_onnx_compat.errors import UnsupportedError
 from torch_onnx_compat.ops import ONNX_TYPES, TORCH_TYPES, Number, Ops, Value, number_dtype
 
@@ -55,9 +55,7 @@ class DynamoOps(Ops):
             num_outputs=outputs,
             version=1 if domain else self.opset,
         )
-        # Past the recorder's own way in, which counts outputs and converts numbers differently from version to version.
-        recorder: Any = evaluator.default()
-        recorder.nodes.append(node)
+        internals.record_node(node)
         return tuple(node.outputs) if outputs > 1 else node.outputs[0]
 
     def constant(self, value: Number | Sequence[Any] | npt.NDArray[Any], dtype: torch.dtype) -> Value:

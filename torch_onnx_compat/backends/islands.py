@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from torch_onnx_compat.backends import internals
+
 
 class _Island(nn.Module):
     """A scripted module's forward as a function with its weights as constants; control flow stays control flow."""
@@ -16,7 +18,7 @@ class _Island(nn.Module):
         graph = torch.jit.freeze(scripted.eval()).graph.copy()
         # Freezing turned every attribute into a constant, so nothing reads the module itself any more.
         graph.eraseInput(0)
-        self.function = torch._C._create_function_from_graph("forward", graph)
+        self.function = internals.function_of_graph(graph)
 
     def forward(self, *args: Any) -> Any:
         return self.function(*args)

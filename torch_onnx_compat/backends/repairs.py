@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends.writes import ViewWrites
-from torch_onnx_compat.tracing import is_tracing
+from torch_onnx_compat.tracing import below_function_modes, is_tracing
 
 _NAMES = (
     *("sin", "cos", "tan", "asin", "acos", "atan", "arcsin", "arccos", "arctan", "tanh", "exp", "log", "log2", "log10"),
@@ -35,5 +35,5 @@ class Repairs(ViewWrites):
 def _is_of_integers(args: tuple[Any, ...]) -> bool:
     if not args or not isinstance(args[0], Tensor):
         return False
-    with torch._C.DisableTorchFunction():
+    with below_function_modes():
         return not (args[0].is_floating_point() or args[0].is_complex())

@@ -152,7 +152,7 @@ def _function(entry: Symbolic, job: ExportJob, opset: int, failures: list[BaseEx
             if result is NotImplemented:
                 decline("it does not take these arguments, and torch has nothing for the operator")
         except Declined as reason:
-            job.plan.declined(entry, place, str(reason))
+            job.plan.declined(entry.name, place, str(reason))
             if built_in is None:
                 error = ExportFailed(
                     f"{place or 'the model'}: {entry.op} cannot be exported: {entry.name} declined: {reason}."
@@ -170,7 +170,7 @@ def _function(entry: Symbolic, job: ExportJob, opset: int, failures: list[BaseEx
             )
             failures.append(wrapped)
             raise wrapped from error
-        job.plan.applied(entry, place)
+        job.plan.applied(entry.name, place)
         return result
 
     return lower
@@ -194,7 +194,7 @@ def _argument(ops: TorchScriptOps, value: Any, kind: str) -> Any:
     if kind == "number":
         number = ops.number(value)
         return value if number is None else number
-    if not isinstance(value, torch._C.Value):
+    if not internals.is_graph_value(value):
         return value
     if value.node().mustBeNone():
         return None
@@ -292,7 +292,7 @@ def _traced_again(job: ExportJob) -> list[Decision] | None:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                _jit._get_trace_graph(subject, job.inputs.resized(sizes).tensors)
+                internals.trace(subject, job.inputs.resized(sizes).tensors)
         except Exception:  # the model's own refusal of a size that was only a probe
             continue
         return [d for d in log.decisions if not d.from_data]

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 from torch.onnx import JitScalarType, symbolic_helper  # type: ignore[attr-defined]
 
+from torch_onnx_compat.backends import internals
 from torch_onnx_compat.entry import decline
 from torch_onnx_compat.ops import Number, Ops, Value, number_dtype
 
@@ -119,7 +120,7 @@ def _from_sizes(value: Any, depth: int) -> bool:
 
 def _none(graph: Any) -> Any:
     none = graph.op("prim::Constant")
-    none.setType(torch._C.OptionalType.ofTensor())
+    none.setType(internals.optional_tensor_type())
     return none
 
 

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from torch_onnx_compat import tree
-from torch_onnx_compat.tracing import is_tracing, untraced
+from torch_onnx_compat.tracing import below_function_modes, is_tracing, untraced
 from torch_onnx_compat.watch import Watcher
 
 _TAKING = (
@@ -226,13 +226,13 @@ def _fewest_references() -> int:
         part = whole[:1]  # torch holds the whole as it holds every tensor in a trace; some versions count that
         return _View(whole, Tensor.clone, None, None, 0), part
 
-    with torch._C.DisableTorchFunction(), untraced():
+    with below_function_modes(), untraced():
         record, _part = recorded()
         return _references(record)
 
 
 def _share_memory(a: Tensor, b: Tensor) -> bool:
-    with torch._C.DisableTorchFunction():
+    with below_function_modes():
         return bool(a.untyped_storage()._cdata == b.untyped_storage()._cdata)
 
 
@@ -249,5 +249,5 @@ def _basic_key(func: Any, parent: Tensor, rest: tuple[Any, ...], kwargs: dict[st
         axis, key = rest[0], slice(rest[1], rest[1] + rest[2])
     else:
         return None
-    with torch._C.DisableTorchFunction():
+    with below_function_modes():
         return (*[slice(None)] * (axis % parent.dim()), key)

@@ -53,7 +53,7 @@ class Step:
     """Steps that made the operands."""
     varies: bool
     """Whether it depends on the model's inputs."""
-    ends: str = ""
+    boundary: str = ""
     """Path of the module that returned it."""
     tolerance: float = 0.0
 
@@ -135,7 +135,7 @@ def _run(prepared: Prepared, inputs: Inputs, dtype: torch.dtype | None) -> Eager
     for tensor in tensors:
         setattr(tensor, _MARK, -1)
     mode = _Log()
-    subject = Subject(twin, inputs, ends=prepared.ends)
+    subject = Subject(twin, inputs, boundary=prepared.boundary)
     with _watched(twin, mode), mode:
         results = subject(*tensors)
     mode.log.outputs = [getattr(result, _MARK, None) for result in results]
@@ -229,7 +229,7 @@ def _watched(model: nn.Module, mode: _Log) -> Iterator[None]:
             for value in tree_leaves(result):
                 mark = getattr(value, _MARK, -1)
                 if mark >= 0:
-                    mode.log.steps[mark].ends = mode.log.steps[mark].ends or path
+                    mode.log.steps[mark].boundary = mode.log.steps[mark].boundary or path
 
         return hook
 

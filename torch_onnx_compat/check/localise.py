@@ -303,10 +303,10 @@ class _Search:
         for index, step in enumerate(self.steps):
             near = shapes.get(squeezed(step.shape), ())
             fused = index in self.right_steps and index not in self.matched_steps
-            if not step.ends or not step.is_float or fused or not near or not step.scale:
+            if not step.boundary or not step.is_float or fused or not near or not step.scale:
                 continue
             error = min(difference(sample, step.sample) for sample in near)
-            layers.append(Layer(step.ends, error / step.scale, step.tolerance / step.scale))
+            layers.append(Layer(step.boundary, error / step.scale, step.tolerance / step.scale))
         return tuple(layers)
 
 

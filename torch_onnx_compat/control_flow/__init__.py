@@ -3,4 +3,4 @@
 from torch_onnx_compat.control_flow.masking import RewrittenJob, explain, rewrite_decisions
 from torch_onnx_compat.control_flow.survey import decides
 
-__all__ = ["Masked", "decides", "explain", "masked"]
+__all__ = ["RewrittenJob", "decides", "explain", "rewrite_decisions"]

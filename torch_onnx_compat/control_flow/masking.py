@@ -14,7 +14,7 @@ from torch_onnx_compat.control_flow.run.session import RefusedDecision, Session,
 from torch_onnx_compat.control_flow.survey import Survey, survey
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError
 from torch_onnx_compat.observe import Subject
-from torch_onnx_compat.plan import Plan
+from torch_onnx_compat.plan import DECISIONS, Plan
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class RewrittenJob:
     def report(self, plan: Plan) -> None:
         """Notes in the plan what became of each decision."""
         for place, what in self.decisions.items():
-            plan.decided(place, what)
+            plan.applied(DECISIONS, place, what)
 
     @property
     def notes(self) -> list[str]:
@@ -78,11 +78,10 @@ def rewrite_decisions(job: ExportJob) -> RewrittenJob:
 
 def explain(job: ExportJob) -> None:
     """Notes in the job's plan which decisions an export would mask, and what that does to the source."""
-    notes = len(job.plan._events)
-    found = survey(job)
-    del job.plan._events[notes:]  # what the rewrites did in the search was noted already
+    with job.plan.muted():  # what the rewrites do in the search was noted already
+        found = survey(job)
     for place in found.places:
-        job.plan.decided(place, found.obstacle_at(place) or "depends on the inputs")
+        job.plan.applied(DECISIONS, place, found.obstacle_at(place) or "depends on the inputs")
     job.plan.source = found.rewriting.diff()
 
 

@@ -16,9 +16,9 @@ from torch_onnx_compat.doctor.trace import of_trace
 from torch_onnx_compat.entry import EXPORTERS
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.observe import Observation
-from torch_onnx_compat.options import choose_opset
 from torch_onnx_compat.plan import make_plan
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
+from torch_onnx_compat.request import choose_opset
 from torch_onnx_compat.rewrite import rewrite, watched_functions
 from torch_onnx_compat.targets import Target, load_target
 

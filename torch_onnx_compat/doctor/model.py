@@ -109,7 +109,7 @@ def _state(prepared: Prepared) -> Iterator[Symptom]:
     """Buffers that forward writes to."""
     twin = prepared.twin()
     before = {name: buffer.clone() for name, buffer in twin.named_buffers()}
-    subject = Subject(twin, prepared.inputs, ends=prepared.ends)
+    subject = Subject(twin, prepared.inputs, boundary=prepared.boundary)
     subject(*[tensor.clone() for tensor in prepared.inputs.tensors])
     after: dict[str, Any] = dict(twin.named_buffers())
     for name, buffer in before.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -89,7 +88,7 @@ def _traced(subject: Subject, inputs: Inputs) -> tuple[Any, list[Decision]]:
     subject.around = log
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        graph, _ = _jit._get_trace_graph(subject, inputs.tensors)[:2]
+        graph = internals.trace(subject, inputs.tensors)
     return graph, log.decisions
 
 
@@ -165,7 +164,7 @@ def _dynamo_lacks(subject: Subject, inputs: Inputs, plan: Plan) -> dict[str, str
     written = {entry.op for entry in plan.symbolics()}
     taken = torch.export.default_decompositions()
     with internals.cached_torchlib():
-        importlib.import_module("torch.onnx._internal.exporter._registration").ONNXRegistry.from_torchlib()
+        internals.build_torchlib()
         return {
             overload._schema.name: ""
             for overload in log.overloads

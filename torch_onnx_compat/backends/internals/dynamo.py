@@ -8,6 +8,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
+from onnxscript import evaluator
 from torch._dispatch.python import enable_python_dispatcher
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.torch_version import TorchVersion
@@ -39,6 +40,20 @@ def cached_torchlib() -> Iterator[None]:
 
 
 _torchlib: dict[Any, Any] = {}
+
+
+def build_torchlib() -> None:
+    """Builds dynamo's registry, for `torchlib_function` to look into."""
+    first_module("torch.onnx._internal.exporter._registration").ONNXRegistry.from_torchlib()
+
+
+def record_node(node: Any) -> None:
+    """Adds a node to the graph that onnxscript is recording.
+
+    Past the recorder's own way in, which counts outputs and converts numbers differently from version to version.
+    """
+    recorder: Any = evaluator.default()
+    recorder.nodes.append(node)
 
 
 def _overriding(cls: Any) -> Any:

@@ -94,7 +94,38 @@ def without_weights(of: Callable[[torch.Tensor], bool]) -> Iterator[dict[str, to
         graph._export_onnx = raw
 
 
-def trace(module: torch.nn.Module, tensors: tuple[torch.Tensor, ...]) -> None:
-    """Traces a module as the TorchScript exporter does, for what can be seen on the way."""
+def trace(module: torch.nn.Module, tensors: tuple[torch.Tensor, ...]) -> Any:
+    """Traces a module as the TorchScript exporter does: the graph, for what can be seen in it or on the way."""
     jit: Any = torch.jit
-    jit._get_trace_graph(module, tensors)
+    return jit._get_trace_graph(module, tensors)[0]
+
+
+def function_of_graph(graph: Any) -> Any:
+    """A scripted function of a graph, which is called like any."""
+    return torch._C._create_function_from_graph("forward", graph)
+
+
+def is_graph_value(value: Any) -> bool:
+    """Whether something that a symbolic is given is a value of the graph, not a number."""
+    return isinstance(value, torch._C.Value)
+
+
+def optional_tensor_type() -> Any:
+    """The type of an input that is left out."""
+    return torch._C.OptionalType.ofTensor()
+
+
+def references_to(storage: torch.UntypedStorage) -> int:
+    """How many tensors and Python objects hold a storage; 0 where this torch does not tell."""
+    count = getattr(torch._C, "_storage_Use_Count", None)
+    return 0 if count is None else int(count(storage._cdata))
+
+
+@contextmanager
+def method_of_tensors(name: str, method: Callable[..., Any]) -> Iterator[None]:
+    """Gives tensors a method that they lack."""
+    setattr(torch.Tensor, name, method)
+    try:
+        yield
+    finally:
+        delattr(torch.Tensor, name)

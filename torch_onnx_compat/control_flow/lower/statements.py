@@ -41,7 +41,7 @@ def lower(node: FunctionNode, lines: Collection[int], loops: Collection[int] = (
     expressions = Expressions(lines, first, loops)
     body = [expressions.visit(stmt) for stmt in node.body[head:]]
     lowered = Lowering().block(body, set(), [])
-    start = placed(ast.ImportFrom("torch_onnx_compat.control_flow", [ast.alias("runtime", RUNTIME)], 0), body[0])
+    start = placed(ast.ImportFrom("torch_onnx_compat.control_flow.run", [ast.alias("runtime", RUNTIME)], 0), body[0])
     node.body = [*node.body[:head], start, *lowered]
     return node
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
+from torch_onnx_compat.backends import internals
 from torch_onnx_compat.control_flow.run.session import as_tensor, refused
 from torch_onnx_compat.tracing import is_tracing, untraced
 from torch_onnx_compat.watch import Watcher
@@ -142,9 +143,8 @@ def _is_shared(tensor: Tensor) -> bool:
         if tensor._is_view():
             return True
         storage = tensor.untyped_storage()
-        count = getattr(torch._C, "_storage_Use_Count", None)
         # Two of the references are the tensor's own and that of the Python object just made.
-        return count is not None and int(count(storage._cdata)) > 2
+        return internals.references_to(storage) > 2
 
 
 def _divisible(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:

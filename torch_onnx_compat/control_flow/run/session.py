@@ -20,8 +20,6 @@ from torch_onnx_compat.places import short
 from torch_onnx_compat.stack import frames
 from torch_onnx_compat.tracing import is_tracing, untraced
 
-_C: Any = torch._C  # its stubs leave the tracer out
-
 Key = tuple[str, int, int]
 """A decision of one run: file, line, and how many were taken there before."""
 

@@ -19,9 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.tracing import is_tracing, untraced
-
-_C: Any = torch._C  # its stubs leave the tracer out
+from torch_onnx_compat.tracing import below_function_modes, is_tracing, recorded_value, untraced
 
 COMPLEX_TYPES = {torch.float16: torch.complex32, torch.float32: torch.complex64, torch.float64: torch.complex128}
 """By the type of their parts."""
@@ -124,7 +122,7 @@ def has_pairs(args: Any, kwargs: Any) -> bool:
 
 def has_complex(args: Any, kwargs: Any) -> bool:
     """Whether there is anything complex among a call's arguments: a pair, a tensor, a number."""
-    with _C.DisableTorchFunction():  # modes below the one that asks would see a call for every dtype
+    with below_function_modes():  # modes below the one that asks would see a call for every dtype
         return any(map(_has_complex, args)) or (bool(kwargs) and any(map(_has_complex, kwargs.values())))
 
 
@@ -166,7 +164,7 @@ def _paired(value: Any, constants: Collection[int]) -> Any:
             return Pair(torch.tensor(value.real), torch.tensor(value.imag))
     if not isinstance(value, Tensor) or not value.dtype.is_complex:
         return value
-    if is_tracing() and (id(value) in constants or _C._get_value_trace(value).node().kind() == "prim::Constant"):
+    if is_tracing() and (id(value) in constants or recorded_value(value).node().kind() == "prim::Constant"):
         with untraced():
             return Pair(value.real.clone(), value.imag.clone())
     return Pair.of(value)

@@ -1,4 +1,4 @@
-"""What is done to a model at both its ends, around the call of a twin; the model itself is not edited."""
+"""What is done at both ends of a model, around the call of a twin; the model itself is not edited."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from torch_onnx_compat import tree
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.prepare import Prepared
+from torch_onnx_compat.request import Cut
+from torch_onnx_compat.state import state_set_to
 from torch_onnx_compat.surgery.around_model.detections import ALTERNATIVES, Detections
 from torch_onnx_compat.surgery.around_model.heads import detections_of
 from torch_onnx_compat.surgery.around_model.normalize import Normalize
 from torch_onnx_compat.surgery.around_model.recorder import Recorder, check_taken
 from torch_onnx_compat.surgery.around_model.selectors import OWN, Selector, parse_all
-from torch_onnx_compat.surgery.around_model.state import held
 
 _OWN = Selector(OWN, None)
 KEPT = ":kept"
@@ -56,7 +57,7 @@ class BoundaryAdapter:
 
     def call(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls the model; the result is a mapping, in the order of the outputs."""
-        with held(model, {text: kwargs[text] for text in self.state}) as kept:
+        with state_set_to(model, {text: kwargs[text] for text in self.state}) as kept:
             result = Recorder(self.outputs, to_the_end=bool(self.state)).run(model, *self.given(args, kwargs))
             if self.detections is not None:
                 result[OWN], marks = self.detections.made_of(result[OWN], self.pads)
@@ -94,30 +95,31 @@ def select(keyword: str, prepared: Prepared, places: Sequence[str] | str) -> tup
     return selectors
 
 
-def with_boundary_adapter(
-    prepared: Prepared,
-    outputs: Sequence[str] | str | None,
-    preprocess: Any,
-    postprocess: Any,
-    state: Sequence[str] | str = (),
-) -> Prepared:
+def with_boundary_adapter(prepared: Prepared, cut: Cut) -> Prepared:
     """The model with what the caller wants before and after it, where that is a part of the file.
 
     Raises:
         CompatError: As the functions below.
     """
-    if state:
-        texts = (state,) if isinstance(state, str) else tuple(state)
-        prepared = replace(prepared, ends=replace(prepared.ends or BoundaryAdapter(), state=texts))
-    if isinstance(preprocess, Normalize):
-        prepared = with_normalize(prepared, preprocess)
-    if outputs is not None:
-        prepared = with_outputs(prepared, outputs)
+    if cut.state:
+        texts = (cut.state,) if isinstance(cut.state, str) else tuple(cut.state)
+        prepared = replace(prepared, boundary=replace(adapter_of(prepared), state=texts))
+    if isinstance(cut.preprocess, Normalize):
+        prepared = with_normalize(prepared, cut.preprocess)
+    if cut.outputs is not None:
+        prepared = with_outputs(prepared, cut.outputs)
+    postprocess = cut.postprocess
     if postprocess in ALTERNATIVES:
         postprocess = detections_of(prepared.model, postprocess)
     if isinstance(postprocess, Detections):
         prepared = with_detections(prepared, postprocess)
     return prepared
+
+
+def adapter_of(prepared: Prepared) -> BoundaryAdapter:
+    """The adapter that the model has already, or one that does nothing."""
+    assert prepared.boundary is None or isinstance(prepared.boundary, BoundaryAdapter)
+    return prepared.boundary or BoundaryAdapter()
 
 
 def with_outputs(prepared: Prepared, outputs: Sequence[str] | str) -> Prepared:
@@ -130,9 +132,7 @@ def with_outputs(prepared: Prepared, outputs: Sequence[str] | str) -> Prepared:
     Raises:
         CompatError: As `select`.
     """
-    return replace(
-        prepared, ends=replace(prepared.ends or BoundaryAdapter(), outputs=select("outputs", prepared, outputs))
-    )
+    return replace(prepared, boundary=replace(adapter_of(prepared), outputs=select("outputs", prepared, outputs)))
 
 
 def with_normalize(prepared: Prepared, normalize: Normalize) -> Prepared:
@@ -148,15 +148,15 @@ def with_normalize(prepared: Prepared, normalize: Normalize) -> Prepared:
     normalize.apply(prepared.inputs.tensors[prepared.inputs.arguments.index(name)])
     floats = [p.dtype for p in prepared.model.parameters() if p.is_floating_point()]
     number = names.index(name) if name in names else 0
-    ends = replace(
-        prepared.ends or BoundaryAdapter(),
+    boundary = replace(
+        adapter_of(prepared),
         normalize=normalize,
         argument=(number, name),
         dtype=(floats or [torch.float32])[0],
     )
     if normalize.fit == "letterbox" and any(d >= 1 for axes in prepared.inputs.axes for d in axes):
         raise CompatError("preprocess: a letterbox needs a picture of fixed size; only its batch may be dynamic.")
-    return replace(prepared, ends=ends)
+    return replace(prepared, boundary=boundary)
 
 
 def with_detections(prepared: Prepared, detections: Detections) -> Prepared:
@@ -165,25 +165,24 @@ def with_detections(prepared: Prepared, detections: Detections) -> Prepared:
     Raises:
         CompatError: Its outputs are not what was declared, or others were asked for.
     """
-    ends = prepared.ends or BoundaryAdapter()
-    if ends.outputs != (_OWN,):
+    boundary = adapter_of(prepared)
+    if boundary.outputs != (_OWN,):
         raise CompatError("outputs and postprocess=Detections(...) both say what the file gives; pass one of them.")
-    taken = Recorder(ends.outputs)
+    taken = Recorder(boundary.outputs)
     run(prepared, prepared.inputs, taken)
     fitted = detections.fitted(taken.found[OWN])
     pads = any(dim for axes in prepared.inputs.axes for dim in axes)  # the batch says nothing about boxes
-    return replace(prepared, ends=replace(ends, detections=detections if pads else fitted, pads=pads))
+    return replace(prepared, boundary=replace(boundary, detections=detections if pads else fitted, pads=pads))
 
 
-def with_cuts(ends: BoundaryAdapter | None, cuts: Sequence[Selector]) -> BoundaryAdapter:
-    """Ends that also give the values at which the graph is to be cut, after the outputs."""
-    ends = ends or BoundaryAdapter()
-    return replace(ends, marked=True, outputs=(*ends.outputs, *(cut for cut in cuts if cut not in ends.outputs)))
+def with_cuts(prepared: Prepared, cuts: Sequence[Selector]) -> BoundaryAdapter:
+    """The adapter that also gives the values at which the graph is to be cut, after the outputs."""
+    boundary = adapter_of(prepared)
+    new = (cut for cut in cuts if cut not in boundary.outputs)
+    return replace(boundary, marked=True, outputs=(*boundary.outputs, *new))
 
 
 def run(prepared: Prepared, inputs: Inputs, taken: Recorder) -> None:
     """Runs the original, unpatched model for what is to be taken out of it."""
-    args, kwargs = inputs.call([tensor.clone() for tensor in inputs.tensors])
-    if prepared.ends is not None:
-        args, kwargs = prepared.ends.given(args, kwargs)
+    args, kwargs = adapter_of(prepared).given(*inputs.call([tensor.clone() for tensor in inputs.tensors]))
     taken.run(prepared.twin(), args, kwargs)

@@ -20,17 +20,15 @@ _SHOWN = 16
 """Constants of at most this many numbers are written out in the description."""
 
 
-def extract(pieces: CutGraph) -> None:
+def extract(cut: CutGraph) -> None:
     """Takes what is done first to each input out of the network; what stays, and why, is noted.
 
     The network keeps the names of its inputs; they now stand for what the host hands over.
     """
-    model = pieces.network
+    model = cut.network
     found = [find_leading(model, source) for source in model.graph.inputs]
     moved = [one for one in found if one.end is not None]
-    pieces.notes += [
-        f"preprocess: input {one.source.name!r} is as it was: {one.reason}." for one in found if not one.end
-    ]
+    cut.notes += [f"preprocess: input {one.source.name!r} is as it was: {one.reason}." for one in found if not one.end]
     if not moved:
         return
     for one in moved:
@@ -40,12 +38,12 @@ def extract(pieces: CutGraph) -> None:
     sources, ends = [one.source for one in moved], [_end(one) for one in moved]
     feeds = {str(end.name): str(source.name) for source, end in zip(sources, ends, strict=True)}
     before = excerpt(model, sources, ends, "preprocess")
-    pieces.preprocess = make_stage("preprocess", before, feeds, description)
+    cut.preprocess = make_stage("preprocess", before, feeds, description)
     network = excerpt(model, [one.end or one.source for one in found], list(model.graph.outputs), str(model.graph.name))
     for end, source in feeds.items():
         rename(network, next(value for value in network.graph.inputs if value.name == end), source)
     network.metadata_props[METADATA] = json.dumps(description)
-    pieces.network = network
+    cut.network = network
 
 
 def _ask_the_end(model: ir.Model, leading: Leading) -> None:

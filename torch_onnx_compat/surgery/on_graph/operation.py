@@ -15,7 +15,8 @@ from torch_onnx_compat.graph.names import claim_name
 from torch_onnx_compat.graph.shapes import infer_model
 from torch_onnx_compat.graph.tidy.sizes import fix_sizes
 from torch_onnx_compat.prepare import Prepared
-from torch_onnx_compat.surgery.around_model.boundary import BoundaryAdapter, select, with_cuts
+from torch_onnx_compat.request import Cut
+from torch_onnx_compat.surgery.around_model.boundary import BoundaryAdapter, adapter_of, select, with_cuts
 from torch_onnx_compat.surgery.around_model.custom import WholeCall
 from torch_onnx_compat.surgery.around_model.detections import ALTERNATIVES
 from torch_onnx_compat.surgery.around_model.normalize import Normalize
@@ -42,6 +43,7 @@ class CutGraph:
         postprocess: What the host does to the outputs after.
         parts: The network once more, split.
         without_body: Functions in the network that only a check needs.
+        done: Entries that did something.
         notes: What the caller should know.
     """
 
@@ -50,6 +52,7 @@ class CutGraph:
     postprocess: Stage | None = None
     parts: tuple[Stage, ...] = ()
     without_body: tuple[Any, ...] = ()
+    done: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -96,7 +99,7 @@ class Operation:
     def traced(self, prepared: Prepared) -> Prepared:
         """The model as it is exported: it also gives the values at which the graph is to be cut."""
         wanted = [*self.cuts, *(mark for kept in self.kept if kept.path for mark in (kept.inputs, kept.outputs))]
-        return replace(prepared, ends=with_cuts(prepared.ends, wanted)) if wanted or self.kept else prepared
+        return replace(prepared, boundary=with_cuts(prepared, wanted)) if wanted or self.kept else prepared
 
     def apply(self, model: ir.Model, paths: Sequence[tree.Path]) -> CutGraph:
         """Does it; changes the graph in place.
@@ -108,30 +111,33 @@ class Operation:
         Raises:
             CompatError: The graph cannot be split there, or a part of it not be kept.
         """
-        pieces = CutGraph(model)
+        cut_graph = CutGraph(model)
         if self.prunes:
-            _prune(pieces)
+            _prune(cut_graph)
         marked = self._take_marked(model, paths)
         if marked or self.preprocess != "keep" or self.postprocess != "keep":
             _plain(model)
         if self.cuts:
-            pieces.parts = split(model, [(cut.text, marked[cut.text]) for cut in self.cuts])
+            cut_graph.parts = split(model, [(cut.text, marked[cut.text]) for cut in self.cuts])
         if self.preprocess == "fold":
-            pieces.notes += fold(model)
+            cut_graph.notes += fold(model)
+            cut_graph.done.append("fold_preprocessing")
         if self.preprocess == "extract":
-            extract(pieces)
+            extract(cut_graph)
+            cut_graph.done += ["extract_preprocessing"] * (cut_graph.preprocess is not None)
         if self.postprocess == "strip":
-            strip(pieces)
+            strip(cut_graph)
+            cut_graph.done += ["strip_postprocessing"] * (cut_graph.postprocess is not None)
         if self.kept:
-            self._keep(pieces, marked)
-        return pieces
+            self._keep(cut_graph, marked)
+        return cut_graph
 
-    def _keep(self, pieces: CutGraph, marked: Mapping[str, Sequence[ir.Value]]) -> None:
-        outlining = Outlining(pieces.network)
+    def _keep(self, cut_graph: CutGraph, marked: Mapping[str, Sequence[ir.Value]]) -> None:
+        outlining = Outlining(cut_graph.network)
         for kept in self.kept:
             outlining.outline(kept, marked[kept.inputs.text], marked[kept.outputs.text])
-        pieces.without_body = tuple(outlining.without_body)
-        pieces.notes += [
+        cut_graph.without_body = tuple(outlining.without_body)
+        cut_graph.notes += [
             f"{name} was checked as the operators that it stands for; the engine's own has not been run."
             for name in dict.fromkeys(kept.name for kept in self.kept if not kept.has_body)
         ]
@@ -150,31 +156,22 @@ class Operation:
         return found
 
 
-def plan_operation(
-    prepared: Prepared,
-    preprocess: Any,
-    postprocess: Any,
-    places: Sequence[str],
-    keep_as_function: Any = (),
-    domains: bool | Collection[str] = False,
-) -> Operation:
+def plan_operation(prepared: Prepared, cut: Cut, domains: bool | Collection[str] = False) -> Operation:
     """Reads what the caller wants.
 
     Args:
         prepared: The model.
-        preprocess: As export_compat takes it.
-        postprocess: As export_compat takes it.
-        places: Where to split.
-        keep_as_function: What is to stay whole.
+        cut: As the caller wants it.
         domains: The domains in which nodes without a body may stand; True for any.
 
     Raises:
         CompatError: A word is unknown, two of them contradict each other, or a place to split at is not found.
         UnsupportedError: A node would stand in a domain that was not allowed.
     """
-    preprocess = "keep" if isinstance(preprocess, Normalize) else preprocess
-    detections = prepared.ends.detections if prepared.ends else None
-    postprocess = "keep" if detections is not None else postprocess
+    adapter, places = adapter_of(prepared), cut.split
+    preprocess = "keep" if isinstance(cut.preprocess, Normalize) else cut.preprocess
+    detections = adapter.detections
+    postprocess = "keep" if detections is not None else cut.postprocess
     if preprocess not in PREPROCESS:
         raise unknown_name("preprocess", str(preprocess), PREPROCESS)
     if postprocess not in POSTPROCESS:
@@ -182,7 +179,7 @@ def plan_operation(
     if places and (preprocess == "extract" or postprocess == "strip"):
         raise CompatError("split and preprocess='extract' or postprocess='strip' both cut the graph; pass one of them.")
     cuts = select("split", prepared, places) if places else ()
-    kept = kept_calls(prepared, keep_as_function) if keep_as_function else ()
+    kept = kept_calls(prepared, cut.keep_as_function) if cut.keep_as_function else ()
     if detections is not None and detections.node is not None:
         kept = (*kept, detections.node)
     if kept and (places or preprocess == "extract" or postprocess == "strip"):
@@ -196,7 +193,7 @@ def plan_operation(
                 f"the file would hold {each.name}, which is no standard ONNX operator; pass "
                 f"allow_custom_domains=[{each.domain!r}] if the engine has it."
             )
-    asked = {selector.text for selector in prepared.ends.outputs} if prepared.ends else set()
+    asked = {selector.text for selector in adapter.outputs}
     marks = (*cuts, *(mark for each in kept for mark in (each.inputs, each.outputs)))
     added = frozenset(mark.text for mark in marks if mark.text not in asked)
     return Operation(
@@ -205,7 +202,7 @@ def plan_operation(
         cuts,
         kept,
         added,
-        prunes=prepared.ends is not None and prepared.ends.outputs != BoundaryAdapter().outputs,
+        prunes=adapter.outputs != BoundaryAdapter().outputs,
     )
 
 
@@ -229,10 +226,10 @@ def _computed(value: ir.Value) -> ir.Value:
     return value
 
 
-def _prune(pieces: CutGraph) -> None:
-    model = pieces.network
+def _prune(cut_graph: CutGraph) -> None:
+    model = cut_graph.network
     IdentityEliminationPass()(model)
     unused = [value for value in model.graph.inputs if not value.uses() and not value.is_graph_output()]
     for value in unused:
         model.graph.inputs.remove(value)
-        pieces.notes.append(f"input {value.name!r} is not in the file: the outputs asked for do not depend on it.")
+        cut_graph.notes.append(f"input {value.name!r} is not in the file: the outputs asked for do not depend on it.")

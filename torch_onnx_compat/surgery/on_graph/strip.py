@@ -26,19 +26,19 @@ ACTIVATIONS = frozenset(
 _MOVES = frozenset({"Transpose", "Reshape", "Unsqueeze", "Squeeze", "Identity"})
 
 
-def strip(pieces: CutGraph) -> None:
+def strip(cut: CutGraph) -> None:
     """Takes what follows the last layers out of the network; where nothing does, that is noted."""
-    model = pieces.network
+    model = cut.network
     tail = _tail(model)
     finals = list(model.graph.outputs)
     if not any(final.producer() in tail for final in finals):
-        pieces.notes.append("postprocess: nothing is computed after the last layers; the file is as it was.")
+        cut.notes.append("postprocess: nothing is computed after the last layers; the file is as it was.")
         return
     read = {id(v): v for node in model.graph if node in tail for v in reads(node) if not is_constant(v)}
     cuts = [value for value in read.values() if value.producer() not in tail]
     heads = [value for value in cuts if not value.is_graph_input()]
     if not heads:
-        pieces.notes.append("postprocess: the model has no layer with weights; the file is as it was.")
+        cut.notes.append("postprocess: the model has no layer with weights; the file is as it was.")
         return
     for value in heads:
         node = value.producer()
@@ -46,9 +46,9 @@ def strip(pieces: CutGraph) -> None:
             claim_name(model, value, _name(node))
     kept = [final for final in finals if final.producer() not in tail]
     after = [final for final in finals if final.producer() in tail]
-    pieces.postprocess = make_stage("postprocess", excerpt(model, cuts, after, "postprocess"))
+    cut.postprocess = make_stage("postprocess", excerpt(model, cuts, after, "postprocess"))
     outputs = list({id(value): value for value in (*heads, *kept)}.values())
-    pieces.network = excerpt(model, list(model.graph.inputs), outputs, str(model.graph.name))
+    cut.network = excerpt(model, list(model.graph.inputs), outputs, str(model.graph.name))
 
 
 def _tail(model: ir.Model) -> set[ir.Node]:

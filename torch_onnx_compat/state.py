@@ -71,7 +71,7 @@ def state_of(
 
 
 @contextmanager
-def held(model: nn.Module, values: Mapping[str, Any]) -> Iterator[Callable[[], dict[str, Any]]]:
+def state_set_to(model: nn.Module, values: Mapping[str, Any]) -> Iterator[Callable[[], dict[str, Any]]]:
     """Lets attributes hold these values for a while; what it yields says what they hold then."""
     places = [_place(text, model) for text in values]
     before = [place.read(model) for place in places]

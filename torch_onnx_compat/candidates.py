@@ -1,0 +1,143 @@
+"""What is tried, in order of cost, until one file is proven.
+
+Each exporter in turn: the model as it is, then with its Python decisions rewritten so that the file takes them. An
+exporter whose file holds what the target does not run is tried once more at the end, with the entries that avoid it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from torch_onnx_compat.backends import ExportFailed, ExportJob
+from torch_onnx_compat.check.lint import Unsuitable
+from torch_onnx_compat.clock import Clock
+from torch_onnx_compat.control_flow import RewrittenJob, decides, rewrite_decisions
+from torch_onnx_compat.diagnosis import with_hint, with_reasons
+from torch_onnx_compat.entry import Exporter
+from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.memory import forget_locals
+from torch_onnx_compat.observe import Observation, SizeFacts, Subject
+from torch_onnx_compat.plan import DECISIONS, Found, Plan, make_plan
+from torch_onnx_compat.prepare import Prepared
+from torch_onnx_compat.request import Exporters, File, Patch
+from torch_onnx_compat.rewrite import rewrite, watched_functions
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to the file."""
+
+    job: ExportJob
+    decisions: RewrittenJob | None = None
+    """The Python decisions that are rewritten for it, if any."""
+    rejected: Mapping[str, CompatError] = field(default_factory=dict)
+    """What the exporters before came to, for the result."""
+
+
+class Candidates:
+    """The candidates of one export; whoever iterates tells with `reject` why one was no good.
+
+    Args:
+        prepared: The model as it is exported.
+        observation: Eager runs of the original.
+        patch: Which entries may be armed.
+        file: What the file is to be.
+        exporters: Which exporters, in order.
+        clock: Times what is done for a candidate before it is exported.
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        observation: Observation,
+        patch: Patch,
+        file: File,
+        exporters: Exporters,
+        clock: Clock,
+    ) -> None:
+        self._prepared, self._observation = prepared, observation
+        self._patch, self._file, self._exporters, self._clock = patch, file, exporters, clock
+        self._inputs = observation.trace_inputs()
+        self._avoid: Found = ()
+        self._errors: dict[str, CompatError] = {}
+        self._last: CompatError = ExportFailed("no exporter was tried.")
+
+    def __iter__(self) -> Iterator[Candidate]:
+        queue = list(self._exporters.order)
+        for exporter in queue:
+            job = self._job(exporter)
+            yield Candidate(job, None, dict(self._errors))
+            error = self._last
+            if isinstance(error, Unsuitable):
+                if not self._avoid and error.is_avoidable(self._patch.registry):
+                    self._avoid = error.found
+                    queue.append(exporter)
+            elif DECISIONS in job.plan.armed:
+                error = yield from self._with_decisions(job, error)
+            self._errors[exporter] = with_reasons(error, job.plan)
+
+    def _with_decisions(self, job: ExportJob, first: CompatError) -> Generator[Candidate, None, CompatError]:
+        with self._clock("control flow"):
+            rewritten = rewrite_decisions(job)
+        second: CompatError | None = None
+        if rewritten.job is not None:
+            others = {name: error for name, error in self._errors.items() if name != job.plan.exporter}
+            yield Candidate(rewritten.job, rewritten, others)
+            second = self._last
+        return rewritten.explained(first, second)
+
+    def reject(self, error: CompatError) -> None:
+        """Says why the candidate that was yielded last is no good."""
+        forget_locals(error)
+        self._last = error
+
+    def failure(self) -> CompatError:
+        """The one error for all candidates, once none is left.
+
+        Raises:
+            CompatError: The model itself fails on the example, which is what the caller has to know instead.
+        """
+        self._observation.check_example(self._inputs)
+        reasons = self._errors.values()
+        if len(reasons) == 1:
+            return with_hint(*reasons)
+        text = "; ".join(f"{name}: {error}" for name, error in self._errors.items())
+        tables = [e.table for e in reasons if isinstance(e, VerificationError)]
+        if tables:
+            return with_hint(VerificationError(f"no back end made a right file. {text}", tables[-1]), *reasons)
+        return with_hint(ExportFailed(f"no back end exports the model. {text}"), *reasons)
+
+    def _job(self, exporter: Exporter) -> ExportJob:
+        with self._clock("plan"):
+            plan = make_plan(
+                self._patch.registry,
+                exporter=exporter,
+                opset=self._file.opset,
+                target=self._file.target,
+                include=self._patch.include,
+                exclude=self._patch.exclude,
+                allow_approximate=self._patch.allow_approximate,
+                found=self._avoid,
+            )
+        with self._clock("rewrite"):
+            facts = self._observation.size_facts(watched_functions(plan.rewrites()), self._inputs)
+            make_subject = partial(patched_subject, self._prepared, plan, facts)
+            subject = make_subject()
+        return ExportJob(
+            make_subject=make_subject,
+            subject=subject,
+            inputs=self._inputs,
+            plan=plan,
+            opset=self._file.opset,
+            custom_opsets=self._exporters.custom_opsets,
+            allow_baked=self._patch.allow_baked,
+            decides=decides if DECISIONS in plan.armed else None,
+            options=self._exporters.options,
+        )
+
+
+def patched_subject(prepared: Prepared, plan: Plan, facts: SizeFacts) -> Subject:
+    """A fresh twin with the plan's rewrites carried out on it."""
+    return rewrite(prepared.twin(), prepared.inputs, plan, facts, prepared.boundary)

@@ -1,0 +1,176 @@
+"""What the caller asked for, as a few frozen values: what is exported, cut, patched, written and proven.
+
+The keywords of export_compat are read here, once; the steps see these values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from torch_onnx_compat.check.cases import Verify
+from torch_onnx_compat.entry import EXPORTERS, MIN_OPSET, Exporter
+from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.registry import Registry
+from torch_onnx_compat.targets import Target
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Which part of the model goes into the file, and what becomes of the rest."""
+
+    outputs: Sequence[str] | None = None
+    submodule: str | None = None
+    split: Sequence[str] = ()
+    state: Sequence[str] = ()
+    keep_as_function: Any = ()
+    preprocess: Any = "keep"
+    postprocess: Any = "keep"
+
+    def with_entries(self, include: Collection[str], exclude: Collection[str]) -> Cut:
+        """The same, where `include` and `exclude` name what a keyword asks for too.
+
+        Raises:
+            CompatError: They contradict the keywords.
+        """
+        asked: dict[str, Any] = {}
+        for name, (keyword, value) in ENTRIES_OF_KEYWORDS.items():
+            given = getattr(self, keyword)
+            if given == value and name in exclude:
+                raise CompatError(
+                    f"{keyword}={value!r} and exclude=[{name!r}] contradict each other; leave one of them out."
+                )
+            if name in include:
+                if given not in ("keep", value):
+                    raise CompatError(f"{keyword}={given!r} and include=[{name!r}] contradict each other; pass one.")
+                asked[keyword] = value
+        return replace(self, **asked)
+
+
+ENTRIES_OF_KEYWORDS = {
+    "extract_preprocessing": ("preprocess", "extract"),
+    "fold_preprocessing": ("preprocess", "fold"),
+    "strip_postprocessing": ("postprocess", "strip"),
+}
+"""What a keyword asks for is an entry too, by these names."""
+
+
+@dataclass(frozen=True)
+class Patch:
+    """Which entries may change the model on its way."""
+
+    registry: Registry
+    include: Collection[str] = ()
+    exclude: Collection[str] = ()
+    allow_approximate: bool = False
+    allow_baked: tuple[str, ...] = ()
+    """Places of Python decisions that may be frozen."""
+
+
+@dataclass(frozen=True)
+class File:
+    """What the file is to be, and where it goes."""
+
+    opset: int
+    target: Target
+    destination: Any = None
+    output_names: tuple[str, ...] = ()
+    domains: bool | Collection[str] = False
+    """Domains besides ONNX's own in which nodes may stand; True for any."""
+    optimize: bool = True
+    export_params: bool = True
+    keep_initializers_as_inputs: bool = False
+    external_data: bool | None = None
+
+
+@dataclass(frozen=True)
+class Proof:
+    """How the file is compared with the model."""
+
+    verify: Verify | None
+    """None leaves it unproven."""
+    samples: Sequence[Any] = ()
+
+    @classmethod
+    def asked(cls, verify: Any, samples: Sequence[Any]) -> Proof:
+        """What the keyword `verify` means: a bool, "target" or a Verify."""
+        how = verify if isinstance(verify, Verify) else Verify(on_target=verify == "target")
+        return cls(how if verify else None, samples)
+
+
+@dataclass(frozen=True)
+class Exporters:
+    """Which of torch's exporters are tried, in order, and what only one of them takes."""
+
+    order: tuple[Exporter, ...] = EXPORTERS
+    custom_opsets: Mapping[str, int] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+IGNORED_AT_DEFAULTS: dict[str, tuple[Any, ...]] = {
+    "report": (False,),
+    "profile": (False,),
+    "dump_exported_program": (False,),
+    "artifacts_dir": (".",),
+    "operator_export_type": (None, torch.onnx.OperatorExportTypes.ONNX),
+    "export_modules_as_functions": (False,),
+    "fallback": (False,),
+}
+
+
+def check_keywords(given: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Refuses what torch.onnx.export takes but this cannot honour, rather than ignoring it."""
+    for name, value in given.items():
+        if name not in IGNORED_AT_DEFAULTS:
+            raise unknown_name("keyword", name, (*known, *IGNORED_AT_DEFAULTS))
+        if value not in IGNORED_AT_DEFAULTS[name] and name != "artifacts_dir":
+            raise CompatError(f"{name}={value!r} is not supported; leave it out. ExportResult holds what was done.")
+
+
+def choose_opset(asked: int | None, target: Target) -> int:
+    """The opset of the file.
+
+    Raises:
+        CompatError: Neither this package nor the target takes the one that was asked for.
+    """
+    opset = target.opset if asked is None else asked
+    low, high = max(MIN_OPSET, target.opsets[0]), target.opsets[1]
+    if not low <= opset <= high:
+        raise CompatError(f"opset_version={opset}: target {target.name!r} takes {low}..{high}; choose one of these.")
+    return opset
+
+
+def exporters_to_try(exporter: str | None, dynamo: bool | None, table: Any) -> tuple[Exporter, ...]:
+    """The back ends in the order in which they are tried.
+
+    Raises:
+        CompatError: There is no such back end, or the two ways to name one contradict each other.
+    """
+    if exporter is not None and dynamo is not None and exporter != ("dynamo" if dynamo else "torchscript"):
+        raise CompatError(f"exporter={exporter!r} and dynamo={dynamo} contradict each other; pass one of them.")
+    if exporter is None and dynamo is not None:
+        exporter = "dynamo" if dynamo else "torchscript"
+    if exporter in (None, "auto"):
+        # A translation table speaks to one exporter only.
+        return ("dynamo",) if table else EXPORTERS
+    for name in EXPORTERS:
+        if exporter == name:
+            return (name,)
+    raise unknown_name("exporter", str(exporter), ("auto", *EXPORTERS))
+
+
+def allowed_domains(allowed: bool | Collection[str], custom_opsets: Mapping[str, int] | None) -> bool | Collection[str]:
+    """The domains besides ONNX's own in which nodes may stand; True for any."""
+    if isinstance(allowed, bool):
+        return True if allowed else tuple(custom_opsets or ())
+    return (*allowed, *(custom_opsets or ()))
+
+
+def mode_of(training: torch.onnx.TrainingMode) -> bool | None:
+    """The mode of the twins: train, eval, or (None) whatever the model is in."""
+    if training == torch.onnx.TrainingMode.PRESERVE:
+        return None
+    return bool(training == torch.onnx.TrainingMode.TRAINING)
