@@ -31,7 +31,8 @@ from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.publish import draft, is_large, publish, stages_beside
 from torch_onnx_compat.request import File, Proof
 from torch_onnx_compat.result import ExportResult
-from torch_onnx_compat.surgery.on_graph.operation import CutGraph, Operation
+from torch_onnx_compat.surgery.on_graph.cut_graph import CutGraph
+from torch_onnx_compat.surgery.on_graph.operation import Operation
 from torch_onnx_compat.surgery.on_graph.outline import drop_bodies
 from torch_onnx_compat.targets import Target
 
@@ -83,7 +84,8 @@ class Attempt:
             if cut.without_body:
                 drop_bodies(cut.network, cut.without_body)
                 written.write(cut.network)
-            with self.clock("publish"), stages_beside(cut.stages, self.file.destination) as put_stages:
+            stages = {stage.name: stage.model_bytes for stage in cut.stages}
+            with self.clock("publish"), stages_beside(stages, self.file.destination) as put_stages:
                 published = publish(written, self.file.destination)
                 put_stages()
         return self._result(candidate, exported, made, table, published)

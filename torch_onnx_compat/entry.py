@@ -122,6 +122,28 @@ class Entry:
         """First line of the body's docstring."""
         return (self.body.__doc__ or "").strip().partition("\n")[0]
 
+    def run(self, place: Callable[[], str], *args: Any, **kwargs: Any) -> Any:
+        """Calls the body.
+
+        Args:
+            place: Says where in the model; asked only if the body fails.
+            args: What the body takes.
+            kwargs: The same by name.
+
+        Raises:
+            Declined: The body declined.
+            CompatError: It failed; says where.
+        """
+        try:
+            return self.body(*args, **kwargs)
+        except (Declined, CompatError):
+            raise
+        except Exception as error:
+            raise CompatError(
+                f"{place() or 'the model'}: entry {self.name!r} ({self.owner}) failed with {type(error).__name__}: "
+                f"{error}; exclude it with exclude=[{self.name!r}]."
+            ) from error
+
     def covers(self, opset: int, target: str) -> bool:
         """Whether the entry is meant for this opset and target at all."""
         return self.opset[0] <= opset <= self.opset[1] and (not self.targets or target in self.targets)
@@ -152,28 +174,10 @@ class Rewrite(Entry):
         return ", ".join(map(dotted, self.match))
 
     def run(self, place: Callable[[], str], *args: Any, **kwargs: Any) -> Any:
-        """Calls the body, without ``out=``: no torch function that writes into a tensor of the caller's is replaced.
-
-        Args:
-            place: Says where in the model; asked only if the body fails.
-            args: What the body takes.
-            kwargs: The same by name.
-
-        Raises:
-            Declined: The body declined, or the call has an ``out=``.
-            CompatError: It failed; says where.
-        """
+        """As any entry's, without ``out=``: no torch function that writes into a tensor of the caller's is replaced."""
         if self.kind == "function" and kwargs.pop("out", None) is not None:
             decline("out must be None, got a tensor")
-        try:
-            return self.body(*args, **kwargs)
-        except (Declined, CompatError):
-            raise
-        except Exception as error:
-            raise CompatError(
-                f"{place() or 'the model'}: entry {self.name!r} ({self.owner}) failed with {type(error).__name__}: "
-                f"{error}; exclude it with exclude=[{self.name!r}]."
-            ) from error
+        return super().run(place, *args, **kwargs)
 
 
 @dataclass(frozen=True)

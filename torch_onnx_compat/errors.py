@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torch_onnx_compat.check.compare import Comparison
     from torch_onnx_compat.check.localisation import Localisation
-    from torch_onnx_compat.inputs import Inputs
 
 
 class CompatError(Exception):
@@ -29,11 +28,11 @@ class VerificationError(CompatError):
 
     Attributes:
         table: One row per case and output, in the order in which they were compared.
-        inputs: What the last case ran on.
+        inputs: What the last case ran on, an Inputs.
         place: Where the file first differs from the model, where that was found.
     """
 
-    def __init__(self, message: str, table: tuple[Comparison, ...] = (), inputs: Inputs | None = None) -> None:
+    def __init__(self, message: str, table: tuple[Comparison, ...] = (), inputs: Any = None) -> None:
         super().__init__(message)
         self.table = table
         self.inputs = inputs

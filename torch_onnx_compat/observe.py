@@ -24,6 +24,7 @@ from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.places import first_line, user_statement
 from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.prepare import Boundary, Prepared
+from torch_onnx_compat.probing import first_accepted, other_sizes
 from torch_onnx_compat.tracing import StaticSizes, untraced
 from torch_onnx_compat.watch import ShapeLog, shapes_of, tensors_of
 
@@ -270,12 +271,10 @@ class SizeFacts:
         one = self._observation.log_shapes(self._functions, self._inputs)
         if one is None:
             return None
-        for step in (1, 2, 32):
-            sizes = {name: size + step for name, size in self._inputs.sizes().items()}
-            other = self._observation.log_shapes(self._functions, self._inputs.resized(sizes))
-            if other is not None:
-                return one, other
-        return None
+        other = first_accepted(
+            other_sizes(self._inputs), lambda inputs: self._observation.log_shapes(self._functions, inputs)
+        )
+        return None if other is None else (one, other)
 
 
 def _is_instance(shape: tuple[int, ...], known: tuple[int | None, ...]) -> bool:

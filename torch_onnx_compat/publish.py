@@ -5,19 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import onnx_ir as ir
 
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.stream import write_model
-
-if TYPE_CHECKING:
-    from torch_onnx_compat.surgery.on_graph.stage import Stage
 
 INLINE_LIMIT = 1_500_000_000
 """Weights, in bytes, up to which they lie in the file itself; protobuf ends at 2 GiB."""
@@ -125,11 +122,11 @@ def publish(draft: Draft, destination: Any) -> Path | bytes | None:
 
 
 @contextmanager
-def stages_beside(stages: Iterable[Stage], destination: Any) -> Iterator[Callable[[], None]]:
+def stages_beside(stages: Mapping[str, bytes], destination: Any) -> Iterator[Callable[[], None]]:
     """Writes stages where the file goes: ``model.preprocess.onnx`` beside ``model.onnx``.
 
     Args:
-        stages: What was cut off the file.
+        stages: What was cut off the file, serialised, by name.
         destination: Path of the file; beside anything else nothing is written.
 
     Yields:
@@ -146,11 +143,11 @@ def stages_beside(stages: Iterable[Stage], destination: Any) -> Iterator[Callabl
             os.replace(partial, place)
 
     try:
-        for stage in stages if target is not None else ():
+        for name, data in stages.items() if target is not None else ():
             assert target is not None
-            place = target.with_name(f"{target.stem}.{stage.name}{target.suffix}")
+            place = target.with_name(f"{target.stem}.{name}{target.suffix}")
             written[place] = target.with_name(f".{place.name}.partial")
-            written[place].write_bytes(stage.model_bytes)
+            written[place].write_bytes(data)
         yield put
     except OSError as error:
         raise _cannot_write(place, error) from error

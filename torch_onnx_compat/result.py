@@ -18,10 +18,10 @@ from torch_onnx_compat import tree
 from torch_onnx_compat.check.compare import Comparison
 from torch_onnx_compat.check.localise import localise
 from torch_onnx_compat.check.run_failure import explain_run
-from torch_onnx_compat.check.verify import open_session
 from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.plan import Note
+from torch_onnx_compat.session import open_session
 from torch_onnx_compat.surgery.on_graph.stage import Stage
 
 

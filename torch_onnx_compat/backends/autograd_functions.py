@@ -17,6 +17,7 @@ from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
 from torch_onnx_compat.backends.backend import ExportJob
 from torch_onnx_compat.backends.dynamo_ops import DynamoOps
+from torch_onnx_compat.backends.dynamo_symbolics import lowering
 from torch_onnx_compat.entry import Symbolic
 from torch_onnx_compat.errors import CompatError
 
@@ -95,8 +96,6 @@ def _call_operator(
 
 def _lowering(cls: Any, entry: Symbolic | None, job: ExportJob, opset: int) -> Callable[..., Any]:
     if entry is not None:
-        from torch_onnx_compat.backends.dynamo import lowering
-
         return lowering(entry, job, opset)
 
     def lower(*args: Any) -> Any:

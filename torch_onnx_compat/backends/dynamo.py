@@ -6,7 +6,6 @@ import ast
 import inspect
 import re
 import types
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,9 +15,8 @@ from torch.export import Dim
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.autograd_functions import as_custom_operators
 from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, ExportJob, refuse
-from torch_onnx_compat.backends.dynamo_ops import DynamoOps
+from torch_onnx_compat.backends.dynamo_symbolics import translation_table
 from torch_onnx_compat.backends.quiet import quiet_logs, without_partial_program
-from torch_onnx_compat.entry import Declined, Symbolic, decline
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.names import claim_name
 from torch_onnx_compat.observe import Subject
@@ -42,7 +40,11 @@ def export(job: ExportJob) -> ExportedGraph:
         axes = _reject_specialised(job, program)
         _reject_decided(job, program)
         _drop_assertions(program)
-        table = {**_table(job, opset), **function_table, **(job.options.get("custom_translation_table") or {})}
+        table = {
+            **translation_table(job, opset),
+            **function_table,
+            **(job.options.get("custom_translation_table") or {}),
+        }
         try:
             with internals.cached_torchlib(), internals.composites_of_dynamic_sizes():
                 converted = torch.onnx.export(
@@ -206,47 +208,3 @@ _SIGNS: dict[type[ast.cmpop], str] = {
     ast.GtE: "is_nonnegative",
 }
 """What sympy is to know of the difference of both sides."""
-
-
-# Symbolics
-
-
-def _table(job: ExportJob, opset: int) -> dict[Any, Callable[..., Any]]:
-    table: dict[Any, Callable[..., Any]] = {}
-    for entry in job.plan.symbolics():
-        if not entry.op.startswith("autograd::"):
-            for overload in internals.overloads(entry.op):
-                table[overload] = lowering(entry, job, opset, overload)
-    return table
-
-
-def lowering(entry: Symbolic, job: ExportJob, opset: int, overload: Any = None) -> Callable[..., Any]:
-    """A symbolic as torch wants it: called with onnxscript values and Python numbers."""
-    parameters = list(inspect.signature(entry.body).parameters)[1:]
-
-    def lower(*args: Any, **kwargs: Any) -> Any:
-        known = {k: v for k, v in kwargs.items() if k in parameters}
-        built_in = internals.torchlib_function(overload) if overload is not None else None
-        try:
-            result = entry.body(DynamoOps(opset), *args[: len(parameters)], **known)
-            if result is NotImplemented and built_in is not None:
-                return built_in(*args, **kwargs)
-            if result is NotImplemented:
-                decline("it does not take these arguments, and torch has nothing for the operator")
-        except Declined as reason:
-            job.plan.declined(entry.name, "", str(reason))
-            if built_in is None:
-                raise ExportFailed(f"{entry.op} cannot be exported: {entry.name} declined: {reason}.") from None
-            return built_in(*args, **kwargs)
-        except CompatError:
-            raise
-        except Exception as error:
-            raise CompatError(
-                f"entry {entry.name!r} ({entry.owner}) failed with {type(error).__name__}: {error}; exclude it with "
-                f"exclude=[{entry.name!r}]."
-            ) from error
-        job.plan.applied(entry.name, "")
-        return result
-
-    lower.__name__ = entry.name
-    return lower

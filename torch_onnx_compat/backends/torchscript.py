@@ -8,7 +8,6 @@ import re
 import types
 import typing
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -31,8 +30,10 @@ from torch_onnx_compat.entry import Declined, Symbolic, decline
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.garbage import collection_paused
 from torch_onnx_compat.graph.weights import as_onnx
+from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.ops import ONNX_TYPES, Number
 from torch_onnx_compat.places import is_user_file, short
+from torch_onnx_compat.probing import differing, first_accepted, other_sizes
 from torch_onnx_compat.stack import own_stacks
 
 _jit: Any = torch.jit
@@ -146,7 +147,7 @@ def _function(entry: Symbolic, job: ExportJob, opset: int, failures: list[BaseEx
         place = _scope_of(g)
         built_in = internals.built_in_symbolic(entry.op, opset)
         try:
-            result = entry.body(ops, **values)
+            result = entry.run(lambda: place, ops, **values)
             if result is NotImplemented and built_in is not None:
                 return built_in(g, *args, **kwargs)
             if result is NotImplemented:
@@ -163,13 +164,6 @@ def _function(entry: Symbolic, job: ExportJob, opset: int, failures: list[BaseEx
         except CompatError as error:
             failures.append(error)
             raise
-        except Exception as error:
-            wrapped = CompatError(
-                f"{place or 'the model'}: entry {entry.name!r} ({entry.owner}) failed with {type(error).__name__}: "
-                f"{error}; exclude it with exclude=[{entry.name!r}]."
-            )
-            failures.append(wrapped)
-            raise wrapped from error
         job.plan.applied(entry.name, place)
         return result
 
@@ -263,40 +257,21 @@ def _reject_frozen(job: ExportJob, decisions: list[Decision]) -> None:
 
 def _varying(job: ExportJob, decisions: list[Decision]) -> list[Decision]:
     """Those of the size decisions whose sizes differ in a second trace with longer dynamic axes."""
-    other = _traced_again(job)
-    if other is None:
-        return []  # the model takes no other size; verification has its own word on that
-    sizes = _numbered(other)
-    mine = _numbered(decisions)
-    return [decision for key, decision in mine.items() if key not in sizes or sizes[key].sizes != decision.sizes]
 
-
-def _numbered(decisions: list[Decision]) -> dict[tuple[str, str, int], Decision]:
-    """Decisions by place, conversion, and how many of these there were before."""
-    seen: Counter[tuple[str, str]] = Counter()
-    table = {}
-    for decision in decisions:
-        key = (decision.place, decision.conversion)
-        table[key[0], key[1], seen[key]] = decision
-        seen[key] += 1
-    return table
-
-
-def _traced_again(job: ExportJob) -> list[Decision] | None:
-    for step in (1, 2, 32):
-        sizes = {name: size + step for name, size in job.inputs.sizes().items()}
-        log = DecisionLog(len(job.inputs.tensors))
+    def traced(inputs: Inputs) -> list[Decision]:
+        log = DecisionLog(len(inputs.tensors))
         subject = job.make_subject()
         inline_scripted(subject)
         subject.around = log
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                internals.trace(subject, job.inputs.resized(sizes).tensors)
-        except Exception:  # the model's own refusal of a size that was only a probe
-            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            internals.trace(subject, inputs.tensors)
         return [d for d in log.decisions if not d.from_data]
-    return None
+
+    other = first_accepted(other_sizes(job.inputs), traced)
+    if other is None:
+        return []  # the model takes no other size; verification has its own word on that
+    return differing(decisions, other, lambda d: (d.place, d.conversion), lambda d: d.sizes)
 
 
 # Messages

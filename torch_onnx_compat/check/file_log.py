@@ -15,8 +15,9 @@ import onnxruntime
 
 from torch_onnx_compat.check.compare import Array
 from torch_onnx_compat.check.eager_log import sample
-from torch_onnx_compat.check.verify import open_session, run_session
+from torch_onnx_compat.check.verify import run_session
 from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.session import open_session
 
 _SCOPES = "pkg.torch.onnx.name_scopes"
 

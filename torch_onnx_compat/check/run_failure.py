@@ -16,9 +16,9 @@ import onnxruntime
 
 from torch_onnx_compat.check.compare import Array
 from torch_onnx_compat.check.file_log import scope_of
-from torch_onnx_compat.check.verify import open_session
 from torch_onnx_compat.diagnosis import hint
 from torch_onnx_compat.places import plain
+from torch_onnx_compat.session import open_session
 
 _TYPES = {"tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16"}
 _TRIES = 24

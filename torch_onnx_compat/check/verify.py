@@ -21,6 +21,7 @@ from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.memory import trim
 from torch_onnx_compat.publish import external_data_path
+from torch_onnx_compat.session import open_session
 
 if TYPE_CHECKING:
     from torch_onnx_compat.surgery.on_graph.stage import Stage
@@ -79,20 +80,6 @@ def _open_all(
         return opened[0][0]
     first, last = ([(s.session(sess_options=_patient()), s.feeds) for s in stages] for stages in (before, after))
     return Chain([*first, *opened, *last], names)
-
-
-def open_session(path: str | os.PathLike[str] | bytes, **options: Any) -> onnxruntime.InferenceSession:
-    """An onnxruntime session on the CPU that logs errors only.
-
-    Args:
-        path: A file, or a serialised model.
-        **options: Passed on to InferenceSession.
-    """
-    settings = options.pop("sess_options", None) or onnxruntime.SessionOptions()
-    settings.log_severity_level = 4
-    options.setdefault("providers", ["CPUExecutionProvider"])
-    source = path if isinstance(path, bytes) else os.fspath(path)
-    return onnxruntime.InferenceSession(source, settings, **options)
 
 
 def open_to_verify(path: str | os.PathLike[str]) -> onnxruntime.InferenceSession:

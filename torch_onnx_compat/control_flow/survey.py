@@ -7,7 +7,6 @@ new. Two traces at different sizes tell the decisions on varying sizes from thos
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from torch_onnx_compat.control_flow.lower.rewriting import Rewriting
 from torch_onnx_compat.control_flow.run.iterables import Stacking
 from torch_onnx_compat.control_flow.run.session import Key, Session, active
 from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.probing import differing, other_sizes
 
 Sizes = dict[Key, tuple[int, ...]]
 
@@ -142,12 +142,8 @@ class _Run:
 
 def _other_sizes(job: ExportJob) -> list[Inputs]:
     """The example at other sizes, the likeliest to show what varies first: a network of stride 64 needs as much."""
-    sizes = job.inputs.sizes()
-    if not sizes:
-        return []
-    longer = [{name: size + (65 if size > 64 else 1) for name, size in sizes.items()}]
-    longer += [{name: size + step for name, size in sizes.items()} for step in (1, 2, 32)]
-    return [job.inputs.resized(more) for more in longer]
+    strided = {name: size + (65 if size > 64 else 1) for name, size in job.inputs.sizes().items()}
+    return [job.inputs.resized(strided), *other_sizes(job.inputs)] if strided else []
 
 
 def _first_run(job: ExportJob, candidates: list[Inputs], found: Survey, known: Sizes | None) -> _Run | None:
@@ -204,16 +200,5 @@ def _varying(one: _Run, other: _Run | None) -> list[Event]:
     by_data = [e for e in one.events if e.from_data]
     if other is None:
         return by_data
-    theirs = _numbered(other.events)
-    sizes = [e for key, e in _numbered(one.events).items() if key not in theirs or theirs[key].sizes != e.sizes]
+    sizes = differing(one.events, other.events, lambda e: (e.filename, e.line, e.conversion), lambda e: e.sizes)
     return [*by_data, *(e for e in sizes if not e.from_data), *(e for e in other.events if e.from_data)]
-
-
-def _numbered(events: list[Event]) -> dict[tuple[str, int, str, int], Event]:
-    seen: Counter[tuple[str, int, str]] = Counter()
-    table = {}
-    for event in events:
-        key = event.filename, event.line, event.conversion
-        seen[key] += 1
-        table[event.filename, event.line, event.conversion, seen[key]] = event
-    return table

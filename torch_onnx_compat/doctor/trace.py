@@ -21,6 +21,7 @@ from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import Subject
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.plan import Plan
+from torch_onnx_compat.probing import differing, first_accepted, other_sizes
 
 _jit: Any = torch.jit
 
@@ -108,15 +109,10 @@ def _of_decisions(decisions: list[Decision], make: Callable[[], Subject], inputs
 
 
 def _varying(decisions: list[Decision], make: Callable[[], Subject], inputs: Inputs) -> list[Decision]:
-    for step in (1, 2, 32):
-        sizes = {name: size + step for name, size in inputs.sizes().items()}
-        try:
-            _, others = _traced(make(), inputs.resized(sizes))
-        except Exception:  # the model's own refusal of a size that was only a probe
-            continue
-        seen = {(d.place, d.conversion, d.sizes) for d in others}
-        return [d for d in decisions if (d.place, d.conversion, d.sizes) not in seen]
-    return []
+    others = first_accepted(other_sizes(inputs), lambda longer: _traced(make(), longer)[1])
+    if others is None:
+        return []
+    return differing(decisions, others, lambda d: (d.place, d.conversion), lambda d: d.sizes)
 
 
 def _of_operators(

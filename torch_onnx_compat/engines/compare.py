@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from torch_onnx_compat.check.verify import open_session
 from torch_onnx_compat.engines.process import Outcome
+from torch_onnx_compat.session import open_session
 from torch_onnx_compat.targets.target import Verdict
 
 Array = npt.NDArray[Any]

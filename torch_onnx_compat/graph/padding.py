@@ -1,6 +1,6 @@
 """Keeps onnxruntime from taking zeros that a Pad puts around a picture for the padding of the MaxPool behind it.
 
-onnxruntime (1.31.1 too) merges a Pad by 0 into the pool that follows; the padding of a MaxPool is minus infinity, so
+onnxruntime before 1.32 merges a Pad by 0 into the pool that follows; the padding of a MaxPool is minus infinity, so
 that a border of negative values comes out without its zeros. It does not merge a Pad by -0, which is the same number.
 """
 

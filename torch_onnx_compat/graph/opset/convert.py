@@ -17,6 +17,17 @@ from torch_onnx_compat.errors import UnsupportedError
 from torch_onnx_compat.graph import schema, shapes
 from torch_onnx_compat.graph.builder import Builder, Scope
 from torch_onnx_compat.graph.obstacle import Obstacle, Refused, error
+from torch_onnx_compat.graph.opset import (  # noqa: F401 - the rules register themselves
+    activation,
+    attention,
+    axes,
+    einsum,
+    normalization,
+    other,
+    pooling,
+    raising,
+    types,
+)
 from torch_onnx_compat.graph.opset.expansion import expand
 from torch_onnx_compat.graph.opset.lowering import RAISING_RULES, RULES
 from torch_onnx_compat.graph.provenance import place

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from torch_onnx_compat.graph.builder import Builder
 from torch_onnx_compat.graph.opset.lowering import attribute, input_at, lowering
 
-_EPSILON = 1e-5
+_EPSILON = float(np.float32(1e-5))
+"""ONNX's attributes are float32, their defaults too: of doubles, the 13th digit tells them apart."""
 
 
 @lowering("RMSNormalization", below=23)

@@ -10,12 +10,10 @@ from torch import Tensor
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.inputs import Axis, Inputs, bind
 from torch_onnx_compat.prepare import Prepared
+from torch_onnx_compat.probing import first_accepted, other_sizes
 from torch_onnx_compat.surgery.around_model.boundary import run
 from torch_onnx_compat.surgery.around_model.recorder import Recorder, check_called
 from torch_onnx_compat.surgery.around_model.selectors import Selector, parse
-
-_STEPS = (1, 2, 32)
-"""By how much an axis is lengthened to see what follows it; a model may take only some sizes."""
 
 
 def part_of(
@@ -90,14 +88,12 @@ def _recorded_at(
     prepared: Prepared, selector: Selector, name: str, inputs: Inputs
 ) -> tuple[dict[str, int], tuple[Tensor, ...]] | None:
     """The part's inputs when one axis of the model is longer, and the sizes of the model's axes then."""
-    for step in _STEPS:
-        resized = prepared.inputs.resized({name: prepared.inputs.sizes()[name] + step})
+
+    def recorded(resized: Inputs) -> tuple[dict[str, int], tuple[Tensor, ...]] | None:
         taken = Recorder([replace(selector, part="input")])
-        try:
-            run(prepared, resized, taken)
-        except Exception:  # the model's own refusal of a size that was only a probe
-            continue
+        run(prepared, resized, taken)
         other = bind(prepared.model.get_submodule(str(selector.path)), *taken.given[selector.text], None)
-        if [t.dim() for t in other.tensors] == [t.dim() for t in inputs.tensors]:
-            return resized.sizes(), other.tensors
-    return None
+        same = [t.dim() for t in other.tensors] == [t.dim() for t in inputs.tensors]
+        return (resized.sizes(), other.tensors) if same else None
+
+    return first_accepted(other_sizes(prepared.inputs, name), recorded)

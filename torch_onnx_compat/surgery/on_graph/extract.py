@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import onnx_ir as ir
 
 from torch_onnx_compat.graph.excerpt import excerpt
 from torch_onnx_compat.graph.names import claim_name, rename
+from torch_onnx_compat.surgery.on_graph.cut_graph import CutGraph
 from torch_onnx_compat.surgery.on_graph.leading import Leading, asks_batch, find_leading
 from torch_onnx_compat.surgery.on_graph.stage import make_stage
-
-if TYPE_CHECKING:
-    from torch_onnx_compat.surgery.on_graph.operation import CutGraph
 
 METADATA = "torch_onnx_compat.preprocess"
 _SHOWN = 16

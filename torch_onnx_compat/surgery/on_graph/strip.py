@@ -7,17 +7,13 @@ to one channel computes an expectation (the distributions over distances in YOLO
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import onnx_ir as ir
 
 from torch_onnx_compat.graph.excerpt import excerpt, is_constant, reads
 from torch_onnx_compat.graph.names import claim_name
 from torch_onnx_compat.graph.provenance import place
+from torch_onnx_compat.surgery.on_graph.cut_graph import CutGraph
 from torch_onnx_compat.surgery.on_graph.stage import make_stage
-
-if TYPE_CHECKING:
-    from torch_onnx_compat.surgery.on_graph.operation import CutGraph
 
 LAYERS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul", "LSTM", "GRU", "RNN", "DeformConv", "Einsum"})
 ACTIVATIONS = frozenset(

@@ -1,0 +1,67 @@
+"""The model at other sizes than the example's: what differs between two runs is dynamic, whoever looks at it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any, TypeVar
+
+from torch_onnx_compat.inputs import Inputs
+
+T = TypeVar("T")
+
+STEPS = (1, 2, 32)
+"""By how much axes are lengthened: a model may take only some sizes, such as multiples of 32."""
+
+
+def other_sizes(inputs: Inputs, *names: str) -> Iterator[Inputs]:
+    """The example with longer dynamic axes, the likeliest to be accepted first.
+
+    Args:
+        inputs: The example; without dynamic axes there are no other sizes.
+        names: The axes to lengthen; all by default.
+    """
+    sizes = inputs.sizes()
+    for step in STEPS if sizes else ():
+        yield inputs.resized({name: sizes[name] + step for name in names or sizes})
+
+
+def first_accepted(candidates: Iterable[Inputs], run: Callable[[Inputs], T | None]) -> T | None:
+    """What comes of the first inputs that the model accepts; None where it accepts none.
+
+    Args:
+        candidates: Inputs to try.
+        run: Runs the model; an error, or None, says that it did not accept them.
+    """
+    for inputs in candidates:
+        try:
+            result = run(inputs)
+        except Exception:  # the model's own refusal of a size that was only a probe
+            continue
+        if result is not None:
+            return result
+    return None
+
+
+def differing(one: Iterable[T], other: Iterable[T], key: Callable[[T], Hashable], value: Callable[[T], Any]) -> list[T]:
+    """What one run did that another did not do, or did otherwise.
+
+    Args:
+        one: What the run did, in order.
+        other: What the other did.
+        key: What tells apart what is done; the n-th of one key is compared with the other's n-th.
+        value: What should be equal.
+    """
+    theirs = _numbered(other, key)
+    return [
+        item for name, item in _numbered(one, key).items() if name not in theirs or value(theirs[name]) != value(item)
+    ]
+
+
+def _numbered(items: Iterable[T], key: Callable[[T], Hashable]) -> dict[tuple[Hashable, int], T]:
+    seen: Counter[Hashable] = Counter()
+    table = {}
+    for item in items:
+        table[key(item), seen[key(item)]] = item
+        seen[key(item)] += 1
+    return table

@@ -1,0 +1,22 @@
+"""onnxruntime sessions, as quiet as a library's should be."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import onnxruntime
+
+
+def open_session(path: str | os.PathLike[str] | bytes, **options: Any) -> onnxruntime.InferenceSession:
+    """An onnxruntime session on the CPU that logs errors only.
+
+    Args:
+        path: A file, or a serialised model.
+        **options: Passed on to InferenceSession.
+    """
+    settings = options.pop("sess_options", None) or onnxruntime.SessionOptions()
+    settings.log_severity_level = 4
+    options.setdefault("providers", ["CPUExecutionProvider"])
+    source = path if isinstance(path, bytes) else os.fspath(path)
+    return onnxruntime.InferenceSession(source, settings, **options)
