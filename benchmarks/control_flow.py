@@ -84,7 +84,7 @@ def seconds(found: list[Event], repeat: int) -> float:
         start = time.process_time()
         rewriting = Rewriting()
         rewriting.extend(found)
-        with rewriting.applied():
+        with rewriting.apply():
             pass
         best = min(best, time.process_time() - start)
     return best

@@ -20,7 +20,7 @@ import onnx
 from onnx import numpy_helper
 
 from torch_onnx_compat.engines import ENGINES, EngineProcess
-from torch_onnx_compat.engines.measure import Sample, facts_of, samples
+from torch_onnx_compat.engines.measure import Sample, facts_of, run_probes
 from torch_onnx_compat.engines.probe_contexts import Probe
 from torch_onnx_compat.engines.probes import own_probes
 from torch_onnx_compat.targets import Target, load_target
@@ -192,7 +192,7 @@ def main() -> None:
     for engine in options.engines:
         if not ENGINES[engine].interpreter():
             continue
-        version, found = samples(ENGINES[engine], probes)
+        version, found = run_probes(ENGINES[engine], probes)
         cells = compared(load_target(engine), found)
         numbers = [len(cells.get(f"{said}, {so}", ())) for said in ("works", "fails") for so in ("works", "fails")]
         unknown = sum(len(of) for name, of in cells.items() if name.startswith("unknown"))

@@ -1,15 +1,14 @@
-"""Adaptive pools of any size.
+"""Adaptive pools of one, two and three axes, averages and maxima, for every size of input and output.
 
-adaptive_max_pool as maxima over a table of windows, for every size of input and output.
-
-Math:   along an axis of n cells, output i of o is the largest of cells floor(i n / o) up to, not including,
-        ceil((i + 1) n / o). A table of shape (o, k), k the longest window, lists the cells of each window; shorter
-        windows repeat their last cell, which changes neither the maximum nor the first place where it stands.
-Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.AdaptiveMaxPool2d.html; ATen/native/AdaptivePooling.h
+Math:   along an axis of n cells, output i of o pools cells floor(i n / o) up to, not including, ceil((i + 1) n / o).
+        Averages are a product with a matrix (torch_onnx_compat.functional.adaptive_avg_pool). Maxima are taken over a
+        table of shape (o, k), k the longest window, that lists the cells of each window. A shorter window repeats its
+        last cell, which changes neither the maximum nor the first place where it stands.
+Source: https://docs.pytorch.org/docs/stable/nn.html#pooling-layers; ATen/native/AdaptivePooling.h
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from torch_onnx_compat import Exactness, decline, decomposition
+from torch_onnx_compat import Declaration, Exactness, decline, decomposition
 from torch_onnx_compat.functional.adaptive_avg_pool import adaptive_avg_pool, is_single_cell, outputs_of, windows_of
 from torch_onnx_compat.functional.take import take
 from torch_onnx_compat.tracing import constant, static_size
@@ -25,23 +24,148 @@ from torch_onnx_compat.tracing import constant, static_size
 Output: TypeAlias = Any
 """A number of output cells: an int where it is fixed, a SymInt or Tensor where not; None keeps the axis as it is."""
 
+AVERAGE = Declaration(
+    needed_on=("torchscript", "dynamo"),
+    exactness=Exactness.ROUNDING,
+    issue="https://github.com/pytorch/pytorch/issues/42653",
+)
+MAXIMUM = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 
-def has_equal_windows(input: Tensor, outputs: Sequence[Output]) -> bool:
-    """Whether all sizes are fixed, and multiples of the outputs.
+
+# Averages
+
+
+@decomposition(nn.functional.adaptive_avg_pool1d, **AVERAGE)
+def adaptive_avg_pool1d_to_matmul(input: Tensor, output_size: Any) -> Tensor:
+    """Pools (N, C, L) or (C, L) of any length; stock fails or errs unless a fixed output divides a fixed length.
+
+    Declines: what stock writes right, i.e. batches pooled to a single cell or by equal windows.
+    """
+    return _average(input, outputs_of(output_size, 1))
+
+
+@decomposition(nn.functional.adaptive_avg_pool2d, **AVERAGE)
+def adaptive_avg_pool2d_to_matmul(input: Tensor, output_size: Any) -> Tensor:
+    """Pools (N, C, H, W) or (C, H, W) of any size; stock fails or errs unless fixed outputs divide fixed sizes.
+
+    Declines: what stock writes as one right node, i.e. batches pooled to a single cell or by equal windows.
+    """
+    outputs = outputs_of(output_size, 2)
+    # Stock writes no AveragePool where an axis is kept.
+    return _average(input, outputs, nn.functional.avg_pool2d if None in outputs else None)
+
+
+@decomposition(nn.functional.adaptive_avg_pool3d, **AVERAGE)
+def adaptive_avg_pool3d_to_matmul(input: Tensor, output_size: Any) -> Tensor:
+    """Pools (N, C, D, H, W) or (C, D, H, W) of any size; stock dynamo has no 3-D adaptive pool at all.
+
+    Declines: batches pooled to a single cell, which stock writes as one right node.
+    """
+    return _average(input, outputs_of(output_size, 3), nn.functional.avg_pool3d)
+
+
+def _average(input: Tensor, outputs: Sequence[Output], pool: Callable[..., Tensor] | None = None) -> Tensor:
+    """Averages the last axes.
 
     Args:
-        input: The argument of the rewrite's body, as static_size wants it.
+        input: The argument of the entry's body.
         outputs: One for each of the last axes.
+        pool: torch's pool of equal windows, where stock does not write equal windows as a pool itself.
     """
+    if input.dim() == len(outputs) + 2:
+        if is_single_cell(outputs):
+            decline("a single cell is a mean, which torch exports for every size")
+        windows = windows_of(input, outputs)
+        if windows is not None and input.dtype != torch.float64:  # onnxruntime pools no float64
+            if pool is None:
+                decline("the output divides the input, which torch exports as AveragePool")
+            return pool(input, windows)
+    return adaptive_avg_pool(input, outputs)
+
+
+# Maxima; the arguments `return_indices` are there for calls that name them
+
+
+@decomposition(nn.functional.adaptive_max_pool1d, **MAXIMUM)
+def adaptive_max_pool1d_to_take(input: Tensor, output_size: Any, return_indices: bool = False) -> Tensor:
+    """Pools (N, C, L) or (C, L) of any size; stock fails or errs unless fixed outputs divide fixed sizes.
+
+    Declines: batches whose fixed sizes the outputs divide, which stock writes as one right node.
+    """
+    return _maxima(input, outputs_of(output_size, 1))
+
+
+@decomposition(nn.functional.adaptive_max_pool2d, **MAXIMUM)
+def adaptive_max_pool2d_to_take(input: Tensor, output_size: Any, return_indices: bool = False) -> Tensor:
+    """Pools (N, C, H, W) or (C, H, W) of any size; stock fails or errs unless fixed outputs divide fixed sizes.
+
+    Declines: batches whose fixed sizes the outputs divide, which stock writes as one right node.
+    """
+    return _maxima(input, outputs_of(output_size, 2))
+
+
+@decomposition(nn.functional.adaptive_max_pool3d, **MAXIMUM)
+def adaptive_max_pool3d_to_take(input: Tensor, output_size: Any, return_indices: bool = False) -> Tensor:
+    """Pools (N, C, D, H, W) or (C, D, H, W) of any size; stock fails or errs unless fixed outputs divide fixed sizes.
+
+    Declines: batches whose fixed sizes the outputs divide, which stock writes as one right node.
+    """
+    return _maxima(input, outputs_of(output_size, 3))
+
+
+@decomposition(nn.functional.adaptive_max_pool1d_with_indices, **MAXIMUM)
+def adaptive_max_pool1d_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
+    """Pools (N, C, L) or (C, L) of any size; stock fails or errs unless fixed outputs divide fixed sizes.
+
+    Declines: batches whose fixed sizes the outputs divide, which stock writes right.
+    """
+    return _maxima_and_places(input, outputs_of(output_size, 1))
+
+
+@decomposition(nn.functional.adaptive_max_pool2d_with_indices, **MAXIMUM)
+def adaptive_max_pool2d_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
+    """Pools (N, C, H, W) or (C, H, W) of any size; stock fails or errs unless fixed outputs divide fixed sizes.
+
+    Declines: batches whose fixed sizes the outputs divide, which stock writes right.
+    """
+    return _maxima_and_places(input, outputs_of(output_size, 2))
+
+
+@decomposition(nn.functional.adaptive_max_pool3d_with_indices, **MAXIMUM)
+def adaptive_max_pool3d_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
+    """Pools (N, C, D, H, W) or (C, D, H, W) of any size; stock fails or errs unless fixed outputs divide fixed sizes.
+
+    Declines: batches whose fixed sizes the outputs divide, which stock writes right.
+    """
+    return _maxima_and_places(input, outputs_of(output_size, 3))
+
+
+def _maxima(input: Tensor, outputs: Sequence[Output]) -> Tensor:
+    if _has_equal_windows(input, outputs):
+        decline("the output divides the input, which torch exports as MaxPool")
+    return adaptive_max_pool(input, outputs)
+
+
+def _maxima_and_places(input: Tensor, outputs: Sequence[Output]) -> tuple[Tensor, Tensor]:
+    if _has_equal_windows(input, outputs):
+        decline("the output divides the input, which torch exports right")
+    return adaptive_max_pool_with_indices(input, outputs)
+
+
+def _has_equal_windows(input: Tensor, outputs: Sequence[Output]) -> bool:
+    """Whether the input is a batch, whose sizes are all fixed and multiples of the outputs."""
     sizes = [static_size(input, axis) for axis in range(-len(outputs), 0)]
-    return all(size is not None and _divides(output, size) for size, output in zip(sizes, outputs, strict=True))
+    return input.dim() == len(outputs) + 2 and all(
+        size is not None and type(output) is int and output > 0 and size % output == 0
+        for size, output in zip(sizes, outputs, strict=True)
+    )
 
 
 def adaptive_max_pool(input: Tensor, outputs: Sequence[Output]) -> Tensor:
     """Maxima of the last axes over windows that follow from their sizes.
 
     Args:
-        input: The argument of the rewrite's body, (..., *sizes).
+        input: The argument of the entry's body, (..., *sizes).
         outputs: One for each of the last axes.
     """
     if all(type(output) is int and output == 1 for output in outputs):
@@ -62,7 +186,7 @@ def adaptive_max_pool_with_indices(input: Tensor, outputs: Sequence[Output]) -> 
     """The same maxima, and where each first stands among the flattened last axes.
 
     Args:
-        input: The argument of the rewrite's body, (..., *sizes).
+        input: The argument of the entry's body, (..., *sizes).
         outputs: One for each of the last axes.
     """
     first = input.dim() - len(outputs)
@@ -79,13 +203,15 @@ def adaptive_max_pool_with_indices(input: Tensor, outputs: Sequence[Output]) -> 
     return windows.amax(dim=-1).reshape(shape), places.reshape(shape)
 
 
+# Tables of windows
+
+
 def window_table(size: int, output: int) -> npt.NDArray[Any]:
     """The (output, k) table of the cells of each window."""
     number = np.arange(output)[:, None]
     first, last = number * size // output, ((number + 1) * size + output - 1) // output - 1
     longest: int = (last - first).max(initial=0) + 1
-    table: npt.NDArray[Any] = np.minimum(first + np.arange(longest), last)
-    return table
+    return np.minimum(first + np.arange(longest), last)
 
 
 def _table(x: Tensor, axis: int, output: Output) -> Tensor:
@@ -98,6 +224,7 @@ def _table(x: Tensor, axis: int, output: Output) -> Tensor:
     length = x.shape[axis]
     number = torch.arange(output, device=x.device).unsqueeze(1)
     first, last = number * length // output, ((number + 1) * length + (output - 1)) // output - 1
+    # No window is longer than length // output + 2.
     return torch.minimum(first + torch.arange(length // output + 2, device=x.device), last)
 
 
@@ -109,189 +236,15 @@ def _joint_table(x: Tensor, outputs: Sequence[Output]) -> Tensor:
         fixed = [(n, n if o is None else o) for n, o in zip(sizes, outputs, strict=True) if n is not None]
         joint = np.zeros((1, 1), np.int64)
         for size, output in fixed:
-            joint = _combined(joint * size, window_table(size, output))
+            joint = _outer_sum(joint * size, window_table(size, output))
         return constant(joint, like=x, dtype=torch.int64)
     table = _table(x, axes[0], outputs[0])
     for axis, output in zip(axes[1:], outputs[1:], strict=True):
-        table = _combined(table * x.shape[axis], _table(x, axis, output))
+        table = _outer_sum(table * x.shape[axis], _table(x, axis, output))
     return table
 
 
-def _combined(rows: Any, columns: Any) -> Any:
+def _outer_sum(rows: Any, columns: Any) -> Any:
     """All sums of an entry of each, outputs before cells; numpy arrays or tensors."""
     total = rows[:, None, :, None] + columns[None, :, None, :]
     return total.reshape(rows.shape[0] * columns.shape[0], rows.shape[1] * columns.shape[1])
-
-
-def _divides(output: Output, size: int) -> bool:
-    return type(output) is int and output > 0 and size % output == 0
-
-
-@decomposition(
-    nn.functional.adaptive_avg_pool1d,
-    needed_on=("torchscript", "dynamo"),
-    exactness=Exactness.ROUNDING,
-    issue="https://github.com/pytorch/pytorch/issues/42653",
-)
-def adaptive_avg_pool1d_to_matmul(input: Tensor, output_size: Any) -> Tensor:
-    """Pools (N, C, L) or (C, L) of any length; stock fails or errs unless a fixed output divides a fixed length.
-
-    Declines: what stock writes right, i.e. batches pooled to a single cell or by equal windows.
-
-    Math: torch_onnx_compat.functional.adaptive_avg_pool: averaging the windows of an axis is a product with a matrix.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.AdaptiveAvgPool1d.html
-    """
-    outputs = outputs_of(output_size, 1)
-    batched = input.dim() == 3
-    if batched and is_single_cell(outputs):
-        decline("a single cell is a mean, which torch exports for every size")
-    windows = windows_of(input, outputs)
-    if batched and windows is not None and input.dtype != torch.float64:  # onnxruntime pools no float64
-        decline("the output divides the input, which torch exports as AveragePool")
-    return adaptive_avg_pool(input, outputs)
-
-
-@decomposition(
-    nn.functional.adaptive_avg_pool2d,
-    needed_on=("torchscript", "dynamo"),
-    exactness=Exactness.ROUNDING,
-    issue="https://github.com/pytorch/pytorch/issues/42653",
-)
-def adaptive_avg_pool2d_to_matmul(input: Tensor, output_size: Any) -> Tensor:
-    """Pools (N, C, H, W) or (C, H, W) of any size; stock fails or errs unless fixed outputs divide fixed sizes.
-
-    Declines: what stock writes as one right node, i.e. batches pooled to a single cell or by equal windows.
-
-    Math: torch_onnx_compat.functional.adaptive_avg_pool: averaging the windows of an axis is a product with a matrix.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.AdaptiveAvgPool2d.html
-    """
-    outputs = outputs_of(output_size, 2)
-    batched = input.dim() == 4
-    if batched and is_single_cell(outputs):
-        decline("a single cell is a mean, which torch exports for every size")
-    windows = windows_of(input, outputs)
-    if batched and windows is not None and input.dtype != torch.float64:  # onnxruntime pools no float64
-        if None not in outputs:
-            decline("the output divides the input, which torch exports as AveragePool")
-        return nn.functional.avg_pool2d(input, windows)
-    return adaptive_avg_pool(input, outputs)
-
-
-@decomposition(
-    nn.functional.adaptive_avg_pool3d,
-    needed_on=("torchscript", "dynamo"),
-    exactness=Exactness.ROUNDING,
-    issue="https://github.com/pytorch/pytorch/issues/42653",
-)
-def adaptive_avg_pool3d_to_matmul(input: Tensor, output_size: Any) -> Tensor:
-    """Pools (N, C, D, H, W) or (C, D, H, W) of any size; stock dynamo has no 3-D adaptive pool at all.
-
-    Declines: batches pooled to a single cell, which stock writes as one right node.
-
-    Math: torch_onnx_compat.functional.adaptive_avg_pool: averaging the windows of an axis is a product with a matrix.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.AdaptiveAvgPool3d.html
-    """
-    outputs = outputs_of(output_size, 3)
-    batched = input.dim() == 5
-    if batched and is_single_cell(outputs):
-        decline("a single cell is a mean, which torch exports for every size")
-    windows = windows_of(input, outputs)
-    if batched and windows is not None and input.dtype != torch.float64:  # onnxruntime pools no float64
-        return nn.functional.avg_pool3d(input, windows)
-    return adaptive_avg_pool(input, outputs)
-
-
-@decomposition(nn.functional.adaptive_max_pool1d, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
-def adaptive_max_pool1d_to_take(input: Tensor, output_size: Any, return_indices: bool = False) -> Tensor:
-    """Pools (N, C, L) or (C, L) of any size; stock fails or errs unless fixed outputs divide fixed sizes.
-
-    Declines: batches whose fixed sizes the outputs divide, which stock writes as one right node.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.AdaptiveMaxPool1d.html
-    """
-    outputs = outputs_of(output_size, 1)
-    if input.dim() == 3 and has_equal_windows(input, outputs):
-        decline("the output divides the input, which torch exports as MaxPool")
-    return adaptive_max_pool(input, outputs)
-
-
-@decomposition(nn.functional.adaptive_max_pool2d, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
-def adaptive_max_pool2d_to_take(input: Tensor, output_size: Any, return_indices: bool = False) -> Tensor:
-    """Pools (N, C, H, W) or (C, H, W) of any size; stock fails or errs unless fixed outputs divide fixed sizes.
-
-    Declines: batches whose fixed sizes the outputs divide, which stock writes as one right node.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.AdaptiveMaxPool2d.html
-    """
-    outputs = outputs_of(output_size, 2)
-    if input.dim() == 4 and has_equal_windows(input, outputs):
-        decline("the output divides the input, which torch exports as MaxPool")
-    return adaptive_max_pool(input, outputs)
-
-
-@decomposition(nn.functional.adaptive_max_pool3d, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
-def adaptive_max_pool3d_to_take(input: Tensor, output_size: Any, return_indices: bool = False) -> Tensor:
-    """Pools (N, C, D, H, W) or (C, D, H, W) of any size; stock fails or errs unless fixed outputs divide fixed sizes.
-
-    Declines: batches whose fixed sizes the outputs divide, which stock writes as one right node.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.AdaptiveMaxPool3d.html
-    """
-    outputs = outputs_of(output_size, 3)
-    if input.dim() == 5 and has_equal_windows(input, outputs):
-        decline("the output divides the input, which torch exports as MaxPool")
-    return adaptive_max_pool(input, outputs)
-
-
-@decomposition(
-    nn.functional.adaptive_max_pool1d_with_indices,
-    needed_on=("torchscript", "dynamo"),
-    exactness=Exactness.BITWISE,
-)
-def adaptive_max_pool1d_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
-    """Pools (N, C, L) or (C, L) of any size; stock fails or errs unless fixed outputs divide fixed sizes.
-
-    Declines: batches whose fixed sizes the outputs divide, which stock writes right.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.AdaptiveMaxPool1d.html
-    """
-    outputs = outputs_of(output_size, 1)
-    if input.dim() == 3 and has_equal_windows(input, outputs):
-        decline("the output divides the input, which torch exports right")
-    return adaptive_max_pool_with_indices(input, outputs)
-
-
-@decomposition(
-    nn.functional.adaptive_max_pool2d_with_indices,
-    needed_on=("torchscript", "dynamo"),
-    exactness=Exactness.BITWISE,
-)
-def adaptive_max_pool2d_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
-    """Pools (N, C, H, W) or (C, H, W) of any size; stock fails or errs unless fixed outputs divide fixed sizes.
-
-    Declines: batches whose fixed sizes the outputs divide, which stock writes right.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.AdaptiveMaxPool2d.html
-    """
-    outputs = outputs_of(output_size, 2)
-    if input.dim() == 4 and has_equal_windows(input, outputs):
-        decline("the output divides the input, which torch exports right")
-    return adaptive_max_pool_with_indices(input, outputs)
-
-
-@decomposition(
-    nn.functional.adaptive_max_pool3d_with_indices,
-    needed_on=("torchscript", "dynamo"),
-    exactness=Exactness.BITWISE,
-)
-def adaptive_max_pool3d_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
-    """Pools (N, C, D, H, W) or (C, D, H, W) of any size; stock fails or errs unless fixed outputs divide fixed sizes.
-
-    Declines: batches whose fixed sizes the outputs divide, which stock writes right.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.AdaptiveMaxPool3d.html
-    """
-    outputs = outputs_of(output_size, 3)
-    if input.dim() == 5 and has_equal_windows(input, outputs):
-        decline("the output divides the input, which torch exports right")
-    return adaptive_max_pool_with_indices(input, outputs)

@@ -1,4 +1,4 @@
-"""Blocks that merge for inference: RepVGG, MobileOne and their kin."""
+"""Blocks that merge for inference, such as RepVGG's and MobileOne's."""
 
 import copy
 import functools
@@ -12,12 +12,10 @@ from torch import Tensor, nn
 from torch_onnx_compat import Exactness, decline, rewrite
 
 _METHODS = ("fuse", "reparameterize", "switch_to_deploy", "convert_to_deploy", "fuse_repvgg_block", "fuse_convs")
-"""Names of such methods in timm, RepVGG, RT-DETR, YOLOv7, ultralytics; they return a new block or change their own."""
-
+"""Merging methods in timm, RepVGG, RT-DETR, YOLOv7, ultralytics; each returns a new block or changes its own."""
 
 _TOLERANCE = 1e-4
 """How far a merged block may be off on the probe, relative to its largest value."""
-
 
 _SIZE = 16
 """Pixels of the probe in each direction."""
@@ -44,7 +42,7 @@ def reparameterized_blocks(block: nn.Module) -> nn.Module:
         decline("a module in it has hooks, which the merged block would not run")
     if any(tensor.dtype not in (torch.float32, torch.float64) for tensor in block.parameters()):
         decline("its weights are not float32 or float64, and would be rounded once more")
-    merged = _merged(block, method)
+    merged = _merge(block, method)
     if len(list(merged.modules())) >= len(parts):
         return NotImplemented  # was merged before
     return merged if _is_same(block, merged, method) else NotImplemented
@@ -67,9 +65,10 @@ def _is_conv_and_norm(block: nn.Module) -> bool:
 
 
 @torch.no_grad()
-def _merged(block: nn.Module, method: str) -> nn.Module:
-    """What a copy of the block merges into: some methods write in place into weights that others hold too."""
+def _merge(block: nn.Module, method: str) -> nn.Module:
+    """What a copy of the block merges into."""
     try:
+        # A deep copy, since some methods write in place into weights that others hold too.
         merged = copy.deepcopy(block)
         result = getattr(merged, method)()
     except Exception as error:
@@ -84,7 +83,11 @@ def _merged(block: nn.Module, method: str) -> nn.Module:
 
 @torch.no_grad()
 def _is_same(block: nn.Module, merged: nn.Module, method: str) -> bool:
-    """Whether a merged block gives what the block gives on a probe; false where no probe can be made."""
+    """Whether both blocks give the same result on a probe; false where no probe can be made.
+
+    Raises:
+        Declined: The merged block fails on the probe, or its result differs.
+    """
     for probe in _probes(block):
         try:
             wanted = block(probe)

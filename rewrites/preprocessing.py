@@ -1,4 +1,4 @@
-"""Preprocessing: torchvision's normalization."""
+"""Preprocessing: what models do to pictures by torchvision's functions before the network proper."""
 
 from collections.abc import Sequence
 
@@ -8,6 +8,8 @@ from torch import Tensor
 from torch_onnx_compat import Exactness, decline, rewrite
 from torch_onnx_compat.tracing import constant
 
+# Normalization
+
 
 @rewrite(
     "torchvision.transforms._functional_tensor.normalize",
@@ -15,7 +17,7 @@ from torch_onnx_compat.tracing import constant
     exactness=Exactness.BITWISE,
 )
 def normalize_to_div(tensor: Tensor, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> Tensor:
-    """Normalises images (..., C, H, W); torch.export stumbles over the check that no deviation is 0.
+    """Normalises images (..., C, H, W); torch.export fails at torchvision's check that no deviation is 0.
 
     Declines: images of integers, deviations of 0, means and deviations that are tensors, writing in place.
 

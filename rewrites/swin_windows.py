@@ -1,4 +1,7 @@
-"""Swin: windows put back into images."""
+"""Swin: windows put back into images.
+
+Source: https://github.com/microsoft/Swin-Transformer/blob/main/models/swin_transformer.py#L46
+"""
 
 from typing import Any
 
@@ -8,7 +11,8 @@ from torch_onnx_compat import Exactness, decline, rewrite
 from torch_onnx_compat.tracing import untraced
 
 
-# int(windows.shape[0] / (H * W / h / w)), as the original has it, freezes the batch in both exporters without a word.
+# The original divides the number of windows by that of one image, int(windows.shape[0] / (H * W / h / w)). This makes a
+# constant of the batch in both exporters, without a warning.
 @rewrite("*.window_reverse", needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 def window_reverse(
     windows: Tensor,
@@ -22,9 +26,8 @@ def window_reverse(
 
     Declines: other arguments than (windows, window_size, H, W), and windows that are not (N, h, w, C).
 
-    Math: all windows (B H/h W/w, h, w, C) put back into images (B, H, W, C); given H, W and the window's size h, w, B
-          is what remains of the number of windows.
-    Source: https://github.com/microsoft/Swin-Transformer/blob/main/models/swin_transformer.py#L46
+    Math: all windows (B H/h W/w, h, w, C) become images (B, H, W, C). H, W and the window's size h, w are given; B
+          follows from the number of windows.
     """
     if rest or other or H is None or W is None or isinstance(H, (tuple, list)):
         decline("wanted the arguments (windows, window_size, H, W)")

@@ -1,4 +1,7 @@
-"""timm: attention written out, for opsets without Attention."""
+"""timm: attention written out, for opsets without an operator Attention.
+
+Source: https://github.com/huggingface/pytorch-image-models/blob/main/timm/layers/attention.py (fused_attn)
+"""
 
 import copy
 
@@ -18,9 +21,8 @@ def fused_attention_to_matmul(attention: nn.Module) -> nn.Module:
 
     Declines: hooks on the module, which its copy would not run.
 
-    Math: softmax(s q k^T + mask) v with the scale s on q alone. Both exporters write the fused function as more than
-          that: its scale's root on q and on k, and shapes that they compute for it.
-    Source: https://github.com/huggingface/pytorch-image-models/blob/main/timm/layers/attention.py (fused_attn)
+    Math: softmax(s q k^T + mask) v with the scale s on q alone. Both exporters write the fused function with more
+          nodes: the root of the scale on q and on k, and shapes that they compute for it.
     """
     if getattr(attention, "fused_attn", False) is not True:
         return NotImplemented

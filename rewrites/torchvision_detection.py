@@ -1,12 +1,11 @@
-"""torchvision's detectors: Python that freezes sizes, levels and numbers of boxes.
+"""torchvision's detectors: Python that makes constants of sizes, levels and numbers of boxes.
 
-torchvision's detectors: what their rewrites need of torchvision, which is imported when one of them runs.
+torchvision is imported when one of the bodies runs, and not with the catalogue.
 
 Source: https://github.com/pytorch/vision/tree/main/torchvision/models/detection
 """
 
 import math
-from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -14,65 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from torch_onnx_compat import Exactness, rewrite
-from torch_onnx_compat.functional.rows import each_row
+from torch_onnx_compat.functional import cubic
+from torch_onnx_compat.functional.rows import map_rows
 from torch_onnx_compat.tracing import as_size, constant, example_size, is_tracing, size_tensor, untraced
 
-
-def pooled_by_level(
-    features: Sequence[Tensor], rois: Tensor, levels: Tensor, scales: Sequence[float], size: Any, sampling_ratio: int
-) -> Tensor:
-    """Boxes (N, 5) pooled from the map of their level, (N, C, *size).
-
-    Args:
-        features: A map (B, C, H, W) for each level.
-        rois: Number of the picture, and corners.
-        levels: Number of the map, for each box.
-        scales: Of each map.
-        size: Height and width of a pooled box.
-        sampling_ratio: As for roi_align.
-    """
-    from torchvision.ops import roi_align
-
-    order, pooled = [], []
-    for level, (feature, scale) in enumerate(zip(features, scales, strict=True)):
-        members = torch.where(levels == level)[0]
-        order.append(members)
-        pooled.append(roi_align(feature, rois[members], size, scale, sampling_ratio))
-    joined = torch.cat(order)
-    place = torch.zeros_like(levels).scatter(0, joined, torch.arange(joined.shape[0], device=levels.device))
-    return torch.cat(pooled)[place]
-
-
-def scales_of(heights: Sequence[int], height: int, canonical_scale: int, canonical_level: int) -> tuple[Any, Any]:
-    """Scales of maps of these heights of a picture of that height, and torchvision's mapper of boxes to levels."""
-    from torchvision.ops import poolers
-
-    exponents = [round(math.log2(h / height)) for h in heights]
-    mapper = poolers.initLevelMapper(-exponents[0], -exponents[-1], canonical_scale, canonical_level)
-    return [2.0**exponent for exponent in exponents], mapper
-
-
-def detected(model: Any, codes: Tensor, scores: Tensor, anchors: Tensor, shape: Any) -> dict[str, Tensor]:
-    """Boxes (D, 4), scores (D) and labels (D) that an SSD finds in one picture, of all classes at once.
-
-    Args:
-        model: The SSD; its thresholds and its coder of boxes are read.
-        codes: What the network says of each anchor's box, (A, 4).
-        scores: Probabilities of each class, (A, C), the background first.
-        anchors: Boxes (A, 4).
-        shape: Height and width of the picture.
-    """
-    from torchvision.models.detection import _utils
-    from torchvision.ops import boxes as box_ops
-
-    boxes = box_ops.clip_boxes_to_image(model.box_coder.decode_single(codes, anchors), shape)
-    by_class = scores[:, 1:].transpose(0, 1)
-    best, places = by_class.topk(_utils._topk_min(by_class, model.topk_candidates, 1), dim=1)
-    kept = best > model.score_thresh
-    labels = torch.arange(1, scores.shape[1], device=scores.device)[:, None].expand_as(best)[kept]
-    scored, located = best[kept], boxes[places[kept]]
-    keep = box_ops.batched_nms(located, scored, labels, model.nms_thresh)[: model.detections_per_img]
-    return {"boxes": located[keep], "scores": scored[keep], "labels": labels[keep]}
+# Pictures
 
 
 @rewrite(
@@ -81,7 +26,7 @@ def detected(model: Any, codes: Tensor, scores: Tensor, anchors: Tensor, shape: 
     exactness=Exactness.BITWISE,
 )
 def batch_images_by_padding(self: Any, images: list[Tensor], size_divisible: int = 32) -> Tensor:
-    """Makes one tensor (N, C, H, W) of images (C, h, w); torchvision's own way asks for every size as a number.
+    """Makes one tensor (N, C, H, W) of images (C, h, w); torchvision's own code asks for every size as a number.
 
     Math: each image is padded at its lower and right end to the largest height and width among them, both rounded up to
           a multiple of a stride.
@@ -109,8 +54,8 @@ def detector_resize_exactly(
     """Resizes an image (C, H, W) so that its shorter side is the smaller size, its longer one at most the larger.
 
     Math: an image (H, W) becomes floor(s H) x floor(s W) with s = min(a / min(H, W), b / max(H, W)), all in float64.
-          What torchvision records for ONNX has float32, whose floor is one pixel less for about one picture size in
-          seven.
+          torchvision computes s in float32 when an export to ONNX records it. The floor of that is one pixel less for
+          about one picture size in seven.
     Source: https://github.com/pytorch/vision/blob/main/torchvision/models/detection/transform.py
     """
     is_fixed = not is_tracing() and all(type(size) is int for size in image.shape[-2:])
@@ -124,6 +69,9 @@ def detector_resize_exactly(
     height, width = (as_size(sizes[axis], 1, self_max_size) for axis in (0, 1))
     resized = nn.functional.interpolate(image[None], (height, width), mode="bilinear", align_corners=False)
     return resized[0], None
+
+
+# Boxes of all classes
 
 
 @rewrite(
@@ -141,46 +89,7 @@ def batched_nms_to_nms(boxes: Tensor, scores: Tensor, idxs: Tensor, iou_threshol
     lowest = constant([[float("-inf")] * 4], like=boxes)
     step = torch.cat((boxes, lowest)).max() + 1
     moved = boxes + (idxs.to(boxes.dtype) * step).unsqueeze(1)
-    kept: Tensor = torch.ops.torchvision.nms(moved, scores, iou_threshold)
-    return kept
-
-
-@rewrite("torchvision.ops.poolers._multiscale_roi_align", needed_on=("dynamo",), exactness=Exactness.BITWISE)
-def roi_align_by_level(
-    x_filtered: list[Tensor],
-    boxes: list[Tensor],
-    output_size: Any,
-    sampling_ratio: int,
-    scales: list[float] | None,
-    mapper: Any,
-) -> Tensor:
-    """Pools each box from the feature map of its level; as torchvision writes it, it asks how many boxes there are.
-
-    Math: the boxes of level 0, then those of level 1 and so on are a permutation p of all boxes; with q[p[i]] = i, row
-          q[j] of the pooled boxes in that order is box j.
-    Source: https://github.com/pytorch/vision/blob/main/torchvision/ops/poolers.py
-    """
-    if scales is None or mapper is None or len(x_filtered) == 1:
-        return NotImplemented
-    numbers = [torch.full_like(each[:, :1], i) for i, each in enumerate(boxes)]
-    rois = torch.cat((torch.cat(numbers), torch.cat(boxes)), dim=1)
-    return pooled_by_level(x_filtered, rois, mapper(boxes), scales, output_size, sampling_ratio)
-
-
-@rewrite("torchvision.ops.poolers._setup_scales", needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
-def roi_scales_of_example(
-    features: list[Tensor], image_shapes: list[tuple[Any, Any]], canonical_scale: int, canonical_level: int
-) -> tuple[list[float], Any]:
-    """Scales and levels of a model that has never run; after that they are numbers, which both exporters keep.
-
-    Math: a map of height h of a picture of height H has the scale 2^round(log2(h / H)). Eager torch takes it from the
-          first picture that the model ever sees, and keeps it.
-    Source: https://github.com/pytorch/vision/blob/main/torchvision/ops/poolers.py
-    """
-    with untraced():
-        heights = [example_size(feature.shape[-2]) for feature in features]
-        height = max(example_size(shape[0]) for shape in image_shapes)
-    return scales_of(heights, height, canonical_scale, canonical_level)
+    return torch.ops.torchvision.nms(moved, scores, iou_threshold)
 
 
 @rewrite(
@@ -198,11 +107,89 @@ def ssd_detections_at_once(
     Source: https://github.com/pytorch/vision/blob/main/torchvision/models/detection/ssd.py
     """
     scores = nn.functional.softmax(head_outputs["cls_logits"], dim=-1)
-    found = zip(head_outputs["bbox_regression"], scores, image_anchors, image_shapes, strict=True)
-    return [detected(self, *image) for image in found]
+    pictures = zip(head_outputs["bbox_regression"], scores, image_anchors, image_shapes, strict=True)
+    return [_detections(self, *picture) for picture in pictures]
 
 
-CUBIC = -0.75
+def _detections(model: Any, codes: Tensor, scores: Tensor, anchors: Tensor, shape: Any) -> dict[str, Tensor]:
+    """Boxes (D, 4), scores (D) and labels (D) that an SSD finds in one picture, of all classes at once.
+
+    Args:
+        model: The SSD; its thresholds and its coder of boxes are read.
+        codes: The network's code of each anchor's box, (A, 4).
+        scores: Probabilities of each class, (A, C), the background first.
+        anchors: Boxes (A, 4).
+        shape: Height and width of the picture.
+    """
+    from torchvision.models.detection import _utils
+    from torchvision.ops import boxes as box_ops
+
+    boxes = box_ops.clip_boxes_to_image(model.box_coder.decode_single(codes, anchors), shape)
+    by_class = scores[:, 1:].transpose(0, 1)
+    best, places = by_class.topk(_utils._topk_min(by_class, model.topk_candidates, 1), dim=1)
+    kept = best > model.score_thresh
+    labels = torch.arange(1, scores.shape[1], device=scores.device)[:, None].expand_as(best)[kept]
+    scored, located = best[kept], boxes[places[kept]]
+    keep = box_ops.batched_nms(located, scored, labels, model.nms_thresh)[: model.detections_per_img]
+    return {"boxes": located[keep], "scores": scored[keep], "labels": labels[keep]}
+
+
+# Boxes pooled from the map of their level
+
+
+@rewrite("torchvision.ops.poolers._multiscale_roi_align", needed_on=("dynamo",), exactness=Exactness.BITWISE)
+def roi_align_by_level(
+    x_filtered: list[Tensor],
+    boxes: list[Tensor],
+    output_size: Any,
+    sampling_ratio: int,
+    scales: list[float] | None,
+    mapper: Any,
+) -> Tensor:
+    """Pools each box from the feature map of its level; torchvision's own code asks how many boxes there are.
+
+    Math: the boxes of level 0, then those of level 1 and so on are a permutation p of all boxes; with q[p[i]] = i, row
+          q[j] of the pooled boxes in that order is box j.
+    Source: https://github.com/pytorch/vision/blob/main/torchvision/ops/poolers.py
+    """
+    from torchvision.ops import roi_align
+
+    if scales is None or mapper is None or len(x_filtered) == 1:
+        return NotImplemented
+    numbers = [torch.full_like(each[:, :1], i) for i, each in enumerate(boxes)]
+    rois = torch.cat((torch.cat(numbers), torch.cat(boxes)), dim=1)
+    levels = mapper(boxes)
+    order, pooled = [], []
+    for level, (feature, scale) in enumerate(zip(x_filtered, scales, strict=True)):
+        members = torch.where(levels == level)[0]
+        order.append(members)
+        pooled.append(roi_align(feature, rois[members], output_size, scale, sampling_ratio))
+    joined = torch.cat(order)
+    place = torch.zeros_like(levels).scatter(0, joined, torch.arange(joined.shape[0], device=levels.device))
+    return torch.cat(pooled)[place]
+
+
+@rewrite("torchvision.ops.poolers._setup_scales", needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+def roi_scales_of_example(
+    features: list[Tensor], image_shapes: list[tuple[Any, Any]], canonical_scale: int, canonical_level: int
+) -> tuple[list[float], Any]:
+    """Scales and levels of a model that has never run; after a run they are numbers, which both exporters keep.
+
+    Math: a map of height h of a picture of height H has the scale 2^round(log2(h / H)). Eager torch takes it from the
+          first picture that the model ever sees, and keeps it.
+    Source: https://github.com/pytorch/vision/blob/main/torchvision/ops/poolers.py
+    """
+    from torchvision.ops import poolers
+
+    with untraced():
+        heights = [example_size(feature.shape[-2]) for feature in features]
+        height = max(example_size(shape[0]) for shape in image_shapes)
+    exponents = [round(math.log2(h / height)) for h in heights]
+    mapper = poolers.initLevelMapper(-exponents[0], -exponents[-1], canonical_scale, canonical_level)
+    return [2.0**exponent for exponent in exponents], mapper
+
+
+# Keypoints and masks: pictures of boxes, resized to the boxes
 
 
 LARGEST = 2**16
@@ -219,8 +206,8 @@ def heatmaps_to_keypoints_by_scan(maps: Tensor, rois: Tensor) -> tuple[Tensor, T
 
     Math: a heatmap of M x M cells is resized to the whole pixels (w, h) of its box by bicubic interpolation, Wy A Wx^T,
           and its greatest value is the keypoint. Row p of W reads the four cells around u = (p + 1/2) M / w - 1/2,
-          those beyond the edge as the one at the edge, with the weights of Keys' kernel, a = -0.75. Every matrix has as
-          many rows as the largest box needs; what lies outside the own box is -inf.
+          those beyond the edge as the one at the edge, with the weights of torch_onnx_compat.functional.cubic. Every
+          matrix has as many rows as the largest box needs; what lies outside the own box is -inf.
     Source: https://github.com/pytorch/vision/blob/main/torchvision/models/detection/roi_heads.py;
             ATen/native/UpSample.h
     """
@@ -231,7 +218,7 @@ def heatmaps_to_keypoints_by_scan(maps: Tensor, rois: Tensor) -> tuple[Tensor, T
     sizes = torch.cat((whole, whole.new_ones(1, 2)))
     longest = sizes.amax(0).long()
     width, height = (torch.arange(as_size(longest[i], 1, LARGEST), device=maps.device) for i in (0, 1))
-    found = each_row(_highest, (padded, sizes), (width, height, longest[0].clone()))[:-1]
+    found = map_rows(_highest, (padded, sizes), (width, height, longest[0].clone()))[:-1]
     centre = found[:, :2] + 0.5
     place = centre * (size / whole)[..., None] + rois[:, :2, None]
     return torch.cat((place, torch.ones_like(place[:, :1])), 1).permute(0, 2, 1), found[:, 2]
@@ -248,22 +235,16 @@ def _highest(heatmap: Tensor, size: Tensor, columns: Tensor, rows: Tensor, width
 
 
 def _cubic_weights(size: Tensor, pixels: Tensor, cells: int) -> Tensor:
-    """What each pixel takes of each cell: (pixels, cells)."""
+    """The weight of each cell in each pixel: (pixels, cells)."""
     place = (pixels + 0.5) * (cells / size) - 0.5
     first = place.floor()
     t = (place - first)[:, None]
     cell = torch.arange(cells, device=pixels.device)
-    taps = zip((-1, 0, 1, 2), (_far(t + 1), _near(t), _near(1 - t), _far(2 - t)), strict=True)
+    near = cubic.inner(t, cubic.PLAIN), cubic.inner(1 - t, cubic.PLAIN)
+    far = cubic.outer(t + 1, cubic.PLAIN), cubic.outer(2 - t, cubic.PLAIN)
+    taps = zip((-1, 0, 1, 2), (far[0], *near, far[1]), strict=True)
     weights = [((first + tap).clamp(0, cells - 1)[:, None] == cell) * weight for tap, weight in taps]
     return weights[0] + weights[1] + weights[2] + weights[3]
-
-
-def _near(d: Tensor) -> Tensor:
-    return ((CUBIC + 2) * d - (CUBIC + 3)) * d * d + 1
-
-
-def _far(d: Tensor) -> Tensor:
-    return ((CUBIC * d - 5 * CUBIC) * d + 8 * CUBIC) * d - 4 * CUBIC
 
 
 @rewrite(
@@ -275,29 +256,29 @@ def _far(d: Tensor) -> Tensor:
 def paste_masks_to_matmul(masks: Tensor, boxes: Tensor, img_shape: tuple[Any, Any], padding: int = 1) -> Tensor:
     """Masks (N, 1, M, M) in a picture (N, 1, H, W), without a loop over the boxes.
 
-    Math: a mask of M x M cells, padded by a cell all round, lies in a box of integer corners (x0, y0, x1, y1), so many
-          pixels wide and high: w = max(x1 - x0 + 1, 1), h likewise. Pixel p of the picture reads it at u = clamp((p -
-          x0 + 1/2) M / w - 1/2, 0, M - 1), cell m with weight max(1 - |u - m|, 0); no pixel outside [x0, x1] reads
-          anything. The picture of mask A is Wy A Wx^T.
+    Math: a mask of M x M cells, padded by a cell all round, lies in a box of integer corners (x0, y0, x1, y1), which is
+          w = max(x1 - x0 + 1, 1) pixels wide, and h pixels high likewise. Pixel p of the picture reads the mask at
+          u = clamp((p - x0 + 1/2) M / w - 1/2, 0, M - 1), cell m with weight max(1 - |u - m|, 0); no pixel outside
+          [x0, x1] reads anything. The picture of mask A is Wy A Wx^T.
     Source: https://github.com/pytorch/vision/blob/main/torchvision/models/detection/roi_heads.py
     """
     cells = masks.shape[-1] + 2 * padding
     padded = nn.functional.pad(masks, (padding,) * 4)
-    corners = _expanded(boxes, cells / (cells - 2 * padding)).long()
+    corners = _enlarge(boxes, cells / (cells - 2 * padding)).long()
     height, width = img_shape
-    rows = _mask_weights(corners[:, 1], corners[:, 3], height, cells, masks.dtype)
-    columns = _mask_weights(corners[:, 0], corners[:, 2], width, cells, masks.dtype)
+    rows = _linear_weights(corners[:, 1], corners[:, 3], height, cells, masks.dtype)
+    columns = _linear_weights(corners[:, 0], corners[:, 2], width, cells, masks.dtype)
     return rows @ padded @ columns.transpose(-1, -2)
 
 
-def _expanded(boxes: Tensor, scale: float) -> Tensor:
+def _enlarge(boxes: Tensor, scale: float) -> Tensor:
     half = (boxes[:, 2:] - boxes[:, :2]) * 0.5
     centre = (boxes[:, 2:] + boxes[:, :2]) * 0.5
     return torch.cat((centre - half * scale, centre + half * scale), dim=1)
 
 
-def _mask_weights(first: Tensor, last: Tensor, length: Any, cells: int, dtype: torch.dtype) -> Tensor:
-    """What each pixel takes of each cell: (N, 1, length, cells)."""
+def _linear_weights(first: Tensor, last: Tensor, length: Any, cells: int, dtype: torch.dtype) -> Tensor:
+    """The weight of each cell in each pixel: (N, 1, length, cells)."""
     first, last = first[:, None], last[:, None]
     pixel = torch.arange(length, device=first.device)
     size = (last - first + 1).clamp(min=1)

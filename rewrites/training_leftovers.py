@@ -1,4 +1,4 @@
-"""What training leaves behind: checkpoints and dropout."""
+"""What training leaves in a model: checkpoints and dropout."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,12 +12,14 @@ _OPTIONS = frozenset(
     {"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"}
     | {"respect_saved_tensors_hooks"}
 )
+"""Arguments of checkpoint itself; the function gets all others."""
 
 
-# The reentrant kind is an autograd function in Python, on which a trace breaks off; checkpoint_sequential calls it.
+# With use_reentrant=True, as checkpoint_sequential calls it, a checkpoint is an autograd function in Python, at which a
+# trace breaks off.
 @rewrite("torch.utils.checkpoint.checkpoint", needed_on=("torchscript",), exactness=Exactness.BITWISE)
 def checkpoint_to_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Calls what is checkpointed; gradients have no place in a file.
+    """Calls the function that is checkpointed; a file holds no gradients.
 
     Math: checkpointing forgets activations and computes them again for the gradient; the result is the function's own.
     Source: https://docs.pytorch.org/docs/stable/checkpoint.html
@@ -32,9 +34,9 @@ def checkpoint_to_call(function: Callable[..., Any], *args: Any, **kwargs: Any) 
 def dropout_in_training(input: Tensor, p: float, train: bool) -> Tensor:
     """Names dropout as the obstacle where an export fails on it or its numbers differ.
 
-    Declines: training. What drops nothing is left to torch.
+    Declines: training, since a file cannot draw the numbers that torch draws. Where nothing is dropped, the call is
+    left to torch.
 
-    Math: what is drawn in the file cannot be what was drawn in torch.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.dropout.html
     """
     if not train or not p:

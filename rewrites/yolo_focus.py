@@ -1,4 +1,7 @@
-"""YOLO's Focus: one convolution, or SpaceToDepth."""
+"""YOLO's Focus, which slices an image into the cells of 2 x 2 patches before a convolution.
+
+The slices become part of the convolution. Where that cannot be, they become one operator SpaceToDepth.
+"""
 
 import copy
 
@@ -6,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from torch_onnx_compat import Exactness, decline, rewrite
-from torch_onnx_compat.functional.focus import Cell, focus_order, observed_order
+from torch_onnx_compat.functional.focus import Cell, focus_order, observe_order
 
 
 @rewrite("module:*.Focus", always=True, exactness=Exactness.ROUNDING)
@@ -31,29 +34,29 @@ def focus_to_conv(focus: nn.Module) -> nn.Module:
         decline("its convolution has hooks")
     if focus.training:
         decline("it is in training mode")
-    fused = _fused(conv, observed_order(focus, conv.in_channels // 4))
-    replacement = fused if block is conv else _with(block, conv, fused)
-    _same_on_probe(focus, replacement, fused)
+    fused = _fuse(conv, observe_order(focus, conv.in_channels // 4))
+    replacement = fused if block is conv else _exchange(block, conv, fused)
+    _check_on_probe(focus, replacement, fused)
     return replacement
 
 
 @torch.no_grad()
-def _fused(conv: nn.Conv2d, order: list[Cell]) -> nn.Conv2d:
+def _fuse(conv: nn.Conv2d, order: list[Cell]) -> nn.Conv2d:
     channels, kernel = conv.in_channels // 4, (2 * conv.kernel_size[0], 2 * conv.kernel_size[1])
     weight = conv.weight.new_empty((conv.out_channels, channels, *kernel))
     for k, (channel, row, column) in enumerate(order):
         weight[:, channel, row::2, column::2] = conv.weight[:, k]
     stride = (2 * conv.stride[0], 2 * conv.stride[1])
     padding = (2 * int(conv.padding[0]), 2 * int(conv.padding[1]))
-    # On the meta device, where the weight that is drawn and thrown away costs nothing.
+    # The weight that is drawn here is replaced below; on the meta device it costs nothing.
     fused = nn.Conv2d(channels, conv.out_channels, kernel, stride, padding, bias=False, device="meta")
     fused.weight = nn.Parameter(weight)
     fused.bias = conv.bias
     return fused
 
 
-def _with(block: nn.Module, conv: nn.Module, fused: nn.Module) -> nn.Module:
-    """The block around another convolution; its other children are the same objects."""
+def _exchange(block: nn.Module, conv: nn.Module, fused: nn.Module) -> nn.Module:
+    """The block with another convolution; its other children are the same objects."""
     # A deep copy, so that a forward that is a bound method (YOLOv5 after fuse()) is bound to the copy.
     memo = {id(part): part for part in (*block.children(), *block.parameters(recurse=False))}
     memo[id(conv)] = fused
@@ -61,7 +64,7 @@ def _with(block: nn.Module, conv: nn.Module, fused: nn.Module) -> nn.Module:
 
 
 @torch.no_grad()
-def _same_on_probe(focus: nn.Module, replacement: nn.Module, conv: nn.Conv2d) -> None:
+def _check_on_probe(focus: nn.Module, replacement: nn.Module, conv: nn.Conv2d) -> None:
     image = torch.linspace(-1, 1, conv.in_channels * 256).sin().reshape(1, -1, 16, 16).to(conv.weight)
     wanted, got = focus(image), replacement(image)
     if got.shape != wanted.shape or not torch.allclose(got, wanted, rtol=1e-2, atol=1e-2 * float(wanted.abs().max())):
@@ -76,17 +79,16 @@ class SlicedBySpaceToDepth(nn.Module):
         self.conv = conv
 
     def forward(self, image: Tensor) -> Tensor:
-        """Images (N, C, H, W) -> what conv makes of (N, 4 C, H / 2, W / 2)."""
-        result: Tensor = self.conv(torch.ops.torch_onnx_compat.focus(image))
-        return result
+        """Images (N, C, H, W) to what conv makes of (N, 4 C, H / 2, W / 2)."""
+        return self.conv(torch.ops.torch_onnx_compat.focus(image))
 
 
-# Other engines may do worse: ncnn and tflite were measured to get SpaceToDepth wrong.
+# For onnxruntime only: ncnn and tflite were measured to get SpaceToDepth wrong.
 @rewrite("module:*.Focus", always=True, targets=("onnxruntime",), exactness=Exactness.BITWISE)
 def focus_to_space_to_depth(focus: nn.Module) -> nn.Module:
-    """Replaces the slices only.
+    """Replaces the slices by one operator; a Focus that focus_to_conv replaces is left to it.
 
-    Declines: slices in another order than YOLOv5's and YOLOX's. What focus_to_conv takes is none of its business.
+    Declines: slices in another order than YOLOv5's and YOLOX's.
 
     Math: torch_onnx_compat.functional.focus.
     Source: ONNX SpaceToDepth; a quarter of the nodes, and 1.4 to 2.3 times as fast in onnxruntime
@@ -97,9 +99,8 @@ def focus_to_space_to_depth(focus: nn.Module) -> nn.Module:
     if block is None or conv is None:
         decline("it must hold a block conv that begins with an nn.Conv2d")
     if conv.groups == 1 and conv.dilation == (1, 1) and conv.padding_mode == "zeros":
-        # focus_to_conv makes its convolution take the slices over.
-        return NotImplemented
+        return NotImplemented  # left to focus_to_conv
     channels = conv.in_channels // 4
-    if observed_order(focus, channels) != focus_order(channels):
+    if observe_order(focus, channels) != focus_order(channels):
         decline("its slices must come in YOLOv5's order")
     return SlicedBySpaceToDepth(block)

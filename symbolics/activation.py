@@ -1,66 +1,73 @@
-"""Activations: hardshrink, threshold, softplus, softmax and their kin."""
+"""Activation functions: shrinkage, thresholds, softplus, softmax and what is made of them."""
+
+from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn import functional
 
-from torch_onnx_compat import Exactness, decline, decomposition
+from torch_onnx_compat import Declaration, Exactness, decline, decomposition
+
+# Shrinkage and thresholds
 
 
 @decomposition(torch.hardshrink, needed_on=("torchscript",), exactness=Exactness.BITWISE)
 def hardshrink_to_where(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Hard shrinkage, in fewer nodes than stock TorchScript's, which loses NaN.
 
-    Math: by definition; NaN is larger than nothing and stays.
+    Math:   0 where abs(x) <= lambda, else x. The comparison is false for NaN, which stays.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.hardshrink.html
     """
     return torch.where(input.abs() <= lambd, torch.zeros((), dtype=input.dtype), input)
 
 
-@decomposition(torch.nn.functional.softshrink, always=True, exactness=Exactness.BITWISE)
+@decomposition(functional.softshrink, always=True, exactness=Exactness.BITWISE)
 def softshrink_to_sub(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Soft shrinkage, in fewer nodes than stock's, which loses NaN.
 
-    Math: x - lambda above, x + lambda below, x - x between; NaN stays.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.softshrink.html
+    Math: x - lambda above lambda, x + lambda below -lambda, x - x between; NaN stays.
     """
     return input - input.clamp(-lambd, lambd)
 
 
-@decomposition(torch.nn.functional.threshold, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+@decomposition(functional.threshold, needed_on=("torchscript",), exactness=Exactness.BITWISE)
 def threshold_to_where(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """Replaces what does not exceed a threshold; stock TorchScript takes a threshold of 0 only.
+    """Replaces values up to a threshold; stock TorchScript takes a threshold of 0 only.
 
     Declines: inplace=True.
 
-    Math: x where it exceeds the threshold, else the value; NaN stays.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.threshold.html
+    Math: the value where x <= threshold, else x. The comparison is false for NaN, which stays.
     """
     if inplace:
         decline("inplace must be False")
     return torch.where(input <= threshold, torch.full_like(input, value), input)
 
 
-@decomposition(torch.nn.functional.softplus, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
+# Softplus
+
+
+@decomposition(functional.softplus, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
 def softplus_threshold(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     """Softplus with its threshold, which stock TorchScript leaves out.
 
-    Math: by definition; from 17 on the two agree in float32.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.softplus.html
+    Math: x where beta x > threshold, else log(1 + exp(beta x)) / beta.
     """
-    if threshold >= 17:
+    if threshold >= 17:  # from there on the two agree in float32
         return NotImplemented
     scaled = input * beta
-    return torch.where(scaled > threshold, input, torch.nn.functional.softplus(scaled) / beta)
+    return torch.where(scaled > threshold, input, functional.softplus(scaled) / beta)
 
 
-@decomposition(torch.nn.functional.logsigmoid, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+@decomposition(functional.logsigmoid, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 def logsigmoid_to_softplus(input: Tensor) -> Tensor:
     """Logarithm of the sigmoid; stock takes the logarithm of 0 below -88.
 
     Math: log(1 / (1 + exp(-x))) = -log(1 + exp(-x)), which does not underflow.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.logsigmoid.html
     """
-    return -torch.nn.functional.softplus(-input)
+    return -functional.softplus(-input)
+
+
+# Leaky ReLU
 
 
 @decomposition((torch.rrelu, torch.rrelu_), needed_on=("dynamo",), exactness=Exactness.BITWISE)
@@ -71,37 +78,39 @@ def rrelu_to_leaky_relu(
 
     Declines: training, whose slopes are random.
 
-    Math: the slope is the mean of the bounds between which training draws it.
+    Math:   the slope is the mean of the bounds between which training draws it.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.RReLU.html
     """
     if training:
         decline("random numbers differ from run to run; export in eval mode")
-    return nn.functional.leaky_relu(input, (lower + upper) / 2)
+    return functional.leaky_relu(input, (lower + upper) / 2)
 
 
-@decomposition(
-    (torch.softmax, torch.special.softmax), needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING
-)
+# Softmax with dtype=
+
+OF_DTYPE = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+"""Stock computes in the input's dtype and converts the result, which loses digits and fails on integers."""
+
+
+@decomposition((torch.softmax, torch.special.softmax), **OF_DTYPE)
 def softmax_dtype(input: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
-    """Converts first; stock does so last, which loses digits and fails on integers.
+    """Softmax in the dtype asked for, to which the input is converted first.
 
-    Math: by definition: the conversion comes first.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.softmax.html
     """
-    if dtype is None or dtype == input.dtype:
-        return NotImplemented
-    return torch.softmax(input.to(dtype), dim)
+    return _convert_first(torch.softmax, input, dim, dtype)
 
 
-@decomposition(
-    (torch.log_softmax, torch.special.log_softmax), needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING
-)
+@decomposition((torch.log_softmax, torch.special.log_softmax), **OF_DTYPE)
 def log_softmax_dtype(input: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
-    """Converts first; stock does so last, which loses digits and fails on integers.
+    """Logarithm of the softmax in the dtype asked for, to which the input is converted first.
 
-    Math: by definition: the conversion comes first.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.log_softmax.html
     """
+    return _convert_first(torch.log_softmax, input, dim, dtype)
+
+
+def _convert_first(function: Callable[..., Tensor], input: Tensor, dim: int, dtype: torch.dtype | None) -> Tensor:
     if dtype is None or dtype == input.dtype:
         return NotImplemented
-    return torch.log_softmax(input.to(dtype), dim)
+    return function(input.to(dtype), dim)

@@ -1,9 +1,7 @@
-"""Scaled dot-product and multi-head attention.
+"""Scaled dot-product and multi-head attention, as two products and a softmax.
 
-Attention as two products and a softmax, with the rows that no key is open to as eager torch has them.
-
-Math:   softmax(scale q k^T + mask) v; where every key of a query is masked, scaled_dot_product_attention gives zeros. A
-        masked row is computed without its mask, which keeps NaN out, and then set to zero.
+Math:   softmax(scale q k^T + mask) v. Where every key of a query is masked, scaled_dot_product_attention gives zeros:
+        such a query is computed without its mask, which keeps NaN out, and its result is then set to zero.
 Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html;
         ATen/native/transformers/attention.cpp (_safe_softmax)
 """
@@ -38,37 +36,28 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale
         mask = mask | ~is_open
     elif maskable:
         is_open = mask.amax(-1, keepdim=True) > float("-inf")
-        mask = torch.where(is_open, mask, _number(0.0, mask))
-    output = torch.softmax(masked(scores, mask), -1) @ value
-    return output if is_open is None else torch.where(is_open, output, _number(0.0, output))
+        mask = torch.where(is_open, mask, _scalar(0.0, mask))
+    output = torch.softmax(apply_mask(scores, mask), -1) @ value
+    return output if is_open is None else torch.where(is_open, output, _scalar(0.0, output))
 
 
 def scaled_scores(query: Tensor, key: Tensor, scale: Any) -> Tensor:
     """How well each key fits each query, (..., L, S)."""
-    scores: Tensor = (query * scale) @ key.transpose(-2, -1)
-    return scores
+    return (query * scale) @ key.transpose(-2, -1)
 
 
-def masked(scores: Tensor, mask: Tensor) -> Tensor:
+def apply_mask(scores: Tensor, mask: Tensor) -> Tensor:
     """Scores with minus infinity where a mask of booleans is False, or with a mask of numbers added."""
     if mask.dtype == torch.bool:
-        return torch.where(mask, scores, _number(float("-inf"), scores))
+        return torch.where(mask, scores, _scalar(float("-inf"), scores))
     return scores + mask
 
 
-def _number(value: float, like: Tensor) -> Tensor:
+def _scalar(value: float, like: Tensor) -> Tensor:
     return torch.full((), value, dtype=like.dtype, device=like.device)
 
 
-def split_heads(x: Tensor, width: int, length: int | None) -> Tensor:
-    """(L, N, E) as (N * heads, L, width), in one reshape and one transposition.
-
-    Args:
-        x: What is split.
-        width: Of one head.
-        length: L if it is fixed.
-    """
-    return x.reshape(x.shape[0] if length is None else length, -1, width).transpose(0, 1)
+# Scaled dot-product attention
 
 
 # TorchScript knows no grouped queries, dynamo only four axes and float32's precision; both take the square root of a
@@ -91,31 +80,32 @@ def attention_to_matmul(
 ) -> Tensor:
     """Attention with a mask, grouped queries, a negative scale, float64, or other than four axes.
 
-    Declines: dropout; head widths that vary. What is left is torch's own.
+    Any other attention is left to torch.
 
-    Math: torch_onnx_compat.functional.attention; with grouped queries, each head of keys and values serves as many
-          heads of queries in turn.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html
+    Declines: dropout; without a scale, head widths that vary; with grouped queries, numbers of heads that vary.
+
+    Math: with grouped queries, each head of keys and values serves as many heads of queries in turn.
     """
     unusual = enable_gqa or query.dim() != 4 or query.dtype == torch.float64 or (scale is not None and scale < 0)
     if attn_mask is None and not unusual:
         return NotImplemented
     if dropout_p != 0:
         decline(f"dropout_p must be 0, which is not implied by eval(), got {dropout_p}")
-    width = static_size(query, -1)
-    if width is None and scale is None:
-        decline("the width of a head must be fixed, or scale be given")
-    factor = scale if scale is not None else (width or 1) ** -0.5
-    mask = _causal(query, key) if is_causal else attn_mask
+    if scale is None:
+        width = static_size(query, -1)
+        if width is None:
+            decline("the width of a head must be fixed, or scale be given")
+        scale = width**-0.5
+    mask = _causal_mask(query, key) if is_causal else attn_mask
     if enable_gqa:
         heads, groups = static_size(query, -3), static_size(key, -3)
         if heads is None or groups is None:
             decline("the numbers of heads must be fixed with enable_gqa=True")
-        key, value = (_repeated(x, groups, heads // groups) for x in (key, value))
-    return attend(query, key, value, mask, factor, maskable=not is_causal)
+        key, value = (_repeat_groups(x, groups, heads // groups) for x in (key, value))
+    return attend(query, key, value, mask, scale, maskable=not is_causal)
 
 
-def _causal(query: Tensor, key: Tensor) -> Tensor:
+def _causal_mask(query: Tensor, key: Tensor) -> Tensor:
     length, keys = static_size(query, -2), static_size(key, -2)
     if length is not None and keys is not None:
         return constant([[k <= q for k in range(keys)] for q in range(length)], query, torch.bool)
@@ -123,12 +113,15 @@ def _causal(query: Tensor, key: Tensor) -> Tensor:
     return steps <= torch.arange(query.shape[-2], device=query.device).unsqueeze(-1)
 
 
-def _repeated(x: Tensor, groups: int, times: int) -> Tensor:
+def _repeat_groups(x: Tensor, groups: int, times: int) -> Tensor:
     """(..., groups, S, E) with each group as often as it has heads of queries."""
     if times == 1:
         return x
     index = constant([group for group in range(groups) for _ in range(times)], x, torch.int64)
     return x.index_select(-3, index)
+
+
+# Multi-head attention
 
 
 # TorchScript freezes the length of the sequence, and what torch decides by the sizes of masks.
@@ -160,12 +153,13 @@ def multi_head_attention_to_matmul(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention of sequences (L, N, E) with masks; those without a batch axis are left to torch.
+    """Attention of sequences (L, N, E) with masks.
 
-    Declines: static_k and static_v, bias_k and bias_v, add_zero_attn, dropout in training.
+    Sequences without a batch axis, bias_k, bias_v and add_zero_attn are left to torch.
 
-    Math: batch and heads are one axis of the projected queries, keys and values;
-          torch_onnx_compat.functional.attention.
+    Declines: static_k and static_v; dropout in training.
+
+    Math:   batch and heads are one axis of the projected queries, keys and values.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html
     """
     if query.dim() != 3 or add_zero_attn or bias_k is not None or bias_v is not None:
@@ -176,19 +170,19 @@ def multi_head_attention_to_matmul(
         decline(f"dropout must be 0 in training mode, got {dropout_p}")
     length, keys = static_size(query, 0), static_size(key, 0)
     if use_separate_proj_weight:
-        weights: tuple[Tensor | None, ...] = (q_proj_weight, k_proj_weight, v_proj_weight)
+        weights: tuple[Any, ...] = (q_proj_weight, k_proj_weight, v_proj_weight)
     else:
         weights = _thirds(in_proj_weight, embed_dim_to_check)
     biases = _thirds(in_proj_bias, embed_dim_to_check)
     width = embed_dim_to_check // num_heads
     q, k, v = (
-        split_heads(functional.linear(x, weight, bias), width, size)  # type: ignore[arg-type]
+        _split_heads(functional.linear(x, weight, bias), width, size)
         for x, weight, bias, size in zip((query, key, value), weights, biases, (length, keys, keys), strict=True)
     )
-    mask = _merged(attn_mask, key_padding_mask, num_heads, keys, query)
+    mask = _merge_masks(attn_mask, key_padding_mask, num_heads, keys, query)
     if need_weights:
         scores = scaled_scores(q, k, width**-0.5)
-        attention = torch.softmax(scores if mask is None else masked(scores, mask), -1)
+        attention = torch.softmax(scores if mask is None else apply_mask(scores, mask), -1)
         mixed = attention @ v
     else:
         mixed = attend(q, k, v, mask, width**-0.5, maskable=not is_causal or key_padding_mask is not None)
@@ -200,26 +194,31 @@ def multi_head_attention_to_matmul(
     return output, by_head.mean(1) if average_attn_weights else by_head
 
 
-def _thirds(packed: Tensor | None, size: int) -> tuple[Tensor | None, ...]:
+def _thirds(packed: Tensor | None, size: int) -> tuple[Any, ...]:
     if packed is None:
         return None, None, None
     return packed[:size], packed[size : 2 * size], packed[2 * size :]
 
 
-def _merged(
+def _split_heads(x: Tensor, width: int, length: int | None) -> Tensor:
+    """(L, N, E) as (N * heads, L, width), in one reshape and one transposition; L is `length` if it is fixed."""
+    return x.reshape(x.shape[0] if length is None else length, -1, width).transpose(0, 1)
+
+
+def _merge_masks(
     attn_mask: Tensor | None, padding: Tensor | None, heads: int, keys: int | None, like: Tensor
 ) -> Tensor | None:
     """Both masks as one that is added to the scores (N * heads, L, S)."""
-    mask = None if attn_mask is None else _added(attn_mask, like)
+    mask = None if attn_mask is None else _additive_mask(attn_mask, like)
     if padding is None:
         return mask
-    by_head = torch.cat([_added(padding, like)] * heads, -1)
+    by_head = torch.cat([_additive_mask(padding, like)] * heads, -1)
     by_head = by_head.reshape(-1, 1, padding.shape[1] if keys is None else keys)
     return by_head if mask is None else mask + by_head
 
 
-def _added(mask: Tensor, like: Tensor) -> Tensor:
+def _additive_mask(mask: Tensor, like: Tensor) -> Tensor:
+    """Minus infinity where a mask of booleans is True, else 0; a mask of numbers as it is."""
     if mask.dtype != torch.bool:
         return mask
-    zero, closed = (torch.full((), value, dtype=like.dtype, device=like.device) for value in (0.0, float("-inf")))
-    return torch.where(mask, closed, zero)
+    return torch.where(mask, _scalar(float("-inf"), like), _scalar(0.0, like))

@@ -1,89 +1,159 @@
 """Bitwise operators and shifts of integers.
 
-Bitwise AND of integers in arithmetic, for opsets that have no operator for it.
+Where ONNX has no operator for integers, AND is computed in arithmetic, and OR, XOR and NOT follow from it.
 
 Math:   bit k of a number is set where its remainder modulo 2^(k + 1) is at least 2^k, also in two's complement; the
-        sign bit of int64 is whether it is negative. x | y = x + y - (x & y) and x ^ y = x + y - 2 (x & y).
+        sign bit of int64 is set where it is negative. x | y = x + y - (x & y) and x ^ y = x + y - 2 (x & y).
 Source: https://en.wikipedia.org/wiki/Bitwise_operation#Mathematical_equivalents
-
-Shifts of bytes as ONNX operators.
-
-Math:   a shift by eight bits or more leaves nothing of a byte; BitShift leaves it undefined.
-Source: https://onnx.ai/onnx/operators/onnx__BitShift.html
 """
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from torch_onnx_compat import Exactness, Ops, Value, decomposition, symbolic
+from torch_onnx_compat import Declaration, Exactness, Ops, Value, decomposition, symbolic
 from torch_onnx_compat.ops import ONNX_TYPES
 from torch_onnx_compat.tracing import constant
 
+Operand = Tensor | int
 
-def integers(*values: Any) -> tuple[torch.dtype, list[Tensor]] | None:
-    """Operands as tensors and the dtype they are promoted to; None where that is bool."""
-    tensors = [v if isinstance(v, Tensor) else None for v in values]
-    dtype = torch.result_type(values[0], values[1])
-    if dtype == torch.bool:
-        return None
-    like = next(t for t in tensors if t is not None)
-    return dtype, [constant(v, like, dtype) if t is None else t.to(dtype) for v, t in zip(values, tensors, strict=True)]
+IN_ARITHMETIC = Declaration(needed_on=("torchscript",), exactness=Exactness.BITWISE)
+OF_SHIFTS = Declaration(needed_on=("dynamo",), exactness=Exactness.BITWISE)
+
+
+# Operators of two integers
+
+
+@decomposition(
+    (torch.bitwise_and, Tensor.__and__, Tensor.__rand__),
+    needed_on=("torchscript",),
+    opset=(11, 17),
+    exactness=Exactness.BITWISE,
+)
+def bitwise_and_to_bits(input: Operand, other: Operand) -> Tensor:
+    """Bitwise AND; stock TorchScript takes booleans only below opset 18."""
+    if _are_booleans(input, other):
+        return _apply_to_number(torch.logical_and, input, other)
+    return bitwise_and(*_integers(input, other))
+
+
+@decomposition((torch.bitwise_or, Tensor.__or__, Tensor.__ror__), **IN_ARITHMETIC)
+def bitwise_or_to_bits(input: Operand, other: Operand) -> Tensor:
+    """Bitwise OR; stock TorchScript takes booleans only."""
+    if _are_booleans(input, other):
+        return _apply_to_number(torch.logical_or, input, other)
+    x, y = _integers(input, other)
+    return x + y - bitwise_and(x, y)
+
+
+@decomposition((torch.bitwise_xor, Tensor.__xor__, Tensor.__rxor__), **IN_ARITHMETIC)
+def bitwise_xor_to_bits(input: Operand, other: Operand) -> Tensor:
+    """Bitwise XOR; stock TorchScript takes booleans only."""
+    if _are_booleans(input, other):
+        return torch.logical_xor(torch.as_tensor(input), torch.as_tensor(other))
+    x, y = _integers(input, other)
+    return x + y - 2 * bitwise_and(x, y)
+
+
+def _are_booleans(input: Operand, other: Operand) -> bool:
+    return torch.result_type(input, other) == torch.bool
+
+
+def _apply_to_number(function: Callable[[Tensor, Tensor], Tensor], input: Operand, other: Operand) -> Tensor:
+    """A function of a tensor and a number; NotImplemented of two tensors, which stock torch takes."""
+    if isinstance(input, Tensor) and isinstance(other, Tensor):
+        return NotImplemented
+    return function(torch.as_tensor(input), torch.as_tensor(other))
+
+
+def _integers(input: Operand, other: Operand) -> list[Tensor]:
+    """Both operands as tensors of the dtype that they are promoted to."""
+    dtype = torch.result_type(input, other)
+    like = input if isinstance(input, Tensor) else other
+    assert isinstance(like, Tensor)
+    return [v.to(dtype) if isinstance(v, Tensor) else constant(v, like, dtype) for v in (input, other)]
 
 
 def bitwise_and(x: Tensor, y: Tensor) -> Tensor:
     """AND of two tensors of one integer dtype."""
-    dtype = x.dtype
-    width = torch.iinfo(dtype).bits
+    width = torch.iinfo(x.dtype).bits
     count = 62 if width == 64 else width
-    powers = [2**k for k in range(count)]
-    is_set = [_bits(v.to(torch.int64), powers) for v in (x, y)]
-    both = (is_set[0] & is_set[1]).to(torch.int64)
+    both = (_low_bits(x, count) & _low_bits(y, count)).to(torch.int64)
     # Halves, because onnxruntime's sum of int64 is not exact beyond 2^53.
-    total = _number(both.narrow(-1, 0, min(count, 31)), x)
+    total = _sum_of_bits(both.narrow(-1, 0, min(count, 31)), x)
     if count > 31:
-        total = total + _number(both.narrow(-1, 31, count - 31), x) * 2**31
+        total = total + _sum_of_bits(both.narrow(-1, 31, count - 31), x) * 2**31
     if width == 64:
-        # 2^63 and beyond have no positive int64: the two highest bits follow from the sign and from halves.
-        for v_bit, weight in ((_bit62, 2**62), (_sign, -(2**63))):
-            total = total + (v_bit(x) & v_bit(y)).to(torch.int64) * constant(weight, x, torch.int64)
-    return total.to(dtype)
+        # 2^63 and beyond have no positive int64: the two highest bits follow from comparisons.
+        for bit, weight in ((_bit_62, 2**62), (_bit_63, -(2**63))):
+            total = total + (bit(x) & bit(y)).to(torch.int64) * constant(weight, x, torch.int64)
+    return total.to(x.dtype)
 
 
-def _number(bits: Tensor, like: Tensor) -> Tensor:
+def _low_bits(x: Tensor, count: int) -> Tensor:
+    """Whether each of the lowest bits is set, along a new last axis."""
+    powers = np.array([2**k for k in range(count)], dtype=np.int64)
+    rest = torch.remainder(x.to(torch.int64).unsqueeze(-1), constant(2 * powers, x, torch.int64))
+    return rest >= constant(powers, x, torch.int64)
+
+
+def _sum_of_bits(bits: Tensor, like: Tensor) -> Tensor:
     weights = np.array([2**k for k in range(bits.shape[-1])], dtype=np.int64)
     return (bits * constant(weights, like, torch.int64)).sum(-1)
 
 
-def _bits(x: Tensor, powers: list[int]) -> Tensor:
-    modulus = np.array([2 * p for p in powers], dtype=np.int64)
-    rest = torch.remainder(x.unsqueeze(-1), constant(modulus, x, torch.int64))
-    return rest >= constant(np.array(powers, dtype=np.int64), x, torch.int64)
-
-
-def _bit62(x: Tensor) -> Tensor:
+def _bit_62(x: Tensor) -> Tensor:
     low, high = (constant(limit, x, torch.int64) for limit in (-(2**62), 2**62))
     return ((x < 0) & (x >= low)) | (x >= high)
 
 
-def _sign(x: Tensor) -> Tensor:
+def _bit_63(x: Tensor) -> Tensor:
     return x < 0
 
 
-def shifted(op: Ops, x: Value, bits: Value, direction: str) -> Value:
-    """A uint8 tensor shifted.
+# NOT
 
-    Args:
-        op: Writes the nodes.
-        x: What is shifted.
-        bits: By how many, 0..255, or a number.
-        direction: ``"LEFT"`` or ``"RIGHT"``.
 
-    Returns:
-        The result, or NotImplemented where torch's promotion makes no uint8 of the two.
+@decomposition((torch.bitwise_not, Tensor.__invert__), **IN_ARITHMETIC)
+def bitwise_not_to_sub(input: Tensor) -> Tensor:
+    """Bitwise NOT; stock TorchScript takes booleans only.
+
+    Math: in two's complement ~x = -1 - x; of an unsigned number it is the largest number less x.
     """
+    if input.dtype == torch.bool:
+        return NotImplemented
+    return (255 if input.dtype == torch.uint8 else -1) - input
+
+
+# Shifts of bytes: a shift by eight bits or more leaves nothing of a byte; ONNX's BitShift leaves it undefined
+
+
+@symbolic("aten::bitwise_left_shift", **OF_SHIFTS)
+def bitwise_left_shift(op: Ops, self: Value, other: Value) -> Value:
+    """Shifts bytes to the left, of which stock dynamo makes signed ones.
+
+    Schema: bitwise_left_shift(Tensor self, Tensor other) -> Tensor
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.bitwise_left_shift.html;
+            https://onnx.ai/onnx/operators/onnx__BitShift.html
+    """
+    return _shift_bytes(op, self, other, "LEFT")
+
+
+@symbolic("aten::bitwise_right_shift", **OF_SHIFTS)
+def bitwise_right_shift(op: Ops, self: Value, other: Value) -> Value:
+    """Shifts bytes to the right, of which stock dynamo makes signed ones.
+
+    Schema: bitwise_right_shift(Tensor self, Tensor other) -> Tensor
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.bitwise_right_shift.html;
+            https://onnx.ai/onnx/operators/onnx__BitShift.html
+    """
+    return _shift_bytes(op, self, other, "RIGHT")
+
+
+def _shift_bytes(op: Ops, x: Value, bits: Value, direction: str) -> Value:
+    """A uint8 tensor, shifted by 0..255 bits; NotImplemented where torch promotes the two to another dtype."""
     if op.result_type(x, bits) != torch.uint8:
         return NotImplemented
     number, count = op.number(bits), op.cast(bits, torch.uint8)
@@ -94,105 +164,22 @@ def shifted(op: Ops, x: Value, bits: Value, direction: str) -> Value:
     return op.Where(is_short, result, op.constant(0, torch.uint8))
 
 
-@decomposition(
-    (torch.bitwise_and, Tensor.__and__, Tensor.__rand__),
-    needed_on=("torchscript",),
-    opset=(11, 17),
-    exactness=Exactness.BITWISE,
-)
-def bitwise_and_to_bits(input: Tensor | int, other: Tensor | int) -> Tensor:
-    """Bitwise AND; stock TorchScript takes booleans only below opset 18.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.bitwise_and.html
-    """
-    operands = integers(input, other)
-    if operands is None:
-        if isinstance(input, Tensor) and isinstance(other, Tensor):
-            return NotImplemented
-        return torch.logical_and(*(torch.as_tensor(value) for value in (input, other)))
-    _, (x, y) = operands
-    return bitwise_and(x, y)
+# Shift operators, of which stock dynamo knows the function only
 
 
-@decomposition(
-    (torch.bitwise_or, Tensor.__or__, Tensor.__ror__), needed_on=("torchscript",), exactness=Exactness.BITWISE
-)
-def bitwise_or_to_bits(input: Tensor | int, other: Tensor | int) -> Tensor:
-    """Bitwise OR; stock TorchScript takes booleans only.
+@decomposition(Tensor.__lshift__, **OF_SHIFTS)
+def lshift_to_bitwise_left_shift(self: Tensor, other: Operand) -> Tensor:
+    """Writes x << y as torch.bitwise_left_shift(x, y).
 
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.bitwise_and.html
-    """
-    operands = integers(input, other)
-    if operands is None:
-        if isinstance(input, Tensor) and isinstance(other, Tensor):
-            return NotImplemented
-        return torch.logical_or(*(torch.as_tensor(value) for value in (input, other)))
-    _, (x, y) = operands
-    return x + y - bitwise_and(x, y)
-
-
-@decomposition(
-    (torch.bitwise_xor, Tensor.__xor__, Tensor.__rxor__), needed_on=("torchscript",), exactness=Exactness.BITWISE
-)
-def bitwise_xor_to_bits(input: Tensor | int, other: Tensor | int) -> Tensor:
-    """Bitwise XOR; stock TorchScript takes booleans only.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.bitwise_and.html
-    """
-    operands = integers(input, other)
-    if operands is None:
-        return torch.logical_xor(*(torch.as_tensor(value) for value in (input, other)))
-    _, (x, y) = operands
-    return x + y - 2 * bitwise_and(x, y)
-
-
-@decomposition((torch.bitwise_not, Tensor.__invert__), needed_on=("torchscript",), exactness=Exactness.BITWISE)
-def bitwise_not_to_sub(input: Tensor) -> Tensor:
-    """Bitwise NOT; stock TorchScript takes booleans only.
-
-    Math: in two's complement ~x = -1 - x; without a sign, the largest number less x.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.bitwise_not.html
-    """
-    if input.dtype == torch.bool:
-        return NotImplemented
-    return (255 if input.dtype == torch.uint8 else -1) - input
-
-
-@symbolic("aten::bitwise_left_shift", needed_on=("dynamo",), exactness=Exactness.BITWISE)
-def bitwise_left_shift(op: Ops, self: Value, other: Value) -> Value:
-    """Shifts bytes, of which stock dynamo makes signed ones.
-
-    Schema: bitwise_left_shift(Tensor self, Tensor other) -> Tensor
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.bitwise_left_shift.html
-    """
-    return shifted(op, self, other, "LEFT")
-
-
-@symbolic("aten::bitwise_right_shift", needed_on=("dynamo",), exactness=Exactness.BITWISE)
-def bitwise_right_shift(op: Ops, self: Value, other: Value) -> Value:
-    """Shifts bytes, of which stock dynamo makes signed ones.
-
-    Schema: bitwise_right_shift(Tensor self, Tensor other) -> Tensor
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.bitwise_right_shift.html
-    """
-    return shifted(op, self, other, "RIGHT")
-
-
-@decomposition(Tensor.__lshift__, needed_on=("dynamo",), exactness=Exactness.BITWISE)
-def lshift_to_bitwise_left_shift(self: Tensor, other: Tensor | int) -> Tensor:
-    """Shifts; stock dynamo knows the function, not the operator.
-
-    Math: the same by another name.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.bitwise_left_shift.html
     """
     return torch.bitwise_left_shift(self, other)
 
 
-@decomposition(Tensor.__rshift__, needed_on=("dynamo",), exactness=Exactness.BITWISE)
-def rshift_to_bitwise_right_shift(self: Tensor, other: Tensor | int) -> Tensor:
-    """Shifts; stock dynamo knows the function, not the operator.
+@decomposition(Tensor.__rshift__, **OF_SHIFTS)
+def rshift_to_bitwise_right_shift(self: Tensor, other: Operand) -> Tensor:
+    """Writes x >> y as torch.bitwise_right_shift(x, y).
 
-    Math: the same by another name.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.bitwise_right_shift.html
     """
     return torch.bitwise_right_shift(self, other)

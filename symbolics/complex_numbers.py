@@ -1,87 +1,73 @@
-"""Complex tensors, which a file holds as pairs of real ones."""
+"""Complex tensors, which a file holds as pairs of real ones: what makes them of real tensors and of numbers.
 
+Math: torch_onnx_compat.functional.complex.
+"""
+
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from torch_onnx_compat import Exactness, decomposition
+from torch_onnx_compat import Declaration, Exactness, decomposition
 from torch_onnx_compat.functional.complex import Pair, part_type, polar
 
+OF_PAIRS = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+"""Stock TorchScript has no complex numbers; stock dynamo has, but few of the functions that are applied to them."""
 
-@decomposition(torch.complex, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+
+# Of real tensors
+
+
+@decomposition(torch.complex, **OF_PAIRS)
 def complex_to_pair(real: Tensor, imag: Tensor) -> Pair:
-    """Puts two tensors side by side.
-
-    Stock TorchScript has no complex numbers; stock dynamo has, but few of the functions that meet them.
-
-    Math: torch_onnx_compat.functional.complex.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.complex.html
-    """
+    """Complex numbers of their real and imaginary parts."""
     return Pair(*torch.broadcast_tensors(real, imag))
 
 
-@decomposition(torch.polar, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+@decomposition(torch.polar, **OF_PAIRS)
 def polar_to_pair(abs: Tensor, angle: Tensor) -> Pair:
-    """Real and imaginary parts from lengths and angles.
-
-    Stock TorchScript has no complex numbers; stock dynamo has, but few of the functions that meet them.
+    """Complex numbers of their absolute values and angles.
 
     Math: abs (cos angle + i sin angle).
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.polar.html
     """
     return polar(abs, angle)
 
 
-# TorchScript knows no complex numbers; dynamo fails on most of what is done with them.
-@decomposition(torch.view_as_complex, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+@decomposition(torch.view_as_complex, **OF_PAIRS)
 def view_as_complex_to_pair(input: Tensor) -> Pair:
-    """Takes the real and the imaginary parts from the last axis.
-
-    Stock TorchScript has no complex numbers; stock dynamo has, but few of the functions that meet them.
-
-    Math: torch_onnx_compat.functional.complex.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.view_as_complex.html
-    """
+    """Complex numbers of the last axis, which holds the real and the imaginary part."""
     return Pair(input[..., 0], input[..., 1])
 
 
-# TorchScript knows no complex numbers; dynamo writes a constant that onnxruntime does not load.
-@decomposition((torch.zeros, torch.empty), needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+# Of numbers: tensors of a real dtype are left to torch; stock dynamo writes a constant that onnxruntime does not load
+
+
+@decomposition((torch.zeros, torch.empty), **OF_PAIRS)
 def zeros_of_complex_to_pair(*size: Any, dtype: torch.dtype | None = None, **options: Any) -> Pair:
-    """Zeros in both parts; those of a real dtype are left to torch.
-
-    Math: torch_onnx_compat.functional.complex.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.zeros.html
-    """
-    parts = part_type(dtype or torch.get_default_dtype())
-    if parts is None:
-        return NotImplemented
-    return Pair(torch.zeros(*size, dtype=parts, **options), torch.zeros(*size, dtype=parts, **options))
+    """Complex zeros."""
+    return _pair(torch.zeros, size, dtype, options)
 
 
-# TorchScript knows no complex numbers; dynamo writes a constant that onnxruntime does not load.
-@decomposition(torch.ones, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+@decomposition(torch.ones, **OF_PAIRS)
 def ones_of_complex_to_pair(*size: Any, dtype: torch.dtype | None = None, **options: Any) -> Pair:
-    """Ones beside zeros; those of a real dtype are left to torch.
+    """Complex ones: ones in the real parts, zeros in the imaginary ones."""
+    return _pair(torch.ones, size, dtype, options)
 
-    Math: torch_onnx_compat.functional.complex.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.ones.html
-    """
+
+def _pair(
+    real: Callable[..., Tensor], size: tuple[Any, ...], dtype: torch.dtype | None, options: Mapping[str, Any]
+) -> Pair:
+    """What a function of a size makes as the real part, beside zeros."""
     parts = part_type(dtype or torch.get_default_dtype())
     if parts is None:
         return NotImplemented
-    return Pair(torch.ones(*size, dtype=parts, **options), torch.zeros(*size, dtype=parts, **options))
+    return Pair(real(*size, dtype=parts, **options), torch.zeros(*size, dtype=parts, **options))
 
 
-# TorchScript knows no complex numbers; dynamo writes a constant that onnxruntime does not load.
-@decomposition(torch.full, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+@decomposition(torch.full, **OF_PAIRS)
 def full_of_complex_to_pair(size: Any, fill_value: Any, *, dtype: torch.dtype | None = None, **options: Any) -> Pair:
-    """One number everywhere; one of a real dtype is left to torch.
-
-    Math: torch_onnx_compat.functional.complex.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.full.html
-    """
+    """One complex number everywhere."""
     kinds = {float: torch.get_default_dtype(), complex: torch.get_default_dtype().to_complex()}
     parts = part_type(dtype or kinds.get(type(fill_value), torch.int64))
     if parts is None or not isinstance(fill_value, (int, float, complex)):

@@ -1,4 +1,4 @@
-"""New tensors: arange, scalars, random numbers."""
+"""New tensors: ranges, numbers as tensors, random numbers."""
 
 import math
 from typing import Any
@@ -9,9 +9,11 @@ from torch import Tensor
 from torch_onnx_compat import Exactness, Ops, Value, decline, decomposition, symbolic
 from torch_onnx_compat.ops import ONNX_TYPES, TORCH_TYPES
 
+# Ranges
 
-def bounds_of(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, Any, Any, dict[str, Any]]:
-    """Start, end and step, and the options that are left."""
+
+def arange_bounds(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """Start, end and step of torch.arange's arguments, and the options that are left."""
     names = ("end",) if len(args) == 1 else ("start", "end", "step")
     bounds = dict(zip(names, args, strict=False))
     bounds |= {name: options[name] for name in ("start", "end", "step") if name in options}
@@ -23,7 +25,7 @@ def are_whole(*bounds: Any) -> bool:
     """Whether all of them are integers by type: numbers, sizes or tensors."""
     return all(
         not (bound.is_floating_point() or bound.is_complex())
-        if isinstance(bound, torch.Tensor)
+        if isinstance(bound, Tensor)
         else isinstance(bound, (int, torch.SymInt))
         for bound in bounds
     )
@@ -31,7 +33,7 @@ def are_whole(*bounds: Any) -> bool:
 
 @symbolic("aten::arange", needed_on=("dynamo",), exactness=Exactness.ROUNDING)
 def arange(op: Ops, start: Value, end: Value = None, step: Value = 1, dtype: Any = None) -> Value:
-    """Counts in the steps that were asked for; ranges of other types are left to torch.
+    """Range of float64 in exactly the step of the model; ranges of other types are left to torch.
 
     Math: torch.export keeps a step of 1.3; stock torch writes it as a float32 constant and a Cast, so that the range
           counts in steps of 1.2999999523, and may have one element more.
@@ -49,50 +51,49 @@ def arange(op: Ops, start: Value, end: Value = None, step: Value = 1, dtype: Any
 
 @decomposition(torch.arange, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 def arange_from_zero(*args: Any, **options: Any) -> Tensor:
-    """Counts from a size, upwards or downwards; indexed with it, onnxruntime reads elsewhere.
+    """Range of integers that counts down, or from a size; onnxruntime reads the wrong cells where it is an index.
 
-    Numbers that are all known, counting up from 0, and floats are left to torch.
+    Ranges whose bounds are all known, that count up from a known start, or that hold floats are left to torch.
 
     Math: a, a + s, a + 2 s, ... = a + (0, s, 2 s, ...). onnxruntime makes Gather with the indices of a Range into a
           Slice, whose bounds count from the end where they are negative; an Add between them keeps it from that.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.arange.html; GatherRangeToSlice of onnxruntime's
             core/optimizer/gather_fusion.cc
     """
-    start, end, step, rest = bounds_of(args, options)
+    start, end, step, rest = arange_bounds(args, options)
     is_fixed = all(type(bound) is int for bound in (start, end, step))
-    counts_up_from_zero = type(start) is int and start >= 0 and type(step) is int and step > 0
-    if is_fixed or counts_up_from_zero or rest.get("out") is not None or not are_whole(start, end, step):
+    counts_up = type(start) is int and start >= 0 and type(step) is int and step > 0
+    if is_fixed or counts_up or not are_whole(start, end, step) or rest.get("dtype") not in (None, torch.int64):
         return NotImplemented
-    if rest.get("dtype") not in (None, torch.int64):
-        return NotImplemented
-    counted: Tensor = torch.arange(0, end - start, step, **rest) + start
-    return counted
+    return torch.arange(0, end - start, step, **rest) + start
 
 
 @decomposition(torch.arange, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 def arange_of_fractions(*args: Any, **options: Any) -> Tensor:
-    """Counts in fractions, up to a number or a size that varies.
+    """Range of floats that starts at or steps by a fraction, up to a number or a size that varies.
 
-    Ranges that begin and step by whole numbers, which floats hold exactly, and those of integer types or float64 are
-    left to torch.
+    Ranges that start at and step by whole numbers, which floats hold exactly, and those of integer types or float64
+    are left to torch.
 
     Math: torch computes the number of elements and each of them, start + i step, in double precision. onnxruntime's
           Range adds the rounded step up, so that 30 steps of 1.3 are 38.99999 in float32, of which the floor is 38.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.arange.html;
             https://onnx.ai/onnx/operators/onnx__Range.html
     """
-    start, end, step, rest = bounds_of(args, options)
+    start, end, step, rest = arange_bounds(args, options)
     default = torch.int64 if are_whole(start, end, step) else torch.get_default_dtype()
     dtype = rest.pop("dtype", None) or default
-    if not dtype.is_floating_point or dtype is torch.float64 or rest.get("out") is not None:
+    if not dtype.is_floating_point or dtype is torch.float64:
         return NotImplemented
     if all(are_whole(bound) or (type(bound) is float and bound.is_integer()) for bound in (start, step)):
         return NotImplemented
     if all(type(bound) in (int, float) for bound in (start, end, step)):
         numbers = [start + step * i for i in range(math.ceil((end - start) / step))]
         return torch.tensor(numbers, dtype=dtype, device=rest.get("device"))
-    counted: Tensor = torch.arange(start, end, step, dtype=torch.float64, **rest).to(dtype)
-    return counted
+    return torch.arange(start, end, step, dtype=torch.float64, **rest).to(dtype)
+
+
+# Numbers
 
 
 @symbolic("aten::scalar_tensor", needed_on=("dynamo",), exactness=Exactness.BITWISE)
@@ -115,21 +116,28 @@ def scalar_tensor(op: Ops, s: Value, dtype: Any = None) -> Value:
     return op.constant(number, TORCH_TYPES[int(dtype)])
 
 
-@decomposition(
-    (
-        *(torch.rand, torch.randn, torch.randint, torch.randperm, torch.rand_like, torch.randn_like),
-        *(torch.randint_like, torch.normal, torch.bernoulli, torch.multinomial, torch.poisson, torch.binomial),
-        *(Tensor.normal_, Tensor.uniform_, Tensor.random_, Tensor.exponential_, Tensor.geometric_),
-        *(Tensor.log_normal_, Tensor.cauchy_),
-    ),
-    needed_on=("torchscript", "dynamo"),
+# Random numbers
+
+NEW = (torch.rand, torch.randn, torch.randint, torch.randperm)
+LIKE = (torch.rand_like, torch.randn_like, torch.randint_like)
+OF_PARAMETERS = (torch.normal, torch.bernoulli, torch.multinomial, torch.poisson, torch.binomial)
+IN_PLACE = (
+    Tensor.normal_,
+    Tensor.uniform_,
+    Tensor.random_,
+    Tensor.exponential_,
+    Tensor.geometric_,
+    Tensor.log_normal_,
+    Tensor.cauchy_,
 )
+
+
+@decomposition((*NEW, *LIKE, *OF_PARAMETERS, *IN_PLACE), needed_on=("torchscript", "dynamo"))
 def random_to_input(*_: Any, **__: Any) -> Tensor:
     """Names random numbers as the obstacle where an export fails on them or its numbers differ.
 
-    Declines: always; a file that draws its own numbers passes with verify=False where the exporter can write it.
+    Declines: always; a file that draws its own numbers is written with verify=False where the exporter can write it.
 
-    Math: what is drawn in the file cannot be what was drawn in torch.
     Source: https://docs.pytorch.org/docs/stable/torch.html#random-sampling
     """
     decline("random numbers differ from run to run; draw them outside and pass them to the model as an input")

@@ -1,23 +1,58 @@
-"""Distances between vectors, and norms that are bounded.
+"""Distances between vectors, and vectors of bounded length.
 
-Norms of any order, as distances are made of.
-
-Math:   the sum of |d|^p to the power 1 / p; the number of non-zero cells for p = 0, the largest magnitude for infinity.
-Source: https://docs.pytorch.org/docs/stable/generated/torch.cdist.html; ATen/native/Distance.cpp
+Math:   a norm of order p is the sum of |d|^p to the power 1 / p; the number of non-zero cells for p = 0, the largest
+        magnitude for infinity. A distance is the norm of a difference.
 """
 
 import math
-from itertools import combinations
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from torch_onnx_compat import Exactness, decline, decomposition
-from torch_onnx_compat.tracing import constant, is_tracing, static_size
+from torch_onnx_compat.tracing import constant, static_size
+
+
+def norm(x: Tensor, p: float, *, keepdim: bool = False) -> Tensor:
+    """Norm of order p of the last axis."""
+    if p == 0:
+        return (x != 0).to(x.dtype).sum(-1, keepdim=keepdim)
+    if p == 2:
+        return (x * x).sum(-1, keepdim=keepdim).sqrt()
+    magnitude = x.abs()
+    if math.isinf(p):
+        return magnitude.amax(-1, keepdim=keepdim)
+    if p == 1:
+        return magnitude.sum(-1, keepdim=keepdim)
+    return magnitude.pow(p).sum(-1, keepdim=keepdim).pow(1 / p)
+
+
+@decomposition(torch.dist, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
+def dist_to_norm(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """Distance of two tensors, over all cells; stock TorchScript has no symbolic for it."""
+    return norm((input - other).reshape(-1), p)
+
+
+@decomposition(functional.pairwise_distance, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
+def pairwise_distance_to_norm(
+    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Tensor:
+    """Distances of pairs of points; stock takes odd powers of negative numbers.
+
+    Math: the norm of x1 - x2 + eps.
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.pairwise_distance.html
+    """
+    return norm(x1 - x2 + eps, p, keepdim=keepdim)
+
+
+_FEW = 25
+"""Number of points up to which eager torch takes the differences of all pairs."""
 
 
 def euclidean_by_products(x1: Tensor, x2: Tensor) -> Tensor:
-    """Euclidean distances as sqrt(|a|^2 - 2ab + |b|^2), in one product as eager torch computes it.
+    """Euclidean distances as sqrt(|a|^2 - 2ab + |b|^2), in one product of matrices as eager torch computes it.
 
     Args:
         x1: Points (..., P, M).
@@ -30,54 +65,13 @@ def euclidean_by_products(x1: Tensor, x2: Tensor) -> Tensor:
     return (left @ right.transpose(-2, -1)).clamp(min=0).sqrt()
 
 
-def norm(difference: Tensor, p: float, *, keepdim: bool = False) -> Tensor:
-    """Norm of the last axis."""
-    if p == 0:
-        return (difference != 0).to(difference.dtype).sum(-1, keepdim=keepdim)
-    if p == 2:
-        return (difference * difference).sum(-1, keepdim=keepdim).sqrt()
-    magnitude = difference.abs()
-    if math.isinf(p):
-        return magnitude.amax(-1, keepdim=keepdim)
-    if p == 1:
-        return magnitude.sum(-1, keepdim=keepdim)
-    result: Tensor = magnitude.pow(p).sum(-1, keepdim=keepdim).pow(1 / p)
-    return result
-
-
-@decomposition(torch.dist, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
-def dist_to_norm(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
-    """Distance of two tensors; stock TorchScript has no symbolic for it.
-
-    Math: torch_onnx_compat.functional.distances, over all cells.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.dist.html
-    """
-    return norm((input - other).reshape(-1), p)
-
-
-@decomposition(torch.nn.functional.pairwise_distance, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
-def pairwise_distance_to_norm(
-    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
-) -> Tensor:
-    """Distances of pairs of points; stock takes odd powers of negative numbers.
-
-    Math: torch_onnx_compat.functional.distances, of x1 - x2 + eps.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.pairwise_distance.html
-    """
-    return norm(x1 - x2 + eps, p, keepdim=keepdim)
-
-
-_FEW = 25
-"""Number of points up to which eager torch takes the differences."""
-
-
 @decomposition(torch.cdist, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 def cdist_to_norm(
     x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary"
 ) -> Tensor:
     """Distances of each point to each other; stock dynamo refuses it, stock TorchScript errs for p != 2.
 
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.cdist.html
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.cdist.html; ATen/native/Distance.cpp
     """
     if p == 2 and compute_mode == "use_mm_for_euclid_dist":
         return NotImplemented
@@ -87,23 +81,19 @@ def cdist_to_norm(
     return norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
 
 
-@decomposition(
-    (torch.pdist, torch.nn.functional.pdist), needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING
-)
+@decomposition((torch.pdist, functional.pdist), needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 def pdist_to_norm(input: Tensor, p: float = 2.0) -> Tensor:
     """Distances between all pairs of a fixed number of points; neither exporter has an operator for it.
 
     Declines: a varying number of points.
 
-    Math: torch_onnx_compat.functional.distances, for the pairs i < j in the order of i.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.pdist.html
+    Math: the distances of the pairs i < j, in the order of i, then of j.
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.pdist.html
     """
-    points = input.shape[0] if not is_tracing() else static_size(input, 0)
-    if type(points) is not int:
+    points = static_size(input, 0)
+    if points is None:
         decline("the number of points must be fixed; take the upper triangle of torch.cdist(x, x) instead")
-    first, second = (
-        constant(numbers, input, torch.int64) for numbers in zip(*combinations(range(points), 2), strict=True)
-    )
+    first, second = (constant(numbers, input, torch.int64) for numbers in np.triu_indices(points, 1))
     return norm(input.index_select(0, first) - input.index_select(0, second), p)
 
 
@@ -112,9 +102,8 @@ def renorm_to_mul(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Limits the norms of slices; stock TorchScript has no symbolic for it.
 
     Math: slices along dim whose norm n exceeds maxnorm are scaled by maxnorm / (n + 1e-7).
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.renorm.html
     """
-    last = input.transpose(dim, 0)
-    norms = norm(last.reshape(last.shape[0], -1), p).reshape([-1] + [1] * (input.dim() - 1))
+    slices = input.transpose(dim, 0)
+    norms = norm(slices.reshape(slices.shape[0], -1), p).reshape([-1] + [1] * (input.dim() - 1))
     scale = torch.where(norms > maxnorm, maxnorm / (norms + 1e-7), torch.ones_like(norms))
-    return (last * scale).transpose(dim, 0)
+    return (slices * scale).transpose(dim, 0)

@@ -16,10 +16,10 @@ from torch_onnx_compat import Declaration, Exactness, decomposition
 from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.functional.fourier import (
     as_pair,
+    exchange_halves,
     fft,
     fftn,
     fixed_size,
-    halves_exchanged,
     irfft,
     irfftn,
     rfft,
@@ -132,13 +132,13 @@ def irfftn_to_matmul(input: Tensor | Pair, s: Lengths = None, dim: Axes = None, 
 @decomposition(torch.fft.fftshift, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 def fftshift_to_cat(input: Tensor | Pair, dim: int | Sequence[int] | None = None) -> Tensor | Pair:
     """Moves frequency 0 to the middle; stock TorchScript lacks it, dynamo does not take complex ones."""
-    return halves_exchanged(input, dim, longer_first=False)
+    return exchange_halves(input, dim, longer_first=False)
 
 
 @decomposition(torch.fft.ifftshift, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 def ifftshift_to_cat(input: Tensor | Pair, dim: int | Sequence[int] | None = None) -> Tensor | Pair:
     """Moves frequency 0 from the middle to the front; stock TorchScript lacks it, dynamo does not take complex ones."""
-    return halves_exchanged(input, dim, longer_first=True)
+    return exchange_halves(input, dim, longer_first=True)
 
 
 @decomposition(torch.fft.fftfreq, needed_on=("dynamo",), exactness=Exactness.ROUNDING)

@@ -1,18 +1,15 @@
-"""grid_sample and affine_grid, in two and three dimensions.
+"""grid_sample and affine_grid, of images and of volumes.
 
-affine_grid as sums of products with the coordinates of each axis.
-
-Math:   of an axis of n cells, cell i has the coordinate (2 i + 1 - n) / d, with d = n or, where the outermost cells'
-        centres are -1 and 1, d = max(n - 1, 1). A grid point is theta[:, -1] + sum over axes of coordinate * column.
-Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.affine_grid.html
-
-grid_sample as gathers, for opsets and engines without GridSample.
-
-Math:   a coordinate in [-1, 1] becomes a position in cells along each axis, and a position becomes taps: one (nearest),
-        two (linear) or four (cubic), each a cell's index and a weight. A sample is the sum of cell times weights over
-        all combinations of the axes' taps. A tap outside a zero-padded image reads the closest cell with weight 0.
-Source: https://pytorch.org/docs/stable/generated/torch.nn.functional.grid_sample.html; for rounding, reflection and
-        NaN, ATen/native/cpu/GridSamplerKernel.cpp (images) and ATen/native/GridSampler.h (volumes)
+Math:   of an axis of n cells, cell i has the coordinate (2 i + 1 - n) / d, with d = n or, where -1 and 1 are the
+        centres of the outermost cells, d = max(n - 1, 1). A point of an affine grid is theta[:, -1] plus the sum over
+        the axes of coordinate * column of theta.
+        grid_sample turns a coordinate into a position in cells along each axis, and the position into taps: one
+        (nearest), two (linear) or four (cubic), each of which is a cell's index and a weight. A sample is the sum of
+        cell times weights over all combinations of the axes' taps. With zeros for padding, a tap outside the image
+        reads the closest cell with weight 0.
+Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.affine_grid.html;
+        https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.grid_sample.html; for rounding, reflection
+        and NaN, ATen/native/cpu/GridSamplerKernel.cpp (images) and ATen/native/GridSampler.h (volumes)
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +17,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate, product
 from operator import add, mul
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -28,7 +25,26 @@ from torch.nn.functional import embedding
 
 from torch_onnx_compat import Exactness, Ops, Value, decline, decomposition, symbolic
 from torch_onnx_compat.errors import UnsupportedError
+from torch_onnx_compat.functional import cubic
 from torch_onnx_compat.tracing import constant, size_tensor, static_size
+
+MODES = ("bilinear", "nearest", "bicubic")
+"""In the order of torch's enumeration, by whose numbers torch.grid_sampler names them; GridSample's before opset 20."""
+
+MODES_20 = ("linear", "nearest", "cubic")
+"""The same, as GridSample names them from opset 20 on."""
+
+PADDINGS = ("zeros", "border", "reflection")
+"""In the order of torch's enumeration."""
+
+ROWS_FROM = 40
+"""Channels from which reading rows of channels beats GatherElements in onnxruntime (benchmarks/rewrites.py)."""
+
+FAR_OUTSIDE = -9
+"""A position none of whose taps lies in the image."""
+
+
+# affine_grid
 
 
 def affine_grid(theta: Tensor, size: Sequence[Any], align_corners: bool) -> Tensor:
@@ -49,35 +65,75 @@ def affine_grid(theta: Tensor, size: Sequence[Any], align_corners: bool) -> Tens
 
 
 def _coordinates(size: Any, theta: Tensor, align_corners: bool) -> Tensor:
-    """Of the cells of an axis, (size,)."""
+    """Coordinates (size,) of the cells of an axis."""
     steps = torch.arange(size, device=theta.device, dtype=theta.dtype) * 2
     length = torch.full((), size, dtype=theta.dtype, device=theta.device)
     return (steps + (1 - length)) / ((length - 1).clamp(min=1) if align_corners else length)
 
 
-Mode = Literal["bilinear", "nearest", "bicubic"]
+@decomposition(nn.functional.affine_grid, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+def affine_grid_of_any_size(theta: Tensor, size: Sequence[Any], align_corners: bool | None = None) -> Tensor:
+    """Grid (N, H, W, 2) or (N, D, H, W, 3) of affine maps; stock fixes such sizes, or errs where an axis has one cell.
+
+    Sizes that both exporters write right are left alone. A traced size, a tensor, may come to be 1, which only
+    align_corners makes a difference for.
+
+    Math: the only cell of an axis lies at 0; onnxruntime's AffineGrid puts it at -1 with align_corners.
+    """
+    fails = any(isinstance(n, torch.SymInt) or (type(n) is int and n == 1) for n in size[2:])
+    if not fails and not (align_corners and any(type(n) is not int for n in size[2:])):
+        return NotImplemented
+    return affine_grid(theta, size, bool(align_corners))
 
 
-Padding = Literal["zeros", "border", "reflection"]
+@decomposition(nn.functional.affine_grid, needed_on=("torchscript",), opset=(11, 19), exactness=Exactness.ROUNDING)
+def affine_grid_to_sum(theta: Tensor, size: Sequence[Any], align_corners: bool | None = None) -> Tensor:
+    """Grid (N, H, W, 2) or (N, D, H, W, 3) of affine maps; stock TorchScript errs on a batch of one below opset 20."""
+    return affine_grid(theta, size, bool(align_corners))
 
 
-MODES: tuple[Mode, ...] = ("bilinear", "nearest", "bicubic")
+# grid_sample as GridSample
 
 
-PADDINGS: tuple[Padding, ...] = ("zeros", "border", "reflection")
-"""Both in the order of torch's enumerations, which torch.grid_sampler takes."""
+# Needed nowhere: both exporters of torch 2.15 write the same node. It is the form that include=["grid_sampler"] pins.
+@symbolic("aten::grid_sampler", opset=(20, 99), exactness=Exactness.ROUNDING)
+def grid_sampler(
+    op: Ops, input: Value, grid: Value, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Value:
+    """Samples an image (N, C, H, W) or volume (N, C, D, H, W) at coordinates in [-1, 1].
+
+    Schema: grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) ->
+            Tensor
+    Source: https://onnx.ai/onnx/operators/onnx__GridSample.html (opset 20)
+    """
+    mode, padding = MODES_20[interpolation_mode], PADDINGS[padding_mode]
+    return op.GridSample(input, grid, mode=mode, padding_mode=padding, align_corners=int(align_corners))
 
 
-ROWS_FROM = 40
-"""Channels from which reading rows of channels beats GatherElements in onnxruntime (benchmarks/rewrites.py)."""
+@symbolic("aten::grid_sampler", needed_on=("dynamo",), opset=(16, 19), exactness=Exactness.ROUNDING)
+def grid_sampler_16(
+    op: Ops, input: Value, grid: Value, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Value:
+    """Samples an image (N, C, H, W) at coordinates in [-1, 1].
+
+    Raises:
+        UnsupportedError: The input is a volume. If the entry declined it, dynamo would write a node for it that the
+            operator's specification does not cover.
+
+    Schema: grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) ->
+            Tensor
+    Source: https://onnx.ai/onnx/operators/text_diff_GridSample_16_20.html
+    """
+    if op.rank(input) == 5:
+        raise UnsupportedError(
+            f"aten::grid_sampler of a volume needs opset 20 or later, got {op.opset}; raise opset_version, or do not "
+            f"exclude 'grid_sample_3d_to_gather'."
+        )
+    mode, padding = MODES[interpolation_mode], PADDINGS[padding_mode]
+    return op.GridSample(input, grid, mode=mode, padding_mode=padding, align_corners=int(align_corners))
 
 
-CUBIC = -0.75
-"""Free parameter of torch's cubic convolution kernel."""
-
-
-FAR_OUTSIDE = -9
-"""A position none of whose taps lies in the image."""
+# grid_sample by gathers, for opsets and engines without GridSample
 
 
 Size: TypeAlias = "int | Tensor"
@@ -93,15 +149,15 @@ class Tap(NamedTuple):
     """None means 1."""
 
 
-def grid_sample(image: Tensor, grid: Tensor, mode: Mode, padding: Padding, align_corners: bool) -> Tensor:
+def grid_sample(image: Tensor, grid: Tensor, mode: str, padding: str, align_corners: bool) -> Tensor:
     """Samples an image (N, C, H, W) or volume (N, C, D, H, W) at the coordinates of a grid.
 
     Args:
-        image: What is sampled. Cells may be NaN or infinite; of an infinite cell at the border may come NaN where eager
-            torch has infinity.
+        image: What is sampled. Cells may be NaN or infinite; an infinite cell at the border may give NaN where eager
+            torch gives infinity.
         grid: Coordinates in [-1, 1], x first: (N, P, Q, 2), for a volume (N, O, P, Q, 3).
-        mode: Interpolation; "bilinear" means trilinear for a volume, "bicubic" is for images only.
-        padding: What lies outside.
+        mode: One of MODES; "bilinear" means trilinear for a volume, "bicubic" is for images only.
+        padding: What lies outside, one of PADDINGS.
         align_corners: Whether -1 and 1 are the centres of the outermost cells, rather than their outer edges.
 
     Returns:
@@ -134,7 +190,7 @@ def _read_elements(image: Tensor, taps: list[list[Tap]], sizes: list[Size]) -> T
     """Samples (N, C, P) by GatherElements; the taps' tensors are (N, 1, P)."""
     table = image.flatten(2)
     *strides, slowest = _strides(sizes)
-    # The slowest axis' stride is written once a channel: its product spreads the indices over the channels.
+    # The slowest axis' stride is written once for each channel, so that the product has indices for each channel.
     channels = static_size(image, 1)
     if channels is None or not isinstance(slowest, int):
         slowest = slowest * torch.ones((1, image.shape[1], 1), dtype=torch.int64, device=image.device)
@@ -187,8 +243,8 @@ class _Axis:
     """How coordinates along one axis become taps."""
 
     size: Size
-    mode: Mode
-    padding: Padding
+    mode: str
+    padding: str
     align_corners: bool
     volume: bool
 
@@ -199,7 +255,7 @@ class _Axis:
         else:
             position = (coordinate + 1) * (self.size / 2) - 0.5
         if self.padding != "zeros" and self.mode != "bicubic":
-            position = self._folded(position)
+            position = self._fold(position)
         if self.mode == "nearest":
             return [self._tap(self._number(torch.round(position)), None)]
         first = torch.floor(position)
@@ -211,33 +267,34 @@ class _Axis:
 
     def _tap(self, cell: Tensor, weight: Tensor | None) -> Tap:
         if self.padding != "zeros":
-            # Folded positions have taps inside, but for a cubic kernel's and a linear one's second, whose weight is 0.
-            cell = self._folded(cell) if self.mode == "bicubic" else self._clamped(cell)
+            # A folded position has its taps inside. The exceptions are a cubic kernel's, and a linear one's second tap,
+            # whose weight is 0 then.
+            cell = self._fold(cell) if self.mode == "bicubic" else self._clamp(cell)
             return Tap(cell.to(torch.int64), weight)
-        index = self._clamped(cell)
+        index = self._clamp(cell)
         inside = index == cell
         if weight is None:
             weight = inside.to(cell.dtype)
         elif self.volume:
             weight = torch.where(inside, weight, constant(0, weight))
         else:
-            weight = weight * inside.to(weight.dtype)  # keeps the NaN that torch answers a NaN with in an image
+            weight = weight * inside.to(weight.dtype)  # in an image, torch too gives NaN for NaN
         return Tap(index.to(torch.int64), weight)
 
     def _number(self, cell: Tensor) -> Tensor:
-        """The cell's number, which is never NaN: that must not become an index."""
-        return _above(cell, FAR_OUTSIDE) if self.padding == "zeros" else cell
+        """The cell's number without NaN, which must not become an index."""
+        return _at_least(cell, FAR_OUTSIDE) if self.padding == "zeros" else cell
 
-    def _folded(self, position: Tensor) -> Tensor:
+    def _fold(self, position: Tensor) -> Tensor:
         """Brings positions into the image as border and reflection padding do."""
         if self.padding == "reflection":
-            position = self._reflected(position)
+            position = self._reflect(position)
         if not self.volume:
-            return self._clamped(_above(position, 0))
+            return self._clamp(_at_least(position, 0))
         last = _tensor(self.size - 1, position)
         return torch.where(position < last, position, last).clamp(min=0)  # NaN becomes the last cell
 
-    def _reflected(self, position: Tensor) -> Tensor:
+    def _reflect(self, position: Tensor) -> Tensor:
         edge = 0.0 if self.align_corners else 0.5
         period = 2 * (self.size - 1 if self.align_corners else self.size)
         if isinstance(period, int) and period == 0:
@@ -247,22 +304,21 @@ class _Axis:
         folded = torch.minimum(distance, period - distance)
         return folded - edge if edge else folded
 
-    def _clamped(self, position: Tensor) -> Tensor:
+    def _clamp(self, position: Tensor) -> Tensor:
         if isinstance(self.size, int):
             return position.clamp(0, self.size - 1)
         return torch.minimum(position.clamp(min=0), _tensor(self.size - 1, position))
 
 
-def _cubic_weight(fraction: Tensor, k: int) -> Tensor:
+def _cubic_weight(fraction: Tensor, k: int) -> Any:
     """Weight of the cell k to the right of the one that holds the position."""
     distance = fraction - k if k <= 0 else k - fraction
-    if k in (0, 1):
-        return ((CUBIC + 2) * distance - (CUBIC + 3)) * distance * distance + 1
-    return ((CUBIC * distance - 5 * CUBIC) * distance + 8 * CUBIC) * distance - 4 * CUBIC
+    weight = cubic.inner if k in (0, 1) else cubic.outer
+    return weight(distance, cubic.PLAIN)
 
 
-def _above(position: Tensor, least: int) -> Tensor:
-    """At least so much, also where the position is NaN: a comparison with NaN is false."""
+def _at_least(position: Tensor, least: int) -> Tensor:
+    """The position, but at least so much; where it is NaN, `least`, since a comparison with NaN is false."""
     return torch.where(position > least, position, constant(least, position))
 
 
@@ -275,89 +331,7 @@ def _tensor(size: Size, like: Tensor) -> Tensor:
     return constant(size, like) if isinstance(size, int) else size.to(like.dtype)
 
 
-@decomposition(nn.functional.affine_grid, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
-def affine_grid_of_any_size(theta: Tensor, size: Sequence[Any], align_corners: bool | None = None) -> Tensor:
-    """Grid (N, H, W, 2) or (N, D, H, W, 3) of affine maps; stock fixes such sizes, or errs where an axis has one cell.
-
-    A traced size, a tensor, may come to be 1, which only align_corners makes a difference for.
-
-    Math: torch_onnx_compat.functional.affine_grid; the only cell of an axis lies at 0, where onnxruntime's AffineGrid
-          puts it at -1 with align_corners.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.affine_grid.html
-    """
-    fails = any(isinstance(n, torch.SymInt) or (type(n) is int and n == 1) for n in size[2:])
-    if not fails and not (align_corners and any(type(n) is not int for n in size[2:])):
-        return NotImplemented
-    return affine_grid(theta, size, bool(align_corners))
-
-
-@decomposition(nn.functional.affine_grid, needed_on=("torchscript",), opset=(11, 19), exactness=Exactness.ROUNDING)
-def affine_grid_to_sum(theta: Tensor, size: Sequence[Any], align_corners: bool | None = None) -> Tensor:
-    """Grid (N, H, W, 2) or (N, D, H, W, 3) of affine maps; stock TorchScript errs on a batch of one below opset 20.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.affine_grid.html
-    """
-    return affine_grid(theta, size, bool(align_corners))
-
-
-_MODES = ("linear", "nearest", "cubic")  # in the order of torch's enumeration, as are the paddings
-
-
-_PADDINGS = ("zeros", "border", "reflection")
-
-
-# Needed nowhere: both exporters of torch 2.15 write the same node. It is the form that include=["grid_sampler"] pins.
-@symbolic("aten::grid_sampler", opset=(20, 99), exactness=Exactness.ROUNDING)
-def grid_sampler(
-    op: Ops, input: Value, grid: Value, interpolation_mode: int, padding_mode: int, align_corners: bool
-) -> Value:
-    """Samples an image (N, C, H, W) or volume (N, C, D, H, W) at coordinates in [-1, 1].
-
-    Schema: grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) ->
-            Tensor
-    Source: https://onnx.ai/onnx/operators/onnx__GridSample.html (opset 20)
-    """
-    return op.GridSample(
-        input,
-        grid,
-        mode=_MODES[interpolation_mode],
-        padding_mode=_PADDINGS[padding_mode],
-        align_corners=int(align_corners),
-    )
-
-
-_MODES_BEFORE_20 = ("bilinear", "nearest", "bicubic")  # in the order of torch's enumeration, as are the paddings
-
-
-@symbolic("aten::grid_sampler", needed_on=("dynamo",), opset=(16, 19), exactness=Exactness.ROUNDING)
-def grid_sampler_16(
-    op: Ops, input: Value, grid: Value, interpolation_mode: int, padding_mode: int, align_corners: bool
-) -> Value:
-    """Samples an image (N, C, H, W) at coordinates in [-1, 1].
-
-    Raises:
-        UnsupportedError: The input is a volume. To decline it would let dynamo write a node for it that the operator's
-            specification does not cover.
-
-    Schema: grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) ->
-            Tensor
-    Source: https://onnx.ai/onnx/operators/text_diff_GridSample_16_20.html
-    """
-    if op.rank(input) == 5:
-        raise UnsupportedError(
-            f"aten::grid_sampler of a volume needs opset 20 or later, got {op.opset}; raise opset_version, or do not "
-            f"exclude 'grid_sample_3d_to_gather'."
-        )
-    return op.GridSample(
-        input,
-        grid,
-        mode=_MODES_BEFORE_20[interpolation_mode],
-        padding_mode=_PADDINGS[padding_mode],
-        align_corners=int(align_corners),
-    )
-
-
-# F.grid_sample calls torch.grid_sampler; the other has its signature.
+# F.grid_sample calls torch.grid_sampler; torch.grid_sampler_2d and _3d have its signature.
 @decomposition(
     (torch.grid_sampler, torch.grid_sampler_3d),
     needed_on=("torchscript", "dynamo"),
@@ -370,7 +344,7 @@ def grid_sample_3d_to_gather(
 ) -> Tensor:
     """Samples a volume by reading cells and weighting them.
 
-    The TorchScript exporter refuses volumes at these opsets, dynamo writes a GridSample that no specification covers.
+    Stock TorchScript refuses volumes at these opsets, stock dynamo writes a GridSample that no specification covers.
 
     Declines: images (N, C, H, W), for which there is GridSample.
 
@@ -381,7 +355,6 @@ def grid_sample_3d_to_gather(
     return grid_sample(input, grid, MODES[interpolation_mode], PADDINGS[padding_mode], align_corners)
 
 
-# F.grid_sample calls torch.grid_sampler; the other two have its signature.
 @decomposition(
     (torch.grid_sampler, torch.grid_sampler_2d, torch.grid_sampler_3d),
     avoids=("GridSample",),
@@ -394,8 +367,6 @@ def grid_sample_to_gather(
     """Samples an image or volume by reading cells and weighting them.
 
     Coordinates that are NaN or infinite give what eager torch gives on a CPU.
-
-    Source: https://pytorch.org/docs/stable/generated/torch.nn.functional.grid_sample.html
     """
     return grid_sample(input, grid, MODES[interpolation_mode], PADDINGS[padding_mode], align_corners)
 
@@ -408,7 +379,7 @@ def grid_sampler_nd_to_grid_sampler(
 ) -> Tensor:
     """Calls the operator that the exporters know; TorchScript refuses both of these, dynamo the second.
 
-    Math: torch.grid_sampler calls one of the two, by the number of axes, and is the one that the exporters know.
+    Math: torch.grid_sampler calls one of the two, by the number of axes.
     Source: ATen/native/GridSampler.cpp
     """
     return torch.grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)

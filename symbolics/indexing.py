@@ -1,12 +1,4 @@
-"""Reading and writing by index, mask or position.
-
-Advanced indexing in ONNX operators: x[i, :, mask, j] read, written and added to.
-
-Math:   integer indices of k axes broadcast together to a shape b; with these axes in front, x[i, j] is GatherND of the
-        tensor (*b, k) of places, and its counterparts are ScatterND and, with the k axes made one, ScatterElements. A
-        mask of r axes stands for the r columns of its nonzero places.
-Source: https://numpy.org/doc/stable/user/basics.indexing.html#advanced-indexing
-"""
+"""Reading and writing by index, mask or position: x[i, :, mask, j], and functions for the same."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,8 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat import Exactness, Ops, Value, decline, decomposition, symbolic
+from torch_onnx_compat import Declaration, Exactness, Ops, Value, decline, decomposition, symbolic
 from torch_onnx_compat.tracing import size_tensor, static_size, untraced
+
+BITWISE = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+WRITING = Declaration(needed_on=("torchscript",), exactness=Exactness.BITWISE)
+ADDING = Declaration(needed_on=("torchscript", "dynamo"), opset=(16, 99), exactness=Exactness.ROUNDING)
+
+
+# Advanced indexing in ONNX operators: x[i, :, mask, j] read, and added to
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,11 @@ class Index:
 
 class Indexing:
     """What a list of indices means for a tensor.
+
+    Math:   integer indices of k axes broadcast together to a shape b. With these axes in front, x[i, j] is GatherND of
+            the tensor (*b, k) of places, and adding there is, with the k axes made one, ScatterElements. A mask of r
+            axes stands for r indices, the columns of its nonzero places.
+    Source: https://numpy.org/doc/stable/user/basics.indexing.html#advanced-indexing
 
     Args:
         op: Adds the nodes.
@@ -75,7 +79,7 @@ class Indexing:
         shape = op.Shape(total)
         return [op.Expand(value, shape) for value in values]
 
-    def ordered(self, result: Value) -> Value:
+    def reorder(self, result: Value) -> Value:
         """A result (*b, *others) with its axes where indexing puts them."""
         width = self.places_rank
         if not self.before:
@@ -118,8 +122,12 @@ class Indexing:
         return op.Reshape(total, [-1])
 
 
-def added(op: Ops, indexing: Indexing, values: Value) -> Value:
-    """The indexed tensor with values added at its places, once for each time that a place is named."""
+def add_at(op: Ops, indexing: Indexing, values: Value) -> Value:
+    """The indexed tensor with values added at its places, once for each time that a place is named.
+
+    ScatterElements adds one update after the other; onnxruntime's ScatterND adds with several threads at once, and
+    loses some of many updates of one place.
+    """
     updates = indexing.updates(values, indexing.places())
     flat, front, others = indexing.flat(), indexing.front, len(indexing.others)
     shape = op.Concat(op.constant([-1], torch.int64), _sizes(op, front, indexing.depth, indexing.rank), axis=0)
@@ -192,24 +200,10 @@ def index(op: Ops, self: Value, indices: list[Value | None]) -> Value:
     if len(given) == 1 and axis == 0:
         return op.GatherND(self, op.Transpose(op.NonZero(op.cast(only, torch.bool)), perm=[1, 0]))
     indexing = Indexing(op, self, indices)
-    return indexing.ordered(op.GatherND(indexing.front, indexing.places()))
+    return indexing.reorder(op.GatherND(indexing.front, indexing.places()))
 
 
-@decomposition(torch.Tensor.__getitem__, needed_on=("dynamo",), exactness=Exactness.BITWISE)
-def getitem_of_int32(self: Tensor, key: Any) -> Tensor:
-    """Reads at places; stock dynamo hands the index on as it is, into files that no engine loads.
-
-    Math: the same numbers. GatherND takes int64 only.
-    Source: https://onnx.ai/onnx/operators/onnx__GatherND.html
-    """
-    keys = key if isinstance(key, tuple) else (key,)
-    if not any(isinstance(k, Tensor) and k.dtype == torch.int32 and k.dim() for k in keys):
-        return NotImplemented
-    wide = tuple(k.to(torch.int64) if isinstance(k, Tensor) and k.dtype == torch.int32 else k for k in keys)
-    return self[wide]
-
-
-@symbolic("aten::index_put", needed_on=("torchscript", "dynamo"), opset=(16, 99), exactness=Exactness.ROUNDING)
+@symbolic("aten::index_put", **ADDING)
 def index_put(op: Ops, self: Value, indices: list[Value | None], values: Value, accumulate: bool = False) -> Value:
     """Adds at places, or writes one value at a mask; other writing is left to torch.
 
@@ -217,9 +211,7 @@ def index_put(op: Ops, self: Value, indices: list[Value | None], values: Value, 
 
     Declines: sums of truth values, and of what has no known rank.
 
-    Math: One value at a mask is a choice between it and x. Adding, every repetition of a place counts: ScatterElements
-          adds one update after the other, while onnxruntime's ScatterND adds with several threads at once and loses
-          some of many updates of one place.
+    Math: one value at a mask is a choice between it and x. In a sum, every repetition of a place counts.
     Schema: index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor
     Source: https://docs.pytorch.org/docs/stable/generated/torch.Tensor.index_put_.html
     """
@@ -227,11 +219,11 @@ def index_put(op: Ops, self: Value, indices: list[Value | None], values: Value, 
     given = [index for index in indices if index is not None]
     if not accumulate:
         if len(given) == 1 and is_mask(op, given[0]) and _is_one(op, values):
-            return _chosen(op, self, indices, op.cast(values, dtype))
+            return _where(op, self, indices, op.cast(values, dtype))
         return NotImplemented
     if dtype == torch.bool:
         decline("truth values have no sum")
-    return added(op, Indexing(op, self, indices), op.cast(values, dtype))
+    return add_at(op, Indexing(op, self, indices), op.cast(values, dtype))
 
 
 def _is_one(op: Ops, values: Value) -> bool:
@@ -239,7 +231,7 @@ def _is_one(op: Ops, values: Value) -> bool:
     return shape is not None and None not in shape and prod(size or 0 for size in shape) == 1
 
 
-def _chosen(op: Ops, x: Value, indices: list[Value | None], value: Value) -> Value:
+def _where(op: Ops, x: Value, indices: list[Value | None], value: Value) -> Value:
     """`value` where the only index, a mask, is true."""
     axis, mask = next((axis, index) for axis, index in enumerate(indices) if index is not None)
     rank, covered = op.rank(x), op.rank(mask)
@@ -253,7 +245,28 @@ def _chosen(op: Ops, x: Value, indices: list[Value | None], value: Value) -> Val
     return op.Where(mask, value, x)
 
 
-@decomposition(Tensor.__setitem__, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+# Indexing that goes wrong before it comes to an operator
+
+
+def _as_tuple(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else (key,)
+
+
+@decomposition(Tensor.__getitem__, needed_on=("dynamo",), exactness=Exactness.BITWISE)
+def getitem_of_int32(self: Tensor, key: Any) -> Tensor:
+    """Reads at places; stock dynamo hands the index on as it is, into files that no engine loads.
+
+    Math: GatherND takes int64 only.
+    Source: https://onnx.ai/onnx/operators/onnx__GatherND.html
+    """
+    keys = _as_tuple(key)
+    if not any(isinstance(k, Tensor) and k.dtype == torch.int32 and k.dim() for k in keys):
+        return NotImplemented
+    wide = tuple(k.to(torch.int64) if isinstance(k, Tensor) and k.dtype == torch.int32 else k for k in keys)
+    return self[wide]
+
+
+@decomposition(Tensor.__setitem__, **WRITING)
 def setitem_of_none(self: Tensor, key: Any, value: Any) -> None:
     """Writes to numbers and slices of axes, with new axes between; stock TorchScript loses the write.
 
@@ -262,30 +275,30 @@ def setitem_of_none(self: Tensor, key: Any, value: Any) -> None:
     Math: None adds an axis of size 1 to what is read, so a value brought to that shape has one cell there.
     Source: https://numpy.org/doc/stable/user/basics.indexing.html#dimensional-indexing-tools
     """
-    keys = key if isinstance(key, tuple) else (key,)
-    if None not in [k if k is None else ... for k in keys] or not all(_is_basic(k) for k in keys):
+    keys = _as_tuple(key)
+    if not any(k is None for k in keys) or not all(map(_is_basic, keys)):
         return NotImplemented
-    if Ellipsis not in [k if k is Ellipsis else None for k in keys]:
+    if not any(k is Ellipsis for k in keys):
         keys = (*keys, Ellipsis)
     if isinstance(value, Tensor) and value.dim():
         value = value.expand(self[keys].shape)
-        for axis in reversed(_added(keys, self.dim())):
+        for axis in reversed(_new_axes(keys, self.dim())):
             value = value.squeeze(axis)
     self[tuple(k for k in keys if k is not None)] = value
 
 
-def _added(keys: tuple[Any, ...], rank: int) -> list[int]:
-    """Which axes of what is read are new."""
+def _new_axes(keys: tuple[Any, ...], rank: int) -> list[int]:
+    """The axes of x[keys] that None stands for."""
     given = sum(key is not None and key is not Ellipsis for key in keys)
-    added, axis = [], 0
+    axes, axis = [], 0
     for key in keys:
         if key is None:
-            added.append(axis)
+            axes.append(axis)
         if key is Ellipsis:
             axis += rank - given
         elif key is None or isinstance(key, slice):
             axis += 1
-    return added
+    return axes
 
 
 def _is_basic(key: Any) -> bool:
@@ -294,7 +307,7 @@ def _is_basic(key: Any) -> bool:
     return key is None or key is Ellipsis or isinstance(key, (int, slice, torch.SymInt))
 
 
-@decomposition(Tensor.__setitem__, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+@decomposition(Tensor.__setitem__, **WRITING)
 def setitem_of_split_indices(self: Tensor, key: Any, value: Any) -> None:
     """Writes at indices of several axes that are apart, which stock TorchScript refuses.
 
@@ -304,7 +317,7 @@ def setitem_of_split_indices(self: Tensor, key: Any, value: Any) -> None:
           read of the tensor whose indexed axes stand in front.
     Source: https://numpy.org/doc/stable/user/basics.indexing.html#combining-advanced-and-basic-indexing
     """
-    keys = key if isinstance(key, tuple) else (key,)
+    keys = _as_tuple(key)
     axes = [axis for axis, k in enumerate(keys) if isinstance(k, Tensor)]
     indices = [keys[axis] for axis in axes]
     others = [k for k in keys if not isinstance(k, Tensor)]
@@ -319,7 +332,7 @@ def setitem_of_split_indices(self: Tensor, key: Any, value: Any) -> None:
     self.copy_(front.permute([order.index(axis) for axis in range(self.dim())]))
 
 
-@decomposition(Tensor.__setitem__, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+@decomposition(Tensor.__setitem__, **WRITING)
 def setitem_to_expanded(self: Tensor, key: Any, value: Any) -> None:
     """Writes a smaller tensor to a slice or at places; stock TorchScript's file fails on it.
 
@@ -328,8 +341,8 @@ def setitem_to_expanded(self: Tensor, key: Any, value: Any) -> None:
     Math: the value takes the shape of x[key], which is what broadcasting means.
     Source: https://docs.pytorch.org/docs/stable/notes/broadcasting.html
     """
-    keys = key if isinstance(key, tuple) else (key,)
-    if not isinstance(value, Tensor) or not value.dim() or any(map(_is_mask, keys)):
+    keys = _as_tuple(key)
+    if not isinstance(value, Tensor) or not value.dim() or any(map(_may_be_mask, keys)):
         return NotImplemented
     with untraced():
         sizes = [int(size) for size in self[key].shape]
@@ -340,15 +353,18 @@ def setitem_to_expanded(self: Tensor, key: Any, value: Any) -> None:
     self[key] = value.expand(self[key].shape)
 
 
-def _is_mask(key: Any) -> bool:
+def _may_be_mask(key: Any) -> bool:
     if isinstance(key, Tensor):
         return key.dtype in (torch.bool, torch.uint8)
     return isinstance(key, (bool, list))
 
 
-@symbolic("torch_onnx_compat::take", needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+# Functions that read and write at places
+
+
+@symbolic("torch_onnx_compat::take", **BITWISE)
 def take(op: Ops, x: Value, table: Value, axis: int) -> Value:
-    """Reads the cells of an axis that a table of any rank names.
+    """Reads the cells of an axis that a table of any rank names; the exporters do not know the operator.
 
     Schema: take(Tensor x, Tensor table, int axis) -> Tensor
     Source: https://onnx.ai/onnx/operators/onnx__Gather.html; torch_onnx_compat.functional.take
@@ -356,7 +372,7 @@ def take(op: Ops, x: Value, table: Value, axis: int) -> Value:
     return op.Gather(x, table, axis=axis)
 
 
-@symbolic("aten::put", needed_on=("torchscript", "dynamo"), opset=(16, 99), exactness=Exactness.ROUNDING)
+@symbolic("aten::put", **ADDING)
 def put(op: Ops, self: Value, index: Value, source: Value, accumulate: bool = False) -> Value:
     """Writes or adds at places of the flattened tensor; stock TorchScript refuses, stock dynamo adds in a race.
 
@@ -368,35 +384,26 @@ def put(op: Ops, self: Value, index: Value, source: Value, accumulate: bool = Fa
     return op.Reshape(written, op.Shape(self))
 
 
-@decomposition(torch.masked_select, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
-def masked_select_to_index(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
+@decomposition(torch.masked_select, **BITWISE)
+def masked_select_to_index(input: Tensor, mask: Tensor) -> Tensor:
     """Elements where the mask is true; stock dynamo has no function for it.
 
     Stock TorchScript's file fails where the mask is larger than the input.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.masked_select.html
     """
-    if out is not None:
-        return NotImplemented
     sizes, wanted = ([static_size(x, axis) for axis in range(x.dim())] for x in (input, mask))
     if sizes != wanted:
         input, mask = torch.broadcast_tensors(input, mask)
     return input[mask]
 
 
-@decomposition(torch.take_along_dim, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
-def take_along_dim_to_gather(
-    input: Tensor, indices: Tensor, dim: int | None = None, *, out: Tensor | None = None
-) -> Tensor:
+@decomposition(torch.take_along_dim, **BITWISE)
+def take_along_dim_to_gather(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """Values at places along an axis; stock TorchScript has no symbolic for it, stock dynamo fixes dynamic axes.
 
-    Only axes that are known to be 1 are broadcast.
+    Axes are broadcast only if they are known to be 1.
 
     Math: gather of tensors that are broadcast against each other on all other axes.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.take_along_dim.html
     """
-    if out is not None:
-        return NotImplemented
     if dim is None:
         return input.reshape(-1).gather(0, indices.reshape(-1))
     axis = dim % input.dim()
@@ -407,25 +414,22 @@ def take_along_dim_to_gather(
             places[other] = input.shape[other]
         elif other != axis and single and not chosen:
             source[other] = indices.shape[other]
-    return _expanded(input, source).gather(axis, _expanded(indices, places))
+    return _expand(input, source).gather(axis, _expand(indices, places))
 
 
-def _expanded(x: Tensor, sizes: list[int]) -> Tensor:
+def _expand(x: Tensor, sizes: list[int]) -> Tensor:
     return x if all(type(size) is int and size == -1 for size in sizes) else x.expand(sizes)
 
 
-@decomposition(torch.argwhere, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+@decomposition(torch.argwhere, **BITWISE)
 def argwhere_to_nonzero(input: Tensor) -> Tensor:
-    """Places of what is not 0; stock TorchScript has none, stock dynamo errs without axes.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.argwhere.html
-    """
+    """Places of what is not 0; stock TorchScript has no symbolic for it, stock dynamo errs on a tensor without axes."""
     if not input.dim():
         return torch.nonzero(input.reshape(1))[:, :0]
     return torch.nonzero(input)
 
 
-@decomposition(torch.nonzero_static, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+@decomposition(torch.nonzero_static, **BITWISE)
 def nonzero_static_to_topk(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """Places (size, D) of what is not zero in a tensor of D axes, in order, filled up with a number.
 
@@ -433,7 +437,6 @@ def nonzero_static_to_topk(input: Tensor, *, size: int, fill_value: int = -1) ->
 
     Math: of n flat cells, cell i has the key n - i where it is not zero, else 0. The k largest keys in descending order
           are the first k cells that are not zero, in order; behind them keys of 0 stand for the fill value.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nonzero_static.html
     """
     if input.dim() == 0:
         decline("the tensor must have an axis")
@@ -441,7 +444,7 @@ def nonzero_static_to_topk(input: Tensor, *, size: int, fill_value: int = -1) ->
     numbers = torch.arange(flat.shape[0], 0, -1, device=input.device)
     keys = torch.where(flat, numbers, torch.zeros_like(numbers))
     keys = torch.cat((keys, keys.new_zeros(size)))  # there may be fewer cells than places
-    best = keys.topk(size).values.reshape(size)  # which says to the exporter that the size is fixed
+    best = keys.topk(size).values.reshape(size)  # the reshape tells the exporter that the size is fixed
     place = flat.shape[0] - best
     columns: list[Tensor] = []
     for axis in reversed(range(input.dim())):
@@ -455,9 +458,9 @@ def nonzero_static_to_topk(input: Tensor, *, size: int, fill_value: int = -1) ->
 
 @decomposition(torch.narrow, needed_on=("torchscript",), exactness=Exactness.BITWISE)
 def narrow_from_the_end(input: Tensor, dim: int, start: Any, length: Any) -> Tensor:
-    """Cuts off the end of an axis; stock TorchScript cuts an empty piece.
+    """Cuts out a piece whose start counts from the end; stock TorchScript's is empty where it reaches the end.
 
-    Math: the last s of n cells begin at n - s. As a slice, -s to -s + s = 0 is empty.
+    Math: the last s of n cells begin at n - s. As a slice, from -s to -s + s = 0, they would be none.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.narrow.html
     """
     if type(start) is not int or start >= 0 or (type(length) is int and start + length < 0):

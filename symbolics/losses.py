@@ -1,8 +1,8 @@
-"""Losses."""
+"""Losses of regression."""
 
 from torch_onnx_compat import Exactness, Ops, Value, symbolic
 
-_NONE, _MEAN = 0, 1
+_NONE, _MEAN = 0, 1  # torch's numbers for reduction="none" and "mean"; "sum" is 2
 
 
 @symbolic("aten::huber_loss", needed_on=("torchscript",), exactness=Exactness.ROUNDING)
@@ -13,8 +13,8 @@ def huber_loss(op: Ops, self: Value, target: Value, reduction: int = _MEAN, delt
     Schema: huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.) -> Tensor
     Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.HuberLoss.html
     """
-    dtype, (found, wanted) = op.promoted(self, target)
-    error = op.Abs(op.Sub(found, wanted))
+    dtype, (input, target) = op.promoted(self, target)
+    error = op.Abs(op.Sub(input, target))
     half, limit = op.constant(0.5, dtype), op.constant(delta, dtype)
     parabola = op.Mul(half, op.Mul(error, error))
     line = op.Mul(limit, op.Sub(error, op.constant(0.5 * delta, dtype)))

@@ -26,7 +26,9 @@ def batch_norm_inference(
     momentum: float,
     eps: float,
 ) -> tuple[Value, Value, Value]:
-    """Normalised input; torch 2.6 takes BatchNormalization for three outputs where recent onnxscript makes one.
+    """Normalises with running statistics, as one BatchNormalization.
+
+    Torch 2.6 expects three outputs of BatchNormalization, of which recent onnxscript makes one.
 
     Schema: _native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor
             running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)
@@ -52,18 +54,17 @@ def batch_norm_of_batch(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalises the channels of (N, C, ...) that keep no running statistics; TorchScript wants N fixed for it.
+    """Normalises (N, C, ...) with the statistics of the batch; stock TorchScript wants a fixed N for that.
 
-    Math: y = (x - mean) / sqrt(variance + eps) * weight + bias, both over every axis but the second, the variance
-          without Bessel's correction.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.batch_norm.html
+    Math: y = (x - mean) / sqrt(variance + eps) * weight + bias. Mean and variance are taken over every axis but the
+          second; the variance is without Bessel's correction.
     """
     if not training or running_mean is not None or running_var is not None:
         return NotImplemented
     axes = [axis for axis in range(input.dim()) if axis != 1]
     shape = [-1 if axis == 1 else 1 for axis in range(input.dim())]
     centred = input - input.mean(axes, keepdim=True)
-    normal: Tensor = centred * (centred.square().mean(axes, keepdim=True) + eps).rsqrt()
+    normal = centred * (centred.square().mean(axes, keepdim=True) + eps).rsqrt()
     if weight is not None:
         normal = normal * weight.reshape(shape)
     return normal if bias is None else normal + bias.reshape(shape)
@@ -81,9 +82,9 @@ def instance_norm_to_batch_norm(
     eps: float,
     cudnn_enabled: bool,
 ) -> Tensor:
-    """Normalises with running statistics; stock TorchScript wants a fixed batch size for that.
+    """Normalises each instance with running statistics; stock TorchScript wants a fixed batch size for that.
 
-    Math: with statistics that are given there is nothing of the instance in it.
+    Math: running statistics are the same for every instance, as batch normalization has them.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.instance_norm.html
     """
     if use_input_stats:
@@ -97,7 +98,7 @@ def rms_norm_to_mean(
 ) -> Tensor:
     """Root-mean-square normalisation; stock TorchScript has no symbolic for it.
 
-    Math: x / sqrt(mean(x^2) + eps) * weight over the last axes; 16-bit numbers are computed with in float32.
+    Math: x / sqrt(mean(x^2) + eps) * weight, the mean over the last axes. 16-bit floats are computed in float32.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.RMSNorm.html
     """
     is_half = input.dtype in (torch.float16, torch.bfloat16)

@@ -1,15 +1,12 @@
-"""Patches of images: fold, unfold, pixel and channel shuffles.
+"""Patches of images: windows (unfold, fold), pixel and channel shuffles.
 
-fold: overlapping windows put back into an image and summed.
-
-Math:   window (a, b) puts its cell (i, j) at row a * stride + i * dilation - padding, and at the column likewise. Where
-        all sizes are fixed, a table lists for each cell of the image the cells of windows that fall on it, one more
-        than there are standing for none. Otherwise the windows are added to an image with its padding, which is then
-        cut off.
-Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.Fold.html
+Math:   fold puts cell i of window a at row a * stride + i * dilation - padding of the image, at the column likewise,
+        and sums the cells that fall on one place. Where all sizes are fixed, a table lists for each place the cells
+        that fall on it; the number after the last cell stands for none. Otherwise the windows are added to an image
+        with its padding, which is then cut off.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +18,8 @@ from torch import Tensor, nn
 from torch_onnx_compat import Exactness, decomposition
 from torch_onnx_compat.functional.take import take
 from torch_onnx_compat.tracing import constant, static_size
+
+# Windows
 
 
 @dataclass(frozen=True)
@@ -36,54 +35,47 @@ class Windows:
 
     @property
     def count(self) -> Any:
-        """How many there are."""
+        """Number of windows."""
         return (self.output + 2 * self.padding - self.dilation * (self.kernel - 1) - 1) // self.stride + 1
 
 
-def windows_of(output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> list[Windows]:
-    """The arguments of F.fold, each one number or a pair, as the windows along H and W."""
-    values = (output_size, kernel_size, dilation, padding, stride)
-    pairs = [value if isinstance(value, (tuple, list)) else (value, value) for value in values]
-    return [Windows(*along) for along in zip(*pairs, strict=True)]
-
-
-def fold(input: Tensor, axes: Sequence[Windows]) -> Tensor:
+def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Tensor:
     """Sums windows (N, C * kernels, counts) into images (N, C, H, W), or those of one image without N.
 
     Args:
-        input: The argument of the rewrite's body.
-        axes: Those of H and of W.
+        input: The argument of an entry's body.
+        output_size: H and W, as one number or a pair; so are the following.
+        kernel_size: Size of a window.
+        dilation: Distance between the cells of a window.
+        padding: Number of rows and columns that windows see around the image.
+        stride: Distance between windows.
     """
-    vertical, horizontal = axes
-    cells = vertical.kernel * horizontal.kernel
+    values = (output_size, kernel_size, dilation, padding, stride)
+    pairs = [value if isinstance(value, (tuple, list)) else (value, value) for value in values]
+    vertical, horizontal = (Windows(*along) for along in zip(*pairs, strict=True))
     columns = static_size(input, -2)
-    channels = (input.shape[-2] if columns is None else columns) // cells
-    if input.dim() == 2:
-        return _fold_batch(input.unsqueeze(0), channels, vertical, horizontal)[0]
-    return _fold_batch(input, channels, vertical, horizontal)
+    channels = (input.shape[-2] if columns is None else columns) // (vertical.kernel * horizontal.kernel)
+    batch = input.unsqueeze(0) if input.dim() == 2 else input
+    if type(vertical.output) is int and type(horizontal.output) is int:
+        images = _fold_by_table(batch, channels, vertical, horizontal)
+    else:
+        images = _fold_by_addition(batch, channels, vertical, horizontal)
+    return images[0] if input.dim() == 2 else images
 
 
-def _fold_batch(input: Tensor, channels: Any, vertical: Windows, horizontal: Windows) -> Tensor:
-    axes, cells = (vertical, horizontal), vertical.kernel * horizontal.kernel
-    if all(type(axis.output) is int for axis in axes):
-        flat = input.reshape(-1, channels, cells * vertical.count * horizontal.count)
-        table = fold_table(vertical, horizontal)
-        if table.max() == flat.shape[-1]:
-            flat = nn.functional.pad(flat, (0, 1))
-        read = take(flat, constant(table, like=input, dtype=torch.int64), 2)
-        summed = read.sum(dim=-1) if table.shape[1] > 1 else read
-        return summed.reshape(-1, channels, vertical.output, horizontal.output)
-    height, width = (axis.output + 2 * axis.padding for axis in axes)
-    flat = input.reshape(input.shape[0], channels, -1)
-    rows, places = (_places(axis, input) for axis in axes)
-    index = (rows[:, None, :, None] * width + places[None, :, None, :]).flatten()
-    canvas = input.new_zeros((input.shape[0], channels, height * width))
-    image = canvas.scatter_add(2, index.expand(flat.shape), flat).reshape(-1, channels, height, width)
-    return image.narrow(2, vertical.padding, vertical.output).narrow(3, horizontal.padding, horizontal.output)
+def _fold_by_table(input: Tensor, channels: Any, vertical: Windows, horizontal: Windows) -> Tensor:
+    cells = vertical.kernel * horizontal.kernel * vertical.count * horizontal.count
+    flat = input.reshape(-1, channels, cells)
+    table = fold_table(vertical, horizontal)
+    if table.max() == cells:
+        flat = nn.functional.pad(flat, (0, 1))
+    read = take(flat, constant(table, like=input, dtype=torch.int64), 2)
+    summed = read.sum(dim=-1) if table.shape[1] > 1 else read
+    return summed.reshape(-1, channels, vertical.output, horizontal.output)
 
 
 def fold_table(vertical: Windows, horizontal: Windows) -> npt.NDArray[Any]:
-    """For each cell of the image, row by row, the numbers of the cells of windows that are summed there."""
+    """For each place of the image, row by row, the numbers of the cells of windows that are summed there."""
     rows, columns = (_numpy_places(axis) for axis in (vertical, horizontal))
     image = np.broadcast_arrays(
         rows[:, None, :, None] * horizontal.output + columns[None, :, None, :],
@@ -93,21 +85,31 @@ def fold_table(vertical: Windows, horizontal: Windows) -> npt.NDArray[Any]:
     none = place.size
     numbers = np.flatnonzero(inside)
     numbers = numbers[np.argsort(place[numbers], kind="stable")]
-    per_cell = np.bincount(place[numbers], minlength=vertical.output * horizontal.output)
-    table = np.full((per_cell.size, max(per_cell.max(initial=0), 1)), none)
-    table[np.arange(table.shape[1]) < per_cell[:, None]] = numbers
+    per_place = np.bincount(place[numbers], minlength=vertical.output * horizontal.output)
+    table = np.full((per_place.size, max(per_place.max(initial=0), 1)), none)
+    table[np.arange(table.shape[1]) < per_place[:, None]] = numbers
     return table
 
 
 def _numpy_places(axis: Windows) -> npt.NDArray[Any]:
     """Where cell i of window a falls, (kernel, count); -1 for the padding."""
-    start = np.arange(axis.count) * axis.stride - axis.padding
-    places: npt.NDArray[Any] = np.arange(axis.kernel)[:, None] * axis.dilation + start
+    starts = np.arange(axis.count) * axis.stride - axis.padding
+    places = np.arange(axis.kernel)[:, None] * axis.dilation + starts
     return np.where((places >= 0) & (places < axis.output), places, -1)
 
 
+def _fold_by_addition(input: Tensor, channels: Any, vertical: Windows, horizontal: Windows) -> Tensor:
+    height, width = (axis.output + 2 * axis.padding for axis in (vertical, horizontal))
+    flat = input.reshape(input.shape[0], channels, -1)
+    rows, columns = (_places(axis, input) for axis in (vertical, horizontal))
+    index = (rows[:, None, :, None] * width + columns[None, :, None, :]).flatten()
+    canvas = input.new_zeros((input.shape[0], channels, height * width))
+    image = canvas.scatter_add(2, index.expand(flat.shape), flat).reshape(-1, channels, height, width)
+    return image.narrow(2, vertical.padding, vertical.output).narrow(3, horizontal.padding, horizontal.output)
+
+
 def _places(axis: Windows, like: Tensor) -> Tensor:
-    """The same on the padded axis, computed in the file."""
+    """Where cell i of window a falls on the padded axis, (kernel, count), computed in the file."""
     starts = torch.arange(axis.count, device=like.device) * axis.stride
     return torch.arange(axis.kernel, device=like.device).unsqueeze(1) * axis.dilation + starts
 
@@ -122,7 +124,7 @@ def fold_of_batch(
     """
     if input.dim() != 2:
         return NotImplemented
-    return fold(input, windows_of(output_size, kernel_size, dilation, padding, stride))
+    return fold(input, output_size, kernel_size, dilation, padding, stride)
 
 
 @decomposition(nn.functional.fold, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
@@ -135,14 +137,13 @@ def fold_to_take(
     """
     if input.dim() == 2:
         return NotImplemented
-    return fold(input, windows_of(output_size, kernel_size, dilation, padding, stride))
+    return fold(input, output_size, kernel_size, dilation, padding, stride)
 
 
 @decomposition(nn.functional.unfold, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 def unfold_of_batch(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """Windows of an image (C, H, W) as columns; stock writes a file that does not load.
 
-    Math: the batch axis is added and taken away again.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.Unfold.html
     """
     if input.dim() == 4:
@@ -154,8 +155,8 @@ def unfold_of_batch(input: Tensor, kernel_size: Any, dilation: Any = 1, padding:
 def tensor_unfold_to_take(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Windows of an axis, as a new last axis; stock TorchScript puts them elsewhere, or slices one by one.
 
-    Math: window i is made of cells i * step up to, not including, i * step + size; there are (n - size) // step + 1.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.Tensor.unfold.html
+    Math: window i holds the cells from i * step up to, not including, i * step + size; there are
+          (n - size) // step + 1 windows.
     """
     axis = dimension % self.dim()
     length = static_size(self, axis)
@@ -168,34 +169,35 @@ def tensor_unfold_to_take(self: Tensor, dimension: int, size: int, step: int) ->
     return take(self, table, axis).movedim(axis + 1, self.dim())
 
 
+# Shuffles
+
+
+def shuffle_images(shuffle: Callable[[Tensor, int], Tensor], input: Tensor, factor: int) -> Tensor:
+    """Calls a function of (N, C, H, W) for (C, H, W) and (..., C, H, W), of which all axes in front are batch axes."""
+    if input.dim() == 4:
+        return NotImplemented
+    if input.dim() == 3:
+        return shuffle(input.unsqueeze(0), factor).squeeze(0)
+    images = shuffle(input.flatten(0, -4), factor)
+    return images.reshape((*input.shape[:-3], *images.shape[1:]))
+
+
 @decomposition(torch.pixel_shuffle, needed_on=("torchscript",), exactness=Exactness.BITWISE)
 def pixel_shuffle_of_images(input: Tensor, upscale_factor: int) -> Tensor:
     """Takes (C, H, W) and (..., C, H, W), for which stock TorchScript has no symbolic.
 
-    Math: all axes before the last three are batch axes.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.PixelShuffle.html
     """
-    if input.dim() == 4:
-        return NotImplemented
-    if input.dim() == 3:
-        return torch.pixel_shuffle(input.unsqueeze(0), upscale_factor).squeeze(0)
-    images = torch.pixel_shuffle(input.flatten(0, -4), upscale_factor)
-    return images.reshape((*input.shape[:-3], *images.shape[1:]))
+    return shuffle_images(torch.pixel_shuffle, input, upscale_factor)
 
 
 @decomposition(torch.pixel_unshuffle, needed_on=("torchscript",), exactness=Exactness.BITWISE)
 def pixel_unshuffle_of_images(input: Tensor, downscale_factor: int) -> Tensor:
     """Takes (C, H, W) and (..., C, H, W), for which stock TorchScript has no symbolic.
 
-    Math: all axes before the last three are batch axes.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.PixelUnshuffle.html
     """
-    if input.dim() == 4:
-        return NotImplemented
-    if input.dim() == 3:
-        return torch.pixel_unshuffle(input.unsqueeze(0), downscale_factor).squeeze(0)
-    images = torch.pixel_unshuffle(input.flatten(0, -4), downscale_factor)
-    return images.reshape((*input.shape[:-3], *images.shape[1:]))
+    return shuffle_images(torch.pixel_unshuffle, input, downscale_factor)
 
 
 @decomposition(
@@ -209,7 +211,6 @@ def channel_shuffle_to_take(input: Tensor, groups: int) -> Tensor:
     """
     channels = static_size(input, 1)
     if channels is None:
-        shuffled: Tensor = input.unflatten(1, (groups, -1)).transpose(1, 2).flatten(1, 2)
-        return shuffled
+        return input.unflatten(1, (groups, -1)).transpose(1, 2).flatten(1, 2)
     order = [start for first in range(channels // groups) for start in range(first, channels, channels // groups)]
     return take(input, constant(order, like=input, dtype=torch.int64), 1)

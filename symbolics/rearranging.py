@@ -1,9 +1,4 @@
-"""Rearranging: flips, rolls, splits, stacks, repeats, transposes.
-
-Splitting an axis into slices, one node each.
-
-Source: https://docs.pytorch.org/docs/stable/generated/torch.tensor_split.html
-"""
+"""Rearranging: flips, rolls, transposes, splits, stacks, repeats."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -14,54 +9,39 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat import Exactness, Ops, Value, decline, decomposition, symbolic
+from torch_onnx_compat import Declaration, Exactness, Ops, Value, decline, decomposition, symbolic
 from torch_onnx_compat.tracing import static_size
 
-
-def split_axis(x: Tensor, places: Any, dim: int) -> tuple[Tensor, ...]:
-    """Parts of an axis between places, or that many equal parts.
-
-    Args:
-        x: One of the arguments of the rewrite that runs.
-        places: Where the parts end, or their number.
-        dim: Axis, from 0.
-    """
-    if isinstance(places, int):
-        size = static_size(x, dim)
-        if size is None:
-            return torch.tensor_split(x, places, dim=dim)
-        places = range(size // places, size, size // places)
-    bounds = pairwise((0, *places, None))
-    return tuple(x[(slice(None),) * dim + (slice(start, end),)] for start, end in bounds)
+ON_TORCHSCRIPT = Declaration(needed_on=("torchscript",), exactness=Exactness.BITWISE)
+ON_DYNAMO = Declaration(needed_on=("dynamo",), exactness=Exactness.BITWISE)
 
 
-@decomposition(torch.fliplr, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """The members of a list, or the one value."""
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+# Flips and rolls
+
+
+@decomposition(torch.fliplr, **ON_TORCHSCRIPT)
 def fliplr_to_flip(input: Tensor) -> Tensor:
-    """Reverses columns; stock TorchScript has no symbolic for it.
-
-    Math: by definition.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.fliplr.html
-    """
+    """Reverses columns; stock TorchScript has no symbolic for it."""
     return torch.flip(input, (1,))
 
 
-@decomposition(torch.flipud, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+@decomposition(torch.flipud, **ON_TORCHSCRIPT)
 def flipud_to_flip(input: Tensor) -> Tensor:
-    """Reverses rows; stock TorchScript has no symbolic for it.
-
-    Math: by definition.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.flipud.html
-    """
+    """Reverses rows; stock TorchScript has no symbolic for it."""
     return torch.flip(input, (0,))
 
 
-@decomposition(torch.rot90, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+@decomposition(torch.rot90, **ON_TORCHSCRIPT)
 def rot90_to_flip(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Turns a plane by k quarters; stock TorchScript has no symbolic for it.
 
     Math: a quarter turn from the first axis towards the second is the flip of the second, then their exchange; half a
           turn is the flip of both.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.rot90.html
     """
     first, second = dims
     quarters = k % 4
@@ -80,22 +60,20 @@ def roll_to_slices(input: Tensor, shifts: int | Sequence[int], dims: int | Seque
     these last, and its file fails on an empty axis.
 
     Math: rolling by s along an axis of n cells puts cell (-s mod n) first, so y = cat(x[first:], x[:first]).
-    Source: https://pytorch.org/docs/stable/generated/torch.roll.html
     """
-    shifts = shifts if isinstance(shifts, (tuple, list)) else (shifts,)
-    dims = () if dims is None else dims if isinstance(dims, (tuple, list)) else (dims,)
+    shifts, dims = as_tuple(shifts), () if dims is None else as_tuple(dims)
     sizes = [static_size(input, dim) for dim in dims or range(input.dim())]
     if not dims:
         flat = input.reshape(-1)
         total = flat.shape[0] if None in sizes else prod(size for size in sizes if size is not None)
-        return _rolled(flat, shifts[0], 0, total).reshape(input.shape)
+        return _roll_axis(flat, shifts[0], 0, total).reshape(input.shape)
     output = input
     for shift, dim, size in zip(shifts, dims, sizes, strict=True):
-        output = _rolled(output, shift, dim, input.shape[dim] if size is None else size)
+        output = _roll_axis(output, shift, dim, input.shape[dim] if size is None else size)
     return output
 
 
-def _rolled(x: Tensor, shift: int, dim: int, size: int) -> Tensor:
+def _roll_axis(x: Tensor, shift: int, dim: int, size: int) -> Tensor:
     if isinstance(shift, int) and isinstance(size, int) and (size == 0 or shift % size == 0):
         return x.clone()  # the result is never the argument itself, which a later operation may change in place
     # 1 // (size + 1) is 1 for an axis that is empty at run time, else 0: nothing is divided by 0.
@@ -103,104 +81,116 @@ def _rolled(x: Tensor, shift: int, dim: int, size: int) -> Tensor:
     return torch.cat((x.narrow(dim, first, size - first), x.narrow(dim, 0, first)), dim)
 
 
-@decomposition((torch.movedim, torch.moveaxis), needed_on=("torchscript",), exactness=Exactness.BITWISE)
+# Transposes
+
+
+@decomposition((torch.movedim, torch.moveaxis), **ON_TORCHSCRIPT)
 def movedim_to_permute(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Moves axes; stock TorchScript writes negative axes into the file as they are.
 
     Math: the named axes go to their places, the others fill the rest in their order.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.movedim.html
     """
-    sources = (source,) if isinstance(source, int) else tuple(source)
-    destinations = (destination,) if isinstance(destination, int) else tuple(destination)
-    rank = input.dim()
+    sources, destinations = as_tuple(source), as_tuple(destination)
     if all(axis >= 0 for axis in (*sources, *destinations)):
         return NotImplemented
+    rank = input.dim()
     placed = {to % rank: axis % rank for axis, to in zip(sources, destinations, strict=True)}
     others = (axis for axis in range(rank) if axis not in placed.values())
     return input.permute([placed[place] if place in placed else next(others) for place in range(rank)])
 
 
-@symbolic("aten::mT", needed_on=("torchscript",), exactness=Exactness.BITWISE)
+def transpose_matrices(op: Ops, x: Value) -> Value:
+    """The tensor with its last two axes exchanged.
+
+    Declines: a tensor of unknown rank.
+    """
+    rank = op.rank(x)
+    if rank is None:
+        decline("the rank of the tensor must be known")
+    return op.Transpose(x, perm=[*range(rank - 2), rank - 1, rank - 2])
+
+
+@symbolic("aten::mT", **ON_TORCHSCRIPT)
 def mT(op: Ops, self: Value) -> Value:
     """Transposed matrices; stock TorchScript has no symbolic for the attribute.
 
     Declines: a tensor of unknown rank.
 
-    Math: the last two axes change places.
     Schema: mT(Tensor self) -> Tensor
     Source: https://docs.pytorch.org/docs/stable/tensors.html#torch.Tensor.mT
     """
-    rank = op.rank(self)
-    if rank is None:
-        decline("the rank of the tensor must be known")
-    return op.Transpose(self, perm=[*range(rank - 2), rank - 1, rank - 2])
+    return transpose_matrices(op, self)
 
 
-@symbolic("aten::mH", needed_on=("torchscript",), exactness=Exactness.BITWISE)
+@symbolic("aten::mH", **ON_TORCHSCRIPT)
 def mH(op: Ops, self: Value) -> Value:
     """Adjoint matrices, for which stock TorchScript has no symbolic.
 
     Declines: a tensor of unknown rank.
 
-    Math: the last two axes change places; a real number is its own conjugate.
+    Math: a real number is its own conjugate.
     Schema: mH(Tensor self) -> Tensor
     Source: https://docs.pytorch.org/docs/stable/tensors.html#torch.Tensor.mH
     """
-    rank = op.rank(self)
-    if rank is None:
-        decline("the rank of the tensor must be known")
-    return op.Transpose(self, perm=[*range(rank - 2), rank - 1, rank - 2])
+    return transpose_matrices(op, self)
 
 
-@symbolic("aten::matrix_H", needed_on=("torchscript",), exactness=Exactness.BITWISE)
+@symbolic("aten::matrix_H", **ON_TORCHSCRIPT)
 def matrix_H(op: Ops, self: Value) -> Value:
     """Adjoint matrix, for which stock TorchScript has no symbolic.
 
     Declines: a tensor of unknown rank.
 
-    Math: the last two axes change places; a real number is its own conjugate.
+    Math: a real number is its own conjugate.
     Schema: matrix_H(Tensor self) -> Tensor
     Source: https://docs.pytorch.org/docs/stable/tensors.html#torch.Tensor.H
     """
-    rank = op.rank(self)
-    if rank is None:
-        decline("the rank of the tensor must be known")
-    return op.Transpose(self, perm=[*range(rank - 2), rank - 1, rank - 2])
+    return transpose_matrices(op, self)
 
 
-@decomposition(torch.hsplit, needed_on=("torchscript",), exactness=Exactness.BITWISE)
-def hsplit_to_slices(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Splits axis 1, or 0 of a vector; stock TorchScript has no symbolic for it.
+# Splits
 
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.hsplit.html
+
+def split_axis(x: Tensor, places: Any, dim: int) -> tuple[Tensor, ...]:
+    """Parts of an axis between places, or that many equal parts; one Slice each.
+
+    Args:
+        x: One of the arguments of the rewrite that runs.
+        places: Where the parts end, or their number.
+        dim: Axis, from 0.
     """
+    if isinstance(places, int):
+        size = static_size(x, dim)
+        if size is None:
+            return torch.tensor_split(x, places, dim=dim)
+        places = range(size // places, size, size // places)
+    bounds = pairwise((0, *places, None))
+    return tuple(x[(slice(None),) * dim + (slice(start, end),)] for start, end in bounds)
+
+
+@decomposition(torch.hsplit, **ON_TORCHSCRIPT)
+def hsplit_to_slices(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Splits axis 1, or 0 of a vector; stock TorchScript has no symbolic for it."""
     return split_axis(input, indices_or_sections, 1 if input.dim() > 1 else 0)
 
 
-@decomposition(torch.vsplit, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+@decomposition(torch.vsplit, **ON_TORCHSCRIPT)
 def vsplit_to_slices(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Splits axis 0; stock TorchScript has no symbolic for it.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.vsplit.html
-    """
+    """Splits axis 0; stock TorchScript has no symbolic for it."""
     return split_axis(input, indices_or_sections, 0)
 
 
-@decomposition(torch.dsplit, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+@decomposition(torch.dsplit, **ON_TORCHSCRIPT)
 def dsplit_to_slices(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Splits axis 2; stock TorchScript has no symbolic for it.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.dsplit.html
-    """
+    """Splits axis 2; stock TorchScript has no symbolic for it."""
     return split_axis(input, indices_or_sections, 2)
 
 
-@decomposition(torch.chunk, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+@decomposition(torch.chunk, **ON_TORCHSCRIPT)
 def chunk_of_quantized(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Pieces of a tensor of one scale, which stock TorchScript takes apart as if it were its integers alone.
 
-    Math: rounding to a step gives a number that is one back.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.chunk.html
+    Math: a multiple of the scale is quantized to itself, so the pieces lose nothing.
     """
     if not input.is_quantized or input.qscheme() is not torch.per_tensor_affine:
         return NotImplemented
@@ -210,25 +200,18 @@ def chunk_of_quantized(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor
     )
 
 
-@decomposition(torch.column_stack, needed_on=("torchscript",), exactness=Exactness.BITWISE)
-def column_stack_to_cat(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """Joins columns; stock TorchScript has no symbolic for it.
+# Stacks
 
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.column_stack.html
-    """
-    if out is not None:
-        return NotImplemented
+
+@decomposition(torch.column_stack, **ON_TORCHSCRIPT)
+def column_stack_to_cat(tensors: Sequence[Tensor]) -> Tensor:
+    """Joins columns; stock TorchScript has no symbolic for it."""
     return torch.cat([x.reshape(-1, 1) if x.dim() < 2 else x for x in tensors], 1)
 
 
-@decomposition(torch.dstack, needed_on=("torchscript",), exactness=Exactness.BITWISE)
-def dstack_to_cat(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """Joins along the third axis; stock TorchScript has no symbolic for it.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.dstack.html
-    """
-    if out is not None:
-        return NotImplemented
+@decomposition(torch.dstack, **ON_TORCHSCRIPT)
+def dstack_to_cat(tensors: Sequence[Tensor]) -> Tensor:
+    """Joins along the third axis; stock TorchScript has no symbolic for it."""
     return torch.cat([_with_three_axes(tensor) for tensor in tensors], 2)
 
 
@@ -238,18 +221,20 @@ def _with_three_axes(x: Tensor) -> Tensor:
     return x.unsqueeze(2) if x.dim() == 2 else x
 
 
-@decomposition(torch.stack, needed_on=("dynamo",), exactness=Exactness.BITWISE)
-def stack_promoted(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
+@decomposition(torch.stack, **ON_DYNAMO)
+def stack_promoted(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Joins along a new axis; stock dynamo leaves the types as they are, which Concat does not take.
 
     Math: torch's promotion rules.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.stack.html
     """
     types = [tensor.dtype for tensor in tensors]
-    if out is not None or len(set(types)) <= 1:
+    if len(set(types)) <= 1:
         return NotImplemented
     common = reduce(torch.promote_types, types)
     return torch.stack([tensor.to(common) for tensor in tensors], dim)
+
+
+# Repeats
 
 
 @decomposition(Tensor.repeat, avoids=("Tile",), exactness=Exactness.BITWISE)
@@ -259,9 +244,8 @@ def repeat_to_expand(input: Tensor, *repeats: Any) -> Tensor:
     Declines: an axis of several cells, or of a size that is not fixed, unless it is repeated once.
 
     Math: n repeats of an axis of one cell are that axis expanded to n.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.Tensor.repeat.html
     """
-    times = repeats[0] if len(repeats) == 1 and isinstance(repeats[0], (tuple, list)) else repeats
+    times = as_tuple(repeats[0]) if len(repeats) == 1 else repeats
     new = len(times) - input.dim()
     sizes: list[Any] = []
     for axis, number in enumerate(times):
@@ -275,7 +259,7 @@ def repeat_to_expand(input: Tensor, *repeats: Any) -> Tensor:
     return input.expand(sizes).clone()  # a repeat may be written to
 
 
-@decomposition(torch.repeat_interleave, needed_on=("dynamo",), exactness=Exactness.BITWISE)
+@decomposition(torch.repeat_interleave, **ON_DYNAMO)
 def repeat_interleave_by_size(
     input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: Any = None
 ) -> Tensor:
@@ -283,7 +267,6 @@ def repeat_interleave_by_size(
 
     Math: repeating each cell r times is a new axis of r equal cells, flattened into the one before it. The output_size
           only spares torch a look at the numbers.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.repeat_interleave.html
     """
     if repeats is None or isinstance(repeats, Tensor):
         if output_size is None:
@@ -298,7 +281,7 @@ def repeat_interleave_by_size(
     return x.unsqueeze(axis + 1).expand(shape).flatten(axis, axis + 1)
 
 
-@decomposition(torch.repeat_interleave, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+@decomposition(torch.repeat_interleave, **ON_TORCHSCRIPT)
 def repeat_interleave_to_nonzero(
     input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: Any = None
 ) -> Tensor:
@@ -306,17 +289,17 @@ def repeat_interleave_to_nonzero(
 
     Math: row i of the table (n, largest number) begins with as many trues as cell i is repeated; its nonzero entries,
           row by row, name the cells of the result.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.repeat_interleave.html
     """
     if repeats is None:
-        return _cells(input)
+        return _repeat_numbers(input)
     if not isinstance(repeats, Tensor) or repeats.dim() == 0 or static_size(repeats, 0) == 1:
         return NotImplemented
     x, axis = (input.flatten(), 0) if dim is None else (input, dim)
-    return x.index_select(axis, _cells(repeats))
+    return x.index_select(axis, _repeat_numbers(repeats))
 
 
-def _cells(repeats: Tensor) -> Tensor:
-    longest: Any = torch.cat((repeats, repeats.new_zeros(1))).amax()  # amax of nothing is an error
-    table = torch.arange(longest, device=repeats.device) < repeats.unsqueeze(1)
+def _repeat_numbers(times: Tensor) -> Tensor:
+    """The number i of each cell, times[i] times over."""
+    longest: Any = torch.cat((times, times.new_zeros(1))).amax()  # amax of nothing is an error
+    table = torch.arange(longest, device=times.device) < times.unsqueeze(1)
     return table.nonzero()[:, 0]

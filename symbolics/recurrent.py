@@ -1,14 +1,11 @@
-"""LSTM, GRU and RNN: packed sequences, projections, any length.
-
-Recurrent layers over sequences of unequal lengths, as an operator of its own that becomes one ONNX operator.
+"""LSTM, GRU and RNN: sequences of any length, packed sequences, projections.
 
 While a model is exported, a PackedSequence holds the padded sequences (T, N, C) as its data and a `Lengths` in place of
-the batch sizes; what computes on the data cell by cell goes on working.
+the batch sizes, and each layer is one operator of this project's own; what computes on the data cell by cell goes on
+working.
 
 Math:   ONNX LSTM, GRU and RNN take the lengths as an input: beyond them the outputs are zeros, a sequence is read
-        backwards from its own end, and the last states are those at its own end. An LSTM with a projection P is one
-        without: h = P m makes R h = (R P) m. The initial h, which is no P m in general, comes as more cells of the
-        input at each sequence's first step.
+        backwards from its own end, and the last states are those at its own end.
 Source: https://onnx.ai/onnx/operators/onnx__LSTM.html; torch.nn.utils.rnn; https://arxiv.org/abs/1402.1128
 """
 
@@ -19,10 +16,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from torch_onnx_compat import Exactness, Ops, Value, decline, decomposition, rewrite, symbolic
+from torch_onnx_compat import Declaration, Exactness, Ops, Value, decline, decomposition, rewrite, symbolic
 from torch_onnx_compat.errors import UnsupportedError
 
+BITWISE = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+ROUNDED = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+UNROLLED = Declaration(needed_on=("dynamo",), exactness=Exactness.ROUNDING)
+"""Where torch.export unrolls the steps, and fixes their number."""
+
 _LAYERS: dict[str, Any] = {"LSTM": torch.lstm, "GRU": torch.gru, "Tanh": torch.rnn_tanh, "Relu": torch.rnn_relu}
+
+
+# Packed sequences
 
 
 class Lengths:
@@ -40,7 +45,7 @@ class Lengths:
         self.lengths, self.known = lengths, known
         self._batch = batch
         self.blank: Tensor | None = None
-        """The data of which it is known that they are zeros beyond the lengths."""
+        """The data that are known to be zeros beyond the lengths."""
 
     def __getitem__(self, step: int) -> Any:
         """How many sequences have this step; layers ask only for the first, which all have."""
@@ -52,13 +57,16 @@ class Lengths:
 
     @classmethod
     def __torch_function__(cls, func: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Lets torch hand calls with such an argument to the rewrites; none is left when it comes here."""
+        """Makes torch hand calls with such an argument to the decompositions, which leave none of them."""
         return NotImplemented
 
     def beyond(self, data: Tensor) -> Tensor:
         """True where the padded data (T, N, ...) are padding."""
         mask = torch.arange(data.shape[0], device=data.device).unsqueeze(-1) >= self.lengths.to(data.device)
         return mask.reshape(*mask.shape, *[1] * (data.dim() - 2))
+
+
+# Operators
 
 
 @torch.library.custom_op(
@@ -129,7 +137,7 @@ def with_steps_operator(x: Tensor, steps: int, varying: Tensor | None, value: fl
     Args:
         x: The sequences.
         steps: The other T.
-        varying: The same as a tensor where it is not fixed, for a trace records no other sizes.
+        varying: The same as a tensor where it is not fixed: a trace records a size in no other way.
         value: What is put at the end.
     """
     return torch.cat((x, x.new_full((max(steps - x.shape[0], 0), *x.shape[1:]), value)))[:steps].clone()
@@ -140,8 +148,14 @@ def _(x: Tensor, steps: int, varying: Tensor | None, value: float) -> Tensor:
     return x.new_empty((steps, *x.shape[1:]))
 
 
-def of_call(kind: str, args: Sequence[Any], packed: bool) -> Any:
-    """A call of torch.lstm, gru, rnn_tanh or rnn_relu; NotImplemented if it is not of the kind that is asked for.
+# Calls of torch.lstm, gru, rnn_tanh and rnn_relu
+
+Layer = list[Sequence[Tensor]]
+"""Weights of one layer, by direction: of the input, of the state, two biases or none, a projection or none."""
+
+
+def run_call(kind: str, args: Sequence[Any], packed: bool) -> Any:
+    """The result of a call; NotImplemented if it is not of the kind that is asked for.
 
     Args:
         kind: As for `recurrent_operator`.
@@ -154,44 +168,40 @@ def of_call(kind: str, args: Sequence[Any], packed: bool) -> Any:
     if not isinstance(args[0], Tensor) or isinstance(args[1], Lengths) != packed or (not packed and len(args) != 9):
         return NotImplemented
     x, lengths, rest = (args[0], args[1], args[2:]) if packed else (args[0], None, args[1:])
-    state, weights, has_biases, num_layers, dropout, train, bidirectional = rest[:7]
+    state, weights, _, num_layers, dropout, train, bidirectional = rest[:7]
     if not isinstance(weights, (list, tuple)):  # batch sizes of torch's own packing
         return NotImplemented
     if dropout and train:
         decline(f"dropout must be 0 in training mode, got {dropout}")
     batch_first = not packed and rest[7]
-    output, *last = run_layer(
-        kind,
-        x.transpose(0, 1) if batch_first else x,
-        lengths,
-        list(state) if kind == "LSTM" else [state],
-        weights,
-        has_biases,
-        num_layers,
-        bidirectional,
-    )
+    states = list(state) if kind == "LSTM" else [state]
+    layers = split_weights(weights, num_layers, bidirectional)
+    output, *last = run_layers(kind, x.transpose(0, 1) if batch_first else x, lengths, states, layers)
     return output.transpose(0, 1) if batch_first else output, *last
 
 
 def has_projection(args: Sequence[Any]) -> bool:
     """Whether a call of torch.lstm with padded sequences has weights of projections."""
-    if len(args) != 9 or not isinstance(args[2], (list, tuple)):
+    if len(args) != 9 or not isinstance(args[1], (list, tuple)):  # batch sizes of packed sequences
         return False
-    _, _, weights, has_biases, num_layers, *_ = args
-    directions = 2 if args[7] else 1
-    count: int = num_layers * directions * (5 if has_biases else 3)
-    return len(weights) == count
+    _, _, weights, _, num_layers, _, _, bidirectional, _ = args
+    return _is_projected(split_weights(weights, num_layers, bidirectional)[0])
 
 
-def run_layer(
-    kind: str,
-    x: Tensor,
-    lengths: Lengths | None,
-    state: Sequence[Tensor],
-    weights: Sequence[Tensor],
-    has_biases: bool,
-    num_layers: int,
-    bidirectional: bool,
+def split_weights(weights: Sequence[Tensor], num_layers: int, bidirectional: bool) -> list[Layer]:
+    """The weights that torch.lstm and its like take, by layer and direction."""
+    directions = 2 if bidirectional else 1
+    each = len(weights) // (num_layers * directions)
+    by_direction = [weights[i : i + each] for i in range(0, len(weights), each)]
+    return [by_direction[i : i + directions] for i in range(0, len(by_direction), directions)]
+
+
+def _is_projected(layer: Layer) -> bool:
+    return len(layer[0]) % 2 == 1
+
+
+def run_layers(
+    kind: str, x: Tensor, lengths: Lengths | None, state: Sequence[Tensor], layers: Sequence[Layer]
 ) -> tuple[Tensor, ...]:
     """All layers, over (T, N, C): the outputs (T, N, D H), then the last states (L D, N, H).
 
@@ -200,57 +210,53 @@ def run_layer(
         x: Padded sequences.
         lengths: Of the sequences; all have T steps where None.
         state: Initial states (L D, N, H).
-        weights: As torch.lstm has them: layer by layer, direction by direction.
-        has_biases: Whether there are biases among them.
-        num_layers: L.
-        bidirectional: Whether D is 2.
+        layers: The weights of L layers of D directions.
     """
-    directions = 2 if bidirectional else 1
-    each = len(weights) // (num_layers * directions)
     steps = lengths.lengths if lengths is not None else None
-    lasts = []
-    for layer in range(num_layers):
-        first = layer * directions
-        mine = list(state) if num_layers == 1 else [s[first : first + directions] for s in state]
-        own = list(weights[first * each : (first + directions) * each])
-        if each == (5 if has_biases else 3):
-            x, *last = _projected(x, steps, own, mine, each)
+    directions, lasts = len(layers[0]), []
+    for number, layer in enumerate(layers):
+        first = number * directions
+        own = list(state) if len(layers) == 1 else [s[first : first + directions] for s in state]
+        if _is_projected(layer):
+            x, *last = _run_projected(x, steps, own, layer)
         else:
-            x, *last = recurrent_operator(x, steps, own, mine, kind)
+            x, *last = recurrent_operator(x, steps, [weight for weights in layer for weight in weights], own, kind)
         lasts.append(last[: len(state)])
     if lengths is not None:
         lengths.blank = x
-    joined = lasts[0] if num_layers == 1 else [torch.cat(parts) for parts in zip(*lasts, strict=True)]
+    joined = lasts[0] if len(layers) == 1 else [torch.cat(parts) for parts in zip(*lasts, strict=True)]
     return x, *joined
 
 
-def _projected(
-    x: Tensor, lengths: Tensor | None, weights: Sequence[Tensor], state: Sequence[Tensor], each: int
-) -> tuple[Tensor, ...]:
-    """One layer of an LSTM with a projection: the outputs, last h and last c."""
-    directions = len(weights) // each
+def _run_projected(
+    x: Tensor, lengths: Tensor | None, state: Sequence[Tensor], layer: Layer
+) -> tuple[Tensor, Tensor, Tensor]:
+    """One layer of an LSTM with projections: the outputs, last h and last c.
+
+    It is an LSTM without: h = P m makes R h = (R P) m. The initial h, which is no P m in general, comes as more cells
+    of the input at each sequence's first step.
+    """
     step = torch.arange(x.shape[0], device=x.device).unsqueeze(-1)
     last = x.shape[0] - 1 if lengths is None else lengths - 1
     plain, inputs, zero = [], [x], torch.zeros((), dtype=x.dtype, device=x.device)
-    for i in range(directions):
-        of_input, of_state, *biases, projection = weights[i * each : (i + 1) * each]
+    for i, (of_input, of_state, *biases, projection) in enumerate(layer):
         begins = step == (last if i else torch.zeros_like(step[0]))
         inputs.append(torch.where(begins.unsqueeze(-1), state[0][i], zero))
         blanks = torch.zeros_like(of_state)
-        of_state_first = [of_state if i == j else blanks for j in range(directions)]
-        plain += [torch.cat((of_input, *of_state_first), 1), of_state @ projection, *biases]
+        of_initial = [of_state if i == j else blanks for j in range(len(layer))]
+        plain += [torch.cat((of_input, *of_initial), 1), of_state @ projection, *biases]
     memory = torch.zeros_like(state[1])
     output, hidden, cell = recurrent_operator(torch.cat(inputs, -1), lengths, plain, [memory, state[1]], "LSTM")
     size = state[1].shape[-1]
-    transposed = [weights[(i + 1) * each - 1].t() for i in range(directions)]
+    transposed = [weights[-1].t() for weights in layer]
     outputs = [output[..., i * size : (i + 1) * size] @ p for i, p in enumerate(transposed)]
     hiddens = [hidden[i] @ p for i, p in enumerate(transposed)]
-    if directions == 1:
+    if len(layer) == 1:
         return outputs[0], hiddens[0].unsqueeze(0), cell
     return torch.cat(outputs, -1), torch.stack(hiddens), cell
 
 
-def padded(data: Tensor, lengths: Lengths, value: float, total: Any) -> Tensor:
+def pad_beyond(data: Tensor, lengths: Lengths, value: float, total: Any) -> Tensor:
     """Padded sequences (T, N, ...) with a value beyond the lengths.
 
     Args:
@@ -268,14 +274,16 @@ def padded(data: Tensor, lengths: Lengths, value: float, total: Any) -> Tensor:
     if isinstance(difference, torch.SymInt) and difference.node.expr == 0:
         return data
     varying = None if type(total) is int else torch.full((), total, dtype=torch.int64)
-    result: Tensor = with_steps_operator(data, total, varying, float(value))
-    return result
+    return with_steps_operator(data, total, varying, float(value))
 
 
-_GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2)}
+# The operators in ONNX
+
+GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2)}
+"""Where ONNX's gates stand in torch: those of an LSTM, i o f g, in i f g o; those of a GRU, z r n, in r z n."""
 
 
-@symbolic("torch_onnx_compat::recurrent", needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+@symbolic("torch_onnx_compat::recurrent", **ROUNDED)
 def recurrent(
     op: Ops, x: Value, lengths: Value | None, weights: list[Value], state: list[Value], kind: str
 ) -> tuple[Value, Value, Value]:
@@ -283,10 +291,8 @@ def recurrent(
 
     Declines: weights whose sizes are not fixed.
 
-    Math: torch has the gates of an LSTM as i f g o and ONNX as i o f g, those of a GRU as r z n and z r n, whose n is
-          made from the state after its bias was added: linear_before_reset.
+    Math: the n of a GRU is made from the state after its bias was added: linear_before_reset.
     Schema: recurrent(Tensor x, Tensor? lengths, Tensor[] weights, Tensor[] state, str kind) -> (Tensor, Tensor, Tensor)
-    Source: https://onnx.ai/onnx/operators/onnx__LSTM.html
     """
     shapes = [op.shape(weight) for weight in weights]
     if shapes[1] is None or shapes[1][1] is None:
@@ -295,17 +301,17 @@ def recurrent(
     # A direction has its second weight of the same width as the first one's; a bias has no second axis.
     each = 4 if len(weights) > 2 and shapes[2] is not None and len(shapes[2]) == 1 else 2
     directions = len(weights) // each
-    gates = _GATES.get(kind, (0,))
+    gates = GATES.get(kind, (0,))
     rows = [gate * hidden + row for gate in gates for row in range(hidden)]
 
-    def arranged(numbers: list[int], shape: list[int]) -> Value:
+    def stack_weights(numbers: list[int], shape: list[int]) -> Value:
         parts = [weights[i * each + n] for i in range(directions) for n in numbers]
         joined = parts[0] if len(parts) == 1 else op.Concat(*parts, axis=0)
         order = [part * len(rows) + row for part in range(len(parts)) for row in rows]
         ordered = op.Gather(joined, order, axis=0) if len(gates) > 1 else joined
         return op.Reshape(ordered, [directions, *shape])
 
-    bias = arranged([2, 3], [-1]) if each == 4 else None
+    bias = stack_weights([2, 3], [-1]) if each == 4 else None
     steps = None if lengths is None else op.cast(lengths, torch.int32)
     attributes: dict[str, Any] = {"hidden_size": hidden, "direction": "bidirectional" if directions == 2 else "forward"}
     if kind == "GRU":
@@ -313,8 +319,8 @@ def recurrent(
     if kind in ("Tanh", "Relu"):
         attributes["activations"] = [kind] * directions
     layer = op.node(
-        kind if kind in _GATES else "RNN",
-        [x, arranged([0], [len(rows), -1]), arranged([1], [len(rows), hidden]), bias, steps, *state],
+        kind if kind in GATES else "RNN",
+        [x, stack_weights([0], [len(rows), -1]), stack_weights([1], [len(rows), hidden]), bias, steps, *state],
         attributes,
         3 if kind == "LSTM" else 2,
     )
@@ -325,7 +331,7 @@ def recurrent(
     return op.Reshape(op.Transpose(output, perm=[0, 2, 1, 3]), [0, 0, -1]), last[0], cell
 
 
-@symbolic("torch_onnx_compat::until_longest", needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+@symbolic("torch_onnx_compat::until_longest", **BITWISE)
 def until_longest(op: Ops, x: Value, lengths: Value) -> Value:
     """The steps of padded sequences (T, N, ...) that one of them has.
 
@@ -336,7 +342,7 @@ def until_longest(op: Ops, x: Value, lengths: Value) -> Value:
     return op.Slice(x, [0], longest, [0])
 
 
-@symbolic("torch_onnx_compat::with_steps", needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+@symbolic("torch_onnx_compat::with_steps", **BITWISE)
 def with_steps(op: Ops, x: Value, steps: Value, varying: Value | None, value: float) -> Value:
     """Padded sequences (T, N, ...) with another number of steps.
 
@@ -360,9 +366,12 @@ def with_steps(op: Ops, x: Value, steps: Value, varying: Value | None, value: fl
     return op.Pad(x, op.Concat([0] * len(shape), more, [0] * rest, axis=0), fill)
 
 
-@decomposition((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu), needed_on=("torchscript", "dynamo"))
+# The layers
+
+
+@decomposition((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu), **ROUNDED)
 def float64_recurrent(*args: Any) -> Any:
-    """Says of recurrent layers of float64 that onnxruntime does not run them, and what can be done.
+    """Names recurrent layers of float64 as what onnxruntime does not run, and says what to do.
 
     Declines: always; the file passes with verify=False, for an engine that does run them.
 
@@ -377,103 +386,77 @@ def float64_recurrent(*args: Any) -> Any:
     )
 
 
-# The counterpart of pack_padded_sequence_to_padded.
-@decomposition(torch.lstm, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+@decomposition(torch.lstm, **ROUNDED)
 def lstm_of_packed(*args: Any) -> Any:
     """LSTM over packed sequences.
 
     Declines: dropout between the layers in training mode.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.LSTM.html
     """
-    return of_call("LSTM", args, packed=True)
+    return run_call("LSTM", args, packed=True)
 
 
-# TorchScript refuses it; the dynamo exporter writes a file that does not run.
-@decomposition(torch.lstm, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+@decomposition(torch.lstm, **ROUNDED)
 def lstm_projection_to_matmul(*args: Any) -> Any:
-    """LSTM whose outputs are projected, proj_size > 0.
+    """LSTM with projections, proj_size > 0; TorchScript refuses it, stock dynamo writes a file that does not run.
 
     Declines: dropout between the layers in training mode.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.LSTM.html
     """
-    return of_call("LSTM", args, packed=False) if has_projection(args) else NotImplemented
+    return run_call("LSTM", args, packed=False) if has_projection(args) else NotImplemented
 
 
-# The counterpart of pack_padded_sequence_to_padded.
-@decomposition(torch.gru, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+@decomposition(torch.gru, **ROUNDED)
 def gru_of_packed(*args: Any) -> Any:
     """GRU over packed sequences.
 
     Declines: dropout between the layers in training mode.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.GRU.html
     """
-    return of_call("GRU", args, packed=True)
+    return run_call("GRU", args, packed=True)
 
 
-# torch.export unrolls the steps, and fixes their number.
-@decomposition(torch.rnn_tanh, needed_on=("dynamo",), exactness=Exactness.ROUNDING)
+@decomposition(torch.rnn_tanh, **UNROLLED)
 def rnn_tanh_of_any_length(*args: Any) -> Any:
     """Plain recurrent layers with tanh, one node for each.
 
     Declines: dropout between the layers in training mode.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.RNN.html
     """
-    return of_call("Tanh", args, packed=False)
+    return run_call("Tanh", args, packed=False)
 
 
-# The counterpart of pack_padded_sequence_to_padded.
-@decomposition(torch.rnn_tanh, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+@decomposition(torch.rnn_tanh, **ROUNDED)
 def rnn_tanh_of_packed(*args: Any) -> Any:
     """Plain recurrent layers with tanh over packed sequences.
 
     Declines: dropout between the layers in training mode.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.RNN.html
     """
-    return of_call("Tanh", args, packed=True)
+    return run_call("Tanh", args, packed=True)
 
 
-# torch.export unrolls the steps, and fixes their number.
-@decomposition(torch.rnn_relu, needed_on=("dynamo",), exactness=Exactness.ROUNDING)
+@decomposition(torch.rnn_relu, **UNROLLED)
 def rnn_relu_of_any_length(*args: Any) -> Any:
     """Plain recurrent layers with relu, one node for each.
 
     Declines: dropout between the layers in training mode.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.RNN.html
     """
-    return of_call("Relu", args, packed=False)
+    return run_call("Relu", args, packed=False)
 
 
-# The counterpart of pack_padded_sequence_to_padded.
-@decomposition(torch.rnn_relu, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+@decomposition(torch.rnn_relu, **ROUNDED)
 def rnn_relu_of_packed(*args: Any) -> Any:
     """Plain recurrent layers with relu over packed sequences.
 
     Declines: dropout between the layers in training mode.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.RNN.html
     """
-    return of_call("Relu", args, packed=True)
+    return run_call("Relu", args, packed=True)
 
 
-# torch.export cannot capture the packing; TorchScript loses padding_value and total_length, or freezes the lengths.
-@rewrite(
-    "torch.nn.utils.rnn.pack_padded_sequence",
-    needed_on=("torchscript", "dynamo"),
-    exactness=Exactness.BITWISE,
-)
+# Packing. torch.export cannot capture it; TorchScript loses padding_value and total_length, or freezes the lengths.
+
+
+@rewrite("torch.nn.utils.rnn.pack_padded_sequence", **BITWISE)
 def pack_padded_sequence_to_padded(
     input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """Packs sequences (T, N, ...), or (N, T, ...), for a recurrent layer or pad_packed_sequence.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.pack_padded_sequence.html
-    """
+    """Packs sequences (T, N, ...), or (N, T, ...), for a recurrent layer or pad_packed_sequence."""
     data = input.transpose(0, 1) if batch_first else input
     if isinstance(lengths, Tensor):
         whole = lengths if lengths.dtype == torch.int64 else lengths.to(torch.int64)
@@ -483,40 +466,27 @@ def pack_padded_sequence_to_padded(
     return PackedSequence(data, Lengths(table, data.shape[1], known))  # type: ignore[arg-type]
 
 
-# The counterpart of pack_padded_sequence_to_padded.
-@rewrite(
-    "torch.nn.utils.rnn.pad_packed_sequence",
-    needed_on=("torchscript", "dynamo"),
-    exactness=Exactness.BITWISE,
-)
+@rewrite("torch.nn.utils.rnn.pad_packed_sequence", **BITWISE)
 def pad_packed_sequence_to_mask(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: Any = None
 ) -> tuple[Tensor, Tensor]:
     """Padded sequences (T, N, ...), or (N, T, ...), and their lengths.
 
     Declines: sequences that pack_padded_sequence did not pack.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.pad_packed_sequence.html
     """
     lengths: Any = sequence.batch_sizes
     if not isinstance(lengths, Lengths):
         decline("the sequences must have been packed by pack_padded_sequence")
-    output = padded(sequence.data, lengths, padding_value, total_length)
+    output = pad_beyond(sequence.data, lengths, padding_value, total_length)
     return output.transpose(0, 1) if batch_first else output, lengths.lengths
 
 
-# The counterpart of pack_padded_sequence_to_padded.
-@rewrite(
-    "torch.nn.modules.rnn.RNNBase.check_forward_args",
-    needed_on=("torchscript", "dynamo"),
-    exactness=Exactness.BITWISE,
-)
+@rewrite("torch.nn.modules.rnn.RNNBase.check_forward_args", **BITWISE)
 def packed_sequence_check(self: nn.Module, input: Tensor, hidden: Any, batch_sizes: Any) -> None:
     """Lets a layer take padded sequences as a packed one's data.
 
-    Math: the check holds the initial state's size against the first batch size, as a Python number, and the packed
-          data's number of axes against 2; see torch_onnx_compat.functional.recurrent for what the data are here.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.GRU.html
+    Torch's check wants the initial state's size to be the first batch size, a Python number, and the packed data to
+    have 2 axes; here they have 3, since they are padded.
     """
     if not isinstance(batch_sizes, Lengths):
         return NotImplemented

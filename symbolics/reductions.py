@@ -1,17 +1,4 @@
-"""Sums, extremes and running values along axes.
-
-Running products, maxima and the like: what the cells of an axis up to and including each one reduce to.
-
-Math:   of a short axis, or one of unknown size, each cell sees a copy of the axis in which the cells behind it hold
-        the neutral element: one reduction over n * n cells. A long one is combined with itself shifted by 1, 2, 4, ...
-        cells, after which every cell has seen 1, 3, 7, ... of those before it (Hillis and Steele).
-Source: Hillis and Steele, Data parallel algorithms, 1986, https://doi.org/10.1145/7902.7903
-
-The areas of trapezoids that the trapezoidal rule adds up.
-
-Math:   between two neighbours (y[i] + y[i + 1]) / 2 * (x[i + 1] - x[i]).
-Source: https://docs.pytorch.org/docs/stable/generated/torch.trapezoid.html
-"""
+"""Reductions of axes, of their beginnings (running sums, products and extremes) and of neighbouring cells."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,178 +7,64 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from torch_onnx_compat import Exactness, Ops, Value, decline, decomposition, symbolic
+from torch_onnx_compat import Declaration, Exactness, Ops, Value, decline, decomposition, symbolic
 from torch_onnx_compat.tracing import constant, static_size
 
-TRIANGLE_LIMIT = 64
-"""Length up to which onnxruntime computes the n * n cells no slower than the shifted copies."""
+EXTREME = Declaration(needed_on=("dynamo",), exactness=Exactness.BITWISE)
+TORCHSCRIPT_BITWISE = Declaration(needed_on=("torchscript",), exactness=Exactness.BITWISE)
+TORCHSCRIPT_ROUNDING = Declaration(needed_on=("torchscript",), exactness=Exactness.ROUNDING)
+BOTH_BITWISE = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+BOTH_ROUNDING = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 
 
-def running(
-    x: Tensor,
-    dim: int,
-    size: int | None,
-    *,
-    neutral: float,
-    reduce: Callable[[Tensor], Tensor],
-    combine: Callable[[Tensor, Tensor], Tensor] | None = None,
-) -> Tensor:
-    """Reduces the beginnings of an axis.
-
-    Args:
-        x: Any tensor with axes.
-        dim: The axis.
-        size: Its size, None if it varies.
-        neutral: Element that leaves the reduction unchanged.
-        reduce: Reduces the last axis.
-        combine: Reduces two tensors, cell by cell; None where only `reduce` will do.
-    """
-    if combine is not None and size is not None and size > TRIANGLE_LIMIT:
-        return _by_shifts(x, dim, size, combine)
-    last = x.transpose(dim, -1)
-    if size is None:
-        cell = torch.arange(x.shape[dim], device=x.device)
-        seen = cell <= cell.unsqueeze(1)
-    else:
-        seen = constant(np.tril(np.ones((size, size), dtype=bool)), like=x, dtype=torch.bool)
-    copies = torch.where(seen, last.unsqueeze(-2), constant(neutral, like=x))
-    return reduce(copies).transpose(dim, -1)
+# Whole axes
 
 
-def _by_shifts(x: Tensor, dim: int, size: int, combine: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    shift = 1
-    while shift < size:
-        ahead, behind = x.narrow(dim, shift, size - shift), x.narrow(dim, 0, size - shift)
-        x = torch.cat((x.narrow(dim, 0, shift), combine(behind, ahead)), dim)
-        shift *= 2
-    return x
-
-
-def running_extreme(x: Tensor, dim: int, size: int | None, *, largest: bool) -> tuple[Tensor, Tensor]:
-    """Running maximum or minimum, and the index of the cell that set it, the last one of several.
-
-    Args:
-        x: Any tensor with axes.
-        dim: The axis.
-        size: Its size, None if it varies.
-        largest: Whether the maximum is wanted.
-    """
-    values = _extreme(x, dim, size, largest)
-    if x.is_floating_point():
-        # Engines' reductions take a NaN or leave it, by its place. Only what comes after one is set here.
-        nan_before = torch.isnan(x).to(torch.float32).cumsum(dim) > 0
-        values = torch.where(nan_before, constant(float("nan"), like=x), values)
-    cell = torch.arange(x.shape[dim], device=x.device) if size is None else constant(range(size), x, torch.int64)
-    cell = cell.reshape([-1] + [1] * (x.dim() - 1 - dim % x.dim()))
-    is_record = x == values
-    if x.is_floating_point():
-        is_record = is_record | torch.isnan(x)
-    records = torch.where(is_record, cell, constant(0, x, torch.int64))
-    return values, _extreme(records, dim, size, largest=True)
-
-
-def _extreme(x: Tensor, dim: int, size: int | None, largest: bool) -> Tensor:
-    limits = torch.finfo(x.dtype) if x.is_floating_point() else torch.iinfo(x.dtype)
-    neutral = limits.min if largest else limits.max
-    if x.is_floating_point():
-        neutral = -float("inf") if largest else float("inf")
-    return running(
-        x,
-        dim,
-        size,
-        neutral=neutral,
-        reduce=(lambda y: y.amax(-1)) if largest else (lambda y: y.amin(-1)),
-        combine=torch.maximum if largest else torch.minimum,
-    )
-
-
-def trapezoids(y: Tensor, x: Tensor | None, dx: float, dim: int) -> Tensor:
-    """Area between each two neighbours of an axis.
-
-    Args:
-        y: Heights.
-        x: Abscissae of one axis, (n,), or of every height; None if they are `dx` apart.
-        dx: Distance of the abscissae.
-        dim: The axis.
-    """
-    heights = _ahead(y, dim) + _behind(y, dim)
-    if x is None:
-        return heights * (dx / 2)
-    if x.dim() == 1:
-        x = x.reshape([-1] + [1] * (y.dim() - 1 - dim % y.dim()))
-    elif x.dim() != y.dim():
-        decline(f"x must have 1 or {y.dim()} axes, got {x.dim()}")
-    dim = dim % y.dim() - y.dim()
-    result: Tensor = heights * (_ahead(x, dim) - _behind(x, dim)) / 2
-    return result
-
-
-def _ahead(x: Tensor, dim: int) -> Tensor:
-    return x.narrow(dim, 1, x.shape[dim] - 1)
-
-
-def _behind(x: Tensor, dim: int) -> Tensor:
-    return x.narrow(dim, 0, x.shape[dim] - 1)
-
-
-@symbolic("aten::amax", needed_on=("dynamo",), exactness=Exactness.BITWISE)
+@symbolic("aten::amax", **EXTREME)
 def amax(op: Ops, self: Value, dim: list[int] = [], keepdim: bool = False) -> Value:  # noqa: B006
     """Greatest value of all; stock dynamo's translation asks for axes.
 
     Schema: amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor
     Source: https://onnx.ai/onnx/operators/onnx__ReduceMax.html
     """
-    if dim:
-        return NotImplemented
-    return op.ReduceMax(self, keepdims=int(keepdim))
+    return NotImplemented if dim else op.ReduceMax(self, keepdims=int(keepdim))
 
 
-@symbolic("aten::amin", needed_on=("dynamo",), exactness=Exactness.BITWISE)
+@symbolic("aten::amin", **EXTREME)
 def amin(op: Ops, self: Value, dim: list[int] = [], keepdim: bool = False) -> Value:  # noqa: B006
     """Least value of all; stock dynamo's translation asks for axes.
 
     Schema: amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor
     Source: https://onnx.ai/onnx/operators/onnx__ReduceMin.html
     """
-    if dim:
-        return NotImplemented
-    return op.ReduceMin(self, keepdims=int(keepdim))
+    return NotImplemented if dim else op.ReduceMin(self, keepdims=int(keepdim))
 
 
-@decomposition(torch.count_nonzero, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+@decomposition(torch.count_nonzero, **TORCHSCRIPT_BITWISE)
 def count_nonzero_to_sum(input: Tensor, dim: Any = None) -> Tensor:
-    """Number of non-zero cells; stock TorchScript has no symbolic for it.
-
-    Math: NaN differs from 0.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.count_nonzero.html
-    """
+    """Number of non-zero cells, NaN among them; stock TorchScript has no symbolic for it."""
     nonzero = (input != 0).to(torch.int64)
     return nonzero.sum() if dim is None else nonzero.sum(dim)
 
 
-@decomposition(torch.nansum, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
+@decomposition(torch.nansum, **TORCHSCRIPT_ROUNDING)
 def nansum_to_sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
-    """Sum of what is not NaN; stock TorchScript has no symbolic for it.
-
-    Math: by definition.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nansum.html
-    """
+    """Sum of what is not NaN; stock TorchScript has no symbolic for it."""
     x = torch.where(torch.isnan(input), torch.zeros_like(input), input) if input.is_floating_point() else input
     return x.sum(dtype=dtype) if dim is None else x.sum(dim, keepdim, dtype=dtype)
 
 
-@decomposition(torch.nanmean, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
+@decomposition(torch.nanmean, **TORCHSCRIPT_ROUNDING)
 def nanmean_to_sum(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """Mean of what is not NaN; stock TorchScript has no symbolic for it.
-
-    Math: by definition.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nanmean.html
-    """
+    """Mean of what is not NaN; stock TorchScript has no symbolic for it."""
     is_nan = torch.isnan(input)
     x, counted = torch.where(is_nan, torch.zeros_like(input), input), torch.logical_not(is_nan).to(input.dtype)
     if dim is None:
         return x.sum() / counted.sum()
     return x.sum(dim, keepdim) / counted.sum(dim, keepdim)
+
+
+# Beginnings of an axis: cell i of the result reduces cells 0 to i
 
 
 FEW = 8
@@ -201,7 +74,7 @@ FEW = 8
 @decomposition(
     torch.cumsum, needed_on=("torchscript", "dynamo"), targets=("onnxruntime",), exactness=Exactness.ROUNDING
 )
-def cumsum_in_double(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, out: Tensor | None = None) -> Tensor:
+def cumsum_in_double(input: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
     """Running sum of more than a few numbers; integers and float64 are left to torch.
 
     Math: torch keeps the running sum in double precision and rounds what it writes; onnxruntime rounds the running sum
@@ -210,7 +83,7 @@ def cumsum_in_double(input: Tensor, dim: int, *, dtype: torch.dtype | None = Non
             native/cpu/ReduceOpsKernel.cpp
     """
     wanted = dtype or input.dtype
-    if not wanted.is_floating_point or wanted is torch.float64 or input.dim() == 0 or out is not None:
+    if not wanted.is_floating_point or wanted is torch.float64 or input.dim() == 0:
         return NotImplemented
     size = static_size(input, dim)
     if size is not None and size <= FEW:
@@ -218,12 +91,11 @@ def cumsum_in_double(input: Tensor, dim: int, *, dtype: torch.dtype | None = Non
     return torch.cumsum(input.to(wanted).to(torch.float64), dim).to(wanted)
 
 
-@decomposition(torch.cumsum, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+@decomposition(torch.cumsum, **TORCHSCRIPT_BITWISE)
 def cumsum_of_integers(input: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
-    """Running sum, of which stock TorchScript forgets the element type and that one value has no axis.
+    """Running sum; stock TorchScript forgets its element type, and that a scalar has no axis.
 
     Math: sums of integers are int64.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.cumsum.html
     """
     wanted = dtype or (input.dtype if input.is_floating_point() else torch.int64)
     if input.dim() == 0:
@@ -235,13 +107,11 @@ def cumsum_of_integers(input: Tensor, dim: int, *, dtype: torch.dtype | None = N
     return torch.cumsum(input.to(wanted).to(torch.int64), dim).to(wanted)  # whose default for any integers is int64
 
 
-@decomposition(torch.cumprod, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+@decomposition(torch.cumprod, **BOTH_ROUNDING)
 def cumprod_to_prod(input: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
     """Running product; neither exporter has an operator for it.
 
     Declines: float64 along an axis of varying size, since onnxruntime has no product of doubles.
-
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.cumprod.html
     """
     if dtype is None:
         dtype = input.dtype if input.is_floating_point() else torch.int64
@@ -251,86 +121,194 @@ def cumprod_to_prod(input: Tensor, dim: int, *, dtype: torch.dtype | None = None
     size = static_size(input, dim)
     if size is None and dtype == torch.float64:
         decline(f"float64 needs a fixed size of axis {dim}; fix it or convert to float32")
-    return running(x, dim, size, neutral=1, reduce=lambda y: y.prod(-1, dtype=dtype), combine=torch.mul)
+    return prefix_scan(x, dim, size, neutral=1, reduce=lambda y: y.prod(-1, dtype=dtype), combine=torch.mul)
 
 
-@decomposition(torch.cummax, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+@decomposition(torch.cummax, **BOTH_BITWISE)
 def cummax_to_amax(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """Running maximum with its indices; neither exporter has an operator for it.
 
-    Math: A cell is set where it equals its running maximum, or is NaN, which stays the running maximum from there on;
-          the last of them is the index.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.cummax.html; ATen/native/ReduceOps.cpp
     """
-    if input.dim() == 0:
-        values, indices = input.clone(), torch.zeros_like(input, dtype=torch.int64)
-    else:
-        values, indices = running_extreme(input, dim, static_size(input, dim), largest=True)
-    result: tuple[Tensor, Tensor] = torch.return_types.cummax((values, indices))
-    return result
+    return torch.return_types.cummax(_extreme_and_index(input, dim, largest=True))
 
 
-@decomposition(torch.cummin, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+@decomposition(torch.cummin, **BOTH_BITWISE)
 def cummin_to_amin(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """Running minimum with its indices; neither exporter has an operator for it.
 
-    Math: A cell is set where it equals its running minimum, or is NaN, which stays the running minimum from there on;
-          the last of them is the index.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.cummin.html; ATen/native/ReduceOps.cpp
     """
-    if input.dim() == 0:
-        values, indices = input.clone(), torch.zeros_like(input, dtype=torch.int64)
-    else:
-        values, indices = running_extreme(input, dim, static_size(input, dim), largest=False)
-    result: tuple[Tensor, Tensor] = torch.return_types.cummin((values, indices))
-    return result
+    return torch.return_types.cummin(_extreme_and_index(input, dim, largest=False))
 
 
-@decomposition(torch.logcumsumexp, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+@decomposition(torch.logcumsumexp, **BOTH_ROUNDING)
 def logcumsumexp_to_logsumexp(input: Tensor, dim: int) -> Tensor:
     """Running logsumexp; stock TorchScript has none, stock dynamo takes the logarithm of sums that overflow.
 
-    Math: torch_onnx_compat.functional.running, with -inf, whose exponential is 0, for the cells behind.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.logcumsumexp.html
+    Math: the cells behind hold -inf, whose exponential is 0.
     """
     if input.dim() == 0:
         return input.clone()
     size = static_size(input, dim)
-    return running(input, dim, size, neutral=-float("inf"), reduce=lambda y: y.logsumexp(-1))
+    return prefix_scan(input, dim, size, neutral=-float("inf"), reduce=lambda y: y.logsumexp(-1))
 
 
-@decomposition(torch.diff, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+TRIANGLE_LIMIT = 64
+"""Length up to which onnxruntime computes the n * n cells no slower than the shifted copies."""
+
+
+def prefix_scan(
+    x: Tensor,
+    dim: int,
+    size: int | None,
+    *,
+    neutral: float,
+    reduce: Callable[[Tensor], Tensor],
+    combine: Callable[[Tensor, Tensor], Tensor] | None = None,
+) -> Tensor:
+    """Reduces the beginnings of an axis.
+
+    Math: of a short axis, or one of unknown size, each cell sees a copy of the axis in which the cells behind it hold
+          the neutral element: one reduction over n * n cells. A long axis is combined with itself shifted by 1, 2,
+          4, ... cells, after which every cell has seen 1, 3, 7, ... of those before it.
+    Source: Hillis and Steele, Data parallel algorithms, 1986, https://doi.org/10.1145/7902.7903
+
+    Args:
+        x: Any tensor with axes.
+        dim: The axis.
+        size: Its size, None if it varies.
+        neutral: Element that leaves the reduction unchanged.
+        reduce: Reduces the last axis.
+        combine: Reduces two tensors, cell by cell; None where only `reduce` will do.
+    """
+    if combine is not None and size is not None and size > TRIANGLE_LIMIT:
+        return _scan_by_shifts(x, dim, size, combine)
+    last = x.transpose(dim, -1)
+    if size is None:
+        cell = torch.arange(x.shape[dim], device=x.device)
+        seen = cell <= cell.unsqueeze(1)
+    else:
+        seen = constant(np.tril(np.ones((size, size), dtype=bool)), like=x, dtype=torch.bool)
+    copies = torch.where(seen, last.unsqueeze(-2), constant(neutral, like=x))
+    return reduce(copies).transpose(dim, -1)
+
+
+def _scan_by_shifts(x: Tensor, dim: int, size: int, combine: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    shift = 1
+    while shift < size:
+        ahead, behind = x.narrow(dim, shift, size - shift), x.narrow(dim, 0, size - shift)
+        x = torch.cat((x.narrow(dim, 0, shift), combine(behind, ahead)), dim)
+        shift *= 2
+    return x
+
+
+def _extreme_and_index(x: Tensor, dim: int, *, largest: bool) -> tuple[Tensor, Tensor]:
+    """Running maximum or minimum, and the index of the cell that set it, the last one of several.
+
+    Math: a cell sets the extreme where it equals its running extreme, or is NaN. A NaN stays the running extreme from
+          there on.
+    """
+    if x.dim() == 0:
+        return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+    size = static_size(x, dim)
+    values = _prefix_extreme(x, dim, size, largest)
+    if x.is_floating_point():
+        # Engines' reductions take a NaN or leave it, by its place. Only what comes after one is set here.
+        nan_before = torch.isnan(x).to(torch.float32).cumsum(dim) > 0
+        values = torch.where(nan_before, constant(float("nan"), like=x), values)
+    cell = torch.arange(x.shape[dim], device=x.device) if size is None else constant(range(size), x, torch.int64)
+    cell = _along(cell, dim, x)
+    is_record = x == values
+    if x.is_floating_point():
+        is_record = is_record | torch.isnan(x)
+    records = torch.where(is_record, cell, constant(0, x, torch.int64))
+    return values, _prefix_extreme(records, dim, size, largest=True)
+
+
+def _prefix_extreme(x: Tensor, dim: int, size: int | None, largest: bool) -> Tensor:
+    if x.is_floating_point():
+        neutral = -float("inf") if largest else float("inf")
+    else:
+        limits = torch.iinfo(x.dtype)
+        neutral = limits.min if largest else limits.max
+    return prefix_scan(
+        x,
+        dim,
+        size,
+        neutral=neutral,
+        reduce=(lambda y: y.amax(-1)) if largest else (lambda y: y.amin(-1)),
+        combine=torch.maximum if largest else torch.minimum,
+    )
+
+
+def _along(row: Tensor, dim: int, x: Tensor) -> Tensor:
+    """A row (n,) laid along an axis of x, for broadcasting."""
+    return row.reshape([-1] + [1] * (x.dim() - 1 - dim % x.dim()))
+
+
+# Neighbours
+
+
+@decomposition(torch.diff, **TORCHSCRIPT_BITWISE)
 def diff_to_slices(
     input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
     """Differences of neighbours; stock TorchScript has no symbolic for it.
 
     Math: y[i] = x[i + 1] - x[i]; of booleans, whether they differ.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.diff.html
     """
     parts = [part for part in (prepend, input, append) if part is not None]
     x = torch.cat(parts, dim) if len(parts) > 1 else input
     for _ in range(n):
-        ahead, behind = x.narrow(dim, 1, x.shape[dim] - 1), x.narrow(dim, 0, x.shape[dim] - 1)
+        ahead, behind = _neighbours(x, dim)
         x = ahead != behind if x.dtype == torch.bool else ahead - behind
     return x.clone() if x is input else x
 
 
-@decomposition((torch.trapezoid, torch.trapz), needed_on=("torchscript",), exactness=Exactness.ROUNDING)
+@decomposition((torch.trapezoid, torch.trapz), **TORCHSCRIPT_ROUNDING)
 def trapezoid_to_sum(y: Tensor, x: Tensor | None = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
     """Integral by the trapezoidal rule; stock TorchScript has no symbolic for it.
 
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.trapezoid.html
+    Declines: abscissae that have neither one axis nor those of the heights.
     """
-    return trapezoids(y, x, 1.0 if dx is None else dx, dim).sum(dim)
+    return _trapezoids(y, x, dx, dim).sum(dim)
 
 
-@decomposition(torch.cumulative_trapezoid, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
+@decomposition(torch.cumulative_trapezoid, **TORCHSCRIPT_ROUNDING)
 def cumulative_trapezoid_to_cumsum(
     y: Tensor, x: Tensor | None = None, *, dx: float | None = None, dim: int = -1
 ) -> Tensor:
     """Running integral by the trapezoidal rule; stock TorchScript has no symbolic for it.
 
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.cumulative_trapezoid.html
+    Declines: abscissae that have neither one axis nor those of the heights.
     """
-    return trapezoids(y, x, 1.0 if dx is None else dx, dim).cumsum(dim)
+    return _trapezoids(y, x, dx, dim).cumsum(dim)
+
+
+def _trapezoids(y: Tensor, x: Tensor | None, dx: float | None, dim: int) -> Tensor:
+    """Area between each two neighbours of an axis.
+
+    Math: (y[i] + y[i + 1]) / 2 * (x[i + 1] - x[i]).
+
+    Args:
+        y: Heights.
+        x: Abscissae of one axis, (n,), or of every height; None if they are `dx` apart.
+        dx: Distance of the abscissae, by default 1.
+        dim: The axis.
+    """
+    ahead, behind = _neighbours(y, dim)
+    heights = ahead + behind
+    if x is None:
+        return heights * ((1.0 if dx is None else dx) / 2)
+    if x.dim() == 1:
+        x = _along(x, dim, y)
+    elif x.dim() != y.dim():
+        decline(f"x must have 1 or {y.dim()} axes, got {x.dim()}")
+    ahead, behind = _neighbours(x, dim % y.dim() - y.dim())
+    return heights * (ahead - behind) / 2
+
+
+def _neighbours(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """All cells of an axis but the first, and all but the last."""
+    return x.narrow(dim, 1, x.shape[dim] - 1), x.narrow(dim, 0, x.shape[dim] - 1)

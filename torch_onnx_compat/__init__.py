@@ -6,8 +6,6 @@ _here = _Path(__file__).parent
 if not (_here / "symbolics").is_dir():  # a checkout: the catalogue lies beside this package
     __path__.append(str(_here.parent))
 
-__version__ = "0.1.0"
-
 from torch_onnx_compat.check.cases import Verify  # noqa: E402
 from torch_onnx_compat.entry import Exactness, decline  # noqa: E402
 from torch_onnx_compat.errors import CompatError  # noqa: E402
@@ -19,6 +17,7 @@ from torch_onnx_compat.surgery.around_model.custom import CustomNode  # noqa: E4
 from torch_onnx_compat.surgery.around_model.detections import Detections  # noqa: E402
 from torch_onnx_compat.surgery.around_model.normalize import Normalize  # noqa: E402
 from torch_onnx_compat.targets import Target  # noqa: E402
+from torch_onnx_compat.version import __version__ as __version__  # noqa: E402
 
 __all__ = [
     "CompatError",

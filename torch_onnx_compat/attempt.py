@@ -35,6 +35,7 @@ from torch_onnx_compat.surgery.on_graph.cut_graph import CutGraph
 from torch_onnx_compat.surgery.on_graph.operation import Operation
 from torch_onnx_compat.surgery.on_graph.outline import drop_bodies
 from torch_onnx_compat.targets import Target
+from torch_onnx_compat.version import __version__
 
 
 @dataclass
@@ -61,7 +62,7 @@ class Attempt:
         """
         job, decisions = candidate.job, candidate.decisions
         if decisions is not None and self.cases is not None:
-            self.cases.further = decisions.found.equal_at
+            self.cases.further = decisions.survey.equal_at
         with self.clock("export"):
             exported = backends.export(job.plan.exporter, job)
         if decisions is not None:
@@ -162,8 +163,6 @@ class Attempt:
         return is_large(model) or bool(self.file.external_data)
 
     def _metadata(self, plan: Plan) -> dict[str, Any]:
-        from torch_onnx_compat import __version__
-
         how = self.proof.verify or Verify()
         return {
             "version": __version__,

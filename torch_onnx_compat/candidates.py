@@ -72,7 +72,7 @@ class Candidates:
             error = self._last
             if isinstance(error, Unsuitable):
                 if not self._avoid and error.is_avoidable(self._patch.registry):
-                    self._avoid = error.found
+                    self._avoid = error.operators
                     queue.append(exporter)
             elif DECISIONS in job.plan.armed:
                 error = yield from self._with_decisions(job, error)
@@ -86,7 +86,7 @@ class Candidates:
             others = {name: error for name, error in self._errors.items() if name != job.plan.exporter}
             yield Candidate(rewritten.job, rewritten, others)
             second = self._last
-        return rewritten.explained(first, second)
+        return rewritten.error_to_report(first, second)
 
     def reject(self, error: CompatError) -> None:
         """Says why the candidate that was yielded last is no good."""

@@ -122,7 +122,7 @@ class Entry:
         """First line of the body's docstring."""
         return (self.body.__doc__ or "").strip().partition("\n")[0]
 
-    def run(self, place: Callable[[], str], *args: Any, **kwargs: Any) -> Any:
+    def run(self, place: Callable[[], str], /, *args: Any, **kwargs: Any) -> Any:
         """Calls the body.
 
         Args:
@@ -173,7 +173,7 @@ class Rewrite(Entry):
         """The replaced things' dotted names."""
         return ", ".join(map(dotted, self.match))
 
-    def run(self, place: Callable[[], str], *args: Any, **kwargs: Any) -> Any:
+    def run(self, place: Callable[[], str], /, *args: Any, **kwargs: Any) -> Any:
         """As any entry's, without ``out=``: no torch function that writes into a tensor of the caller's is replaced."""
         if self.kind == "function" and kwargs.pop("out", None) is not None:
             decline("out must be None, got a tensor")

@@ -217,7 +217,7 @@ def export_compat(
             operation = plan_operation(prepared, cut, file.domains)
         with clock("observe"):
             observation = Observation(prepared)
-            candidates = Candidates(operation.traced(prepared), observation, patch, file, exporters, clock)
+            candidates = Candidates(operation.with_cut_outputs(prepared), observation, patch, file, exporters, clock)
         attempt = Attempt(prepared, observation, operation, file, proof, clock)
         for candidate in candidates:
             try:

@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 from torch_onnx_compat import tree
 from torch_onnx_compat.dynamic import with_axes
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.graph.garbage import collection_paused
+from torch_onnx_compat.graph.garbage import pause_collection
 from torch_onnx_compat.inputs import Inputs, bind
 from torch_onnx_compat.state import state_of
 
@@ -128,7 +128,7 @@ def twin_of(model: nn.Module, training: bool | None = False) -> nn.Module:
     memo = _shared_parameters(model)
     wrapped = [m for m in model.modules() if type(m).__name__ in _WRAPPERS]
     try:
-        with _CopyTensors(), collection_paused():
+        with _CopyTensors(), pause_collection():
             for wrapper in reversed(wrapped):  # inner ones first, so that the outer copy finds them in the memo
                 memo[id(wrapper)] = _copy(_inner(wrapper), memo)
             twin: nn.Module = _copy(model, memo)

@@ -18,7 +18,7 @@ from torch import nn
 
 from torch_onnx_compat.entry import Declined, Rewrite
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.functional.complex import answer, has_complex, has_pairs, unwatched, with_pairs
+from torch_onnx_compat.functional.complex import answer, has_complex, has_pairs, answer_directly, with_pairs
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import SizeFacts, Subject
 from torch_onnx_compat.plan import Plan
@@ -91,7 +91,7 @@ class _FunctionRewrites(CallCounter):
         sizes = self._facts.of_call(number, args, kwargs) if self._facts is not None else None
         for entry in entries:
             try:
-                with answering(sizes), unwatched():
+                with answering(sizes), answer_directly():
                     result = entry.run(partial(calling_module, self._paths), *args, **kwargs)
             except Declined as reason:
                 self._plan.declined(entry.name, calling_module(self._paths), str(reason))

@@ -34,7 +34,7 @@ def test_the_registry_of_symbolics(registry):
 def test_registered_symbolics_come_and_go(registry):
     name = "aten::relu"
     before = dict(registry.get_function_group(name)._functions._overrides)
-    with internals.registered_symbolics({name: relu, "acme::new": relu}, 17):
+    with internals.register_symbolics({name: relu, "acme::new": relu}, 17):
         assert registry.get_function_group(name).get(17) is relu
         assert registry.get_function_group(name).get(16) is not relu
     assert registry.get_function_group(name)._functions._overrides == before
@@ -49,10 +49,10 @@ def test_a_user_s_symbolic_comes_back(registry):
         warnings.simplefilter("ignore")
         torch.onnx.register_custom_op_symbolic("aten::relu", mine, 17)
     try:
-        with internals.registered_symbolics({"aten::relu": relu}, 17):
+        with internals.register_symbolics({"aten::relu": relu}, 17):
             assert registry.get_function_group("aten::relu").get(17) is relu
         assert registry.get_function_group("aten::relu").get(17) is mine
-        with pytest.raises(ZeroDivisionError), internals.registered_symbolics({"aten::relu": relu}, 17):
+        with pytest.raises(ZeroDivisionError), internals.register_symbolics({"aten::relu": relu}, 17):
             raise ZeroDivisionError
         assert registry.get_function_group("aten::relu").get(17) is mine
     finally:
@@ -63,7 +63,7 @@ def test_torchlib_is_built_once():
     from torch.onnx._internal.exporter._registration import ONNXRegistry
 
     raw = vars(ONNXRegistry)["from_torchlib"]
-    with internals.cached_torchlib():
+    with internals.cache_torchlib():
         one, other = ONNXRegistry.from_torchlib(), ONNXRegistry.from_torchlib()
         one.register_op(torch.ops.aten.relu.default, relu)
         assert [m.onnx_function for m in one.get_decomps(torch.ops.aten.relu.default)] == [relu]

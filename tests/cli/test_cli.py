@@ -235,7 +235,7 @@ def test_catalogue_lists_and_tells(run: Any) -> None:
     code, out, _ = run("catalogue", names[0])
     assert code == 0
     assert out.startswith("name ")
-    assert "Source:" in out
+    assert re.search("^source +[^ ]", out, re.MULTILINE)
 
 
 def test_zoo_lists_and_filters(run: Any) -> None:

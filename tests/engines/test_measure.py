@@ -10,7 +10,7 @@ import pytest
 from torch_onnx_compat import cli
 from torch_onnx_compat.engines import ENGINES, Engine, find_engine
 from torch_onnx_compat.engines.compare import difference, reference
-from torch_onnx_compat.engines.measure import rounding_decides, samples
+from torch_onnx_compat.engines.measure import rounding_decides, run_probes
 from torch_onnx_compat.engines.probes import node_tests, own_probes, probes_for
 from torch_onnx_compat.engines.profile import profile
 from torch_onnx_compat.graph.facts.node import node_facts
@@ -51,7 +51,7 @@ def test_engines_that_turn_images_are_tried_behind_a_convolution():
 @pytest.mark.usefixtures("here")
 def test_onnxruntime_runs_what_it_judges():
     engine = find_engine("onnxruntime")
-    version, found = samples(engine, [p for p in own_probes() if p.op_type in OPERATORS])
+    version, found = run_probes(engine, [p for p in own_probes() if p.op_type in OPERATORS])
     assert {s.verdict for s in found} == {"works"}
     target = profile(engine, version, found, "2026-01-01")
     assert target.works == set(OPERATORS)
@@ -87,7 +87,7 @@ def test_what_stands_before_a_node_is_not_held_against_it(tmp_path, monkeypatch)
     probes = [p for p in own_probes() if p.op_type in ("BatchNormalization", "Exp")]
     behind = {p.name for p in probes if any(node.op_type == "Conv" for node in p.model.graph.node[: p.position])}
     assert behind
-    _, found = samples(Engine("fake", "numpy", ()), probes)
+    _, found = run_probes(Engine("fake", "numpy", ()), probes)
     assert {s.name for s in found} == {p.name for p in probes} - behind
     assert {s.verdict for s in found if s.op_type == "Exp"} == {"refused"}
 
@@ -117,7 +117,7 @@ def test_what_differs_from_run_to_run_is_told_without_numbers(tmp_path, monkeypa
     monkeypatch.setattr(Engine, "path", path)
     monkeypatch.setenv("TORCH_ONNX_COMPAT_FAKE_PYTHON", sys.executable)
     probes = [p for p in own_probes() if p.op_type == "Sign"][:2]
-    _, (first, second) = samples(Engine("fake", "numpy", ()), probes[:1] * 2)
+    _, (first, second) = run_probes(Engine("fake", "numpy", ()), probes[:1] * 2)
     assert first.verdict == "wrong"
     assert (second.verdict, second.reason) == ("wrong", "its numbers differ from run to run")
 
@@ -125,7 +125,7 @@ def test_what_differs_from_run_to_run_is_told_without_numbers(tmp_path, monkeypa
 @functools.cache
 def measured(name):
     """What the installed engine does with every probe."""
-    return samples(find_engine(name), probes_for(find_engine(name)))
+    return run_probes(find_engine(name), probes_for(find_engine(name)))
 
 
 def of_the_profile(name):

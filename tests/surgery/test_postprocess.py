@@ -205,7 +205,7 @@ def test_one_step_too_few_is_wrong(monkeypatch):
     """A chain in which each box suppresses the next takes all the steps."""
     boxes = torch.stack([torch.tensor([float(i), 0, i + 2.5, 1]) for i in range(6)])[None]
     found = non_maximum.Candidates(boxes, torch.linspace(1, 0.5, 6)[None], torch.zeros(1, 6, dtype=torch.int64))
-    kept = non_maximum.kept_densely(found, torch.ones(1, 6, dtype=torch.bool), 0.4, True)
+    kept = non_maximum.keep_mask_dense(found, torch.ones(1, 6, dtype=torch.bool), 0.4, True)
     assert kept.tolist() == [[True, False, True, False, True, False]]
     real = torch.nn.functional.relu
     calls = []
@@ -215,7 +215,7 @@ def test_one_step_too_few_is_wrong(monkeypatch):
         return real(x)
 
     monkeypatch.setattr(non_maximum.functional, "relu", counted)
-    non_maximum.kept_densely(found, torch.ones(1, 6, dtype=torch.bool), 0.4, True)
+    non_maximum.keep_mask_dense(found, torch.ones(1, 6, dtype=torch.bool), 0.4, True)
     assert len(calls) == 1 + 5
 
 
@@ -377,7 +377,7 @@ PLUGIN = ["num_detections", "detection_boxes", "detection_scores", "detection_cl
 def test_the_plugins_detections_are_batched_nms_of_every_class():
     boxes, scores = torch.rand(1, 30, 4).cumsum(-1), torch.rand(1, 30, 3)
     declared = Detections("efficient-nms", scores=1, iou_threshold=0.3, score_threshold=0.2, max_detections=100)
-    made = declared.made_of([boxes, scores], pad=False)[0]
+    made = declared.detect([boxes, scores], pad=False)[0]
     pairs = scores[0].flatten()
     box, kind = boxes[0].repeat_interleave(3, 0), torch.arange(3).repeat(30)
     over = pairs > 0.2

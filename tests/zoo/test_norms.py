@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from torch_onnx_compat.zoo import weights
-from torch_onnx_compat.zoo.norms import MANNERS, unrest
+from torch_onnx_compat.zoo.norms import MANNERS, amplification
 from torch_onnx_compat.zoo.weights import seeded
 
 WIDTH = 48
@@ -58,14 +58,14 @@ def test_as_it_is_the_net_grows_without_bound(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(weights, "MANNERS", MANNERS[:1])
     model = seeded(deep, (PICTURES,))
     with torch.no_grad():
-        assert unrest(model, (PICTURES,), {}) > 1
+        assert amplification(model, (PICTURES,), {}) > 1
     assert model(FRESH).std() > 100
     assert rounding_error(model) > 1e-4
 
 
 def test_it_is_built_calmly(calm: nn.Module) -> None:
     with torch.no_grad():
-        assert unrest(calm, (PICTURES,), {}) <= 1
+        assert amplification(calm, (PICTURES,), {}) <= 1
     assert rounding_error(calm) < 1e-5
     assert calm(FRESH).std() < 2
 
@@ -106,4 +106,4 @@ def test_another_selection_is_no_amplification() -> None:
             return self.second(rows[scores.argsort()])
 
     with torch.no_grad():
-        assert unrest(Selecting().eval(), (PICTURES,), {}) < 0.1
+        assert amplification(Selecting().eval(), (PICTURES,), {}) < 0.1

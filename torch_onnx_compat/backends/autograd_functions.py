@@ -17,7 +17,7 @@ from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
 from torch_onnx_compat.backends.backend import ExportJob
 from torch_onnx_compat.backends.dynamo_ops import DynamoOps
-from torch_onnx_compat.backends.dynamo_symbolics import lowering
+from torch_onnx_compat.backends.dynamo_symbolics import translation_of
 from torch_onnx_compat.entry import Symbolic
 from torch_onnx_compat.errors import CompatError
 
@@ -49,7 +49,7 @@ def as_custom_operators(job: ExportJob, opset: int) -> Iterator[dict[Any, Callab
         entry = entries.get(f"{cls.__module__}.{cls.__qualname__}")
         if kwargs or (entry is None and not _has_symbolic(cls)):
             return original.__get__(None, cls)(*args, **kwargs)
-        lower = _lowering(cls, entry, job, opset)
+        lower = _translation_of(cls, entry, job, opset)
         return _call_operator(library, f"{cls.__name__}_{len(table)}", run, args, lower, table)
 
     owner.apply = classmethod(apply)
@@ -77,7 +77,7 @@ def _call_operator(
 ) -> Any:
     tensors = [a for a in args if isinstance(a, Tensor)]
 
-    def filled(values: Sequence[Any]) -> list[Any]:
+    def fill(values: Sequence[Any]) -> list[Any]:
         rest = iter(values)
         return [next(rest) if isinstance(a, Tensor) else a for a in args]
 
@@ -87,16 +87,16 @@ def _call_operator(
     inputs = ", ".join(f"Tensor t{i}" for i in range(len(tensors)))
     outputs = ", ".join(["Tensor"] * count)
     library.define(f"{name}({inputs}) -> {f'({outputs})' if count > 1 else outputs}")
-    library.impl(name, lambda *t: run(*filled(t)), "CompositeExplicitAutograd")
-    torch.library.register_fake(f"{NAMESPACE}::{name}", lambda *t: run(*filled(t)), lib=library)
+    library.impl(name, lambda *t: run(*fill(t)), "CompositeExplicitAutograd")
+    torch.library.register_fake(f"{NAMESPACE}::{name}", lambda *t: run(*fill(t)), lib=library)
     operator = getattr(getattr(torch.ops, NAMESPACE), name).default
-    table[operator] = lambda *t: lower(*filled(t))
+    table[operator] = lambda *t: lower(*fill(t))
     return operator(*tensors)
 
 
-def _lowering(cls: Any, entry: Symbolic | None, job: ExportJob, opset: int) -> Callable[..., Any]:
+def _translation_of(cls: Any, entry: Symbolic | None, job: ExportJob, opset: int) -> Callable[..., Any]:
     if entry is not None:
-        return lowering(entry, job, opset)
+        return translation_of(entry, job, opset)
 
     def lower(*args: Any) -> Any:
         graph = _Graph(DynamoOps(opset))

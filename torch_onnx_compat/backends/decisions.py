@@ -94,7 +94,7 @@ class DecisionLog(Watcher):
     def __enter__(self) -> Any:
         # round() of a size works in eager torch, where sizes are numbers; in a trace they are tensors, which lack it.
         if not self._depth:
-            self._rounding.enter_context(internals.method_of_tensors("__round__", _rounded))
+            self._rounding.enter_context(internals.add_tensor_method("__round__", _round_size))
         self._depth += 1
         return super().__enter__()  # type: ignore[no-untyped-call,unused-ignore]
 
@@ -214,7 +214,7 @@ def _is_never_empty(node: Any) -> bool:
     return start in (None, 0) and (end is None or (isinstance(end, int) and end > 0))
 
 
-def _rounded(tensor: Tensor, digits: int | None = None) -> int | float:
+def _round_size(tensor: Tensor, digits: int | None = None) -> int | float:
     return round(tensor.item(), digits)
 
 
@@ -271,7 +271,7 @@ def _statements() -> tuple[str, tuple[tuple[str, int], ...]]:
 @functools.lru_cache(maxsize=512)
 def _is_guard(filename: str, line: int) -> bool:
     """Whether a line belongs to an assert, or to the test of an if that does nothing but raise or warn."""
-    for node in ast.walk(_parsed(filename)):
+    for node in ast.walk(_parse_file(filename)):
         if isinstance(node, ast.Assert) and node.lineno <= line <= (node.end_lineno or node.lineno):
             return True
         if isinstance(node, ast.If) and node.lineno <= line <= (node.test.end_lineno or node.lineno):
@@ -303,7 +303,7 @@ def _is_warning(statement: ast.stmt) -> bool:
 
 
 @functools.lru_cache(maxsize=64)
-def _parsed(filename: str) -> ast.AST:
+def _parse_file(filename: str) -> ast.AST:
     try:
         return ast.parse("".join(linecache.getlines(filename)))
     except SyntaxError:

@@ -46,7 +46,7 @@ def export(job: ExportJob) -> ExportedGraph:
             **(job.options.get("custom_translation_table") or {}),
         }
         try:
-            with internals.cached_torchlib(), internals.composites_of_dynamic_sizes():
+            with internals.cache_torchlib(), internals.allow_dynamic_composites():
                 converted = torch.onnx.export(
                     program,
                     (),
@@ -179,7 +179,7 @@ def _follows_from_names(job: ExportJob, condition: str) -> bool:
     symbol: Any = sympy.Symbol
     sizes: dict[str, Any] = {}
 
-    def named(size: re.Match[str]) -> str:
+    def name_size(size: re.Match[str]) -> str:
         index, dim = int(size[1]), int(size[2])
         axis = job.inputs.axes[index].get(dim)
         symbols: Any = {r: symbol(r, integer=True, positive=True) for r in axis.roots} if axis else {}
@@ -187,7 +187,7 @@ def _follows_from_names(job: ExportJob, condition: str) -> bool:
         sizes[f"size_{index}_{dim}"] = axis.size(symbols) if axis else sympy.Integer(fixed)
         return f"size_{index}_{dim}"
 
-    text = re.sub(r"L\['tensor_(\d+)'\]\.size\(\)\[(\d+)\]", named, condition)
+    text = re.sub(r"L\['tensor_(\d+)'\]\.size\(\)\[(\d+)\]", name_size, condition)
     test = ast.parse(text, mode="eval").body
     if not (isinstance(test, ast.Compare) and len(test.ops) == 1):
         return False

@@ -18,11 +18,11 @@ def translation_table(job: ExportJob, opset: int) -> dict[Any, Callable[..., Any
     for entry in job.plan.symbolics():
         if not entry.op.startswith("autograd::"):
             for overload in internals.overloads(entry.op):
-                table[overload] = lowering(entry, job, opset, overload)
+                table[overload] = translation_of(entry, job, opset, overload)
     return table
 
 
-def lowering(entry: Symbolic, job: ExportJob, opset: int, overload: Any = None) -> Callable[..., Any]:
+def translation_of(entry: Symbolic, job: ExportJob, opset: int, overload: Any = None) -> Callable[..., Any]:
     """A symbolic as torch wants it: called with onnxscript values and Python numbers."""
     parameters = list(inspect.signature(entry.body).parameters)[1:]
 

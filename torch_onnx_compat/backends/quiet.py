@@ -61,7 +61,7 @@ class _WithoutPrograms:
 @contextlib.contextmanager
 def without_graph_dump() -> Iterator[None]:
     """Holds both standard streams back and passes them on without what torch's C++ code writes past Python."""
-    with _held(1, _before_dump), _held(2, _without_hints):
+    with _hold_back(1, _before_dump), _hold_back(2, _without_hints):
         yield
 
 
@@ -76,23 +76,23 @@ def _without_hints(text: bytes) -> bytes:
 
 
 @contextlib.contextmanager
-def _held(stream: int, clean: Callable[[bytes], bytes]) -> Iterator[None]:
+def _hold_back(stream: int, clean: Callable[[bytes], bytes]) -> Iterator[None]:
     try:
         saved = os.dup(stream)
     except OSError:  # the process has no such stream, so there is nothing to keep clean
         yield
         return
-    with tempfile.TemporaryFile() as held:
+    with tempfile.TemporaryFile() as buffer:
         _flush()
-        os.dup2(held.fileno(), stream)
+        os.dup2(buffer.fileno(), stream)
         try:
             yield
         finally:
             _flush()
             os.dup2(saved, stream)
             os.close(saved)
-            held.seek(0)
-            text = clean(held.read())
+            buffer.seek(0)
+            text = clean(buffer.read())
             if text:
                 os.write(stream, text)
 

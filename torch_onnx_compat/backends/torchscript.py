@@ -28,7 +28,7 @@ from torch_onnx_compat.backends.repairs import Repairs
 from torch_onnx_compat.backends.torchscript_ops import TorchScriptOps
 from torch_onnx_compat.entry import Declined, Symbolic, decline
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.graph.garbage import collection_paused
+from torch_onnx_compat.graph.garbage import pause_collection
 from torch_onnx_compat.graph.weights import as_onnx
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.ops import ONNX_TYPES, Number
@@ -64,11 +64,13 @@ def export(job: ExportJob) -> ExportedGraph:
 def _export_at(opset: int, job: ExportJob) -> ExportedGraph:
     log = DecisionLog(len(job.inputs.tensors))
     failures: list[BaseException] = []
-    functions = {e.op: _function(e, job, opset, failures) for e in job.plan.symbolics() if "autograd::" not in e.op}
+    functions = {
+        e.op: _symbolic_function(e, job, opset, failures) for e in job.plan.symbolics() if "autograd::" not in e.op
+    }
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with ExitStack() as stack:
-            stack.enter_context(internals.registered_symbolics(functions, opset))
+            stack.enter_context(internals.register_symbolics(functions, opset))
             stack.enter_context(_function_symbolics(job, opset, failures))
             stack.enter_context(without_graph_dump())
             stack.enter_context(own_stacks(job.subject))
@@ -81,7 +83,7 @@ def _export_at(opset: int, job: ExportJob) -> ExportedGraph:
                 raise
             except Exception as error:
                 if failures:
-                    raise _first(failures) from failures[0].__cause__
+                    raise _first_error(failures) from failures[0].__cause__
                 refuse(error, "TorchScript exporter")
             finally:
                 job.subject.around = None
@@ -105,7 +107,7 @@ def _run(job: ExportJob, opset: int) -> ir.Model:
         **{k: v for k, v in job.options.items() if k in ("do_constant_folding", "autograd_inlining")},
     }
     file: Any = io.BytesIO()
-    with collection_paused(), internals.without_weights(_is_large) as weights:
+    with pause_collection(), internals.without_weights(_is_large) as weights:
         torch.onnx.export(job.subject, job.inputs.tensors, file, **arguments)
     return _with_weights(ir.from_proto(onnx.load_model_from_string(file.getvalue())), weights)
 
@@ -130,7 +132,9 @@ def _is_training(job: ExportJob) -> bool:
 # Symbolics
 
 
-def _function(entry: Symbolic, job: ExportJob, opset: int, failures: list[BaseException]) -> Callable[..., Any]:
+def _symbolic_function(
+    entry: Symbolic, job: ExportJob, opset: int, failures: list[BaseException]
+) -> Callable[..., Any]:
     """A symbolic as torch wants it: called with a graph, and with a parameter for each of the operator's arguments."""
     signature = inspect.signature(entry.body)
     hints = typing.get_type_hints(entry.body)
@@ -141,7 +145,7 @@ def _function(entry: Symbolic, job: ExportJob, opset: int, failures: list[BaseEx
         ops = TorchScriptOps(g, opset)
         bound = inspect.Signature(parameters).bind(*args[: len(parameters)], **kwargs)
         values = {
-            name: _argument(ops, value, kinds[[p.name for p in parameters].index(name)])
+            name: _read_argument(ops, value, kinds[[p.name for p in parameters].index(name)])
             for name, value in bound.arguments.items()
         }
         place = _scope_of(g)
@@ -184,7 +188,7 @@ def _kind(hint: Any) -> str:
     return {int: "i", bool: "b", float: "f", str: "s"}.get(hint, "number" if hint is Number else "v")
 
 
-def _argument(ops: TorchScriptOps, value: Any, kind: str) -> Any:
+def _read_argument(ops: TorchScriptOps, value: Any, kind: str) -> Any:
     if kind == "number":
         number = ops.number(value)
         return value if number is None else number
@@ -196,7 +200,7 @@ def _argument(ops: TorchScriptOps, value: Any, kind: str) -> Any:
         return value
     if kind == "vs":
         packed = symbolic_helper._is_packed_list(value)
-        return [_argument(ops, item, "v") for item in symbolic_helper._unpack_list(value)] if packed else [value]
+        return [_read_argument(ops, item, "v") for item in symbolic_helper._unpack_list(value)] if packed else [value]
     parsed = symbolic_helper._maybe_get_const(value, kind)  # type: ignore[arg-type]
     return bool(parsed) if kind == "b" else parsed
 
@@ -219,7 +223,7 @@ def _function_symbolics(job: ExportJob, opset: int, failures: list[BaseException
             entry = entries.get(f"{cls.__module__}.{cls.__qualname__}")
             if entry is not None:
                 changed.append((cls, vars(cls).get("symbolic")))
-                cls.symbolic = staticmethod(_function(entry, job, opset, failures))
+                cls.symbolic = staticmethod(_symbolic_function(entry, job, opset, failures))
         yield
     finally:
         for cls, raw in changed:
@@ -244,7 +248,7 @@ def _reject_frozen(job: ExportJob, decisions: list[Decision]) -> None:
     frozen = [d for d in suspects if d.from_data]
     by_size = [d for d in suspects if not d.from_data]
     if by_size and job.inputs.sizes():
-        frozen += _varying(job, by_size)
+        frozen += _select_varying(job, by_size)
     frozen = [d for d in frozen if not d.guard]
     if frozen:
         places = "; ".join(dict.fromkeys(str(d) for d in frozen))
@@ -255,10 +259,10 @@ def _reject_frozen(job: ExportJob, decisions: list[Decision]) -> None:
         )
 
 
-def _varying(job: ExportJob, decisions: list[Decision]) -> list[Decision]:
+def _select_varying(job: ExportJob, decisions: list[Decision]) -> list[Decision]:
     """Those of the size decisions whose sizes differ in a second trace with longer dynamic axes."""
 
-    def traced(inputs: Inputs) -> list[Decision]:
+    def decisions_at(inputs: Inputs) -> list[Decision]:
         log = DecisionLog(len(inputs.tensors))
         subject = job.make_subject()
         inline_scripted(subject)
@@ -268,7 +272,7 @@ def _varying(job: ExportJob, decisions: list[Decision]) -> list[Decision]:
             internals.trace(subject, inputs.tensors)
         return [d for d in log.decisions if not d.from_data]
 
-    other = first_accepted(other_sizes(job.inputs), traced)
+    other = first_accepted(other_sizes(job.inputs), decisions_at)
     if other is None:
         return []  # the model takes no other size; verification has its own word on that
     return differing(decisions, other, lambda d: (d.place, d.conversion), lambda d: d.sizes)
@@ -277,7 +281,7 @@ def _varying(job: ExportJob, decisions: list[Decision]) -> list[Decision]:
 # Messages
 
 
-def _first(failures: list[BaseException]) -> CompatError:
+def _first_error(failures: list[BaseException]) -> CompatError:
     found = failures[0]
     return found if isinstance(found, CompatError) else ExportFailed(str(found))
 

@@ -91,7 +91,7 @@ class ViewWrites(Watcher):
         """Makes one call on views as they are now."""
         writes = func in WRITES and bool(args) and isinstance(args[0], Tensor)
         if self._stale:
-            rest, kwargs = self._renewed((args[1:] if writes else args, kwargs))
+            rest, kwargs = self._renew((args[1:] if writes else args, kwargs))
             args = (args[0], *rest) if writes else rest
         if writes and not self._is_plain(func, args[0]):
             return self._write(func, args[0], args[1:], kwargs)
@@ -113,8 +113,8 @@ class ViewWrites(Watcher):
                 continue
 
             def take(tensor: Tensor, number: int | None = place if results is result else None) -> Tensor:
-                taken = self.pass_on(func, (tensor, *rest), kwargs)
-                return taken if number is None else taken[number]  # type: ignore[no-any-return]
+                result = self.pass_on(func, (tensor, *rest), kwargs)
+                return result if number is None else result[number]  # type: ignore[no-any-return]
 
             key = _basic_key(func, parent, rest, kwargs)
             self._viewed[parent] = True
@@ -125,19 +125,19 @@ class ViewWrites(Watcher):
             tensor = self._views[tensor].parent
         return tensor
 
-    def _now(self, tensor: Tensor) -> Tensor:
+    def _current_view(self, tensor: Tensor) -> Tensor:
         """A view as the writes to its owner left it."""
         view = self._views.get(tensor)
         if view is None:
             return tensor
         writes = self._writes.get(self._owner(tensor), 0)
         if view.writes != writes:
-            view.current, view.writes = view.take(self._now(view.parent)), writes
+            view.current, view.writes = view.take(self._current_view(view.parent)), writes
             self._views[view.current] = _View(view.parent, view.take, view.key, None, writes)
         return tensor if view.current is None else view.current
 
-    def _renewed(self, values: Any) -> Any:
-        return tree.map_leaves(values, lambda leaf: self._now(leaf) if isinstance(leaf, Tensor) else leaf)
+    def _renew(self, values: Any) -> Any:
+        return tree.map_leaves(values, lambda leaf: self._current_view(leaf) if isinstance(leaf, Tensor) else leaf)
 
     # Writes
 
@@ -154,15 +154,15 @@ class ViewWrites(Watcher):
 
     def _write(self, func: Any, tensor: Tensor, rest: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if tensor not in self._views:
-            result = self._written(func, tensor, rest, kwargs)
+            result = self._call_method(func, tensor, rest, kwargs)
             self._count(tensor)
             return result
-        now = self._now(tensor)
+        now = self._current_view(tensor)
         if func is Tensor.copy_:
             self._put(tensor, rest[0].to(tensor.dtype).expand_as(now))
             return tensor
         changed = now.clone()
-        result = self._written(func, changed, rest, kwargs)
+        result = self._call_method(func, changed, rest, kwargs)
         self._put(tensor, changed)
         return tensor if result is changed else result
 
@@ -179,7 +179,7 @@ class ViewWrites(Watcher):
             tensor = record.parent
         return True
 
-    def _written(self, func: Any, tensor: Tensor, rest: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _call_method(self, func: Any, tensor: Tensor, rest: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls the method; the trace would give a comparison's result the type bool whatever the tensor's is."""
         compared = _COMPARED.get(func)
         if compared is None or tensor.dtype == torch.bool:
@@ -194,7 +194,7 @@ class ViewWrites(Watcher):
             view.parent[view.key] = value
             self._count(view.parent)
             return
-        whole = self._now(view.parent)
+        whole = self._current_view(view.parent)
         if view.key is not None:
             changed = whole.clone()
             changed[view.key] = value
@@ -221,13 +221,13 @@ def _references(view: _View) -> int:
 def _fewest_references() -> int:
     """How often what a view was taken of is referred to when only the view's record and torch itself do so."""
 
-    def recorded() -> tuple[_View, Tensor]:
+    def make_record() -> tuple[_View, Tensor]:
         whole = torch.zeros(2)
         part = whole[:1]  # torch holds the whole as it holds every tensor in a trace; some versions count that
         return _View(whole, Tensor.clone, None, None, 0), part
 
     with below_function_modes(), untraced():
-        record, _part = recorded()
+        record, _part = make_record()
         return _references(record)
 
 

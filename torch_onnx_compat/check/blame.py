@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torch_onnx_compat.check.file_log import module_of
 from torch_onnx_compat.check.localise import localise_prepared
-from torch_onnx_compat.check.run_failure import failed_node
+from torch_onnx_compat.check.run_failure import find_failed_node
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.prepare import Prepared
 
@@ -34,7 +34,7 @@ def _line(error: VerificationError, path: Path, prepared: Prepared) -> str:
     if not error.table or not error.table[-1].detail.startswith("fails:"):
         error.place = localise_prepared(prepared, path, error.inputs)
         return str(error.place)
-    node = failed_node(path, " ".join(str(error.__cause__).split()))
+    node = find_failed_node(path, " ".join(str(error.__cause__).split()))
     if node is None:
         return "it fails before the first node."
     module = module_of(node, dict(prepared.model.named_modules())) or "the model itself"

@@ -73,11 +73,11 @@ class Cases:
         sizes = list(self._sizes(example.reference.seconds > HEAVY_SECONDS))
         yield from sizes
         if self.further:
-            yield from self._wanted(self.further, len(sizes))
+            yield from self._case_at(self.further, len(sizes))
         redraws = self._verify.values if self._verify.random else 0
         for number in range(redraws - (1 if sizes else 0)):
             # Cases at other sizes have other values already.
-            yield from self._optional(f"other values {number + 1}", self._inputs, number)
+            yield from self._try_case(f"other values {number + 1}", self._inputs, number)
 
     def _case(self, label: str, inputs: Inputs) -> Case:
         try:
@@ -85,7 +85,7 @@ class Cases:
         except ModelRefused as refusal:
             raise CompatError(f"the model itself fails on the {label} input: {refusal}") from refusal
 
-    def _optional(self, label: str, inputs: Inputs, seed: int) -> Iterator[Case]:
+    def _try_case(self, label: str, inputs: Inputs, seed: int) -> Iterator[Case]:
         """A case on random values; where the model refuses those, on the given ones; where those too, none."""
         drawn = inputs.redrawn(self._verify.seed + seed) if self._verify.random else inputs
         for attempt in (drawn, inputs):
@@ -106,45 +106,45 @@ class Cases:
             tried = self._verify.sizes.get(name)
             if tried is not None:
                 for size in tried:
-                    yield from self._wanted({name: size}, seed)
+                    yield from self._case_at({name: size}, seed)
                 continue
-            if example[name] != 1 and self._allowed(name, 1):
-                yield from self._optional(f"{name}=1", self._inputs.resized({name: 1}), seed)
-            found = list(self._larger(name, heavy, seed, larger))
+            if example[name] != 1 and self._is_allowed(name, 1):
+                yield from self._try_case(f"{name}=1", self._inputs.resized({name: 1}), seed)
+            found = list(self._larger_size(name, heavy, seed, larger))
             yield from found
             if not found:
-                yield from self._refused(name)
+                yield from self._check_fixed_axis(name)
         if len(larger) > 1 and not heavy:
             label = ", ".join(f"{n}={s}" for n, s in larger.items())
-            yield from self._optional(label, self._inputs.resized(larger), 0)
+            yield from self._try_case(label, self._inputs.resized(larger), 0)
 
-    def _larger(self, name: str, heavy: bool, seed: int, larger: dict[str, int]) -> Iterator[Case]:
+    def _larger_size(self, name: str, heavy: bool, seed: int, larger: dict[str, int]) -> Iterator[Case]:
         """The first size above the example's, of a few candidates, that the model takes."""
         size = self._inputs.sizes()[name]
         odd = max(size, 3) + (2 if max(size, 3) % 2 else 1)
         candidates = [size + 1, odd] if heavy and size < 3 else [odd, size + 32, 2 * size, size // 2]
         before = len(self.notes)
         for candidate in candidates:
-            if candidate in (0, size) or not self._allowed(name, candidate):
+            if candidate in (0, size) or not self._is_allowed(name, candidate):
                 continue
-            cases = list(self._optional(f"{name}={candidate}", self._inputs.resized({name: candidate}), seed))
+            cases = list(self._try_case(f"{name}={candidate}", self._inputs.resized({name: candidate}), seed))
             if cases:
                 larger[name] = candidate
                 del self.notes[before:]
                 yield from cases
                 return
 
-    def _wanted(self, sizes: dict[str, int], seed: int) -> Iterator[Case]:
+    def _case_at(self, sizes: dict[str, int], seed: int) -> Iterator[Case]:
         label = ", ".join(f"{n}={s}" for n, s in sizes.items())
         resized = self._inputs.resized(sizes)
         drawn = resized.redrawn(self._verify.seed + seed) if self._verify.random else resized
         yield self._case(label, drawn)
 
-    def _allowed(self, name: str, size: int) -> bool:
+    def _is_allowed(self, name: str, size: int) -> bool:
         least, most = self._inputs.bounds().get(name, (1, None))
         return size >= least and (most is None or size <= most)
 
-    def _refused(self, name: str) -> Iterator[Case]:
+    def _check_fixed_axis(self, name: str) -> Iterator[Case]:
         """An axis that the original takes at one size only is not dynamic, whatever was asked for."""
         least, most = self._inputs.bounds().get(name, (1, None))
         if least == most or not any(a.required for axes in self._inputs.axes for a in axes.values() if name in a.roots):

@@ -67,7 +67,7 @@ def compare(
     if failure is not None:
         return Comparison(case, output, float("nan"), float("nan"), "", False, failure)
     if not dtype.is_floating_point:
-        return _exact(case, output, found, reference)
+        return _compare_exactly(case, output, found, reference)
     relative = RTOL[dtype] if rtol is None else rtol
     absolute = ATOL[dtype] if atol is None else atol
     finite = np.isfinite(reference)
@@ -77,14 +77,14 @@ def compare(
         return Comparison(case, output, float("inf"), float("inf"), "", False, "NaN or infinities stand elsewhere")
     a, b = found[finite].astype(np.float64), reference[finite].astype(np.float64)
     difference = np.abs(a - b)
-    allowed = _allowed(b, relative, absolute)
+    allowed = _limits(b, relative, absolute)
     max_abs, max_rel = _extremes(difference, b)
     tolerance = f"{relative:g} rel + {absolute:g} of median"
     ok = bool((difference <= allowed).all())
-    return Comparison(case, output, max_abs, max_rel, tolerance, ok, "" if ok else _worst(a, b, difference, allowed))
+    return Comparison(case, output, max_abs, max_rel, tolerance, ok, "" if ok else _describe_worst(a, b, difference, allowed))
 
 
-def within_noise(
+def judge_by_noise(
     row: Comparison,
     found: Array,
     wanted: Tensor,
@@ -135,11 +135,11 @@ def is_close(found: Array, wanted: Array) -> Array:
 def allowance(wanted: Array) -> Array:
     """By how much each of these floating-point values may be off, by default."""
     dtype = _DTYPES.get(wanted.dtype.name, torch.float32)
-    return _allowed(wanted.astype(np.float64), RTOL[dtype], ATOL[dtype])
+    return _limits(wanted.astype(np.float64), RTOL[dtype], ATOL[dtype])
 
 
-def _allowed(wanted: Array, rtol: float, atol: float) -> Array:
-    limits: Array = rtol * np.abs(wanted) + atol * _typical(wanted[np.isfinite(wanted)])
+def _limits(wanted: Array, rtol: float, atol: float) -> Array:
+    limits: Array = rtol * np.abs(wanted) + atol * _typical_magnitude(wanted[np.isfinite(wanted)])
     return limits
 
 
@@ -151,7 +151,7 @@ def _mismatch(found: Array, reference: Array, dtype: torch.dtype) -> str | None:
     return None
 
 
-def _exact(case: str, output: str, found: Array, reference: Array) -> Comparison:
+def _compare_exactly(case: str, output: str, found: Array, reference: Array) -> Comparison:
     wrong = int((found != reference).sum())
     difference = np.abs(found.astype(np.float64) - reference.astype(np.float64))
     max_abs, max_rel = _extremes(difference, reference.astype(np.float64))
@@ -165,13 +165,13 @@ def _extremes(difference: Array, reference: Array) -> tuple[float, float]:
     return max_abs, max_abs / scale if scale else max_abs
 
 
-def _typical(reference: Array) -> float:
+def _typical_magnitude(reference: Array) -> float:
     magnitudes = np.abs(reference)
     magnitudes = magnitudes[magnitudes > 0]
     return float(np.median(magnitudes)) if magnitudes.size else 1.0
 
 
-def _worst(a: Array, b: Array, difference: Array, allowed: Array) -> str:
+def _describe_worst(a: Array, b: Array, difference: Array, allowed: Array) -> str:
     where = int(np.argmax(difference - allowed))
     wrong = int((difference > allowed).sum())
     return f"{wrong} of {a.size} values differ, e.g. {a.flat[where]:.6g} for {b.flat[where]:.6g}"

@@ -38,7 +38,7 @@ class Group:
         return {**vars(self), "count": len(self.places)}
 
 
-def survey(model: ir.Model, target: Target) -> list[Group]:
+def operator_groups(model: ir.Model, target: Target) -> list[Group]:
     """The operators of a model, the worst first."""
     shapes.infer_model(model)
     opset = model.opset_imports[""]

@@ -136,7 +136,7 @@ def _run(prepared: Prepared, inputs: Inputs, dtype: torch.dtype | None) -> Eager
         setattr(tensor, _MARK, -1)
     mode = _Log()
     subject = Subject(twin, inputs, boundary=prepared.boundary)
-    with _watched(twin, mode), mode:
+    with _track_modules(twin, mode), mode:
         results = subject(*tensors)
     mode.log.outputs = [getattr(result, _MARK, None) for result in results]
     return mode.log
@@ -149,7 +149,7 @@ class _Log(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
         self.log = EagerLog()
         self.modules: list[tuple[str, str]] = []
-        self._written: dict[int, int] = {}
+        self._last_write: dict[int, int] = {}
         """The last step that wrote in place, by storage."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -161,12 +161,12 @@ class _Log(TorchDispatchMode):
             if isinstance(value, Tensor):
                 self._add(func, value, marks, statement)
                 if any(value is operand for operand in operands):
-                    self._written[_storage(value)] = len(self.log.steps) - 1
+                    self._last_write[_storage(value)] = len(self.log.steps) - 1
         return result
 
     def _marks(self, tensor: Tensor) -> Iterator[int]:
         mark = getattr(tensor, _MARK, None)
-        written = self._written.get(_storage(tensor))
+        written = self._last_write.get(_storage(tensor))
         if written is not None and (mark is None or written > mark):
             yield written
         if mark is not None:
@@ -216,7 +216,7 @@ def _statement() -> str:
 
 
 @contextmanager
-def _watched(model: nn.Module, mode: _Log) -> Iterator[None]:
+def _track_modules(model: nn.Module, mode: _Log) -> Iterator[None]:
     """Keeps account of the module that runs."""
     handles: list[Any] = []
 

@@ -75,10 +75,10 @@ class FileLog:
         outputs.extend(onnx.ValueInfoProto(name=name) for name in wanted if name not in present)
         with ExitStack() as stack:
             try:
-                path = stack.enter_context(self._written())
+                path = stack.enter_context(self._write_model())
             finally:
                 del outputs[len(present) :]
-            session = open_session(path, sess_options=_unfused())
+            session = open_session(path, sess_options=_options_without_fusion())
             tensors = {o.name for o in session.get_outputs() if o.type.startswith("tensor(")}
             wanted = [name for name in wanted if name in tensors]
             for name, array in zip(wanted, run_session(session, self.inputs, wanted), strict=True):
@@ -86,7 +86,7 @@ class FileLog:
                     self.values[name] = Value(tuple(array.shape), sample(array), array.dtype.kind == "f")
 
     @contextmanager
-    def _written(self) -> Iterator[str]:
+    def _write_model(self) -> Iterator[str]:
         """The model in a file; beside weights that lie outside, as onnxruntime reads none that a link leads to."""
         is_outside = any(tensor.data_location for tensor in self.model.graph.initializer)
         number, path = tempfile.mkstemp(prefix=".torch_onnx_compat_", dir=self.folder if is_outside else None)
@@ -97,7 +97,7 @@ class FileLog:
         finally:
             os.unlink(path)
 
-    def reads(self, name: str) -> list[str]:
+    def operands(self, name: str) -> list[str]:
         """The tensors that a tensor is made of, those that subgraphs take from outside included."""
         return [operand for operand in _operands(self.makers[name]) if operand in self.makers]
 
@@ -109,10 +109,10 @@ class FileLog:
             name = waiting.pop()
             if name not in found:
                 found.add(name)
-                waiting.extend(self.reads(name))
+                waiting.extend(self.operands(name))
         return found
 
-    def varying(self) -> set[str]:
+    def input_dependents(self) -> set[str]:
         """The tensors that depend on the file's inputs."""
         weights = {tensor.name for tensor in self.model.graph.initializer}
         known = {value.name for value in self.model.graph.input} - weights
@@ -122,7 +122,7 @@ class FileLog:
         return known
 
 
-def _unfused() -> onnxruntime.SessionOptions:
+def _options_without_fusion() -> onnxruntime.SessionOptions:
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     return options
@@ -152,7 +152,7 @@ def module_of(node: onnx.NodeProto, modules: Collection[str]) -> str | None:
         return next((scope for scope in reversed(scopes) if scope in modules), None)
     for text in (node.name, *node.output):
         if text.startswith("/"):
-            return _joined(text.split("/")[1:-1], modules)
+            return _join_scopes(text.split("/")[1:-1], modules)
     return None
 
 
@@ -170,7 +170,7 @@ def scope_of(node: onnx.NodeProto) -> str:
     return ".".join(path)
 
 
-def _joined(parts: list[str], modules: Collection[str]) -> str:
+def _join_scopes(parts: list[str], modules: Collection[str]) -> str:
     path = ""
     for part in parts:
         last = path.rpartition(".")[2]

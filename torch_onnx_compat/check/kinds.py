@@ -46,7 +46,7 @@ _KINDS = {
 }
 
 
-def same_kind(torch_operator: str, onnx_operator: str) -> bool:
+def is_same_kind(torch_operator: str, onnx_operator: str) -> bool:
     """Whether an ONNX operator is a usual form of one of torch's.
 
     Args:

@@ -42,13 +42,13 @@ class Unsuitable(UnsupportedError):
         self.findings = tuple(findings)
 
     @property
-    def found(self) -> Found:
+    def operators(self) -> Found:
         """The operators and their facts."""
         return [(finding.op_type, finding.facts) for finding in self.findings]
 
     def is_avoidable(self, registry: Registry) -> bool:
         """Whether some entry avoids one of the operators."""
-        return any(avoids_any(entry, self.found) for entry in registry)
+        return any(avoids_any(entry, self.operators) for entry in registry)
 
 
 def findings(model: ir.Model, target: Target) -> list[Finding]:

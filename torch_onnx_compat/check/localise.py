@@ -22,18 +22,18 @@ from torch import nn
 from torch_onnx_compat.check.compare import Array
 from torch_onnx_compat.check.eager_log import EagerLog, Step, difference, run_eager
 from torch_onnx_compat.check.file_log import FileLog, Value, module_of
-from torch_onnx_compat.check.kinds import PARTS, same_kind
+from torch_onnx_compat.check.kinds import PARTS, is_same_kind
 from torch_onnx_compat.check.localisation import Layer, Localisation
 from torch_onnx_compat.check.matching import (
     AHEAD,
-    by_shape,
     closure,
     counterpart,
     distance,
     first_items,
+    group_by_shape,
+    is_evidence,
     right_items,
-    squeezed,
-    telling,
+    squeeze_shape,
 )
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.inputs import Inputs
@@ -109,10 +109,10 @@ class _Search:
         self.eager_outputs = eager.outputs
         self.file = file
         self.modules = modules
-        self.varying = file.varying()
+        self.input_dependents = file.input_dependents()
         self.region: set[str] | None = None
         """The tensors around the first wrong one, where not all were read."""
-        self.alike = by_shape(self.steps)
+        self.alike = group_by_shape(self.steps)
         self.matched_steps: set[int] = set()
         self.right_steps: set[int] = set()
         self.matched_values: set[str] = set()
@@ -122,18 +122,18 @@ class _Search:
     def run(self) -> Localisation:
         """The first difference."""
         all_at_once = self._size() <= BUDGET
-        self._match(self.file.ancestors(self.file.outputs) & self.varying if all_at_once else self.file.outputs)
+        self._match(self.file.ancestors(self.file.outputs) & self.input_dependents if all_at_once else self.file.outputs)
         wrong = self._wrong_outputs()
         self._read(self.file.ancestors(name for _, name in wrong) or self.file.ancestors(self.file.outputs))
         self.right_steps = self._right_steps()
         if not wrong:
             return Localisation(False, layers=self._layers())
-        step, name = self._first(wrong)
+        step, name = self._first_difference(wrong)
         if step is not None and name is not None:
             self.is_near = distance(step, self.file.values[name]) <= OUTPUT_FACTOR * step.tolerance
         return self._finding(step, name)
 
-    def _first(self, wrong: list[tuple[int, str]]) -> tuple[Step | None, str | None]:
+    def _first_difference(self, wrong: list[tuple[int, str]]) -> tuple[Step | None, str | None]:
         """The first step and tensor that differ."""
         steps = self._first_steps([index for index, _ in wrong])
         values = self._first_values([name for _, name in wrong])
@@ -165,7 +165,7 @@ class _Search:
 
     def _read(self, names: set[str]) -> None:
         """Reads tensors; where they are too many for one run, a few first and then those around the first wrong one."""
-        ordered = [name for name in self.file.makers if name in names & self.varying]
+        ordered = [name for name in self.file.makers if name in names & self.input_dependents]
         whole, size = len(ordered), self._size()
         while size * len(ordered) > BUDGET * whole:
             stride = max(2, -(-size * len(ordered) // (BUDGET * whole)))
@@ -203,10 +203,10 @@ class _Search:
         self.file.read(names)
         for name in names:
             value = self.file.values.get(name)
-            if value is None or not telling(value.sample):
+            if value is None or not is_evidence(value.sample):
                 continue
-            alike = self.alike.get(squeezed(value.shape))
-            found = alike.equal(value.sample) if alike else []
+            alike = self.alike.get(squeeze_shape(value.shape))
+            found = alike.equal_steps(value.sample) if alike else []
             if found:
                 self.matched_values.add(name)
                 self.matched_steps.update(found)
@@ -237,14 +237,14 @@ class _Search:
         right = right_items(
             list(makers),
             self.matched_values,
-            self.file.reads,
+            self.file.operands,
             lambda name: makers[name].op_type in PARTS,
             lambda name: values[name].shape if name in values else (),
         )
         if self.region is not None:
             relevant &= self.region
         bad = {name for name in relevant - right if name in values and values[name].is_float}
-        return first_items(makers, bad, self.file.reads)
+        return first_items(makers, bad, self.file.operands)
 
     def _pair(self, steps: list[int], values: list[str]) -> tuple[Step | None, str | None]:
         """Of several candidates, a step and a tensor of one module and kind, else the first of each."""
@@ -253,15 +253,15 @@ class _Search:
             self.steps[steps[0]] if steps else None,
             values[0] if values else None,
         )
-        for index in self._around(steps):
+        for index in self._steps_nearby(steps):
             for name in values:
                 step, node = self.steps[index], self.file.makers[name]
-                rank = 2 * (module_of(node, self.modules) == step.module) + same_kind(step.operator, node.op_type)
+                rank = 2 * (module_of(node, self.modules) == step.module) + is_same_kind(step.operator, node.op_type)
                 if rank > best[0]:
                     best = rank, step, name
         return best[1:]
 
-    def _around(self, steps: list[int]) -> list[int]:
+    def _steps_nearby(self, steps: list[int]) -> list[int]:
         """The first wrong steps, and those that follow them within the same module."""
         reach = dict.fromkeys(steps)
         for index in range(steps[0] if steps else 0, len(self.steps)):
@@ -298,10 +298,10 @@ class _Search:
         shapes: dict[tuple[int, ...], list[Array]] = defaultdict(list)
         for value in self.file.values.values():
             if value.is_float:
-                shapes[squeezed(value.shape)].append(value.sample)
+                shapes[squeeze_shape(value.shape)].append(value.sample)
         layers = []
         for index, step in enumerate(self.steps):
-            near = shapes.get(squeezed(step.shape), ())
+            near = shapes.get(squeeze_shape(step.shape), ())
             fused = index in self.right_steps and index not in self.matched_steps
             if not step.boundary or not step.is_float or fused or not near or not step.scale:
                 continue
@@ -313,7 +313,7 @@ class _Search:
 def _values(step: Step | None, value: Value | None) -> tuple[float | None, float | None, str]:
     if step is None or value is None:
         return None, None, "the file has no such tensor"
-    if squeezed(step.shape) != squeezed(value.shape):
+    if squeeze_shape(step.shape) != squeeze_shape(value.shape):
         return None, None, f"shape {value.shape} for {step.shape}"
     if not step.sample.size:
         return None, None, "both are empty"

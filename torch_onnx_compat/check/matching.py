@@ -19,7 +19,7 @@ AHEAD = 8
 """How many tensors after one are looked at for what comes of it."""
 
 
-class Alike:
+class SameShapeSteps:
     """Steps of one shape, compared with a tensor all at once."""
 
     def __init__(self, steps: list[tuple[int, Step]]) -> None:
@@ -28,7 +28,7 @@ class Alike:
         self._tolerances = np.array([step.tolerance for _, step in steps])
         self._stride = -(-self._samples.shape[1] // 64)
 
-    def equal(self, sample: Array) -> list[int]:
+    def equal_steps(self, sample: Array) -> list[int]:
         """The steps that a tensor equals."""
         thin = slice(None, None, self._stride)
         with np.errstate(invalid="ignore"):
@@ -37,23 +37,23 @@ class Alike:
         return [i for i, step in (self._steps[n] for n in near) if difference(sample, step.sample) <= step.tolerance]
 
 
-def by_shape(steps: list[Step]) -> dict[tuple[int, ...], Alike]:
+def group_by_shape(steps: list[Step]) -> dict[tuple[int, ...], SameShapeSteps]:
     """The steps that depend on the inputs, by shape without axes of size 1."""
     groups: dict[tuple[int, ...], list[tuple[int, Step]]] = defaultdict(list)
     for index, step in enumerate(steps):
         if step.varies and step.sample.size:
-            groups[squeezed(step.shape)].append((index, step))
-    return {shape: Alike(group) for shape, group in groups.items()}
+            groups[squeeze_shape(step.shape)].append((index, step))
+    return {shape: SameShapeSteps(group) for shape, group in groups.items()}
 
 
-def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
+def squeeze_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     """A shape without axes of size 1."""
     return tuple(size for size in shape if size != 1)
 
 
 def distance(step: Step, value: Value) -> float:
     """Largest absolute difference; infinite between tensors of different shapes."""
-    return difference(value.sample, step.sample) if squeezed(step.shape) == squeezed(value.shape) else float("inf")
+    return difference(value.sample, step.sample) if squeeze_shape(step.shape) == squeeze_shape(value.shape) else float("inf")
 
 
 def counterpart(steps: Sequence[Step], step: Step, value: Value, matched: Set[int]) -> Step:
@@ -80,7 +80,7 @@ def counterpart(steps: Sequence[Step], step: Step, value: Value, matched: Set[in
     return best
 
 
-def telling(sample: Array) -> bool:
+def is_evidence(sample: Array) -> bool:
     """Whether equal values are evidence: not where all are the same."""
     return sample.size > 1 and bool((sample != sample[0]).any())
 

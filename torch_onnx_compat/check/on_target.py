@@ -14,7 +14,7 @@ import torch
 
 from torch_onnx_compat.check.cases import Case, Cases, Verify
 from torch_onnx_compat.check.chain import Chain
-from torch_onnx_compat.check.compare import Array, Comparison, compare, within_noise
+from torch_onnx_compat.check.compare import Array, Comparison, compare, judge_by_noise
 from torch_onnx_compat.check.rounding import compare_outputs
 from torch_onnx_compat.check.verify import run_session
 from torch_onnx_compat.engines import ENGINES, Engine, EngineProcess
@@ -50,7 +50,7 @@ class EngineSession:
         self._path = path
         self._inputs = [value for value in graph.input if value.name not in weights]
         self._outputs = {value.name: value for value in graph.output}
-        self._kept: list[onnxruntime.OrtValue] = []
+        self._last_values: list[onnxruntime.OrtValue] = []
         """The last outputs: arrays taken from an OrtValue that was made from an array end with it."""
 
     def get_inputs(self) -> list[Any]:
@@ -70,13 +70,13 @@ class EngineSession:
         outcome = self._process.run(self._path, {name: value.numpy() for name, value in feeds.items()}, names)
         if outcome.status != "ran":
             raise RuntimeError(outcome.error)
-        self._kept = [
-            onnxruntime.OrtValue.ortvalue_from_numpy(self._typed(name, found))
+        self._last_values = [
+            onnxruntime.OrtValue.ortvalue_from_numpy(self._cast_output(name, found))
             for name, found in zip(names, outcome.outputs, strict=True)
         ]
-        return self._kept
+        return self._last_values
 
-    def _typed(self, name: str, found: Array) -> Array:
+    def _cast_output(self, name: str, found: Array) -> Array:
         """An output as the file declares it: some engines have no int64, and give numbers an axis."""
         tensor = self._outputs[name].type.tensor_type
         found = found.astype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
@@ -131,7 +131,7 @@ def verify_on_target(
                 raise VerificationError(
                     f"{target.name} does not run the file, case {case.label!r}: {error}", (*rows, row), case.inputs
                 ) from error
-            rows += _compared(label, names, found, case, engine, cases.observation, how)
+            rows += _compare_case(label, names, found, case, engine, cases.observation, how)
             bad = [row for row in rows if not row.ok]
             if bad:
                 raise VerificationError(
@@ -143,7 +143,7 @@ def verify_on_target(
     return tuple(rows)
 
 
-def _compared(
+def _compare_case(
     label: str,
     names: Sequence[str],
     found: Sequence[Array],
@@ -182,6 +182,6 @@ def _with_narrow_noise(
     return [
         row
         if row.ok or not exact.is_floating_point()
-        else within_noise(row, array, own.to(exact.dtype), exact, _NARROW_LIMIT, _NARROW_FACTOR, name)
+        else judge_by_noise(row, array, own.to(exact.dtype), exact, _NARROW_LIMIT, _NARROW_FACTOR, name)
         for row, array, own, exact in zip(rows, found, narrow.outputs, wanted, strict=True)
     ]

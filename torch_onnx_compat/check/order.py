@@ -74,7 +74,7 @@ def _order(wanted: list[Array], found: list[Array]) -> Array | None:
     key = next((a for a in wanted if _is_sorted(a)), None)
     if key is None:
         return None
-    order = _matched(key, wanted, found)
+    order = _match_rows(key, wanted, found)
     return None if (order == np.arange(len(key))).all() else order
 
 
@@ -83,16 +83,16 @@ def _orders(wanted: list[Array], found: list[Array]) -> Array | None:
     keys = next((key for key in map(_scores, wanted) if key is not None), None)
     if keys is None:
         return None
-    items = [_matched(key, [w[i] for w in wanted], [f[i] for f in found]) for i, key in enumerate(keys)]
+    items = [_match_rows(key, [w[i] for w in wanted], [f[i] for f in found]) for i, key in enumerate(keys)]
     order = np.stack(items)
     return None if (order == np.arange(order.shape[1])).all() else order
 
 
-def _matched(key: Array, wanted: list[Array], found: list[Array]) -> Array:
+def _match_rows(key: Array, wanted: list[Array], found: list[Array]) -> Array:
     order = np.arange(len(key))
     for start, end in _ties(key):
         costs = [_distances(w[start:end], f[start:end]) for w, f in zip(wanted, found, strict=True)]
-        order[start:end] = start + _nearest(np.sum(costs, axis=0))
+        order[start:end] = start + _assign_rows(np.sum(costs, axis=0))
     return order
 
 
@@ -137,7 +137,7 @@ def _distances(wanted: Array, found: Array) -> Array:
     return np.asarray(np.nan_to_num(worst, nan=0.0, posinf=1e30))
 
 
-def _nearest(costs: Array) -> Array:
+def _assign_rows(costs: Array) -> Array:
     """One column for each row, cheap ones first; rows that are right where they stand stay."""
     chosen = np.full(len(costs), -1)
     for place in np.flatnonzero(np.diag(costs) <= 1.0):

@@ -32,7 +32,7 @@ def is_quantized(model: object) -> bool:
     )
 
 
-def within_spread(
+def judge_by_spread(
     rows: Sequence[Comparison], found: Sequence[Array], case: Case, others: Iterable[Case]
 ) -> list[Comparison]:
     """The rows, with those right whose output is off no further than eager torch's own moves after a rounding.
@@ -60,7 +60,7 @@ def within_spread(
         if all(off[i] <= OWN_FACTOR * own[i] for i in own):
             break
     return [
-        replace(row, ok=True, tolerance=f"{OWN_FACTOR * own[i]:.2g} in the mean", detail=_told(off[i], own[i]))
+        replace(row, ok=True, tolerance=f"{OWN_FACTOR * own[i]:.2g} in the mean", detail=_describe(off[i], own[i]))
         if i in own and off[i] <= OWN_FACTOR * own[i]
         else row
         for i, row in enumerate(rows)
@@ -71,5 +71,5 @@ def _distance(found: Array, wanted: Array) -> float:
     return float(np.sqrt(np.square(found.astype(np.float64) - wanted).mean())) if wanted.size else 0.0
 
 
-def _told(off: float, own: float) -> str:
+def _describe(off: float, own: float) -> str:
     return f"off by {off:.2g} in the mean, eager torch's own {own:.2g} when its inputs change by a few roundings"

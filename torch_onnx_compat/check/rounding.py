@@ -21,10 +21,10 @@ from torch_onnx_compat.check.compare import (
     as_array,
     compare,
     is_close,
-    within_noise,
+    judge_by_noise,
 )
 from torch_onnx_compat.check.order import row_orders
-from torch_onnx_compat.check.quantized import is_quantized, within_spread
+from torch_onnx_compat.check.quantized import is_quantized, judge_by_spread
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused, Observation, Reference
 
@@ -62,23 +62,23 @@ def compare_outputs(
         observation: Runs the original.
         limit: How far off, of an output's largest value, the noise of eager torch does not excuse.
     """
-    rows, found = _compared(names, found, case, how)
-    if how.rtol is not None or how.atol is not None or _passed(rows):
+    rows, found = _compare_in_order(names, found, case, how)
+    if how.rtol is not None or how.atol is not None or _all_ok(rows):
         return rows
     rows = _with_noise(rows, found, case, observation, limit)
     if is_quantized(observation.prepared.model):
-        return within_spread(rows, found, case, _rounded_runs(case, observation))
-    if _passed(rows) or not all(row.ok or _is_near(a, w) for row, a, w in _triples(rows, found, case)):
+        return judge_by_spread(rows, found, case, _runs_after_rounding(case, observation))
+    if _all_ok(rows) or not all(row.ok or _is_near(a, w) for row, a, w in _triples(rows, found, case)):
         return rows
     if not any(tensor.is_floating_point() for tensor in _weights(observation)):
         return rows  # without weights nothing was rounded before the decision: the inputs are exactly what they are
-    others = _rounded_runs(case, observation)
+    others = _runs_after_rounding(case, observation)
     if [a.shape for a in found] == [tuple(w.shape) for w in case.reference.outputs]:
         return _with_values_of(others, rows, found, case)
     return _with_rows_of(others, names, rows, found, case, how, observation)
 
 
-def _compared(
+def _compare_in_order(
     names: Sequence[str], found: Sequence[Array], case: Case, how: Verify
 ) -> tuple[list[Comparison], Sequence[Array]]:
     """The plain comparison, and the outputs with their rows in the original's order."""
@@ -88,14 +88,14 @@ def _compared(
         return [compare(case.label, name, array, wanted, how.rtol, how.atol) for name, array, wanted in pairs]
 
     rows = table(found)
-    orders = {} if _passed(rows) else row_orders(case.reference.outputs, case.reference.paths, found)
+    orders = {} if _all_ok(rows) else row_orders(case.reference.outputs, case.reference.paths, found)
     if not orders:
         return rows, found
     found = [array[orders[i]] if i in orders else array for i, array in enumerate(found)]
     return [replace(r, detail=_MOVED) if r.ok and i in orders else r for i, r in enumerate(table(found))], found
 
 
-def _passed(rows: Sequence[Comparison]) -> bool:
+def _all_ok(rows: Sequence[Comparison]) -> bool:
     return all(row.ok for row in rows)
 
 
@@ -129,7 +129,7 @@ def _with_noise(
         return rows
     orders = _orders(case, exact)
     return [
-        within_noise(row, array, wanted, value[orders[i]] if i in orders else value, limit) if doubtful[i] else row
+        judge_by_noise(row, array, wanted, value[orders[i]] if i in orders else value, limit) if doubtful[i] else row
         for i, ((row, array, wanted), value) in enumerate(zip(_triples(rows, found, case), exact.outputs, strict=True))
     ]
 
@@ -148,29 +148,29 @@ def _is_near(found: Array, wanted: torch.Tensor) -> bool:
     return len(found) != len(reference) or bool((~is_close(found, reference)).mean() <= SHARE)
 
 
-def _rounded_runs(case: Case, observation: Observation) -> Iterator[Case]:
+def _runs_after_rounding(case: Case, observation: Observation) -> Iterator[Case]:
     """The case with inputs that were changed by roundings."""
     if not any(tensor.is_floating_point() for tensor in case.inputs.tensors):
         return
     for number in range(max(12, min(RUNS, int(BUDGET_S / max(case.reference.seconds, 1e-3))))):
         label = f"{case.label}, rounded {number}"
-        inputs = _rounded(case.inputs, STEPS[number % len(STEPS)], number)
+        inputs = _perturb_inputs(case.inputs, STEPS[number % len(STEPS)], number)
         try:
             yield Case(label, inputs, observation.reference(label, inputs))
         except ModelRefused:
             return
 
 
-def _rounded(inputs: Inputs, step: float, seed: int) -> Inputs:
+def _perturb_inputs(inputs: Inputs, step: float, seed: int) -> Inputs:
     generator = torch.Generator().manual_seed(seed)
 
-    def changed(tensor: torch.Tensor) -> torch.Tensor:
+    def perturb(tensor: torch.Tensor) -> torch.Tensor:
         if not tensor.is_floating_point():
             return tensor
         noise = torch.randn(tensor.shape, generator=generator, dtype=torch.float64)
         return (tensor.cpu().double() * (1 + step * noise)).to(tensor)
 
-    return replace(inputs, tensors=tuple(changed(t) for t in inputs.tensors))
+    return replace(inputs, tensors=tuple(perturb(t) for t in inputs.tensors))
 
 
 def _with_values_of(
@@ -178,7 +178,7 @@ def _with_values_of(
 ) -> list[Comparison]:
     """The rows, with those right of which no more values are off than eager torch's own ones are after a rounding."""
     wanted = {i: as_array(w) for i, (row, _, w) in enumerate(_triples(rows, found, case)) if not row.ok}
-    off = {i: _off(found[i], w) for i, w in wanted.items()}
+    off = {i: _count_wrong(found[i], w) for i, w in wanted.items()}
     own = dict.fromkeys(off, 0)
     for other in others:
         if [o.shape for o in other.reference.outputs] != [o.shape for o in case.reference.outputs]:
@@ -186,7 +186,7 @@ def _with_values_of(
         orders = _orders(case, other.reference)
         for i, w in wanted.items():
             value = as_array(other.reference.outputs[i])
-            own[i] = max(own[i], _off(value[orders[i]] if i in orders else value, w))
+            own[i] = max(own[i], _count_wrong(value[orders[i]] if i in orders else value, w))
         if all(off[i] <= own[i] for i in off):
             break
     return [
@@ -197,7 +197,7 @@ def _with_values_of(
     ]
 
 
-def _off(found: Array, wanted: Array) -> int:
+def _count_wrong(found: Array, wanted: Array) -> int:
     return int((~is_close(found, wanted)).sum())
 
 
@@ -214,9 +214,9 @@ def _with_rows_of(
     shapes = [array.shape for array in found]
     for other in others:
         if [tuple(o.shape) for o in other.reference.outputs] == shapes:
-            again, arrays = _compared(names, found, other, how)
+            again, arrays = _compare_in_order(names, found, other, how)
             again = _with_noise(again, arrays, other, observation)
-            if _passed(again):
+            if _all_ok(again):
                 return [
                     replace(row, case=case.label, detail=f"as many rows as eager torch has {_OTHERWISE}")
                     for row in again

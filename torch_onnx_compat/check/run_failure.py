@@ -90,7 +90,7 @@ def explain_run(
     message = " ".join(plain(str(error)).split())
     wanted = {value.name: value for value in session.get_inputs()}
     axes = {name: tuple(value.shape) for name, value in wanted.items()}
-    node = failed_node(file, message)
+    node = find_failed_node(file, message)
     return RunFailure(
         message=message[:400],
         problems=tuple(_problems(wanted, feeds)),
@@ -99,7 +99,7 @@ def explain_run(
         module=scope_of(node) if node else "",
         axes=axes,
         given={name: tuple(array.shape) for name, array in feeds.items()},
-        works=_nearest(session, wanted, feeds),
+        works=_nearest_shapes(session, wanted, feeds),
         advice=hint(message),
     )
 
@@ -148,7 +148,7 @@ def _dtype(kind: str) -> np.dtype[Any]:
     return np.dtype(name if name in np.sctypeDict else "float32")
 
 
-def failed_node(file: str | os.PathLike[str] | bytes, message: str) -> onnx.NodeProto | None:
+def find_failed_node(file: str | os.PathLike[str] | bytes, message: str) -> onnx.NodeProto | None:
     """The node that onnxruntime names; after its fusions it may be one that is not in the file."""
     found = re.search(r"running (\w+) node\. Name:'([^']*)'", message)
     if found is None:
@@ -162,12 +162,12 @@ def failed_node(file: str | os.PathLike[str] | bytes, message: str) -> onnx.Node
     return nodes.get(found[2]) or (only[0] if len(only) == 1 else None)
 
 
-def _nearest(
+def _nearest_shapes(
     session: onnxruntime.InferenceSession, wanted: Mapping[str, Any], feeds: Mapping[str, Array]
 ) -> dict[str, tuple[int, ...]]:
     sizes = _sizes(wanted, feeds)
     for candidate in islice(_candidates(sizes), _TRIES):
-        tried = {name: _made(value, candidate, feeds.get(name)) for name, value in wanted.items()}
+        tried = {name: _make_input(value, candidate, feeds.get(name)) for name, value in wanted.items()}
         if _error(session, tried) is None:
             return {name: array.shape for name, array in tried.items()}
     return {}
@@ -201,7 +201,7 @@ def _candidates(sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
         yield {axis: max(round(size / multiple), 1) * multiple for axis, size in sizes.items()}
 
 
-def _made(value: Any, sizes: Mapping[str, int], given: Array | None) -> Array:
+def _make_input(value: Any, sizes: Mapping[str, int], given: Array | None) -> Array:
     """An input of the wanted type and shape, filled with the values that were given as far as they go."""
     shape = [
         axis if isinstance(axis, int) else sizes[_axis(value.name, dim, axis)] for dim, axis in enumerate(value.shape)

@@ -78,7 +78,7 @@ def _open_all(
     opened: list[Any] = [] if path is None else [(open_to_verify(path), {})]
     if path is not None and not before and not after:
         return opened[0][0]
-    first, last = ([(s.session(sess_options=_patient()), s.feeds) for s in stages] for stages in (before, after))
+    first, last = ([(s.session(sess_options=_options_without_spinning()), s.feeds) for s in stages] for stages in (before, after))
     return Chain([*first, *opened, *last], names)
 
 
@@ -93,10 +93,10 @@ def open_to_verify(path: str | os.PathLike[str]) -> onnxruntime.InferenceSession
     """
     files = (Path(path), external_data_path(Path(path)))
     is_large = sum(file.stat().st_size for file in files if file.exists()) > FOLDING_LIMIT
-    return open_session(path, sess_options=_patient(), disabled_optimizers=["ConstantFolding"] if is_large else None)
+    return open_session(path, sess_options=_options_without_spinning(), disabled_optimizers=["ConstantFolding"] if is_large else None)
 
 
-def _patient() -> onnxruntime.SessionOptions:
+def _options_without_spinning() -> onnxruntime.SessionOptions:
     """Threads that sleep between operators: a few runs gain nothing from ones that spin, and others want the cores."""
     options = onnxruntime.SessionOptions()
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -109,8 +109,8 @@ def run_session(
     outputs: Sequence[str] | None = None,
 ) -> list[Array]:
     """These outputs of the file, or all in order, as numpy arrays; bfloat16 ones widened to float32."""
-    taken = {value.name for value in session.get_inputs()}
-    feeds = {n: _value(t) for n, t in zip(inputs.names, inputs.tensors, strict=True) if n in taken}
+    accepted = {value.name for value in session.get_inputs()}
+    feeds = {n: _value(t) for n, t in zip(inputs.names, inputs.tensors, strict=True) if n in accepted}
     names = [o.name for o in session.get_outputs()] if outputs is None else list(outputs)
     return [_numpy(v) for v in session.run_with_ort_values(names, feeds)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from fnmatch import fnmatchcase
 from typing import Annotated
@@ -12,7 +13,7 @@ from torch_onnx_compat import zoo
 from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.cli.console import EXIT_CODES, print_json, print_table, reporting, usage
 from torch_onnx_compat.cli.options import Debug, Json
-from torch_onnx_compat.entry import Entry, Symbolic
+from torch_onnx_compat.entry import Entry, Rewrite, Symbolic
 
 
 def register(app: typer.Typer) -> None:
@@ -29,16 +30,18 @@ def catalogue_command(
     """Lists the catalogue, or tells one entry in full."""
     with reporting(json, debug), usage():
         entries = catalogue()
-        chosen = [entries[name]] if name else sorted(entries, key=lambda e: (_kind(e), e.name))
+        chosen = [entries[name]] if name else list(entries)
     rows = [entry_row(entry) for entry in chosen]
     if json:
         print_json(rows[0] if name else rows)
     elif name:
         width = max(map(len, rows[0]))
         typer.echo("\n".join(f"{key:{width}}  {value}" for key, value in rows[0].items()))
+        typer.echo("\n" + (inspect.getdoc(chosen[0].body) or ""))
         typer.echo("\n" + (sys.modules[chosen[0].owner].__doc__ or "").strip())
     else:
-        print_table(rows)
+        shown = ("family", "name", "kind", "needed", "summary")
+        print_table([{column: row[column] for column in shown} for row in rows])
 
 
 def zoo_command(
@@ -60,14 +63,25 @@ def entry_row(entry: Entry) -> dict[str, str]:
     return {
         "name": entry.name,
         "kind": _kind(entry),
-        "replaces": entry.op if isinstance(entry, Symbolic) else getattr(entry, "replaces", ""),
+        "family": entry.owner.removeprefix("torch_onnx_compat."),
+        "replaces": _replaces(entry),
         "needed": str(entry.need),
         "opset": f"{entry.opset[0]}..{last}" if last else f"{entry.opset[0]}+",
         "targets": ", ".join(sorted(entry.targets)) or "any",
         "exactness": entry.exactness.value + (f", {entry.error:g}" if entry.error else ""),
+        "summary": entry.summary,
         "source": entry.source,
     }
 
 
 def _kind(entry: Entry) -> str:
+    """The decorator that declared it."""
+    if isinstance(entry, Rewrite) and entry.kind == "function":
+        return "decomposition"
     return type(entry).__name__.lower()
+
+
+def _replaces(entry: Entry) -> str:
+    if isinstance(entry, Symbolic):
+        return entry.op
+    return entry.replaces if isinstance(entry, Rewrite) else f"see {getattr(entry, 'package', '')}"

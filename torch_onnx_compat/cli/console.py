@@ -110,12 +110,12 @@ def _finite(value: Any) -> Any:
 
 
 def print_table(rows: list[dict[str, str]]) -> None:
-    """Prints rows of the catalogue without their sources."""
+    """Prints rows of plain text, all of the same columns."""
     console = Console()
     if not console.is_terminal:
         console = Console(width=10_000)  # a file or pipe: one line per entry, as wide as it needs
     table = Table(box=None, pad_edge=False, header_style="bold")
-    columns = [key for key in (rows[0] if rows else ()) if key != "source"]
+    columns = list(rows[0] if rows else ())
     for column in columns:
         table.add_column(column, no_wrap=column == "name", overflow="fold")
     for row in rows:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import onnx_ir as ir
 import typer
 
-from torch_onnx_compat.check.compatibility import Group, run, survey
+from torch_onnx_compat.check.compatibility import Group, run, operator_groups
 from torch_onnx_compat.cli.console import EXIT_CODES, print_json, print_table, reporting, usage
 from torch_onnx_compat.engines import find_engine
 from torch_onnx_compat.errors import CompatError
@@ -40,7 +40,7 @@ def check_command(
             profile = load_target(target)
             model = _load(file)
         step("check")
-        groups = survey(model, profile)
+        groups = operator_groups(model, profile)
         ran = None
         if execute:
             step(f"run in {profile.name}")

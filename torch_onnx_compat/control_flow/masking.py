@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from torch_onnx_compat.backends.backend import ExportFailed, ExportJob
-from torch_onnx_compat.control_flow.run.iterables import Stacking
-from torch_onnx_compat.control_flow.run.session import RefusedDecision, Session, active
+from torch_onnx_compat.control_flow.run.iterables import RowStacker
+from torch_onnx_compat.control_flow.run.session import RefusedDecision, Session, activate
 from torch_onnx_compat.control_flow.survey import Survey, survey
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError
 from torch_onnx_compat.observe import Subject
@@ -23,7 +23,7 @@ class RewrittenJob:
 
     job: ExportJob | None
     """None if the model takes no decision that can be rewritten."""
-    found: Survey
+    survey: Survey
     sessions: list[Session]
 
     @property
@@ -45,9 +45,9 @@ class RewrittenJob:
     @property
     def source(self) -> str:
         """What is rewritten in the model's own functions, as a unified diff."""
-        return self.found.rewriting.diff()
+        return self.survey.rewriting.diff()
 
-    def explained(self, first: CompatError, second: CompatError | None = None) -> CompatError:
+    def error_to_report(self, first: CompatError, second: CompatError | None = None) -> CompatError:
         """The error to report: what the second try met if it says more about decisions than the first.
 
         Args:
@@ -56,7 +56,7 @@ class RewrittenJob:
         """
         better = isinstance(second, (RefusedDecision, VerificationError)) or "would freeze" in str(second)
         error = second if second is not None and better else first
-        reasons = [f"{place}: {why}" for place, why in self.found.rewriting.obstacles.items()]
+        reasons = [f"{place}: {why}" for place, why in self.survey.rewriting.obstacles.items()]
         if not reasons or not isinstance(error, UnsupportedError):
             return error
         return ExportFailed(f"{error} It cannot be rewritten automatically: {'; '.join(reasons[:3])}.")
@@ -96,7 +96,7 @@ def _subject(make: Callable[[], Subject], job: ExportJob, found: Survey, session
         alternatives=found.alternatives,
     )
     sessions.append(session)
-    subject.wrap(Stacking, inside=True)
+    subject.wrap(RowStacker, inside=True)
     subject.wrap(partial(_scope, subject, session, found))
     return subject
 
@@ -104,5 +104,5 @@ def _subject(make: Callable[[], Subject], job: ExportJob, found: Survey, session
 @contextmanager
 def _scope(subject: Any, session: Session, found: Survey) -> Iterator[None]:
     session.log = subject.around
-    with found.rewriting.applied(), active(session):
+    with found.rewriting.apply(), activate(session):
         yield

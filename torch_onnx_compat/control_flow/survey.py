@@ -16,8 +16,8 @@ from torch_onnx_compat.backends.backend import ExportJob
 from torch_onnx_compat.backends.islands import inline_scripted
 from torch_onnx_compat.control_flow.find.sites import Event, SiteLog
 from torch_onnx_compat.control_flow.lower.rewriting import Rewriting
-from torch_onnx_compat.control_flow.run.iterables import Stacking
-from torch_onnx_compat.control_flow.run.session import Key, Session, active
+from torch_onnx_compat.control_flow.run.iterables import RowStacker
+from torch_onnx_compat.control_flow.run.session import Key, Session, activate
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.probing import differing, other_sizes
 
@@ -73,13 +73,13 @@ def survey(job: ExportJob) -> Survey:
     others = _other_sizes(job)
     for _ in range(ROUNDS):
         theirs, mine = found.sizes, found.own_sizes
-        one = _traced(job, job.inputs, found, theirs)
+        one = _trace(job, job.inputs, found, theirs)
         other = _first_run(job, others, found, mine)
-        events = [e for e in _varying(one, other) if e.place not in job.allow_baked]
+        events = [e for e in _select_varying(one, other) if e.place not in job.allow_baked]
         found.places.update(dict.fromkeys(e.place for e in events))
         new = found.rewriting.extend(events)
         unbounded = one.session.unbounded | (other.session.unbounded if other else set())
-        new |= found.rewriting.loop(unbounded)
+        new |= found.rewriting.mark_loops(unbounded)
         found.own_sizes = one.session.sizes
         found.sizes = other.session.sizes if other else None
         conflicts = {**(other.session.conflicts if other else {}), **one.session.conflicts}
@@ -91,7 +91,7 @@ def survey(job: ExportJob) -> Survey:
     if found.rewriting and job.inputs.sizes():
         # Shapes that agree by chance at two sizes hardly do at a third.
         third = job.inputs.resized({name: size + FAR for name, size in job.inputs.sizes().items()})
-        found.conflicts = {**_traced(job, third, found, found.own_sizes).session.conflicts, **found.conflicts}
+        found.conflicts = {**_trace(job, third, found, found.own_sizes).session.conflicts, **found.conflicts}
     return found
 
 
@@ -108,19 +108,19 @@ def _find_alternatives(job: ExportJob, found: Survey, one: _Run, other: _Run | N
     asked = {key for run in runs for key in (*run.session.lone, *run.session.equal)} - set(found.alternatives)
     sizes = job.inputs.sizes()
     for part in PARTS:
-        new = {key: first for key in asked for first in _serving(key, runs)}
+        new = {key: first for key in asked for first in _branch_for_every_size(key, runs)}
         smaller = {name: size // part for name, size in sizes.items() if size // part >= SMALLEST}
         if not smaller or len(new) == len(asked):
             break
-        runs.append(_traced(job, job.inputs.resized(smaller), found, found.own_sizes))
-        if {key for key in asked for _ in _serving(key, runs)} - set(new):
+        runs.append(_trace(job, job.inputs.resized(smaller), found, found.own_sizes))
+        if {key for key in asked for _ in _branch_for_every_size(key, runs)} - set(new):
             found.equal_at = {**sizes, **smaller}
-    new = {key: first for key in asked for first in _serving(key, runs)}
+    new = {key: first for key in asked for first in _branch_for_every_size(key, runs)}
     found.alternatives.update(new)
     return bool(new)
 
 
-def _serving(key: Key, runs: list[_Run]) -> set[bool]:
+def _branch_for_every_size(key: Key, runs: list[_Run]) -> set[bool]:
     """Whether it is the first branch of a decision that serves every size; empty if neither is known to."""
     equal = [run.session.equal[key] for run in runs if key in run.session.equal]
     lone = {run.session.lone[key] for run in runs if key in run.session.lone}
@@ -130,7 +130,7 @@ def _serving(key: Key, runs: list[_Run]) -> set[bool]:
 def decides(job: ExportJob) -> bool:
     """Whether a model takes a decision that may vary, wherever it stands."""
     none = Survey(Rewriting())
-    return bool(_varying(_traced(job, job.inputs, none, None), _first_run(job, _other_sizes(job), none, None)))
+    return bool(_select_varying(_trace(job, job.inputs, none, None), _first_run(job, _other_sizes(job), none, None)))
 
 
 @dataclass
@@ -150,14 +150,14 @@ def _first_run(job: ExportJob, candidates: list[Inputs], found: Survey, known: S
     """A trace at the first sizes that the model takes."""
     run = None
     for inputs in candidates:
-        run = _traced(job, inputs, found, known)
+        run = _trace(job, inputs, found, known)
         if run.complete:
             candidates[:] = [inputs]
             return run
     return run
 
 
-def _traced(job: ExportJob, inputs: Inputs, found: Survey, known: Sizes | None) -> _Run:
+def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sizes | None) -> _Run:
     log = SiteLog(len(inputs.tensors))
     session = Session(
         exporter="torchscript",
@@ -171,31 +171,31 @@ def _traced(job: ExportJob, inputs: Inputs, found: Survey, known: Sizes | None) 
     subject = job.make_subject()
     inline_scripted(subject)
     subject.around = log
-    subject.wrap(Stacking, inside=True)
-    subject.wrap(_abandoned)
+    subject.wrap(RowStacker, inside=True)
+    subject.wrap(_abandon_trace)
     complete = False
     try:
-        with warnings.catch_warnings(), found.rewriting.applied(), active(session):
+        with warnings.catch_warnings(), found.rewriting.apply(), activate(session):
             warnings.simplefilter("ignore")
             internals.trace(subject, inputs.tensors)
-    except _Complete:
+    except _TraceComplete:
         complete = True
     except Exception:  # what was found until then counts; the export itself will say what is wrong
         pass
     return _Run(log.events, session, complete)
 
 
-class _Complete(Exception):
+class _TraceComplete(Exception):
     """Ends a trace at the end of forward: the graph of one in which a branch failed must not be finished."""
 
 
 @contextmanager
-def _abandoned() -> Iterator[None]:
+def _abandon_trace() -> Iterator[None]:
     yield
-    raise _Complete
+    raise _TraceComplete
 
 
-def _varying(one: _Run, other: _Run | None) -> list[Event]:
+def _select_varying(one: _Run, other: _Run | None) -> list[Event]:
     """The decisions on data, and those on sizes that differ between the runs."""
     by_data = [e for e in one.events if e.from_data]
     if other is None:

@@ -135,7 +135,7 @@ def score(message: Message, positions: Mapping[str, Sequence[int]]) -> float:
         positions: Where each stem stands in the text.
     """
     present = [stem for stem in message.weights if stem in positions]
-    if not _enough(message, sum(message.weights[s] for s in present)):
+    if not _is_enough(message, sum(message.weights[s] for s in present)):
         return 0.0
     found = sorted((place, stem) for stem in present for place in positions[stem])
     span = message.length * _SPREAD + 4
@@ -150,10 +150,10 @@ def score(message: Message, positions: Mapping[str, Sequence[int]]) -> float:
             weight -= 0.0 if window[old] else message.weights[old]
             start += 1
         best = max(best, weight)
-    return best / message.total if _enough(message, best) else 0.0
+    return best / message.total if _is_enough(message, best) else 0.0
 
 
-def _enough(message: Message, weight: float) -> bool:
+def _is_enough(message: Message, weight: float) -> bool:
     return weight >= message.threshold and weight >= min(LEAST_WEIGHT, 0.999 * message.total)
 
 

@@ -11,8 +11,8 @@ from torch import nn
 
 from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.check.cases import Cases, Verify
-from torch_onnx_compat.doctor.model import Severity, Symptom, of_forward, of_weights
-from torch_onnx_compat.doctor.trace import of_trace
+from torch_onnx_compat.doctor.model import Severity, Symptom, examine_forward, examine_weights
+from torch_onnx_compat.doctor.trace import examine_trace
 from torch_onnx_compat.entry import EXPORTERS
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.observe import Observation
@@ -105,7 +105,7 @@ def doctor(
 
 def _examine(model: Any, args: Any, kwargs: Any, dynamic: Any, plan: Any, exporter: str) -> Iterator[Symptom]:
     if isinstance(model, nn.Module):
-        yield from of_weights(model)
+        yield from examine_weights(model)
     try:
         prepared = prepare(model, args, kwargs=kwargs, dynamic=dynamic)
         prepared.twin()
@@ -116,18 +116,18 @@ def _examine(model: Any, args: Any, kwargs: Any, dynamic: Any, plan: Any, export
         yield Symptom("warning", "", note, "")
     observation = Observation(prepared)
     failed = False
-    for finding in of_forward(prepared, observation):
+    for finding in examine_forward(prepared, observation):
         failed = failed or finding.severity == "error"
         yield finding
     if failed:
         return
-    yield from _of_sizes(prepared, observation)
+    yield from _examine_sizes(prepared, observation)
     inputs = observation.trace_inputs()
     facts = observation.size_facts(watched_functions(plan.rewrites()), inputs)
-    yield from of_trace(lambda: rewrite(prepared.twin(), prepared.inputs, plan, facts), inputs, plan, exporter)
+    yield from examine_trace(lambda: rewrite(prepared.twin(), prepared.inputs, plan, facts), inputs, plan, exporter)
 
 
-def _of_sizes(prepared: Prepared, observation: Observation) -> Iterator[Symptom]:
+def _examine_sizes(prepared: Prepared, observation: Observation) -> Iterator[Symptom]:
     """Axes that the model itself does not let vary."""
     if not prepared.inputs.sizes():
         return

@@ -39,30 +39,30 @@ class Symptom:
         return f"{self.severity}: {self.place or 'the model'}: {self.what.rstrip('.')}{action}."
 
 
-def of_weights(model: nn.Module) -> Iterator[Symptom]:
+def examine_weights(model: nn.Module) -> Iterator[Symptom]:
     """What parameters and buffers tell."""
     tensors = {n: t for n, t in (*model.named_parameters(), *model.named_buffers()) if not is_lazy(t)}
     kinds: dict[torch.dtype, str] = {}
     for name, tensor in tensors.items():
         if tensor.is_floating_point():
             kinds.setdefault(tensor.dtype, name)
-        if tensor.is_meta or tensor.is_quantized or _size({name: tensor}) > INLINE_LIMIT:
+        if tensor.is_meta or tensor.is_quantized or _byte_size({name: tensor}) > INLINE_LIMIT:
             continue
         if tensor.is_floating_point() and bool(tensor.isnan().any()):
             yield Symptom("error", name, "holds NaN", "load a checkpoint that is whole")
     if len(kinds) > 1:
-        found = ", ".join(f"{name!r} is {_short(dtype)}" for dtype, name in kinds.items())
+        found = ", ".join(f"{name!r} is {_dtype_name(dtype)}" for dtype, name in kinds.items())
         yield Symptom("warning", "", f"tensors of several types: {found}", "convert the model with .float()")
     elif torch.float64 in kinds:
         yield Symptom("warning", "", "double precision, which many engines lack", "convert the model with .float()")
-    if _size(tensors) > INLINE_LIMIT:
+    if _byte_size(tensors) > INLINE_LIMIT:
         yield Symptom(
-            "info", "", f"{_size(tensors) / 1e9:.1f} GB of weights lie in a file beside the model", "move both together"
+            "info", "", f"{_byte_size(tensors) / 1e9:.1f} GB of weights lie in a file beside the model", "move both together"
         )
-    yield from _tied(model)
+    yield from _examine_shared_parameters(model)
 
 
-def _tied(model: nn.Module) -> Iterator[Symptom]:
+def _examine_shared_parameters(model: nn.Module) -> Iterator[Symptom]:
     names: dict[int, list[str]] = defaultdict(list)
     for name, parameter in model.named_parameters(remove_duplicate=False):
         names[id(parameter)].append(name)
@@ -71,15 +71,15 @@ def _tied(model: nn.Module) -> Iterator[Symptom]:
             yield Symptom("info", shared[0], f"the same parameter as {', '.join(shared[1:])}, held once", "")
 
 
-def _size(tensors: dict[str, Tensor]) -> int:
+def _byte_size(tensors: dict[str, Tensor]) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
 
 
-def _short(dtype: torch.dtype) -> str:
+def _dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def of_forward(prepared: Prepared, observation: Observation) -> Iterator[Symptom]:
+def examine_forward(prepared: Prepared, observation: Observation) -> Iterator[Symptom]:
     """What running the model twice tells."""
     try:
         reference = observation.reference("example", prepared.inputs)
@@ -96,16 +96,16 @@ def of_forward(prepared: Prepared, observation: Observation) -> Iterator[Symptom
         if output.is_complex():
             yield Symptom("warning", "", f"output {index} is complex; the file returns pairs of real numbers", "")
     again = observation.reference("example, once more", prepared.inputs)
-    if any(not _same(a, b) for a, b in zip(reference.outputs, again.outputs, strict=True)):
+    if any(not _is_same(a, b) for a, b in zip(reference.outputs, again.outputs, strict=True)):
         yield Symptom("error", "", "two runs give two results", "take random numbers as an input, or fix them")
-    yield from _state(prepared)
+    yield from _examine_buffers(prepared)
 
 
-def _same(one: Tensor, other: Tensor) -> bool:
+def _is_same(one: Tensor, other: Tensor) -> bool:
     return one.shape == other.shape and torch.allclose(one, other, rtol=1e-3, atol=1e-4, equal_nan=True)
 
 
-def _state(prepared: Prepared) -> Iterator[Symptom]:
+def _examine_buffers(prepared: Prepared) -> Iterator[Symptom]:
     """Buffers that forward writes to."""
     twin = prepared.twin()
     before = {name: buffer.clone() for name, buffer in twin.named_buffers()}

@@ -63,7 +63,7 @@ _HANDLED = {"copy", "fill", "zero", "detach", "lift", "lift_fresh", "ScalarImpli
 """Operators that the TorchScript exporter removes before it looks for symbolics."""
 
 
-def of_trace(make: Callable[[], Subject], inputs: Inputs, plan: Plan, exporter: str) -> Iterator[Symptom]:
+def examine_trace(make: Callable[[], Subject], inputs: Inputs, plan: Plan, exporter: str) -> Iterator[Symptom]:
     """Traces a model and looks at what the trace holds.
 
     Args:
@@ -73,17 +73,17 @@ def of_trace(make: Callable[[], Subject], inputs: Inputs, plan: Plan, exporter: 
         exporter: The back end, or auto.
     """
     try:
-        graph, decisions = _traced(make(), inputs)
+        graph, decisions = _trace(make(), inputs)
     except Exception as error:
         text = readable(error)
         yield Symptom("warning", "", f"TorchScript cannot trace the model: {text}", hint(text).rstrip("."))
         return
     if exporter != "dynamo" or any(d.from_data for d in decisions):
-        yield from _of_decisions(decisions, make, inputs)
-    yield from _of_operators(graph, make, inputs, plan, exporter)
+        yield from _examine_decisions(decisions, make, inputs)
+    yield from _examine_operators(graph, make, inputs, plan, exporter)
 
 
-def _traced(subject: Subject, inputs: Inputs) -> tuple[Any, list[Decision]]:
+def _trace(subject: Subject, inputs: Inputs) -> tuple[Any, list[Decision]]:
     log = DecisionLog(len(inputs.tensors))
     inline_scripted(subject)
     subject.around = log
@@ -93,9 +93,9 @@ def _traced(subject: Subject, inputs: Inputs) -> tuple[Any, list[Decision]]:
     return graph, log.decisions
 
 
-def _of_decisions(decisions: list[Decision], make: Callable[[], Subject], inputs: Inputs) -> Iterator[Symptom]:
+def _examine_decisions(decisions: list[Decision], make: Callable[[], Subject], inputs: Inputs) -> Iterator[Symptom]:
     by_size = [d for d in decisions if not d.from_data]
-    by_size = _varying(by_size, make, inputs) if by_size and inputs.sizes() else []
+    by_size = _decisions_by_size(by_size, make, inputs) if by_size and inputs.sizes() else []
     for decision in dict.fromkeys((*(d for d in decisions if d.from_data), *by_size)):
         if decision.guard:
             continue
@@ -108,14 +108,14 @@ def _of_decisions(decisions: list[Decision], make: Callable[[], Subject], inputs
         )
 
 
-def _varying(decisions: list[Decision], make: Callable[[], Subject], inputs: Inputs) -> list[Decision]:
-    others = first_accepted(other_sizes(inputs), lambda longer: _traced(make(), longer)[1])
+def _decisions_by_size(decisions: list[Decision], make: Callable[[], Subject], inputs: Inputs) -> list[Decision]:
+    others = first_accepted(other_sizes(inputs), lambda longer: _trace(make(), longer)[1])
     if others is None:
         return []
     return differing(decisions, others, lambda d: (d.place, d.conversion), lambda d: d.sizes)
 
 
-def _of_operators(
+def _examine_operators(
     graph: Any, make: Callable[[], Subject], inputs: Inputs, plan: Plan, exporter: str
 ) -> Iterator[Symptom]:
     written = {entry.op for entry in plan.symbolics()}
@@ -127,17 +127,17 @@ def _of_operators(
             if not any(op.startswith("autograd::") and op.endswith(name) for op in written):
                 yield Symptom("info", place, f"{name} is an autograd.Function; its forward is traced", "")
         elif kind not in written:
-            yield from _of_target(kind, place, plan)
+            yield from _examine_target(kind, place, plan)
             if not _has_symbolic(kind):
                 untranslated.setdefault(kind, place)
     if untranslated or exporter == "dynamo":
-        yield from _missing(untranslated, make, inputs, plan, exporter)
+        yield from _examine_untranslated(untranslated, make, inputs, plan, exporter)
 
 
-def _missing(
+def _examine_untranslated(
     untranslated: dict[str, str], make: Callable[[], Subject], inputs: Inputs, plan: Plan, exporter: str
 ) -> Iterator[Symptom]:
-    lacking = {} if exporter == "torchscript" else _dynamo_lacks(make(), inputs, plan)
+    lacking = {} if exporter == "torchscript" else _find_dynamo_gaps(make(), inputs, plan)
     if exporter != "torchscript" and not lacking:
         return
     names = lacking if exporter == "dynamo" else untranslated
@@ -152,14 +152,14 @@ def _missing(
         yield Symptom("error", place, f"{who} {name}", action)
 
 
-def _dynamo_lacks(subject: Subject, inputs: Inputs, plan: Plan) -> dict[str, str]:
+def _find_dynamo_gaps(subject: Subject, inputs: Inputs, plan: Plan) -> dict[str, str]:
     """Operators that eager torch calls and dynamo neither translates nor takes apart."""
-    log = _Called()
+    log = _OverloadLog()
     with log:
         subject(*[tensor.clone() for tensor in inputs.tensors])
     written = {entry.op for entry in plan.symbolics()}
     taken = torch.export.default_decompositions()
-    with internals.cached_torchlib():
+    with internals.cache_torchlib():
         internals.build_torchlib()
         return {
             overload._schema.name: ""
@@ -178,7 +178,7 @@ _EAGER = {"native_batch_norm", "empty", "lift_fresh", "detach", "copy", "set", "
 """Operators of eager torch that a captured program does not hold."""
 
 
-class _Called(TorchDispatchMode):
+class _OverloadLog(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
         self.overloads: dict[Any, None] = {}
@@ -188,7 +188,7 @@ class _Called(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def _of_target(kind: str, place: str, plan: Plan) -> Iterator[Symptom]:
+def _examine_target(kind: str, place: str, plan: Plan) -> Iterator[Symptom]:
     operator = _ONNX.get(kind.rpartition("::")[2].rstrip("_"))
     if operator is None or operator in _OPTIONAL:
         return

@@ -32,14 +32,14 @@ def ir_version(process: EngineProcess, opset: int) -> int:
 
 
 def _takes(process: EngineProcess, opset: int, ir_version: int) -> bool:
-    model = _pointwise([1, 3, 4, 4], opset, ir_version)
+    model = _pointwise_model([1, 3, 4, 4], opset, ir_version)
     return _runs(process, model, (1, 3, 4, 4))
 
 
-def dynamic(process: EngineProcess) -> Dynamic:
+def dynamic_support(process: EngineProcess) -> Dynamic:
     """Whether it runs a file with a dynamic batch, and one with dynamic height and width, at two sizes each."""
-    batch = _pointwise(["n", 3, 8, 8], 17, 8)
-    image = _pointwise([1, 3, "h", "w"], 17, 8)
+    batch = _pointwise_model(["n", 3, 8, 8], 17, 8)
+    image = _pointwise_model([1, 3, "h", "w"], 17, 8)
     taken = [
         all(_runs(process, model, shape) for shape in shapes)
         for model, shapes in ((batch, ((1, 3, 8, 8), (3, 3, 8, 8))), (image, ((1, 3, 8, 8), (1, 3, 6, 10))))
@@ -49,10 +49,10 @@ def dynamic(process: EngineProcess) -> Dynamic:
 
 def folds(process: EngineProcess) -> bool:
     """Whether it runs what follows from constants alone."""
-    return _runs(process, _beside_constants(), (1, 3, 8, 8))
+    return _runs(process, _constant_branch_model(), (1, 3, 8, 8))
 
 
-def _beside_constants() -> bytes:
+def _constant_branch_model() -> bytes:
     """A Conv of the input, and one of what follows from constants alone, as position embeddings do.
 
     Some of their channels are taken; which, nodes say that are constants.
@@ -76,7 +76,7 @@ def _beside_constants() -> bytes:
     return bytes(helper.make_model(graph, opset_imports=imports, ir_version=8).SerializeToString())
 
 
-def _pointwise(shape: Sequence[int | str], opset: int, ir_version: int) -> bytes:
+def _pointwise_model(shape: Sequence[int | str], opset: int, ir_version: int) -> bytes:
     """A Conv of 1 x 1 and a Relu."""
     weight = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3, 1, 1)
     graph = helper.make_graph(

@@ -46,17 +46,17 @@ def _rows(op_type: str, samples: Sequence[Sample]) -> list[Row]:
     failed = sorted((s for s in samples if s.verdict != "works"), key=lambda s: s.name)
     passed = _evidence([s for s in samples if s.verdict == "works"], failed)
     if not passed:
-        return [Row(op_type, _worst(failed), source=_source(failed))]
+        return [Row(op_type, _worst_verdict(failed), source=_source(failed))]
     found: list[tuple[Items, list[Sample]]] = []
     unstable = [s for s in failed if s.reason == UNSTABLE]
-    while unstable and (lucky := _best(unstable, passed, luck=_LUCK)):
+    while unstable and (lucky := _best_items(unstable, passed, luck=_LUCK)):
         found.append((lucky, [s for s in failed if _may_have(s, lucky)]))
         failed, passed, unstable = ([s for s in of if not _may_have(s, lucky)] for of in (failed, passed, unstable))
     while failed:
-        items = _best(failed, passed) or _all_but_useless(failed[0], passed)
+        items = _best_items(failed, passed) or _drop_useless(failed[0], passed)
         found.append((items, [s for s in failed if _may_have(s, items)]))
         failed = [s for s in failed if not _may_have(s, items)]
-    return _merged(op_type, found, passed)
+    return _merge_rows(op_type, found, passed)
 
 
 def _evidence(passed: Sequence[Sample], failed: Sequence[Sample]) -> list[Sample]:
@@ -68,15 +68,15 @@ def _evidence(passed: Sequence[Sample], failed: Sequence[Sample]) -> list[Sample
     for sample in failed:
         if any(s.facts == sample.facts for s in passed):
             wrong = sample.verdict == "wrong"
-            deciding.append((_within(sample.facts) if wrong else dict(sample.facts), wrong))
-    return [s for s in passed if not any((_within(s.facts) if wrong else s.facts) == f for f, wrong in deciding)]
+            deciding.append((_without_surroundings(sample.facts) if wrong else dict(sample.facts), wrong))
+    return [s for s in passed if not any((_without_surroundings(s.facts) if wrong else s.facts) == f for f, wrong in deciding)]
 
 
-def _within(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _without_surroundings(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if name not in _AROUND}
 
 
-def _best(failed: Sequence[Sample], passed: Sequence[Sample], luck: float = 0.0) -> Items | None:
+def _best_items(failed: Sequence[Sample], passed: Sequence[Sample], luck: float = 0.0) -> Items | None:
     """The fewest facts that no sample may have which passed, and as many as possible have which failed.
 
     Args:
@@ -87,7 +87,7 @@ def _best(failed: Sequence[Sample], passed: Sequence[Sample], luck: float = 0.0)
     for size in range(1, _MOST + 1):
         candidates: dict[Items, int] = {}
         for sample in failed:
-            for items in combinations(_ordered(sample.facts), size):
+            for items in combinations(_sort_facts(sample.facts), size):
                 if items not in candidates:
                     bad = sum(_may_have(s, items) for s in failed)
                     candidates[items] = bad if sum(_may_have(s, items) for s in passed) <= luck * bad else 0
@@ -97,9 +97,9 @@ def _best(failed: Sequence[Sample], passed: Sequence[Sample], luck: float = 0.0)
     return None
 
 
-def _all_but_useless(sample: Sample, passed: Sequence[Sample]) -> Items:
+def _drop_useless(sample: Sample, passed: Sequence[Sample]) -> Items:
     """The facts of a failure, without those that keep no sample out which passed."""
-    kept = _ordered(sample.facts)
+    kept = _sort_facts(sample.facts)
     least = sum(_may_have(s, tuple(kept)) for s in passed)
     for item in reversed(kept):
         fewer = [other for other in kept if other != item]
@@ -108,7 +108,7 @@ def _all_but_useless(sample: Sample, passed: Sequence[Sample]) -> Items:
     return tuple(kept)
 
 
-def _ordered(facts: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def _sort_facts(facts: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """The facts, those first that are tried first: of equally good ones the first wins."""
     return sorted(facts.items(), key=lambda item: (_lateness(*item), item[0]))
 
@@ -128,14 +128,14 @@ def _may_have(sample: Sample, items: Items) -> bool:
     return all(sample.facts.get(name, value) == value for name, value in items)
 
 
-def _merged(op_type: str, found: Sequence[tuple[Items, list[Sample]]], passed: Sequence[Sample]) -> list[Row]:
+def _merge_rows(op_type: str, found: Sequence[tuple[Items, list[Sample]]], passed: Sequence[Sample]) -> list[Row]:
     """Rows; those of one verdict that differ in the value of a single fact become one with a list of values."""
     rows: list[tuple[dict[str, Any], list[Sample]]] = []
     for items, samples in found:
         when = dict(items)
         for other, others in rows:
             differing = [n for n in when if other.get(n) != when[n]] if other.keys() == when.keys() else []
-            if len(differing) == 1 and _worst(others) == _worst(samples):
+            if len(differing) == 1 and _worst_verdict(others) == _worst_verdict(samples):
                 name = differing[0]
                 values = other[name] if isinstance(other[name], list) else [other[name]]
                 other[name] = sorted([*values, when[name]], key=str)
@@ -143,15 +143,15 @@ def _merged(op_type: str, found: Sequence[tuple[Items, list[Sample]]], passed: S
                 break
         else:
             rows.append((when, list(samples)))
-    wide = [_widened(when, passed) for when, _ in rows]
+    wide = [_widen(when, passed) for when, _ in rows]
     return [
         # Of rows that would say the same of untried numbers, the last one does.
-        Row(op_type, _worst(samples), when if wide[i] in wide[i + 1 :] else wide[i], source=_source(samples))
+        Row(op_type, _worst_verdict(samples), when if wide[i] in wide[i + 1 :] else wide[i], source=_source(samples))
         for i, (when, samples) in enumerate(rows)
     ]
 
 
-def _widened(when: Mapping[str, Any], passed: Sequence[Sample]) -> dict[str, Any]:
+def _widen(when: Mapping[str, Any], passed: Sequence[Sample]) -> dict[str, Any]:
     """The condition, with numbers that were seen to fail turned into all but those that were seen to pass.
 
     No measurement tries every number: one that was not tried is taken to fail like its neighbours.
@@ -174,13 +174,13 @@ def _is_open(name: str, wanted: Any) -> bool:
     return any(_is_free(v) or v in ("mixed", "rising") or (places and isinstance(v, int)) for v in values)
 
 
-def _worst(samples: Sequence[Sample]) -> Verdict:
+def _worst_verdict(samples: Sequence[Sample]) -> Verdict:
     return min((s.verdict for s in samples), key=_SEVERITY.index)
 
 
 def _source(samples: Sequence[Sample]) -> str:
     """The first probe of the worst verdict, and how many there are."""
-    first = min((s for s in samples if s.verdict == _worst(samples)), key=lambda s: s.name)
+    first = min((s for s in samples if s.verdict == _worst_verdict(samples)), key=lambda s: s.name)
     reason = f": {first.reason[:80]}" if first.verdict == "wrong" else ""
     more = f" and {len(samples) - 1} more" if len(samples) > 1 else ""
     return f"probe {first.name}{more}{reason}"

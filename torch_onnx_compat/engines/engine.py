@@ -87,14 +87,14 @@ class Engine:
         subprocess.run([sys.executable, "-m", "venv", str(self.home)], check=True)
         python = self.home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
         pip = [str(python), "-m", "pip", "install", "-q"]
-        self._installed([*pip, "numpy"], self.packages)
+        self._run_installer([*pip, "numpy"], self.packages)
         if self.alone:
-            self._installed([*pip, "--no-deps"], self.alone)
+            self._run_installer([*pip, "--no-deps"], self.alone)
         if self.npm:
-            self._installed(["npm", "install", "--silent", "--prefix", str(self.home)], self.npm)
+            self._run_installer(["npm", "install", "--silent", "--prefix", str(self.home)], self.npm)
         return self.home
 
-    def _installed(self, command: list[str], packages: tuple[str, ...]) -> None:
+    def _run_installer(self, command: list[str], packages: tuple[str, ...]) -> None:
         """Runs pip or npm."""
         try:
             failed = subprocess.run([*command, *packages]).returncode

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from torch_onnx_compat.engines.basics import opsets
 from torch_onnx_compat.engines.compare import Array, judge, reference
 from torch_onnx_compat.engines.engine import Engine
-from torch_onnx_compat.engines.probe_contexts import Probe, before
+from torch_onnx_compat.engines.probe_contexts import Probe, model_before
 from torch_onnx_compat.engines.process import EngineProcess, Outcome
 from torch_onnx_compat.graph.facts.node import node_facts
 from torch_onnx_compat.targets.target import Verdict
@@ -32,7 +32,7 @@ class Sample:
     reason: str = ""
 
 
-def samples(
+def run_probes(
     engine: Engine, probes: Iterable[Probe], progress: Callable[[str], None] = lambda _: None
 ) -> tuple[str, list[Sample]]:
     """Runs probes in an engine.
@@ -56,7 +56,7 @@ def samples(
         version = process.version
         _, highest = opsets(process)
         for probe in sorted(probes, key=lambda probe: probe.op_type):
-            wanted = _wanted(engine, probe) if probe.opset <= highest else None
+            wanted = _reference_outputs(engine, probe) if probe.opset <= highest else None
             if wanted is None:
                 continue
             if found and found[-1].op_type != probe.op_type:
@@ -71,12 +71,12 @@ def samples(
         for index, sample in enumerate(found):
             if sample.op_type in unstable and sample.verdict == "works":
                 progress(f"{sample.name} again")
-                verdict, reason = _insisted(engine, process, *tried[sample.name])
+                verdict, reason = _rerun(engine, process, *tried[sample.name])
                 found[index] = replace(sample, verdict=verdict, reason=reason)
     return version, found
 
 
-def _wanted(engine: Engine, probe: Probe) -> Sequence[Array] | None:
+def _reference_outputs(engine: Engine, probe: Probe) -> Sequence[Array] | None:
     """What a probe's outputs should be; None if onnxruntime does not run it, or rounding decides."""
     try:
         wanted = reference(probe.model.SerializeToString(), probe.feeds)
@@ -87,7 +87,7 @@ def _wanted(engine: Engine, probe: Probe) -> Sequence[Array] | None:
 
 def _is_reached(process: EngineProcess, probe: Probe) -> bool:
     """Whether the engine runs what stands before the probe's node."""
-    model = before(probe)
+    model = model_before(probe)
     if model is None:
         return True
     feeds = {value.name: probe.feeds[value.name] for value in model.graph.input}
@@ -107,7 +107,7 @@ def rounding_decides(engine: Engine, probe: Probe, wanted: Sequence[Array]) -> b
     return judge(rounded, wanted, engine.tolerance)[0] != "works"
 
 
-def _insisted(engine: Engine, process: EngineProcess, probe: Probe, wanted: Sequence[Array]) -> tuple[Verdict, str]:
+def _rerun(engine: Engine, process: EngineProcess, probe: Probe, wanted: Sequence[Array]) -> tuple[Verdict, str]:
     """Tries what worked again, where the engine was seen to read memory it never wrote: once may have been luck."""
     model = probe.model.SerializeToString()
     for _ in range(_TRIES):

@@ -32,22 +32,22 @@ def load(path: str, feeds: dict[str, Any], outputs: list[str], variant: str) -> 
         net = MNN.nn.load_module_from_file(converted, list(feeds), outputs, precision_mode=MNN.expr.PrecisionMode.High)
 
     def run(feeds: dict[str, Any]) -> list[Any]:
-        found = net.onForward([_given(array) for array in feeds.values()])
+        found = net.onForward([_to_variable(array) for array in feeds.values()])
         if len(found) != len(outputs):
             raise RuntimeError(f"{len(found)} outputs instead of {len(outputs)}")
-        return [_taken(value) for value in found]
+        return [_to_array(value) for value in found]
 
     return run
 
 
-def _given(array: Any) -> Any:
+def _to_variable(array: Any) -> Any:
     kind = _READ.get(str(array.dtype), MNN.expr.int)
     wide = np.float32 if kind == MNN.expr.float else array.dtype if kind != MNN.expr.int else np.int32
     array = np.ascontiguousarray(array.astype(wide))
     return MNN.expr.const(array, list(array.shape), MNN.expr.NCHW, kind)
 
 
-def _taken(value: Any) -> Any:
+def _to_array(value: Any) -> Any:
     if len(value.shape) > 1:
         value = MNN.expr.convert(value, MNN.expr.NCHW)
     return np.array(value.read()).reshape(value.shape)

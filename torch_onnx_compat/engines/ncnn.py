@@ -32,7 +32,7 @@ def load(path: str, feeds: dict[str, Any], outputs: list[str], variant: str) -> 
     with tempfile.TemporaryDirectory(dir=".") as folder:  # in this process's, which goes with it
         script = _convert(path, folder)
         if net.load_param(os.path.join(folder, "m.ncnn.param")) or net.load_model(os.path.join(folder, "m.ncnn.bin")):
-            raise RuntimeError(f"no such layer: {_unknown(os.path.join(folder, 'm.ncnn.param'))}")
+            raise RuntimeError(f"no such layer: {_unknown_layers(os.path.join(folder, 'm.ncnn.param'))}")
     given, taken = _INPUT.findall(script), _OUTPUT.findall(script)
     if len(given) != len(feeds) or len(taken) != len(outputs):
         raise RuntimeError(f"pnnx kept {len(given)} of {len(feeds)} inputs and {len(taken)} of {len(outputs)} outputs")
@@ -42,7 +42,7 @@ def load(path: str, feeds: dict[str, Any], outputs: list[str], variant: str) -> 
             for (name, batch), array in zip(given, feeds.values(), strict=True):
                 array = np.ascontiguousarray(array, _NARROW.get(str(array.dtype), array.dtype))
                 extractor.input(name, ncnn.Mat(array, batch_index=int(batch)).clone())
-            return [_extracted(extractor, name, int(batch)) for name, batch in taken]
+            return [_extract(extractor, name, int(batch)) for name, batch in taken]
 
     return run
 
@@ -64,14 +64,14 @@ def _convert(path: str, folder: str) -> str:
         return file.read()
 
 
-def _unknown(path: str) -> str:
+def _unknown_layers(path: str) -> str:
     """Layers that ncnn does not have: pnnx leaves operators that it cannot convert as they are."""
     with open(path, encoding="utf-8") as file:
         kinds = {line.split()[0] for line in file.read().splitlines()[2:] if line.strip()}
     return ", ".join(sorted(kind for kind in kinds if ncnn.layer_to_index(kind) < 0))
 
 
-def _extracted(extractor: Any, name: str, batch: int) -> Any:
+def _extract(extractor: Any, name: str, batch: int) -> Any:
     failed, mat = extractor.extract(name)
     if failed:
         raise RuntimeError(f"extract({name}) returns {failed}")

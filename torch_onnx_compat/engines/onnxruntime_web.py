@@ -30,8 +30,8 @@ def load(path: str, feeds: dict[str, Any], outputs: list[str], variant: str) -> 
     _ask({"load": path})
 
     def run(feeds: dict[str, Any]) -> list[Any]:
-        given = {name: _encoded(array) for name, array in feeds.items()}
-        return [_decoded(tensor) for tensor in _ask({"run": given, "outputs": outputs})]
+        given = {name: _encode(array) for name, array in feeds.items()}
+        return [_decode(tensor) for tensor in _ask({"run": given, "outputs": outputs})]
 
     return run
 
@@ -53,10 +53,10 @@ def _ask(job: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def _encoded(array: Any) -> dict[str, Any]:
+def _encode(array: Any) -> dict[str, Any]:
     data = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
     return {"type": str(array.dtype), "dims": list(array.shape), "data": data}
 
 
-def _decoded(tensor: dict[str, Any]) -> Any:
+def _decode(tensor: dict[str, Any]) -> Any:
     return np.frombuffer(base64.b64decode(tensor["data"]), tensor["type"]).reshape(tensor["dims"])

@@ -40,7 +40,7 @@ class Probe:
         return [value.name for value in self.model.graph.output]
 
 
-def typed(graph: onnx.GraphProto, opset: int) -> onnx.ModelProto:
+def make_model(graph: onnx.GraphProto, opset: int) -> onnx.ModelProto:
     """A model of a graph, with the types of its outputs."""
     imports = [onnx.helper.make_opsetid("", opset)]
     ir_version = min(onnx.helper.find_min_ir_version_for(imports), 10)
@@ -53,7 +53,7 @@ def typed(graph: onnx.GraphProto, opset: int) -> onnx.ModelProto:
     return model
 
 
-def before(probe: Probe) -> onnx.ModelProto | None:
+def model_before(probe: Probe) -> onnx.ModelProto | None:
     """What stands before the probe's node, with the node's inputs as its outputs; None if nothing does."""
     model = onnx.ModelProto()
     model.CopyFrom(probe.model)
@@ -66,7 +66,7 @@ def before(probe: Probe) -> onnx.ModelProto | None:
     return model if graph.output else None
 
 
-def reused(probe: Probe) -> Probe:
+def add_reader(probe: Probe) -> Probe:
     """The same with an input that is computed, and read again later: some engines overwrite it."""
     model = onnx.ModelProto()
     model.CopyFrom(probe.model)
@@ -83,7 +83,7 @@ def reused(probe: Probe) -> Probe:
     return Probe(f"{probe.name}_reused", model, {**probe.feeds, "x0": -probe.feeds["x0"]}, 1)
 
 
-def following(probe: Probe, activation: str) -> Probe:
+def prepend_activation(probe: Probe, activation: str) -> Probe:
     """The same behind a convolution and its activation: some engines fuse all three, in another order."""
     model = onnx.ModelProto()
     model.CopyFrom(probe.model)
@@ -105,7 +105,7 @@ def following(probe: Probe, activation: str) -> Probe:
     return Probe(f"{probe.name}_after_{activation}", model, probe.feeds, len(before))
 
 
-def convolved(probe: Probe) -> Probe:
+def prepend_convolution(probe: Probe) -> Probe:
     """The same behind a convolution that changes nothing: some engines have their images in another order there."""
     model = onnx.ModelProto()
     model.CopyFrom(probe.model)
@@ -120,7 +120,7 @@ def convolved(probe: Probe) -> Probe:
     return Probe(f"{probe.name}_convolved", model, probe.feeds, 1)
 
 
-def viewed(probe: Probe) -> Probe:
+def prepend_reshape(probe: Probe) -> Probe:
     """The same of a view of its input, which is fed as rows: some engines pull operators through a Reshape."""
     model = onnx.ModelProto()
     model.CopyFrom(probe.model)
@@ -136,7 +136,7 @@ def viewed(probe: Probe) -> Probe:
     return Probe(f"{probe.name}_viewed", model, {**probe.feeds, "x0": rows}, 1)
 
 
-def normalizing(probe: Probe, how: str) -> Probe:
+def divide_by_norm(probe: Probe, how: str) -> Probe:
     """Divides by the norm of what is divided, which the second input's shape says the axes of; before opset 18."""
     model = onnx.ModelProto()
     model.CopyFrom(probe.model)
@@ -154,14 +154,14 @@ def normalizing(probe: Probe, how: str) -> Probe:
     return Probe(f"{probe.name}_norm", model, {"x0": probe.feeds["x0"]}, len(nodes) - 1)
 
 
-def attending(probe: Probe) -> Probe:
+def embed_in_attention(probe: Probe) -> Probe:
     """The same within an attention of its scores' shape, from tokens to tokens: some engines run that as one."""
     make = onnx.helper.make_node
     nodes = [make("Mul", ["t0", "root"], ["scaled"]), make("MatMul", ["scaled", "t1"], ["x0"])]
     return _attention(probe, probe.feeds["x0"].shape, [0, 2, 3, 1], [*nodes, *probe.model.graph.node], "y0")
 
 
-def scoring(probe: Probe, scaled: str) -> Probe:
+def embed_as_scores(probe: Probe, scaled: str) -> Probe:
     """The same product as scores of an attention, of scaled queries, keys or both; keys are turned by themselves."""
     make, names = onnx.helper.make_node, {"queries": ("x0", "turned1"), "keys": ("t0", "x1"), "both": ("x0", "x1")}
     nodes = [make("Transpose", ["t1"], ["turned1"], perm=[0, 1, 3, 2])]
@@ -206,11 +206,11 @@ def _attention(
     inputs = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, a.shape) for n, a in feeds.items()]
     initializers = [onnx.numpy_helper.from_array(array, name) for name, array in held.items()]
     graph = onnx.helper.make_graph(nodes, probe.name, inputs, [onnx.ValueInfoProto(name="y")], initializers)
-    model = onnx.shape_inference.infer_shapes(typed(graph, probe.opset), data_prop=True)
+    model = onnx.shape_inference.infer_shapes(make_model(graph, probe.opset), data_prop=True)
     return Probe(f"{probe.name}_attends", model, feeds, position)
 
 
-def grouping(probe: Probe) -> Probe:
+def embed_in_group_norm(probe: Probe) -> Probe:
     """The same within a normalization of groups of channels, as which some engines run three nodes."""
     model = onnx.ModelProto()
     model.CopyFrom(probe.model)
@@ -229,7 +229,7 @@ def grouping(probe: Probe) -> Probe:
     return Probe(f"{probe.name}_grouped", model, {**probe.feeds, "x0": image}, 1)
 
 
-def padded(probe: Probe) -> Probe:
+def prepend_pad(probe: Probe) -> Probe:
     """The same of an image that zeros were put around: some engines take these for its own padding."""
     model = onnx.ModelProto()
     model.CopyFrom(probe.model)
@@ -247,7 +247,7 @@ def padded(probe: Probe) -> Probe:
     return Probe(f"{probe.name}_padded", model, {**probe.feeds, "x0": fed}, 1)
 
 
-def summing(probe: Probe) -> Probe:
+def sum_products(probe: Probe) -> Probe:
     """The same of two products of one value: some engines run the products and their sum as one."""
     model = onnx.ModelProto()
     model.CopyFrom(probe.model)
@@ -266,7 +266,7 @@ def summing(probe: Probe) -> Probe:
     return Probe(f"{probe.name}_of_products", model, {"x": feed}, 2)
 
 
-def gating(probe: Probe) -> Probe:
+def multiply_result(probe: Probe) -> Probe:
     """The same with its result multiplied by another input: some engines take x * f(y) for x * f(x)."""
     model = onnx.ModelProto()
     model.CopyFrom(probe.model)

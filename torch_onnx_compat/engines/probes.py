@@ -17,18 +17,18 @@ import onnx
 from torch_onnx_compat.engines.engine import Engine
 from torch_onnx_compat.engines.probe_contexts import (
     Probe,
-    attending,
-    convolved,
-    following,
-    gating,
-    grouping,
-    normalizing,
-    padded,
-    reused,
-    scoring,
-    summing,
-    typed,
-    viewed,
+    add_reader,
+    divide_by_norm,
+    embed_as_scores,
+    embed_in_attention,
+    embed_in_group_norm,
+    make_model,
+    multiply_result,
+    prepend_activation,
+    prepend_convolution,
+    prepend_pad,
+    prepend_reshape,
+    sum_products,
 )
 from torch_onnx_compat.graph.schema import find
 
@@ -49,13 +49,13 @@ _ROUNDED = frozenset({"test_dynamicquantizelinear", "test_nonmaxsuppression_iou_
 """Tests that a rounding decides, a 127.5 and an overlap of 1/7 against a threshold of 1/7: no answer is wrong."""
 
 _CONTEXTS: Mapping[str, Callable[..., Probe]] = {
-    "attends": lambda probe, how=True: attending(probe) if how is True else scoring(probe, how),
-    "gates": gating,
-    "grouped": grouping,
-    "norm": normalizing,
-    "padded": padded,
-    "summing": summing,
-    "viewed": viewed,
+    "attends": lambda probe, how=True: embed_in_attention(probe) if how is True else embed_as_scores(probe, how),
+    "gates": multiply_result,
+    "grouped": embed_in_group_norm,
+    "norm": divide_by_norm,
+    "padded": prepend_pad,
+    "summing": sum_products,
+    "viewed": prepend_reshape,
 }
 
 
@@ -74,12 +74,12 @@ def own_probes() -> Iterator[Probe]:
             if within:
                 yield from (context(probe) if how is True else context(probe, how) for context, how in within)
                 continue
-            yield from (following(probe, activation) for activation in entry.get("after", ()))
+            yield from (prepend_activation(probe, activation) for activation in entry.get("after", ()))
             yield probe
             first = probe.feeds.get("x0")
             if opset not in seen and first is not None and first.dtype == np.float32:
                 seen.add(opset)
-                yield reused(probe)
+                yield add_reader(probe)
 
 
 def probes_for(engine: Engine, own: bool = False) -> Iterator[Probe]:
@@ -92,7 +92,7 @@ def probes_for(engine: Engine, own: bool = False) -> Iterator[Probe]:
     ours = list(own_probes())
     yield from ours
     if engine.turns_images:
-        yield from (convolved(probe) for probe in ours if _takes_an_image(probe, engine.opset))
+        yield from (prepend_convolution(probe) for probe in ours if _takes_an_image(probe, engine.opset))
     if not own:
         yield from node_tests()
 
@@ -123,7 +123,7 @@ def _probe(name: str, entry: Mapping[str, Any], opset: int, attributes: Mapping[
     written = {k: _attribute(k, v) for k, v in attributes.items()}
     node = onnx.helper.make_node(entry["op"], names, outputs, **written)
     graph = onnx.helper.make_graph([node], name, inputs, [onnx.ValueInfoProto(name=o) for o in outputs], weights)
-    return Probe(name, typed(graph, opset), feeds)
+    return Probe(name, make_model(graph, opset), feeds)
 
 
 def _attribute(name: str, value: Any) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from torch_onnx_compat.engines import basics
 from torch_onnx_compat.engines.condense import condense
 from torch_onnx_compat.engines.engine import Engine
-from torch_onnx_compat.engines.measure import Sample, samples
+from torch_onnx_compat.engines.measure import Sample, run_probes
 from torch_onnx_compat.engines.probe_contexts import Probe
 from torch_onnx_compat.engines.process import EngineProcess
 from torch_onnx_compat.targets.profile import known_targets, load_target
@@ -29,7 +29,7 @@ def measure(
     Raises:
         CompatError: The engine is not installed.
     """
-    version, found = samples(engine, probes, progress)
+    version, found = run_probes(engine, probes, progress)
     return profile(engine, version, found, date)
 
 
@@ -44,7 +44,7 @@ def profile(engine: Engine, version: str, found: Sequence[Sample], date: str) ->
     told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in sorted(counts))
     with EngineProcess(engine, limit=20.0) as process:
         opsets = basics.opsets(process)
-        ir_version, dynamic = basics.ir_version(process, opsets[1]), basics.dynamic(process)
+        ir_version, dynamic = basics.ir_version(process, opsets[1]), basics.dynamic_support(process)
         folds = basics.folds(process)
     return Target(
         name=engine.name,

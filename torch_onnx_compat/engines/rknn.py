@@ -43,7 +43,7 @@ _FUNCTIONS = {"arange": _arange, "cat": _cat, "split": _split}
 """What the toolkit computes with torch when it simplifies a graph: it enumerates the places of a split."""
 
 
-class _Module(types.ModuleType):
+class _TorchModule(types.ModuleType):
     """A module that has every name: a class whose instances, taken as decorators, change nothing."""
 
     def __getattr__(self, name: str) -> Any:
@@ -54,7 +54,7 @@ class _Module(types.ModuleType):
         return type(name, (), {"__call__": lambda self, function: function})
 
 
-class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class _TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
@@ -62,13 +62,13 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True) if ours else None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        return _Module(spec.name)
+        return _TorchModule(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
         module.__version__ = "2.4.0"  # type: ignore[attr-defined]
 
 
-sys.meta_path.insert(0, _Finder())
+sys.meta_path.insert(0, _TorchFinder())
 
 from rknn.api import RKNN  # noqa: E402
 

@@ -36,7 +36,7 @@ def load(path: str, feeds: dict[str, Any], outputs: list[str], variant: str) -> 
     model = onnx.load(path)
     names = [value.name for value in model.graph.input if value.name in feeds]
     shapes = _output_shapes(model, feeds)
-    interpreter = Interpreter(model_content=_converted(_prepared(model, outputs)), num_threads=1)
+    interpreter = Interpreter(model_content=_convert(_prepare(model, outputs)), num_threads=1)
     given = sorted(interpreter.get_input_details(), key=lambda detail: str(detail["name"]))
     taken = interpreter.get_output_details()
     if len(given) != len(names) or len(taken) != len(outputs):
@@ -75,7 +75,7 @@ def _sizes(value: onnx.ValueInfoProto) -> list[int | None]:
     return [dim.dim_value if dim.HasField("dim_value") else None for dim in value.type.tensor_type.shape.dim]
 
 
-def _prepared(model: onnx.ModelProto, outputs: list[str]) -> onnx.ModelProto:
+def _prepare(model: onnx.ModelProto, outputs: list[str]) -> onnx.ModelProto:
     """The model with a name for each node, the shapes that can be inferred, and rows for outputs of many axes."""
     for index, node in enumerate(model.graph.node):
         node.name = node.name or f"{node.op_type}_{index}"
@@ -96,7 +96,7 @@ def _prepared(model: onnx.ModelProto, outputs: list[str]) -> onnx.ModelProto:
     return inferred
 
 
-def _converted(model: onnx.ModelProto) -> bytes:
+def _convert(model: onnx.ModelProto) -> bytes:
     """The .tflite file; its outputs are in the order of the model's."""
     if not os.path.exists(_SAMPLES):
         np.save(_SAMPLES, np.random.default_rng(0).random((20, 128, 128, 3), dtype=np.float32))
@@ -114,10 +114,10 @@ def _converted(model: onnx.ModelProto) -> bytes:
     if len(network.outputs) != len(model.graph.output):
         raise RuntimeError(f"onnx2tf kept {len(network.outputs)} of {len(model.graph.output)} outputs")
 
-    def named(*inputs: Any) -> dict[str, Any]:
+    def call_by_name(*inputs: Any) -> dict[str, Any]:
         found = network(inputs)
         return {f"y{i:04}": y for i, y in enumerate(found if isinstance(found, (list, tuple)) else [found])}
 
     signature = [tf.TensorSpec(x.shape, x.dtype, f"x{i:04}") for i, x in enumerate(network.inputs)]
-    function = tf.function(named, input_signature=signature).get_concrete_function()
+    function = tf.function(call_by_name, input_signature=signature).get_concrete_function()
     return bytes(tf.lite.TFLiteConverter.from_concrete_functions([function], network).convert())

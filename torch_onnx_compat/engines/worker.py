@@ -38,7 +38,7 @@ def main() -> None:
 
 def _answer(adapter: Any, job: dict[str, Any], last: list[Callable[[], Any]]) -> dict[str, Any]:
     try:
-        seconds = _timed(last[0], job["times"]) if "times" in job else _ran(adapter, job, last)
+        seconds = _time_runs(last[0], job["times"]) if "times" in job else _run_job(adapter, job, last)
     except BaseException as error:  # some engines raise outside Exception
         if isinstance(error, KeyboardInterrupt):
             raise
@@ -46,7 +46,7 @@ def _answer(adapter: Any, job: dict[str, Any], last: list[Callable[[], Any]]) ->
     return {"ok": True, "error": "", "seconds": seconds}
 
 
-def _ran(adapter: Any, job: dict[str, Any], last: list[Callable[[], Any]]) -> list[float]:
+def _run_job(adapter: Any, job: dict[str, Any], last: list[Callable[[], Any]]) -> list[float]:
     last.clear()  # before the next file takes memory
     with np.load(job["feeds"]) as archive:
         feeds = {name: archive[name] for name in archive.files}
@@ -60,7 +60,7 @@ def _ran(adapter: Any, job: dict[str, Any], last: list[Callable[[], Any]]) -> li
     return []
 
 
-def _timed(run: Callable[[], Any], times: int) -> list[float]:
+def _time_runs(run: Callable[[], Any], times: int) -> list[float]:
     seconds = []
     for _ in range(times):
         start = time.process_time()  # the wall clock would measure what else the machine does

@@ -46,7 +46,7 @@ def focus_order(channels: int) -> list[Cell]:
     return [Cell(channel, row, column) for column in (0, 1) for row in (0, 1) for channel in range(channels)]
 
 
-def observed_order(module: nn.Module, channels: int) -> list[Cell]:
+def observe_order(module: nn.Module, channels: int) -> list[Cell]:
     """The cells that a module slices its input into before it hands it to its child `conv`, by running it on a probe.
 
     Args:
@@ -56,12 +56,12 @@ def observed_order(module: nn.Module, channels: int) -> list[Cell]:
     Raises:
         Declined: What it hands to `conv` is no permutation of the 2 x 2 patches.
     """
-    sliced = copy.copy(module)
-    sliced.__dict__["_modules"] = {**module._modules, "conv": nn.Identity()}
+    copied_module = copy.copy(module)
+    copied_module.__dict__["_modules"] = {**module._modules, "conv": nn.Identity()}
     probe = torch.arange(1 - 24 * channels, 1, dtype=torch.float32).reshape(1, channels, 4, 6)
     try:
         with torch.no_grad():
-            result = sliced(probe)
+            result = copied_module(probe)
     except Exception as error:
         decline(f"slicing a probe (1, {channels}, 4, 6) failed with {type(error).__name__}: {error}")
     patches = {
@@ -74,10 +74,10 @@ def observed_order(module: nn.Module, channels: int) -> list[Cell]:
         result[0, :, 0, 0].tolist() if isinstance(result, Tensor) and result.shape == (1, 4 * channels, 2, 3) else []
     )
     order = [patches[first] for first in firsts if first in patches]
-    if len(set(order)) != 4 * channels or not torch.equal(result, _sliced(probe, order)):
+    if len(set(order)) != 4 * channels or not torch.equal(result, _slice_cells(probe, order)):
         decline("what it hands to conv is not the four cells of every 2 x 2 patch")
     return order
 
 
-def _sliced(image: Tensor, order: list[Cell]) -> Tensor:
+def _slice_cells(image: Tensor, order: list[Cell]) -> Tensor:
     return torch.stack([image[:, c.channel, c.row :: 2, c.column :: 2] for c in order], 1)

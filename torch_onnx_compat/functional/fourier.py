@@ -62,31 +62,31 @@ def as_pair(x: Any) -> Pair:
 
 def fft(x: Signal, dim: int, size: int, n: int | None, norm: str | None, *, inverse: bool = False) -> Pair:
     """One axis of `size` elements, transformed to n."""
-    length = checked_length(size if n is None else n)
+    length = check_length(size if n is None else n)
     return _transform(x, dim, size, length, length, norm, inverse)
 
 
 def rfft(x: Tensor, dim: int, size: int, n: int | None, norm: str | None, *, inverse: bool = False) -> Pair:
     """The first half of the spectrum of a real axis."""
-    length = checked_length(size if n is None else n)
+    length = check_length(size if n is None else n)
     return _transform(x, dim, size, length, length // 2 + 1, norm, inverse)
 
 
 def irfft(x: Signal, dim: int, size: int, n: int | None, norm: str | None, *, inverse: bool = True) -> Tensor:
     """The real axis whose spectrum has the given first half."""
-    length = checked_length(2 * (size - 1) if n is None else n)
+    length = check_length(2 * (size - 1) if n is None else n)
     if _factors(length) is not None:
         weights = np.full(length // 2 + 1, 2.0)
         weights[0] = 1
         weights[(length + 1) // 2 :] = 1  # the last one of an even length
-        half = _resized(Pair(_moved(x.real, dim), _moved(x.imag, dim)), size, length // 2 + 1)
+        half = _resize(Pair(_move_last(x.real, dim), _move_last(x.imag, dim)), size, length // 2 + 1)
         whole = _transform(half * constant(weights, half.real), -1, length // 2 + 1, length, length, norm, inverse)
-        return _moved(whole.real, dim)
+        return _move_last(whole.real, dim)
     weighted = table(size, length, length, norm, inverse)
     weighted[1 : (length + 1) // 2] *= 2
     weighted[length // 2 + 1 :] = 0
-    stacked = torch.cat((x.real, x.imag), -1) if _is_last(x, dim) else _moved(torch.cat((x.real, x.imag), dim), dim)
-    return _moved(stacked @ constant(np.concatenate((weighted.real, -weighted.imag)), stacked), dim)
+    stacked = torch.cat((x.real, x.imag), -1) if _is_last(x, dim) else _move_last(torch.cat((x.real, x.imag), dim), dim)
+    return _move_last(stacked @ constant(np.concatenate((weighted.real, -weighted.imag)), stacked), dim)
 
 
 def fftn(input: Any, s: Sequence[int] | None, dim: Any, norm: str | None, *, inverse: bool = False) -> Pair:
@@ -125,7 +125,7 @@ def _axes(input: Any, s: Sequence[int] | None, dim: Any) -> list[tuple[int, int,
     return [(axis, fixed_size(input, axis), length) for axis, length in zip(axes, lengths, strict=True)]
 
 
-def checked_length(n: int) -> int:
+def check_length(n: int) -> int:
     """The length of a transform.
 
     Raises:
@@ -171,8 +171,8 @@ def _transform(x: Signal, dim: int, size: int, n: int, outputs: int, norm: str |
     if factors is None:
         return _product(x, dim, table(size, n, outputs, norm, inverse))
     a, b = factors
-    parts = Pair(_moved(x.real, dim), _moved(x.imag, dim)) if isinstance(x, Pair) else _moved(x, dim)
-    parts = _resized(parts, size, n)
+    parts = Pair(_move_last(x.real, dim), _move_last(x.imag, dim)) if isinstance(x, Pair) else _move_last(x, dim)
+    parts = _resize(parts, size, n)
     grid = parts.reshape((*parts.shape[:-1], a, b))
     rows = _product_of_columns(grid, _roots(a, a, a, inverse) * _scale(norm, n, inverse))
     turns = _roots(a, b, n, inverse)
@@ -181,15 +181,15 @@ def _transform(x: Signal, dim: int, size: int, n: int, outputs: int, norm: str |
     unscaled = "forward" if inverse else "backward"
     found = _transform(turned, -1, b, b, b, unscaled, inverse).transpose(-2, -1)
     flat = found.reshape((*found.shape[:-2], n)).narrow(-1, 0, outputs)
-    return Pair(_moved(flat.real, dim), _moved(flat.imag, dim))
+    return Pair(_move_last(flat.real, dim), _move_last(flat.imag, dim))
 
 
-def _resized(x: Signal, size: int, n: int) -> Signal:
+def _resize(x: Signal, size: int, n: int) -> Signal:
     """The last axis cut off, or filled up with zeros."""
     if size == n:
         return x
     if isinstance(x, Pair):
-        return Pair(_resized(x.real, size, n), _resized(x.imag, size, n))
+        return Pair(_resize(x.real, size, n), _resize(x.imag, size, n))
     return x.narrow(-1, 0, n) if size > n else torch.nn.functional.pad(x, (0, n - size))
 
 
@@ -222,7 +222,7 @@ def _is_last(x: Signal, dim: int) -> bool:
     return dim in (-1, x.dim() - 1)
 
 
-def _moved(x: Tensor, dim: int) -> Tensor:
+def _move_last(x: Tensor, dim: int) -> Tensor:
     return x if _is_last(x, dim) else x.transpose(dim, -1)
 
 
@@ -232,9 +232,9 @@ def _product(x: Signal, dim: int, factors: npt.NDArray[np.complex128]) -> Pair:
     if isinstance(x, Pair):
         joint = np.concatenate((joint, np.concatenate((-factors.imag, factors.real), 1)))
         x = torch.cat((x.real, x.imag), dim)
-    moved = _moved(x, dim)
+    moved = _move_last(x, dim)
     y = moved @ constant(joint, moved)
-    return Pair(_moved(y[..., :outputs], dim), _moved(y[..., outputs:], dim))
+    return Pair(_move_last(y[..., :outputs], dim), _move_last(y[..., outputs:], dim))
 
 
 def _product_of_columns(x: Signal, factors: npt.NDArray[np.complex128]) -> Pair:
@@ -248,7 +248,7 @@ def _product_of_columns(x: Signal, factors: npt.NDArray[np.complex128]) -> Pair:
     return Pair(y[..., :rows, :], y[..., rows:, :])
 
 
-def halves_exchanged(x: Any, dim: int | Sequence[int] | None, *, longer_first: bool) -> Any:
+def exchange_halves(x: Any, dim: int | Sequence[int] | None, *, longer_first: bool) -> Any:
     """The argument of a rewrite's body with the second half of each axis before the first one.
 
     Args:

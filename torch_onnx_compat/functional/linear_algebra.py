@@ -82,7 +82,7 @@ def solve(matrix: Any, right: Any, size: int) -> Tensor:
     if isinstance(matrix, Pair):
         pair: Tensor = _solve_pairs(matrix, right, size)
         return pair
-    return _eliminated(matrix, right, size)[0]
+    return _eliminate(matrix, right, size)[0]
 
 
 def _solve_pairs(matrix: Pair, right: Pair, size: int) -> Any:
@@ -94,7 +94,7 @@ def _solve_pairs(matrix: Pair, right: Pair, size: int) -> Any:
 
 def inverse_with_info(matrix: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """The inverse of (..., size, size), and the number of the first pivot that is 0, counted from 1, or 0."""
-    inverted, found = _eliminated(matrix, torch.zeros_like(matrix) + identity(size, matrix), size)
+    inverted, found = _eliminate(matrix, torch.zeros_like(matrix) + identity(size, matrix), size)
     return inverted, _first(found == 0, size)
 
 
@@ -105,7 +105,7 @@ def _first(flags: Tensor, size: int) -> Tensor:
     return torch.where(lowest < 0, lowest + (size + 1), lowest).to(torch.int32)
 
 
-def _eliminated(matrix: Tensor, right: Tensor, size: int) -> tuple[Tensor, Tensor]:
+def _eliminate(matrix: Tensor, right: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """Solution and pivots (..., size) by Gauss-Jordan elimination with partial pivoting."""
     rows = torch.cat((matrix, right), -1)
     number = constant(np.arange(size), matrix, torch.int64)

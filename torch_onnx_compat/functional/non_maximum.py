@@ -76,7 +76,7 @@ def threshold_of(iou_threshold: float) -> float:
     return rounded.item()
 
 
-def kept_densely(found: Candidates, allowed: Tensor, iou_threshold: float, by_class: bool) -> Tensor:
+def keep_mask_dense(found: Candidates, allowed: Tensor, iou_threshold: float, by_class: bool) -> Tensor:
     """Which boxes greedy suppression keeps, in operators that every engine has.
 
     Args:
@@ -111,8 +111,8 @@ def kept_densely(found: Candidates, allowed: Tensor, iou_threshold: float, by_cl
     return keep.squeeze(-1) > 0
 
 
-def kept_by_operator(found: Candidates, allowed: Tensor, iou_threshold: float, by_class: bool) -> Tensor:
-    """Which boxes greedy suppression keeps, by ONNX's NonMaxSuppression; arguments and result as of `kept_densely`."""
+def keep_mask_by_operator(found: Candidates, allowed: Tensor, iou_threshold: float, by_class: bool) -> Tensor:
+    """Mask of the boxes that suppression keeps, by ONNX's NonMaxSuppression; arguments as of `keep_mask_dense`."""
     boxes, scores = found.boxes, found.scores
     batch, count = scores.shape
     extent = boxes.amax() - boxes.amin() + 1
@@ -127,7 +127,7 @@ def kept_by_operator(found: Candidates, allowed: Tensor, iou_threshold: float, b
     return mask.scatter(0, where[kept], 1.0).reshape(batch, count) > 0
 
 
-def compacted(found: Candidates, keep: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def compact(found: Candidates, keep: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The kept boxes of each picture before the others, padded with zeros, and with -1 for the class.
 
     Returns:

@@ -15,7 +15,7 @@ from torch_onnx_compat.entry import decline
 from torch_onnx_compat.watch import Watcher
 
 
-def each_row(function: Callable[..., Tensor], rows: Sequence[Tensor], read: Sequence[Tensor] = ()) -> Tensor:
+def map_rows(function: Callable[..., Tensor], rows: Sequence[Tensor], read: Sequence[Tensor] = ()) -> Tensor:
     """The results for each row, stacked.
 
     Args:
@@ -33,6 +33,6 @@ def each_row(function: Callable[..., Tensor], rows: Sequence[Tensor], read: Sequ
         return carried.clone(), function(*items, *others)
 
     with internals.without_function_modes(Watcher):
-        _, found = internals.scanned(body, list(rows), [torch.zeros(())], list(read))
+        _, found = internals.call_scan(body, list(rows), [torch.zeros(())], list(read))
     result: Tensor = found
     return result

@@ -35,7 +35,7 @@ class Scope:
             for node in graph:
                 self._names.update((node.name, *(value.name for value in node.outputs)))
 
-    def fresh(self, stem: str) -> str:
+    def unique_name(self, stem: str) -> str:
         """A name that no value and no node has, made from the stem."""
         name, count = stem, 1
         while name in self._names:
@@ -48,7 +48,7 @@ class Scope:
         dtype = ir.DataType.from_numpy(array.dtype)
         key = (dtype, array.shape, array.tobytes())
         if key not in self._constants:
-            name = self.fresh("constant")
+            name = self.unique_name("constant")
             value = ir.Value(name=name, type=ir.TensorType(dtype), shape=ir.Shape(array.shape))
             value.const_value = ir.Tensor(array, name=name)
             self._graph.register_initializer(value)
@@ -100,16 +100,16 @@ class Builder:
             ir.convenience.convert_attributes({k: v for k, v in attributes.items() if v is not None}),
             num_outputs=outputs,
             version=self.opset,
-            name=self._scope.fresh(named) if name is None else name,
+            name=self._scope.unique_name(named) if name is None else name,
             metadata_props=dict(self._replaced.metadata_props),
         )
         for value in node.outputs:
-            value.name = self._scope.fresh(stem)
+            value.name = self._scope.unique_name(stem)
         shapes.infer_node(node, self.opset)
         self.nodes.append(node)
         return tuple(node.outputs)
 
-    def again(self, node: ir.Node, inputs: Sequence[Any], **changed: Any) -> tuple[ir.Value, ...]:
+    def clone(self, node: ir.Node, inputs: Sequence[Any], **changed: Any) -> tuple[ir.Value, ...]:
         """Adds the same operator with other inputs; an attribute given as None is dropped."""
         return self.node(node.op_type, inputs, {**node.attributes, **changed}, len(node.outputs), node.name)
 

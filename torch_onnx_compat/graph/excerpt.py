@@ -8,11 +8,11 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedOpsetsPass
 
-from torch_onnx_compat.graph.garbage import collection_paused
+from torch_onnx_compat.graph.garbage import pause_collection
 from torch_onnx_compat.graph.walk import all_nodes
 
 
-def reads(node: ir.Node) -> Iterator[ir.Value]:
+def operands_of(node: ir.Node) -> Iterator[ir.Value]:
     """The values that a node reads, those that its subgraphs take from outside included."""
     yield from (value for value in node.inputs if value is not None)
     inner: list[ir.Node] = []
@@ -43,11 +43,11 @@ def ancestors(values: Collection[ir.Value], stop: Collection[ir.Value] = ()) -> 
         if node is None or node in found:
             continue
         found.add(node)
-        waiting += [value for value in reads(node) if id(value) not in stops]
+        waiting += [value for value in operands_of(node) if id(value) not in stops]
     return found
 
 
-@collection_paused()
+@pause_collection()
 def excerpt(model: ir.Model, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], name: str) -> ir.Model:
     """The nodes between some values as a model of its own; the model itself stays as it is.
 
@@ -63,9 +63,9 @@ def excerpt(model: ir.Model, inputs: Sequence[ir.Value], outputs: Sequence[ir.Va
     chosen = ancestors(outputs, inputs)
     nodes = [node for node in model.graph if node in chosen]
     given = {id(value) for value in inputs}
-    weights = {id(v): v for node in nodes for v in reads(node) if is_constant(v) and id(v) not in given}
+    weights = {id(v): v for node in nodes for v in operands_of(node) if is_constant(v) and id(v) not in given}
     weights |= {id(v): v for v in outputs if is_constant(v)}
-    for value in (v for node in nodes for v in reads(node)):
+    for value in (v for node in nodes for v in operands_of(node)):
         if value.is_graph_input() and id(value) not in given and value.graph is model.graph:
             raise ValueError(f"{name}: depends on {value.name!r}, which is not among its inputs")
     graph = onnx.GraphProto(name=name)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def collection_paused() -> Iterator[None]:
+def pause_collection() -> Iterator[None]:
     """Pauses the collector if it is on.
 
     A graph is thousands of new objects that all stay alive; they make the collector walk through everything that torch

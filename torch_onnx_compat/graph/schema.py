@@ -25,7 +25,7 @@ def find(op_type: str, opset: int) -> OpSchema | None:
 
 
 @functools.cache
-def introduced(op_type: str) -> int | None:
+def first_opset(op_type: str) -> int | None:
     """The first opset that has the operator, or None if no opset known here does."""
     return next((v for v in range(1, onnx.defs.onnx_opset_version() + 1) if find(op_type, v) is not None), None)
 
@@ -64,7 +64,7 @@ def obstacle(node: ir.Node, source: int, target: int) -> Obstacle | None:
 def _existence(node: ir.Node, opset: int) -> str | None:
     known = find(node.op_type, opset)
     if known is None:
-        first = introduced(node.op_type)
+        first = first_opset(node.op_type)
         return "no such operator in ONNX" if first is None else f"no such operator before opset {first}"
     return f"the operator is deprecated at opset {opset}" if known.deprecated else None
 

@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from torch_onnx_compat.graph.garbage import collection_paused
+from torch_onnx_compat.graph.garbage import pause_collection
 
 _LARGE = 1024
 """Bytes from which a weight is streamed."""
@@ -27,7 +27,7 @@ _INITIALIZER = onnx.GraphProto.INITIALIZER_FIELD_NUMBER
 _RAW_DATA = onnx.TensorProto.RAW_DATA_FIELD_NUMBER
 
 
-@collection_paused()
+@pause_collection()
 def write_model(model: ir.Model, file: BinaryIO) -> None:
     """Writes a model.
 

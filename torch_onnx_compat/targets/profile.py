@@ -34,11 +34,11 @@ def load_target(target: str | os.PathLike[str] | Target) -> Target:
         return target
     path = Path(target)
     if path.suffix != ".toml":
-        return _shipped(str(target))
+        return _load_shipped(str(target))
     return _parse(path, _read(path))
 
 
-def _shipped(spec: str) -> Target:
+def _load_shipped(spec: str) -> Target:
     name, _, version = spec.partition("@")
     stems = [s for s in known_targets() if s.partition("@")[0] == name]
     if not stems:

@@ -50,7 +50,7 @@ class Row:
     @property
     def condition(self) -> str:
         """The facts in words; empty where the row speaks of the operator as such."""
-        texts = [_told(name, wanted) for name, wanted in self.when.items()]
+        texts = [_describe(name, wanted) for name, wanted in self.when.items()]
         if self.opset != (1, 99):
             texts.append(f"opset {self.opset[0]}..{self.opset[1]}")
         return ", ".join(texts)
@@ -158,7 +158,7 @@ def _fits(fact: Any, wanted: Any) -> bool:
     return fact in wanted if isinstance(wanted, (list, tuple)) else fact == wanted
 
 
-def _told(name: str, wanted: Any) -> str:
+def _describe(name: str, wanted: Any) -> str:
     values = wanted["not"] if isinstance(wanted, Mapping) else wanted if isinstance(wanted, list) else [wanted]
     return f"{name}{'!=' if isinstance(wanted, Mapping) else '='}{'|'.join(map(str, values))}"
 

@@ -17,7 +17,7 @@ from torch_onnx_compat.backends.internals.find import first_module
 
 
 @contextmanager
-def cached_torchlib() -> Iterator[None]:
+def cache_torchlib() -> Iterator[None]:
     """Builds dynamo's registry once a process instead of once an export (0.5 to 1.2 s each)."""
     registration = first_module("torch.onnx._internal.exporter._registration")
     owner = registration.ONNXRegistry
@@ -27,7 +27,7 @@ def cached_torchlib() -> Iterator[None]:
         key = (args, tuple(sorted(kwargs.items())))
         if key not in _torchlib:
             _torchlib[key] = raw.__func__(cls, *args, **kwargs)
-        copy = _overriding(cls)
+        copy = _make_overriding_registry(cls)
         copy.__dict__.update(_torchlib[key].__dict__)
         copy.functions = {target: list(metas) for target, metas in _torchlib[key].functions.items()}
         return copy
@@ -56,20 +56,20 @@ def record_node(node: Any) -> None:
     recorder.nodes.append(node)
 
 
-def _overriding(cls: Any) -> Any:
+def _make_overriding_registry(cls: Any) -> Any:
     """A registry in which a function that is registered for an operator replaces torch's for real values.
 
     Up to torch 2.9 both would stay, and a guess from the arguments' types would choose between them.
     """
 
-    class Overriding(cls):  # type: ignore[misc]
+    class OverridingRegistry(cls):  # type: ignore[misc]
         def register_op(self, target: Any, function: Callable[..., Any], is_complex: bool = False) -> None:
             super().register_op(target=target, function=function, is_complex=is_complex)
             for metas in self.functions.values():
                 if any(m.is_custom for m in metas):
                     metas[:] = [m for m in metas if m.is_custom or m.is_complex]
 
-    return Overriding.__new__(Overriding)
+    return OverridingRegistry.__new__(OverridingRegistry)
 
 
 def torchlib_function(target: OpOverload) -> Callable[..., Any] | None:
@@ -82,7 +82,7 @@ def torchlib_function(target: OpOverload) -> Callable[..., Any] | None:
     return None
 
 
-def composites_of_dynamic_sizes() -> Any:
+def allow_dynamic_composites() -> Any:
     """Lets the translation compute composite operators, such as matmul, on sizes that are not fixed.
 
     torch 2.6 interprets the program once more without it and fails there: "Cannot call numel() on tensor with

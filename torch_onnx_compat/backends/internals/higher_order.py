@@ -17,12 +17,14 @@ from torch_onnx_compat.backends.internals.find import first_module
 from torch_onnx_compat.errors import CompatError
 
 
-def chosen(condition: Any, then: Callable[..., Any], otherwise: Callable[..., Any], read: list[Any]) -> tuple[Any, ...]:
+def call_cond(
+    condition: Any, then: Callable[..., Any], otherwise: Callable[..., Any], read: list[Any]
+) -> tuple[Any, ...]:
     """One of two functions of the same tensors."""
     return tuple(torch.ops.higher_order.cond(condition, then, otherwise, tuple(read)))
 
 
-def while_looped(body: Callable[..., Any], state: list[Any], read: list[Any]) -> list[Any]:
+def call_while_loop(body: Callable[..., Any], state: list[Any], read: list[Any]) -> list[Any]:
     """A while_loop; the first value carried says whether to go on, and is not given to the body."""
     operator = getattr(torch.ops.higher_order, "while_loop", None)
     if operator is None:
@@ -38,7 +40,7 @@ def exports_scan() -> bool:
     return hasattr(torch.ops.higher_order, "scan") and hasattr(hops, "higher_order_scan")
 
 
-def scanned(body: Callable[..., Any], rows: list[Any], state: list[Any], read: list[Any]) -> list[Any]:
+def call_scan(body: Callable[..., Any], rows: list[Any], state: list[Any], read: list[Any]) -> list[Any]:
     """A scan over the rows of some tensors: what is carried in the end, then what the rounds made, stacked.
 
     The body is given a row of each, what is carried and what is read; it returns the carried and what it made.
@@ -74,7 +76,7 @@ def without_function_modes(kind: type) -> Iterator[None]:
 
 
 @contextmanager
-def unwinding(kind: type[BaseException]) -> Iterator[None]:
+def suppress_in_capture(kind: type[BaseException]) -> Iterator[None]:
     """Ends quietly when an exception of this kind comes out of a module.
 
     torch.export's tracer keeps a stack of the modules that are running, from which an exception takes nothing.

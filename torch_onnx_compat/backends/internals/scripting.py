@@ -10,20 +10,20 @@ from typing import Any
 import torch
 
 
-def scripted_if(then: Any, otherwise: Any, inputs: int, outputs: int) -> Callable[..., Any]:
+def script_if(then: Any, otherwise: Any, inputs: int, outputs: int) -> Callable[..., Any]:
     """A scripted function of a condition and tensors that calls one of two traced functions."""
-    tensors = _listed("x", inputs)
-    results = _listed("r", outputs)
+    tensors = _number_names("x", inputs)
+    results = _number_names("r", outputs)
     # A traced function that returns one tensor in a tuple gives the tensor.
     target = f"({results},)" if outputs > 1 else results
     source = (
         f"def made(c, {tensors}):\n    if bool(c):\n        {target} = then({tensors})\n    else:\n"
         f"        {target} = otherwise({tensors})\n    return {results}\n"
     )
-    return _scripted(source, {"then": then, "otherwise": otherwise})
+    return _script_source(source, {"then": then, "otherwise": otherwise})
 
 
-def scripted_loop(kind: str, body: Any, carried: int, read: int, rows: int) -> Callable[..., Any]:
+def script_loop(kind: str, body: Any, carried: int, read: int, rows: int) -> Callable[..., Any]:
     """A scripted function that calls a traced function again and again.
 
     Args:
@@ -38,7 +38,9 @@ def scripted_loop(kind: str, body: Any, carried: int, read: int, rows: int) -> C
         A function of the control value, what is carried, what is read, and the empty tensors to append to; it returns
         what is carried and what was appended to.
     """
-    state, reads, items, lists = (_listed(n, k) for n, k in (("c", carried), ("x", read), ("y", rows), ("l", rows)))
+    state, reads, items, lists = (
+        _number_names(n, k) for n, k in (("c", carried), ("x", read), ("y", rows), ("l", rows))
+    )
     first = "tensor(i)" if kind == "for" else ""
     given = ", ".join(part for part in (first, state, reads) if part)
     made = ", ".join(part for part in ("" if kind == "for" else "t", state, items) if part)
@@ -50,14 +52,14 @@ def scripted_loop(kind: str, body: Any, carried: int, read: int, rows: int) -> C
     parameters = ", ".join(part for part in ("control", state, reads, lists) if part)
     inside = "".join(f"        {line}\n" for line in lines)
     source = f"def made(control, {parameters[9:]}):\n    {head}\n{inside}    return {result}\n"
-    return _scripted(source, {"body": body, "cat": torch.cat, "tensor": torch.tensor})
+    return _script_source(source, {"body": body, "cat": torch.cat, "tensor": torch.tensor})
 
 
-def _listed(name: str, count: int) -> str:
+def _number_names(name: str, count: int) -> str:
     return ", ".join(f"{name}{index}" for index in range(count))
 
 
-def _scripted(source: str, scope: dict[str, Any]) -> Callable[..., Any]:
+def _script_source(source: str, scope: dict[str, Any]) -> Callable[..., Any]:
     """Scripts a function; torch reads its source, which for a made one has to lie where linecache finds it."""
     name = f"<scripted {next(_made)}>"
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)

@@ -25,7 +25,7 @@ def symbolic_registry() -> Any:
 
 
 @contextmanager
-def registered_symbolics(functions: dict[str, Callable[..., Any]], opset: int) -> Iterator[None]:
+def register_symbolics(functions: dict[str, Callable[..., Any]], opset: int) -> Iterator[None]:
     """Registers TorchScript symbolics at exactly one opset, then puts back what was there, the user's own included.
 
     torch looks a symbolic up at the highest opset not above the exported one, so an override at a lower opset than the
@@ -122,7 +122,7 @@ def references_to(storage: torch.UntypedStorage) -> int:
 
 
 @contextmanager
-def method_of_tensors(name: str, method: Callable[..., Any]) -> Iterator[None]:
+def add_tensor_method(name: str, method: Callable[..., Any]) -> Iterator[None]:
     """Gives tensors a method that they lack."""
     setattr(torch.Tensor, name, method)
     try:

@@ -17,7 +17,7 @@ from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames
 from torch_onnx_compat.tracing import is_tracing, untraced
 
-_TAKING_APART = {Tensor.__iter__: 1, Tensor.unbind: 1, torch.unbind: 1, Tensor.split: 2, torch.split: 2}
+_UNPACKING = {Tensor.__iter__: 1, Tensor.unbind: 1, torch.unbind: 1, Tensor.split: 2, torch.split: 2}
 """Functions that make a tensor a tuple, and which argument is the axis."""
 
 
@@ -52,12 +52,12 @@ class SiteLog(DecisionLog):
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """What a decision log looks at, and what takes a tensor apart."""
-        return func in _TAKING_APART or super().concerns(func, args, kwargs)
+        return func in _UNPACKING or super().concerns(func, args, kwargs)
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Notes how many parts there are."""
-        if func in _TAKING_APART and is_tracing():
-            place = _TAKING_APART[func]
+        if func in _UNPACKING and is_tracing():
+            place = _UNPACKING[func]
             tensor, dim = args[0], kwargs.get("dim", args[place] if len(args) > place else 0)
             with untraced():
                 self._add("iteration", False, (int(tensor.shape[dim]),))
@@ -65,13 +65,13 @@ class SiteLog(DecisionLog):
 
     def _add(self, conversion: str, from_data: bool, sizes: tuple[int, ...]) -> None:
         super()._add(conversion, from_data, sizes)
-        frame = _converting_frame()
+        frame = _frame_of_decision()
         if frame is not None:
             codes = tuple(f.f_code for f in lexical_chain(frame))
             self.events.append(Event(frame.f_code.co_filename, frame.f_lineno, conversion, from_data, sizes, codes))
 
 
-def _converting_frame() -> types.FrameType | None:
+def _frame_of_decision() -> types.FrameType | None:
     """The innermost frame of the model's own code: what it hands to torch's functions may be what they convert."""
     return next((frame for frame in frames() if is_user_file(frame.f_code.co_filename)), None)
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from itertools import dropwhile
 from typing import Any
 
-from torch_onnx_compat.control_flow.find.syntax import blocks, copied, everywhere
-from torch_onnx_compat.control_flow.lower.expressions import local_function, placed
+from torch_onnx_compat.control_flow.find.syntax import blocks, copy_tree, walk_all
+from torch_onnx_compat.control_flow.lower.expressions import local_function, set_location
 from torch_onnx_compat.places import short
 from torch_onnx_compat.stack import frames
 
@@ -51,7 +51,7 @@ def definition(code: types.CodeType) -> Definition:
         raise Unrewritable("it is a coroutine")
     if code.co_flags & inspect.CO_GENERATOR:
         raise Unrewritable("it is a generator")
-    return Definition(copied(found.node), found.owner)
+    return Definition(copy_tree(found.node), found.owner)
 
 
 def source_lines(filename: str) -> list[str]:
@@ -83,7 +83,7 @@ def forget_sources() -> None:
     _definitions.cache_clear()
 
 
-def compiled(node: FunctionNode, owner: str, code: types.CodeType) -> types.CodeType:
+def compile_definition(node: FunctionNode, owner: str, code: types.CodeType) -> types.CodeType:
     """Code of a rewritten definition that can take the place of the function's old code.
 
     Args:
@@ -98,11 +98,13 @@ def compiled(node: FunctionNode, owner: str, code: types.CodeType) -> types.Code
     body: ast.stmt = bare
     if owner:  # so that the compiler mangles private names
         more: Any = {"type_params": []} if "type_params" in ast.ClassDef._fields else {}  # Python 3.12
-        body = placed(ast.ClassDef(name=owner, bases=[], keywords=[], body=[bare], decorator_list=[], **more), node)
+        body = set_location(
+            ast.ClassDef(name=owner, bases=[], keywords=[], body=[bare], decorator_list=[], **more), node
+        )
     free = [name for name in code.co_freevars if name != "__class__"]
     if free:
         body = local_function("outer", free, [body], node)
-    module = placed(ast.Module(body=[body], type_ignores=[]), node)
+    module = set_location(ast.Module(body=[body], type_ignores=[]), node)
     whole = compile(module, code.co_filename, "exec", flags=code.co_flags & _FUTURES, dont_inherit=True)
     names = [*(["outer"] if free else []), *([owner] if owner else []), bare.name]
     new = whole
@@ -110,7 +112,7 @@ def compiled(node: FunctionNode, owner: str, code: types.CodeType) -> types.Code
         new = next(c for c in new.co_consts if isinstance(c, types.CodeType) and c.co_name == name)
     if new.co_freevars != code.co_freevars:
         raise Unrewritable(f"it would use {new.co_freevars} of the scopes around it instead of {code.co_freevars}")
-    named: types.CodeType = new.replace(co_name=code.co_name, **_qualified(code))
+    named: types.CodeType = new.replace(co_name=code.co_name, **_qualname_of(code))
     return named
 
 
@@ -118,7 +120,7 @@ _FUTURES = 0x1000000
 """CO_FUTURE_ANNOTATIONS, the one future statement that a file may still state."""
 
 
-def _qualified(code: types.CodeType) -> dict[str, Any]:
+def _qualname_of(code: types.CodeType) -> dict[str, Any]:
     return {"co_qualname": code.co_qualname} if hasattr(code, "co_qualname") else {}  # Python 3.11
 
 
@@ -126,11 +128,11 @@ def _without_decoration(node: FunctionNode) -> FunctionNode:
     """The definition without what is evaluated when it runs: decorators, defaults and annotations."""
     bare = copy.copy(node)
     bare.decorator_list, bare.returns = [], None
-    bare.args = copied(node.args)
+    bare.args = copy_tree(node.args)
     # The function object keeps its own defaults; only how many there are is part of the code, through the object.
     bare.args.defaults = []
     bare.args.kw_defaults = [None for _ in bare.args.kwonlyargs]
-    for inner in everywhere(bare.args):
+    for inner in walk_all(bare.args):
         if isinstance(inner, ast.arg):
             inner.annotation = None
     return bare

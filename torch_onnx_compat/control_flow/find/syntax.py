@@ -44,7 +44,7 @@ def children(node: ast.AST) -> list[ast.AST]:
     return found
 
 
-def everywhere(node: ast.AST) -> list[ast.AST]:
+def walk_all(node: ast.AST) -> list[ast.AST]:
     """A node and all inside it, nested scopes included."""
     found = [node]
     for one in found:
@@ -52,7 +52,7 @@ def everywhere(node: ast.AST) -> list[ast.AST]:
     return found
 
 
-def walk(nodes: ast.AST | Sequence[ast.AST]) -> Iterator[ast.AST]:
+def walk_scope(nodes: ast.AST | Sequence[ast.AST]) -> Iterator[ast.AST]:
     """Every node of some statements that belongs to their own scope."""
     todo: list[ast.AST] = [nodes] if isinstance(nodes, ast.AST) else list(reversed(nodes))
     while todo:
@@ -62,7 +62,7 @@ def walk(nodes: ast.AST | Sequence[ast.AST]) -> Iterator[ast.AST]:
             todo += reversed(children(node))
 
 
-def copied(node: N) -> N:
+def copy_tree(node: N) -> N:
     """A copy of a tree: what copy.deepcopy makes, in a tenth of its time."""
     new = node.__class__.__new__(node.__class__)
     inside = new.__dict__
@@ -70,9 +70,9 @@ def copied(node: N) -> N:
     for name in INNER[node.__class__]:
         value = inside.get(name)
         if type(value) is list:
-            inside[name] = [item and copied(item) for item in value]
+            inside[name] = [item and copy_tree(item) for item in value]
         elif value is not None:
-            inside[name] = copied(value)
+            inside[name] = copy_tree(value)
     return new
 
 

@@ -8,7 +8,7 @@ GENERATED = ("then_", "otherwise_", "rest_", "leave_", "loop_", "body_", "test_"
 """How the names of what the lowering makes begin."""
 
 
-def effect(node: ast.AST) -> str:
+def side_effect(node: ast.AST) -> str:
     """What a node does beyond binding names of the function; empty if nothing."""
     if isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)):
         return f"writes the attribute {ast.unparse(node)}"

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
 
-from torch_onnx_compat.control_flow.find.syntax import INNER, children, walk
+from torch_onnx_compat.control_flow.find.syntax import INNER, children, walk_scope
 
 RUNTIME = "_rt"
 """The name under which rewritten functions import the run-time module."""
@@ -37,10 +37,10 @@ S = TypeVar("S", bound=ast.AST)
 def runtime_call(function: str, *arguments: ast.expr, at: ast.AST) -> ast.Call:
     """A call of one of the run-time functions, placed where `at` stands."""
     attribute = ast.Attribute(ast.Name(RUNTIME, ast.Load()), function, ast.Load())
-    return placed(ast.Call(attribute, list(arguments), []), at)
+    return set_location(ast.Call(attribute, list(arguments), []), at)
 
 
-def placed(node: S, at: ast.AST) -> S:
+def set_location(node: S, at: ast.AST) -> S:
     """Gives a new node, and what is new inside it, the position of an old one."""
     # On one line: a call is traced to the line on which what is called ends.
     line, column = at.lineno, at.col_offset  # type: ignore[attr-defined]
@@ -62,7 +62,7 @@ def local_function(name: str, parameters: Iterable[str], body: list[ast.stmt], a
     arguments = ast.arguments([], [ast.arg(parameter) for parameter in parameters], None, [], [], None, [])
     more: Any = {"type_params": []} if "type_params" in ast.FunctionDef._fields else {}  # Python 3.12
     made = ast.FunctionDef(name, arguments, [], [], None, None, **more)
-    placed(made, at)
+    set_location(made, at)
     made.body = body
     return made
 
@@ -70,7 +70,7 @@ def local_function(name: str, parameters: Iterable[str], body: list[ast.stmt], a
 def thunk(expression: ast.expr) -> ast.Lambda:
     """``lambda: expression``."""
     arguments = ast.arguments([], [], None, [], [], None, [])
-    return placed(ast.Lambda(arguments, expression), expression)
+    return set_location(ast.Lambda(arguments, expression), expression)
 
 
 class Expressions(ast.NodeTransformer):
@@ -103,7 +103,7 @@ class Expressions(ast.NodeTransformer):
         if isinstance(node, (ast.If, ast.While)):
             node.masked = self._active  # type: ignore[union-attr]
         if isinstance(node, (ast.For, ast.While)):
-            node.looped = self._active if isinstance(node, ast.For) else node.lineno in self._loops  # type: ignore[union-attr]
+            node.in_file = self._active if isinstance(node, ast.For) else node.lineno in self._loops  # type: ignore[union-attr]
         result = super().visit(node)
         self._active = before
         return result
@@ -174,8 +174,8 @@ class Expressions(ast.NodeTransformer):
             return node
         names = [name.id for name in targets if isinstance(name, ast.Name)]
         arguments = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
-        function = placed(ast.Lambda(arguments, node.elt), node.elt)
-        star = [placed(ast.Constant(True), node)] if isinstance(target, ast.Tuple) else []
+        function = set_location(ast.Lambda(arguments, node.elt), node.elt)
+        star = [set_location(ast.Constant(True), node)] if isinstance(target, ast.Tuple) else []
         return runtime_call("collect", generator.iter, function, *star, at=node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -183,7 +183,7 @@ class Expressions(ast.NodeTransformer):
         self.generic_visit(node)
         function = node.func
         if isinstance(function, ast.Name) and function.id == "super" and not node.args and self._first:
-            node.args = [placed(ast.Name(n, ast.Load()), node) for n in ("__class__", self._first)]
+            node.args = [set_location(ast.Name(n, ast.Load()), node) for n in ("__class__", self._first)]
         named = isinstance(function, ast.Name) and function.id in _BUILTINS
         if self._active and (named or (isinstance(function, ast.Attribute) and function.attr in _ATTRIBUTES)):
             node.func = runtime_call("callee", function, at=function)
@@ -196,7 +196,7 @@ class Expressions(ast.NodeTransformer):
         if len(own) < len(targets):
             return self.generic_visit(node)
         undefined = ast.Attribute(ast.Name(RUNTIME, ast.Load()), "UNDEFINED", ast.Load())
-        return placed(ast.Assign([ast.Name(name, ast.Store()) for name in own], undefined), node)
+        return set_location(ast.Assign([ast.Name(name, ast.Store()) for name in own], undefined), node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         """``n += 1``: a number that became a tensor must not be written in place, other names may hold it."""
@@ -205,8 +205,8 @@ class Expressions(ast.NodeTransformer):
             return node
         operator = ast.Constant(type(node.op).__name__)
         old = ast.Name(node.target.id, ast.Load())
-        value = runtime_call("augmented", operator, placed(old, node), node.value, at=node)
-        return placed(ast.Assign([node.target], value), node)
+        value = runtime_call("augment", operator, set_location(old, node), node.value, at=node)
+        return set_location(ast.Assign([node.target], value), node)
 
 
 def _each(target: ast.expr) -> list[ast.expr]:
@@ -233,4 +233,4 @@ def _is_number(node: ast.Constant) -> bool:
 
 def _can_wait(node: ast.expr) -> bool:
     """Whether an expression means the same inside a lambda."""
-    return not any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for n in walk(node))
+    return not any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for n in walk_scope(node))

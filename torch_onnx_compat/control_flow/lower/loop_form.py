@@ -16,9 +16,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from torch_onnx_compat.control_flow.find.source import Unrewritable
-from torch_onnx_compat.control_flow.find.syntax import SCOPES, copied, exits, walk
-from torch_onnx_compat.control_flow.lower.expressions import placed, runtime_call
-from torch_onnx_compat.control_flow.lower.facts import bound, changed_containers, loads, needed, obstacle
+from torch_onnx_compat.control_flow.find.syntax import SCOPES, copy_tree, exits, walk_scope
+from torch_onnx_compat.control_flow.lower.expressions import runtime_call, set_location
+from torch_onnx_compat.control_flow.lower.facts import (
+    containers_changed_by,
+    live_before,
+    loads,
+    names_bound_by,
+    obstacle,
+)
 
 ITEM = "item_of_loop"
 """The parameter of a body that takes the item."""
@@ -27,11 +33,11 @@ ITEM = "item_of_loop"
 class LoopForm:
     """The part of the lowering that deals with loops which run in the file."""
 
-    def fresh(self, kind: str, at: ast.stmt) -> str:
+    def fresh_name(self, kind: str, at: ast.stmt) -> str:
         """A name for something generated."""
         raise NotImplementedError
 
-    def function(
+    def make_function(
         self,
         name: str,
         body: Sequence[ast.stmt],
@@ -43,7 +49,7 @@ class LoopForm:
         """A local function around statements."""
         raise NotImplementedError
 
-    def looped(self, stmt: ast.For | ast.While, live: set[str]) -> list[ast.stmt]:
+    def loop_in_file(self, stmt: ast.For | ast.While, live: set[str]) -> list[ast.stmt]:
         """A loop whose number of rounds may vary.
 
         Args:
@@ -59,20 +65,22 @@ class LoopForm:
             raise Unrewritable(f"the loop in line {stmt.lineno} returns from the function; leave it by break")
         body = list(stmt.body)
         if isinstance(stmt, ast.For):
-            body.insert(0, placed(ast.Assign([stmt.target], ast.Name(ITEM, ast.Load())), stmt))
+            body.insert(0, set_location(ast.Assign([stmt.target], ast.Name(ITEM, ast.Load())), stmt))
         tested = loads(stmt.test) if isinstance(stmt, ast.While) else set()
-        again = needed(body, set()) | tested
-        names = [n for n in dict.fromkeys([*bound(body), *changed_containers(body)]) if n in live or n in again]
+        again = live_before(body, set()) | tested
+        names = [
+            n for n in dict.fromkeys([*names_bound_by(body), *containers_changed_by(body)]) if n in live or n in again
+        ]
         leaves = exits(body, (ast.Break,))
-        rounds: list[Any] = [_Rounds(names).visit(copied(one)) for one in body]
-        end = _state(stmt, True, names)
+        rounds: list[Any] = [_RoundEnds(names).visit(copy_tree(one)) for one in body]
+        end = _round_result(stmt, True, names)
         given = [ITEM] if isinstance(stmt, ast.For) else names
-        function = self.function(self.fresh("body", stmt), rounds, set(), [end], stmt, given or [ITEM])
+        function = self.make_function(self.fresh_name("body", stmt), rounds, set(), [end], stmt, given or [ITEM])
         arguments: list[ast.expr] = [
             ast.Name(function.name, ast.Load()),
             ast.Call(ast.Name("locals", ast.Load()), [], []),
-            _texts(names),
-            _texts([name for name in names if name in _appended(body)]),
+            _string_tuple(names),
+            _string_tuple([name for name in names if name in _lists_appended_to(body)]),
         ]
         reason = obstacle(stmt.body)
         extra: list[ast.expr] = [ast.Constant(reason)] if reason else []
@@ -80,29 +88,29 @@ class LoopForm:
             call = runtime_call("for_", stmt.iter, *arguments, ast.Constant(leaves), *extra, at=stmt)
         else:
             parameters = ast.arguments([], [ast.arg(n) for n in names if n in tested], None, [], [], None, [])
-            test = placed(ast.Lambda(parameters, stmt.test), stmt)
+            test = set_location(ast.Lambda(parameters, stmt.test), stmt)
             call = runtime_call("while_", test, *arguments, *extra, at=stmt)
         targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in names]
         last = ast.Assign([ast.Tuple(targets, ast.Store())], call) if names else ast.Expr(call)
-        return [function, placed(last, stmt)]
+        return [function, set_location(last, stmt)]
 
 
-def _appended(stmts: Sequence[ast.stmt]) -> set[str]:
+def _lists_appended_to(stmts: Sequence[ast.stmt]) -> set[str]:
     """Names of what the statements append to."""
-    calls = (n.func for n in walk(list(stmts)) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
+    calls = (n.func for n in walk_scope(list(stmts)) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
     return {f.value.id for f in calls if f.attr in ("append", "extend") and isinstance(f.value, ast.Name)}
 
 
-def _texts(names: Sequence[str]) -> ast.Tuple:
+def _string_tuple(names: Sequence[str]) -> ast.Tuple:
     return ast.Tuple([ast.Constant(name) for name in names], ast.Load())
 
 
-def _state(at: ast.stmt, goes_on: bool, names: Sequence[str]) -> ast.stmt:
+def _round_result(at: ast.stmt, goes_on: bool, names: Sequence[str]) -> ast.stmt:
     values: list[ast.expr] = [ast.Name(name, ast.Load()) for name in names]
-    return placed(ast.Return(ast.Tuple([ast.Constant(goes_on), *values], ast.Load())), at)
+    return set_location(ast.Return(ast.Tuple([ast.Constant(goes_on), *values], ast.Load())), at)
 
 
-class _Rounds(ast.NodeTransformer):
+class _RoundEnds(ast.NodeTransformer):
     """Break and continue as the end of a round."""
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -113,6 +121,6 @@ class _Rounds(ast.NodeTransformer):
         if isinstance(node, (*SCOPES, ast.For, ast.While)):
             return node
         if isinstance(node, (ast.Break, ast.Continue)):
-            return _state(node, isinstance(node, ast.Continue), self._names)
+            return _round_result(node, isinstance(node, ast.Continue), self._names)
         result: ast.AST = super().visit(node)
         return result

@@ -5,7 +5,7 @@
                                             def leave_3(err, n): return (False, None, err, n)
                                             if loop_3.leave(_rt.not_(...), leave_3, locals()): break
                                             n = n + 1; err = f(err)
-                                        (_, _, err, n) = loop_3.joined(locals(), ("err", "n"))
+                                        (_, _, err, n) = loop_3.join_leaves(locals(), ("err", "n"))
 
 On the path that goes on, Python counters stay Python numbers, so a loop with a bound ends by itself; after the loop,
 the first leave whose condition holds wins.
@@ -17,9 +17,9 @@ import ast
 from collections.abc import Sequence
 
 from torch_onnx_compat.control_flow.find.source import Unrewritable
-from torch_onnx_compat.control_flow.find.syntax import blocks, copied, exits, terminates
-from torch_onnx_compat.control_flow.lower.expressions import RUNTIME, placed, runtime_call, thunk
-from torch_onnx_compat.control_flow.lower.facts import bound, loads
+from torch_onnx_compat.control_flow.find.syntax import blocks, copy_tree, exits, terminates
+from torch_onnx_compat.control_flow.lower.expressions import RUNTIME, runtime_call, set_location, thunk
+from torch_onnx_compat.control_flow.lower.facts import loads, names_bound_by
 from torch_onnx_compat.control_flow.lower.loop_form import LoopForm
 
 EXITS = (ast.Return, ast.Break, ast.Continue)
@@ -31,7 +31,7 @@ def leaves_by_decision(stmts: Sequence[ast.stmt], kinds: tuple[type[ast.stmt], .
         if isinstance(stmt, (ast.FunctionDef, ast.ClassDef)):
             continue
         inner = kinds
-        if getattr(stmt, "looped", False):
+        if getattr(stmt, "in_file", False):
             continue  # a function of its own
         if isinstance(stmt, (ast.For, ast.While)):
             inner = tuple(k for k in kinds if k is ast.Return)
@@ -55,25 +55,25 @@ class LoopLowering(LoopForm):
     def __init__(self) -> None:
         self._names: dict[str, int] = {}
 
-    def fresh(self, kind: str, at: ast.stmt) -> str:
+    def fresh_name(self, kind: str, at: ast.stmt) -> str:
         """A name for something generated, after the line it comes from."""
         name = f"{kind}_{at.lineno}"
         self._names[name] = count = self._names.get(name, 0) + 1
         return name if count == 1 else f"{name}_{count}"
 
-    def block(self, stmts: Sequence[ast.stmt], after: set[str], tail: list[ast.stmt]) -> list[ast.stmt]:
+    def lower_block(self, stmts: Sequence[ast.stmt], after: set[str], tail: list[ast.stmt]) -> list[ast.stmt]:
         """Lowers a block."""
         raise NotImplementedError
 
-    def plain(self, stmt: ast.stmt, live: set[str]) -> ast.stmt:
+    def lower_inside(self, stmt: ast.stmt, live: set[str]) -> ast.stmt:
         """A statement that stays."""
         raise NotImplementedError
 
-    def joined(self, stmt: ast.If, live: set[str]) -> list[ast.stmt]:
+    def join_branches(self, stmt: ast.If, live: set[str]) -> list[ast.stmt]:
         """An if without exits."""
         raise NotImplementedError
 
-    def loop(self, stmt: ast.For | ast.While, live: set[str]) -> tuple[list[ast.stmt], ast.If | None]:
+    def lower_loop(self, stmt: ast.For | ast.While, live: set[str]) -> tuple[list[ast.stmt], ast.If | None]:
         """Lowers a loop.
 
         Returns:
@@ -84,89 +84,89 @@ class LoopLowering(LoopForm):
         """
         if stmt.orelse:
             raise Unrewritable(f"the loop in line {stmt.lineno} has an else clause")
-        name = self.fresh("loop", stmt)
-        names = [n for n in bound([stmt]) if n in live]
+        name = self.fresh_name("loop", stmt)
+        names = [n for n in names_bound_by([stmt]) if n in live]
         leave = _Leave(self, stmt, name, names)
         inside = live | loads(stmt)
         body: list[ast.stmt] = []
         if isinstance(stmt, ast.While):
-            body += leave.when(runtime_call("not_", stmt.test, at=stmt.test), [placed(ast.Break(), stmt)])
+            body += leave.when(runtime_call("not_", stmt.test, at=stmt.test), [set_location(ast.Break(), stmt)])
             target: ast.expr = ast.Name(f"step_{stmt.lineno}", ast.Store())
             iterated: ast.expr = runtime_call("steps", at=stmt)
         else:
             target, iterated = stmt.target, stmt.iter
         returns = exits(stmt.body, (ast.Return,))
-        body += self._round(stmt.body, inside, leave)
-        looped = placed(ast.For(target, iterated, body, [], None), stmt)
-        start = placed(ast.Assign([ast.Name(name, ast.Store())], runtime_call("Loop", at=stmt)), stmt)
+        body += self._lower_round(stmt.body, inside, leave)
+        lowered = set_location(ast.For(target, iterated, body, [], None), stmt)
+        start = set_location(ast.Assign([ast.Name(name, ast.Store())], runtime_call("Loop", at=stmt)), stmt)
         flag, value = (f"{what}_{name}" for what in ("returned", "value"))
         targets = [ast.Name(n, ast.Store()) for n in (flag, value, *names)]
         wanted = ast.Tuple([ast.Constant(n) for n in names], ast.Load())
-        joined = ast.Call(ast.Attribute(ast.Name(name, ast.Load()), "joined", ast.Load()), [_locals(), wanted], [])
-        end = placed(ast.Assign([ast.Tuple(list(targets), ast.Store())], joined), stmt)
+        joined = ast.Call(ast.Attribute(ast.Name(name, ast.Load()), "join_leaves", ast.Load()), [_locals(), wanted], [])
+        end = set_location(ast.Assign([ast.Tuple(list(targets), ast.Store())], joined), stmt)
         if not returns:
-            return [start, looped, end], None
-        leaving = placed(ast.If(ast.Name(flag, ast.Load()), [ast.Return(ast.Name(value, ast.Load()))], []), stmt)
+            return [start, lowered, end], None
+        leaving = set_location(ast.If(ast.Name(flag, ast.Load()), [ast.Return(ast.Name(value, ast.Load()))], []), stmt)
         leaving.masked = True  # type: ignore[attr-defined]
-        return [start, looped, end], leaving
+        return [start, lowered, end], leaving
 
-    def _round(self, stmts: Sequence[ast.stmt], live: set[str], leave: _Leave) -> list[ast.stmt]:
+    def _lower_round(self, stmts: Sequence[ast.stmt], live: set[str], leave: _Leave) -> list[ast.stmt]:
         """The body of a loop, its leaves recorded."""
         out: list[ast.stmt] = []
         for index, stmt in enumerate(stmts):
             rest = list(stmts[index + 1 :])
             if isinstance(stmt, ast.If) and exits([stmt], EXITS):
-                return out + self._leaving_if(stmt, rest, live, leave)
+                return out + self._lower_leaving_if(stmt, rest, live, leave)
             if isinstance(stmt, (ast.Break, ast.Return)):
-                return out + leave.when(placed(ast.Constant(True), stmt), [stmt])
+                return out + leave.when(set_location(ast.Constant(True), stmt), [stmt])
             if isinstance(stmt, ast.If) and getattr(stmt, "masked", False):
-                out += self.joined(stmt, live)
-            elif isinstance(stmt, (ast.For, ast.While)) and getattr(stmt, "looped", False):
-                out += self.looped(stmt, live)
+                out += self.join_branches(stmt, live)
+            elif isinstance(stmt, (ast.For, ast.While)) and getattr(stmt, "in_file", False):
+                out += self.loop_in_file(stmt, live)
             elif isinstance(stmt, (ast.For, ast.While)) and needs_lowering(stmt):
-                lowered, leaving = self.loop(stmt, live)
+                lowered, leaving = self.lower_loop(stmt, live)
                 out += lowered
                 if leaving is not None:
-                    return out + self._round([leaving, *rest], live, leave)
+                    return out + self._lower_round([leaving, *rest], live, leave)
             else:
-                out.append(self._inside(stmt, live))
+                out.append(self._lower_staying(stmt, live))
         return out
 
-    def _inside(self, stmt: ast.stmt, live: set[str]) -> ast.stmt:
+    def _lower_staying(self, stmt: ast.stmt, live: set[str]) -> ast.stmt:
         """A statement in a round that does not leave the loop."""
         if isinstance(stmt, (ast.For, ast.While, ast.With, ast.Try)) and exits([stmt], EXITS):
             raise Unrewritable(f"line {stmt.lineno} leaves the loop around it in a way that is not covered")
-        return self.plain(stmt, live)
+        return self.lower_inside(stmt, live)
 
-    def _leaving_if(self, stmt: ast.If, rest: list[ast.stmt], live: set[str], leave: _Leave) -> list[ast.stmt]:
+    def _lower_leaving_if(self, stmt: ast.If, rest: list[ast.stmt], live: set[str], leave: _Leave) -> list[ast.stmt]:
         body, orelse = stmt.body, stmt.orelse
         for block, other in ((body, orelse), (orelse, body)):
             if block and isinstance(block[-1], ast.Continue):
                 if exits(rest, EXITS):
-                    return self._round(self._skipping(stmt, block, rest), live, leave)
-                block[-1:] = [] if len(block) > 1 else [placed(ast.Pass(), block[-1])]
+                    return self._lower_round(self._guard_rest(stmt, block, rest), live, leave)
+                block[-1:] = [] if len(block) > 1 else [set_location(ast.Pass(), block[-1])]
                 other += rest
-                return self._round([stmt], live, leave)
+                return self._lower_round([stmt], live, leave)
         if terminates(body):
-            return leave.when(stmt.test, body) + self._round([*orelse, *rest], live, leave)
+            return leave.when(stmt.test, body) + self._lower_round([*orelse, *rest], live, leave)
         if terminates(orelse):
             test = runtime_call("not_", stmt.test, at=stmt.test)
-            return leave.when(test, orelse) + self._round([*body, *rest], live, leave)
+            return leave.when(test, orelse) + self._lower_round([*body, *rest], live, leave)
         if len(body) == 1 and isinstance(body[0], ast.If) and not orelse and not body[0].orelse:
             inner = body[0]
             inner.test = runtime_call("and_", stmt.test, thunk(inner.test), at=stmt.test)
             inner.masked = True  # type: ignore[attr-defined]
-            return self._round([inner, *rest], live, leave)
+            return self._lower_round([inner, *rest], live, leave)
         raise Unrewritable(f"nested decisions in line {stmt.lineno} leave the loop around them")
 
-    def _skipping(self, stmt: ast.If, block: list[ast.stmt], rest: list[ast.stmt]) -> list[ast.stmt]:
+    def _guard_rest(self, stmt: ast.If, block: list[ast.stmt], rest: list[ast.stmt]) -> list[ast.stmt]:
         """``if c: continue`` before statements that leave the loop: each of those happens only if not c."""
-        flag = self.fresh("skip", stmt)
+        flag = self.fresh_name("skip", stmt)
         test = stmt.test if block is stmt.body else runtime_call("not_", stmt.test, at=stmt.test)
-        start = placed(ast.Assign([ast.Name(flag, ast.Store())], test), stmt)
+        start = set_location(ast.Assign([ast.Name(flag, ast.Store())], test), stmt)
 
         def under(condition: ast.expr, stmts: list[ast.stmt]) -> ast.If:
-            made = placed(ast.If(condition, stmts, []), stmts[0])
+            made = set_location(ast.If(condition, stmts, []), stmts[0])
             made.masked = True  # type: ignore[attr-defined]
             return made
 
@@ -176,7 +176,7 @@ class LoopLowering(LoopForm):
         other = stmt.orelse if block is stmt.body else stmt.body
         out: list[ast.stmt] = [start]
         if block[:-1]:
-            out.append(under(placed(ast.Name(flag, ast.Load()), stmt), block[:-1]))
+            out.append(under(set_location(ast.Name(flag, ast.Load()), stmt), block[:-1]))
         for one in [*other, *rest]:
             out.append(unless([one]))
         return out
@@ -191,15 +191,15 @@ class _Leave:
     def when(self, test: ast.expr, block: Sequence[ast.stmt]) -> list[ast.stmt]:
         """Leaves the loop through a block that ends in break or return, if the test holds."""
         at = block[-1]
-        stmts = [_AsReturn(self._names).visit(copied(stmt)) for stmt in block]
-        name = self._lowering.fresh("leave", at)
-        definition = self._lowering.function(name, stmts, set(), [], at)
+        stmts = [_LeavesToReturns(self._names).visit(copy_tree(stmt)) for stmt in block]
+        name = self._lowering.fresh_name("leave", at)
+        definition = self._lowering.make_function(name, stmts, set(), [], at)
         method = ast.Attribute(ast.Name(self._name, ast.Load()), "leave", ast.Load())
         call = ast.Call(method, [test, ast.Name(name, ast.Load()), _locals()], [])
-        return [definition, placed(ast.If(call, [ast.Break()], []), at)]
+        return [definition, set_location(ast.If(call, [ast.Break()], []), at)]
 
 
-class _AsReturn(ast.NodeTransformer):
+class _LeavesToReturns(ast.NodeTransformer):
     """Break and return as the return of a triple: whether the function returns, what, and the loop's names."""
 
     def __init__(self, names: list[str]) -> None:
@@ -217,18 +217,18 @@ class _AsReturn(ast.NodeTransformer):
         return node
 
     def visit_Break(self, node: ast.Break) -> ast.AST:
-        return self._state(node, False, _undefined())
+        return self._state(node, False, _undefined_node())
 
     def visit_Return(self, node: ast.Return) -> ast.AST:
         return self._state(node, True, node.value or ast.Constant(None))
 
     def _state(self, at: ast.stmt, returns: bool, value: ast.expr) -> ast.AST:
         # A function returns without its loop's names being read again.
-        names = [_undefined() if returns else ast.Name(n, ast.Load()) for n in self._names]
-        return placed(ast.Return(ast.Tuple([ast.Constant(returns), value, *names], ast.Load())), at)
+        names = [_undefined_node() if returns else ast.Name(n, ast.Load()) for n in self._names]
+        return set_location(ast.Return(ast.Tuple([ast.Constant(returns), value, *names], ast.Load())), at)
 
 
-def _undefined() -> ast.expr:
+def _undefined_node() -> ast.expr:
     return ast.Attribute(ast.Name(RUNTIME, ast.Load()), "UNDEFINED", ast.Load())
 
 

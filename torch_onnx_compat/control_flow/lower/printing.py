@@ -9,10 +9,10 @@ from collections.abc import Callable
 from torch_onnx_compat.control_flow.find.source import FunctionNode, definition
 
 
-def rewritten_lines(
-    code: types.CodeType, lowered: Callable[[FunctionNode], FunctionNode]
+def lines_before_and_after(
+    code: types.CodeType, lower_node: Callable[[FunctionNode], FunctionNode]
 ) -> tuple[list[str], list[str]]:
     """Both sources, line by line, without comments."""
     old = ast.unparse(definition(code).node).splitlines()
-    new = ast.unparse(ast.fix_missing_locations(lowered(definition(code).node))).splitlines()
+    new = ast.unparse(ast.fix_missing_locations(lower_node(definition(code).node))).splitlines()
     return old, new

@@ -10,10 +10,16 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from torch_onnx_compat.control_flow.find.sites import Event, functions_of
-from torch_onnx_compat.control_flow.find.source import FunctionNode, Unrewritable, compiled, definition, place_of
-from torch_onnx_compat.control_flow.lower.printing import rewritten_lines
+from torch_onnx_compat.control_flow.find.source import (
+    FunctionNode,
+    Unrewritable,
+    compile_definition,
+    definition,
+    place_of,
+)
+from torch_onnx_compat.control_flow.lower.printing import lines_before_and_after
 from torch_onnx_compat.control_flow.lower.statements import lower
-from torch_onnx_compat.graph.garbage import collection_paused
+from torch_onnx_compat.graph.garbage import pause_collection
 
 
 @dataclass
@@ -47,7 +53,7 @@ class Rewriting:
             lines.add(event.line)
         return self._rewrite(stale)
 
-    def loop(self, places: Iterable[tuple[str, int]]) -> bool:
+    def mark_loops(self, places: Iterable[tuple[str, int]]) -> bool:
         """Makes these ``while`` loops loops of the file; whether anything changed."""
         stale: dict[types.CodeType, int] = {}
         for filename, line in places:
@@ -60,7 +66,7 @@ class Rewriting:
     def _rewrite(self, stale: dict[types.CodeType, int]) -> bool:
         unknown = [code for code in stale if code not in self._functions]
         self._functions.update(functions_of(unknown))
-        with collection_paused():
+        with pause_collection():
             renewed = [self._renew(code, line) for code, line in stale.items()]
         return any(renewed)
 
@@ -70,7 +76,7 @@ class Rewriting:
             return False  # made by a call and gone with it; the function around it is rewritten instead
         try:
             found = definition(code)
-            new = compiled(self._lowered(code, found.node), found.owner, code)
+            new = compile_definition(self._lower_definition(code, found.node), found.owner, code)
         except Unrewritable as reason:
             self.obstacles[place_of(code.co_filename, line)] = str(reason)
             return False
@@ -78,11 +84,11 @@ class Rewriting:
         self._originals[new] = code
         return True
 
-    def _lowered(self, code: types.CodeType, node: FunctionNode) -> FunctionNode:
+    def _lower_definition(self, code: types.CodeType, node: FunctionNode) -> FunctionNode:
         return lower(node, self._lines[code.co_filename], self._loops.get(code.co_filename, ()))
 
     @contextmanager
-    def applied(self) -> Iterator[None]:
+    def apply(self) -> Iterator[None]:
         """Exchanges the code of the functions, and puts the old code back."""
         exchanged: list[tuple[types.FunctionType, types.CodeType]] = []
         try:
@@ -99,7 +105,7 @@ class Rewriting:
         """What the rewriting comes to, as a unified diff of each function."""
         parts: list[str] = []
         for code in self._codes:
-            old, new = rewritten_lines(code, partial(self._lowered, code))
+            old, new = lines_before_and_after(code, partial(self._lower_definition, code))
             name = f"{place_of(code.co_filename, code.co_firstlineno)} {code.co_name}"
             parts += difflib.unified_diff(old, new, f"{name} (original)", f"{name} (rewritten)", lineterm="", n=2)
         return "\n".join(parts)

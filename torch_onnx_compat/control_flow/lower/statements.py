@@ -18,8 +18,20 @@ from torch_onnx_compat.control_flow.find.source import FunctionNode, Unrewritabl
 from torch_onnx_compat.control_flow.find.syntax import SCOPES, blocks, is_compound
 from torch_onnx_compat.control_flow.find.syntax import terminates as ends
 from torch_onnx_compat.control_flow.lower.effects import GENERATED
-from torch_onnx_compat.control_flow.lower.expressions import RUNTIME, Expressions, local_function, placed, runtime_call
-from torch_onnx_compat.control_flow.lower.facts import bound, changed_containers, loads, needed, obstacle
+from torch_onnx_compat.control_flow.lower.expressions import (
+    RUNTIME,
+    Expressions,
+    local_function,
+    runtime_call,
+    set_location,
+)
+from torch_onnx_compat.control_flow.lower.facts import (
+    containers_changed_by,
+    live_before,
+    loads,
+    names_bound_by,
+    obstacle,
+)
 from torch_onnx_compat.control_flow.lower.loop_lowering import LoopLowering, leaves_by_decision, needs_lowering
 
 EXITS = (ast.Return, ast.Break, ast.Continue)
@@ -40,8 +52,10 @@ def lower(node: FunctionNode, lines: Collection[int], loops: Collection[int] = (
     head = 1 if ast.get_docstring(node, clean=False) is not None else 0
     expressions = Expressions(lines, first, loops)
     body = [expressions.visit(stmt) for stmt in node.body[head:]]
-    lowered = Lowering().block(body, set(), [])
-    start = placed(ast.ImportFrom("torch_onnx_compat.control_flow.run", [ast.alias("runtime", RUNTIME)], 0), body[0])
+    lowered = Lowering().lower_block(body, set(), [])
+    start = set_location(
+        ast.ImportFrom("torch_onnx_compat.control_flow.run", [ast.alias("runtime", RUNTIME)], 0), body[0]
+    )
     node.body = [*node.body[:head], start, *lowered]
     return node
 
@@ -49,7 +63,7 @@ def lower(node: FunctionNode, lines: Collection[int], loops: Collection[int] = (
 class Lowering(LoopLowering):
     """Lowers the statements of one function."""
 
-    def block(self, stmts: Sequence[ast.stmt], after: set[str], tail: list[ast.stmt]) -> list[ast.stmt]:
+    def lower_block(self, stmts: Sequence[ast.stmt], after: set[str], tail: list[ast.stmt]) -> list[ast.stmt]:
         """Lowers a block.
 
         Args:
@@ -63,26 +77,26 @@ class Lowering(LoopLowering):
                 out.append(stmt)
                 continue
             rest = list(stmts[index + 1 :])
-            live = needed([*rest, *tail], after)
+            live = live_before([*rest, *tail], after)
             if isinstance(stmt, ast.If) and leaves_by_decision([stmt], EXITS):
                 return [*out, *self._split(stmt, rest, after, tail)]
             if isinstance(stmt, ast.If) and getattr(stmt, "masked", False):
-                out += self.joined(stmt, live)
-            elif isinstance(stmt, (ast.For, ast.While)) and getattr(stmt, "looped", False):
-                out += self.looped(stmt, live)
+                out += self.join_branches(stmt, live)
+            elif isinstance(stmt, (ast.For, ast.While)) and getattr(stmt, "in_file", False):
+                out += self.loop_in_file(stmt, live)
             elif isinstance(stmt, (ast.For, ast.While)) and needs_lowering(stmt):
-                lowered, leaving = self.loop(stmt, live)
+                lowered, leaving = self.lower_loop(stmt, live)
                 out += lowered
                 if leaving is not None:
-                    return out + self.block([leaving, *rest], after, tail)
+                    return out + self.lower_block([leaving, *rest], after, tail)
             else:
-                out.append(self.plain(stmt, live))
+                out.append(self.lower_inside(stmt, live))
         return out if ends(out) else [*out, *tail]
 
-    def plain(self, stmt: ast.stmt, live: set[str]) -> ast.stmt:
+    def lower_inside(self, stmt: ast.stmt, live: set[str]) -> ast.stmt:
         """A statement that stays, with what is inside it lowered."""
         if isinstance(stmt, ast.FunctionDef):
-            stmt.body = self.block(stmt.body, set(), [])
+            stmt.body = self.lower_block(stmt.body, set(), [])
             return stmt
         if isinstance(stmt, SCOPES):
             return stmt
@@ -90,41 +104,41 @@ class Lowering(LoopLowering):
             raise Unrewritable(f"the decision in line {stmt.lineno} leaves a with or try block")
         inside = live | loads(stmt) if isinstance(stmt, (ast.For, ast.While, ast.Try)) else live
         for block in blocks(stmt):
-            block[:] = self.block(block, inside, [])
+            block[:] = self.lower_block(block, inside, [])
         return stmt
 
-    def joined(self, stmt: ast.If, live: set[str]) -> list[ast.stmt]:
+    def join_branches(self, stmt: ast.If, live: set[str]) -> list[ast.stmt]:
         """An if that both branches of leave at its end: the names they bind are joined."""
-        changed = changed_containers([*stmt.body, *stmt.orelse])
-        own = dict.fromkeys([*bound([*stmt.body, *stmt.orelse]), *(n for n in changed if n in live)])
+        changed = containers_changed_by([*stmt.body, *stmt.orelse])
+        own = dict.fromkeys([*names_bound_by([*stmt.body, *stmt.orelse]), *(n for n in changed if n in live)])
         names = [name for name in own if name in live]
-        result = placed(ast.Return(_tuple(names, ast.Load())), stmt)
+        result = set_location(ast.Return(_tuple(names, ast.Load())), stmt)
         definitions = self._branches(stmt, stmt.body, stmt.orelse, set(), [result])
         call = self._decide(stmt, definitions)
         last = ast.Assign([_tuple(names, ast.Store())], call) if names else ast.Expr(call)
-        return [*definitions, placed(last, stmt)]
+        return [*definitions, set_location(last, stmt)]
 
     def _split(self, stmt: ast.If, rest: list[ast.stmt], after: set[str], tail: list[ast.stmt]) -> list[ast.stmt]:
         """An if that a branch returns from: the rest of the function goes with the branches that do not."""
-        ending = tail or [placed(ast.Return(ast.Constant(None)), stmt)]
+        ending = tail or [set_location(ast.Return(ast.Constant(None)), stmt)]
         before: list[ast.stmt] = []
         falls = [block for block in (stmt.body, stmt.orelse) if not ends(block)]
         if len(falls) == 2 and rest:
-            name = self.fresh("rest", stmt)
-            before.append(self.function(name, rest, after, ending, rest[0]))
+            name = self.fresh_name("rest", stmt)
+            before.append(self.make_function(name, rest, after, ending, rest[0]))
             arguments: list[ast.expr] = [ast.Name(name, ast.Load()), _locals()]
-            rest = [placed(ast.Return(runtime_call("resumed", *arguments, at=stmt)), stmt)]
+            rest = [set_location(ast.Return(runtime_call("call_in_scope", *arguments, at=stmt)), stmt)]
         body = [*stmt.body, *rest] if not ends(stmt.body) else stmt.body
         orelse = [*stmt.orelse, *rest] if not ends(stmt.orelse) else stmt.orelse
         definitions = self._branches(stmt, body, orelse, after, ending)
-        return [*before, *definitions, placed(ast.Return(self._decide(stmt, definitions)), stmt)]
+        return [*before, *definitions, set_location(ast.Return(self._decide(stmt, definitions)), stmt)]
 
     def _branches(
         self, stmt: ast.If, body: list[ast.stmt], orelse: list[ast.stmt], after: set[str], tail: list[ast.stmt]
     ) -> list[ast.stmt]:
         return [
-            self.function(self.fresh("then", stmt), body, after, tail, stmt),
-            self.function(self.fresh("otherwise", stmt), orelse, after, tail, stmt),
+            self.make_function(self.fresh_name("then", stmt), body, after, tail, stmt),
+            self.make_function(self.fresh_name("otherwise", stmt), orelse, after, tail, stmt),
         ]
 
     def _decide(self, stmt: ast.If, definitions: list[ast.stmt]) -> ast.Call:
@@ -133,7 +147,7 @@ class Lowering(LoopLowering):
         extra = [ast.Constant(reason)] if reason else []
         return runtime_call("branch", stmt.test, *names, _locals(), *extra, at=stmt)
 
-    def function(
+    def make_function(
         self,
         name: str,
         body: Sequence[ast.stmt],
@@ -143,16 +157,16 @@ class Lowering(LoopLowering):
         given: Sequence[str] = (),
     ) -> ast.FunctionDef:
         """A local function around statements; its parameters are the names it reads before it binds them."""
-        containers = changed_containers(body)
-        own = dict.fromkeys([*given, *bound(body), *containers, *sorted(loads(tail))])
-        wanted = needed([*body, *tail], after)
+        containers = containers_changed_by(body)
+        own = dict.fromkeys([*given, *names_bound_by(body), *containers, *sorted(loads(tail))])
+        wanted = live_before([*body, *tail], after)
         parameters = [n for n in own if n in wanted and n != RUNTIME and not n.startswith(GENERATED)]
-        forks: list[ast.stmt] = []
+        copies: list[ast.stmt] = []
         for changed in containers:
             if changed in parameters and not given:
-                copied = runtime_call("forked", ast.Name(changed, ast.Load()), at=at)
-                forks.append(placed(ast.Assign([ast.Name(changed, ast.Store())], copied), at))
-        statements = [*forks, *self.block(list(body), after, tail)] or [placed(ast.Pass(), at)]
+                copy = runtime_call("copy_container", ast.Name(changed, ast.Load()), at=at)
+                copies.append(set_location(ast.Assign([ast.Name(changed, ast.Store())], copy), at))
+        statements = [*copies, *self.lower_block(list(body), after, tail)] or [set_location(ast.Pass(), at)]
         return local_function(name, parameters, statements, at)
 
 

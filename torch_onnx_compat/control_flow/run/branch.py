@@ -29,33 +29,33 @@ class Branch:
         return self.function(*(self.scope.get(name, UNDEFINED) for name in code.co_varnames[: code.co_argcount]))
 
 
-def resumed(function: Callable[..., Any], scope: dict[str, Any]) -> Any:
+def call_in_scope(function: Callable[..., Any], scope: dict[str, Any]) -> Any:
     """Calls a function with the values that its parameters have in a scope."""
     return Branch(function, scope)()
 
 
-def flat(value: Any, tensors: list[Tensor]) -> Any:
+def flatten(value: Any, tensors: list[Tensor]) -> Any:
     """The structure of a result, its tensors and numbers taken out."""
     if isinstance(value, Tensor) or is_number(value):
         tensors.append(as_tensor(value))
         return Tensor
     if isinstance(value, dict):
-        return type(value), [(key, flat(item, tensors)) for key, item in value.items()]
+        return type(value), [(key, flatten(item, tensors)) for key, item in value.items()]
     if isinstance(value, (list, tuple)):
-        return type(value), [flat(item, tensors) for item in value]
+        return type(value), [flatten(item, tensors) for item in value]
     if value is None or value is UNDEFINED:
         return value
     raise NoConditional(f"a branch yields a {type(value).__name__}")
 
 
-def filled(structure: Any, tensors: Iterator[Tensor]) -> Any:
-    """The result again, with tensors put in the places of those that `flat` took out."""
+def unflatten(structure: Any, tensors: Iterator[Tensor]) -> Any:
+    """The result again, with tensors put in the places of those that `flatten` took out."""
     if structure is Tensor:
         return next(tensors)
     if not isinstance(structure, tuple):
         return structure
     kind, items = structure
     if issubclass(kind, dict):
-        return kind((key, filled(item, tensors)) for key, item in items)
-    values = [filled(item, tensors) for item in items]
+        return kind((key, unflatten(item, tensors)) for key, item in items)
+    values = [unflatten(item, tensors) for item in items]
     return kind(*values) if hasattr(kind, "_fields") else kind(values)

@@ -63,7 +63,7 @@ def _tolist(session: Session, function: Any, tensor: Tensor) -> Any:
         return function()
     if tensor.dim() == 0:
         return _item(session, tensor.item, tensor)
-    rows = iterables.counted(session, tensor)
+    rows = iterables.as_counted_items(session, tensor)
     return rows if rows is not None else [_tolist(session, row.tolist, row) for row in tensor]
 
 
@@ -73,27 +73,27 @@ _METHODS: dict[str, Callable[..., Any]] = {"item": _item, "tolist": _tolist, **i
 # Functions and methods that take sizes: a size that was computed in floating point is a whole number all the same
 
 
-def _whole(session: Session, value: Any) -> Any:
+def _to_integers(session: Session, value: Any) -> Any:
     if isinstance(value, (list, tuple)):
-        return type(value)(_whole(session, item) for item in value) if type(value) in (list, tuple) else value
+        return type(value)(_to_integers(session, item) for item in value) if type(value) in (list, tuple) else value
     if isinstance(value, Tensor) and is_tracing() and not value.dim() and value.is_floating_point():
         return value.to(torch.int64) if _varies(session, value) else int(value)
     return value
 
 
 def _pad(session: Session, function: Any, x: Tensor, pad: Any, *args: Any, **kwargs: Any) -> Any:
-    return function(x, _whole(session, pad), *args, **kwargs)
+    return function(x, _to_integers(session, pad), *args, **kwargs)
 
 
-def _sized_method(session: Session, function: Any, tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
-    return function(*(_whole(session, arg) for arg in args), **kwargs)
+def _size_method(session: Session, function: Any, tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+    return function(*(_to_integers(session, arg) for arg in args), **kwargs)
 
 
-def _sized(session: Session, function: Any, size: Any, *args: Any, **kwargs: Any) -> Any:
-    return function(_whole(session, size), *args, **kwargs)
+def _size_function(session: Session, function: Any, size: Any, *args: Any, **kwargs: Any) -> Any:
+    return function(_to_integers(session, size), *args, **kwargs)
 
 
-_METHODS.update(dict.fromkeys(("view", "reshape", "expand", "repeat"), _sized_method))
+_METHODS.update(dict.fromkeys(("view", "reshape", "expand", "repeat"), _size_method))
 
 
 # Functions of one number
@@ -124,7 +124,7 @@ def _bool(session: Session, function: Any, *args: Any) -> Any:
     return session.condition(args[0]) if len(args) == 1 else function(*args)
 
 
-def _rounded(to: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
+def _round_by(to: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
     def stand_in(session: Session, function: Any, value: Any, *digits: Any) -> Any:
         if isinstance(value, torch.SymInt) and not digits:
             return value
@@ -138,7 +138,7 @@ def _rounded(to: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
     return stand_in
 
 
-def _real(of_tensor: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
+def _real_function(of_tensor: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
     """The stand-in for a function of one real number."""
 
     def stand_in(session: Session, function: Any, value: Any, *args: Any) -> Any:
@@ -154,7 +154,7 @@ def _real(of_tensor: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
 def _len(session: Session, function: Any, value: Any) -> Any:
     if isinstance(value, iterables.Rows):
         return iterables.length(value)
-    if isinstance(value, iterables.Counted):
+    if isinstance(value, iterables.CountedItems):
         return value.length
     return value.shape[0] if isinstance(value, Tensor) and value.dim() else function(value)
 
@@ -170,19 +170,19 @@ def _extreme(largest: bool) -> Callable[..., Any]:
             return function(*args, **kwargs)
         if not any(isinstance(v, Tensor) for v in values):
             return functools.reduce(torch.sym_max if largest else torch.sym_min, values)
-        return functools.reduce(functools.partial(_of_two, largest), values)
+        return functools.reduce(functools.partial(_extreme_of_two, largest), values)
 
     return stand_in
 
 
-def _of_two(largest: bool, a: Any, b: Any) -> Tensor:
+def _extreme_of_two(largest: bool, a: Any, b: Any) -> Tensor:
     like = a if isinstance(a, Tensor) else b
     x, y = as_tensor(a, like), as_tensor(b, like)
     dtype = torch.promote_types(x.dtype, y.dtype)
     return (torch.maximum if largest else torch.minimum)(x.to(dtype), y.to(dtype))
 
 
-def _quantified(decisive: bool) -> Callable[..., Any]:
+def _quantifier(decisive: bool) -> Callable[..., Any]:
     def stand_in(session: Session, function: Any, values: Iterable[Any]) -> Any:
         result: Any = not decisive
         for value in values:
@@ -202,23 +202,23 @@ def _either(session: Session, known: Tensor, value: Any, decisive: bool) -> Any:
 
 
 def _tensor(session: Session, function: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
-    if isinstance(data, Tensor) or not _holds_varying(session, data) or args:
+    if isinstance(data, Tensor) or not _has_varying(session, data) or args:
         return function(data, *args, **kwargs)
-    built = _stacked(data)
+    built = _stack_numbers(data)
     dtype, device = kwargs.get("dtype"), kwargs.get("device")
     return built.to(device=device or built.device, dtype=dtype or built.dtype)
 
 
-def _holds_varying(session: Session, data: Any) -> bool:
+def _has_varying(session: Session, data: Any) -> bool:
     if isinstance(data, (list, tuple)):
-        return any(_holds_varying(session, item) for item in data)
+        return any(_has_varying(session, item) for item in data)
     return _varies(session, data)
 
 
-def _stacked(data: Any) -> Tensor:
+def _stack_numbers(data: Any) -> Tensor:
     if not isinstance(data, (list, tuple)):
         return as_tensor(data)
-    items = [_stacked(item) for item in data]
+    items = [_stack_numbers(item) for item in data]
     dtype = functools.reduce(torch.promote_types, (item.dtype for item in items))
     return torch.stack([item.to(dtype) for item in items])
 
@@ -227,22 +227,22 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     builtins.int: _int,
     builtins.float: _float,
     builtins.bool: _bool,
-    builtins.round: _rounded(torch.round),
-    math.floor: _rounded(torch.floor),
-    math.ceil: _rounded(torch.ceil),
-    math.trunc: _rounded(torch.trunc),
+    builtins.round: _round_by(torch.round),
+    math.floor: _round_by(torch.floor),
+    math.ceil: _round_by(torch.ceil),
+    math.trunc: _round_by(torch.trunc),
     **{
-        getattr(math, name): _real(getattr(torch, name))
+        getattr(math, name): _real_function(getattr(torch, name))
         for name in ("sqrt", "log", "log2", "exp", "sin", "cos", "tanh")
     },
     builtins.len: _len,
     builtins.min: _extreme(False),
     builtins.max: _extreme(True),
-    builtins.any: _quantified(True),
-    builtins.all: _quantified(False),
+    builtins.any: _quantifier(True),
+    builtins.all: _quantifier(False),
     torch.tensor: _tensor,
     torch.as_tensor: _tensor,
     functional.pad: _pad,
-    **dict.fromkeys((torch.zeros, torch.ones, torch.full, torch.empty), _sized),
+    **dict.fromkeys((torch.zeros, torch.ones, torch.full, torch.empty), _size_function),
     **iterables.STAND_INS,
 }

@@ -8,41 +8,41 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, filled, flat
+from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, flatten, unflatten
 from torch_onnx_compat.control_flow.run.guard import Guard, attempt
-from torch_onnx_compat.control_flow.run.lifting import Lifting, Table, handed_over
+from torch_onnx_compat.control_flow.run.lifting import Lifting, Table, clone_arguments
 from torch_onnx_compat.control_flow.run.session import RefusedDecision, Session
 from torch_onnx_compat.places import first_line
 from torch_onnx_compat.tracing import is_tracing, untraced
 from torch_onnx_compat.watch import Watcher
 
 
-def conditional(session: Session, condition: Tensor, then: Branch, otherwise: Branch) -> Any:
+def make_if(session: Session, condition: Tensor, then: Branch, otherwise: Branch) -> Any:
     """The value of one of the branches, chosen when the file runs.
 
     Raises:
         NoConditional: A branch yields something that is no tensor, or the exporter refuses it.
     """
     try:
-        branches = _Branch(then), _Branch(otherwise)
-        read = list({id(t): t for branch in branches for t in branch.find()}.values())
+        branches = _BranchFunction(then), _BranchFunction(otherwise)
+        read = list({id(t): t for branch in branches for t in branch.find_reads()}.values())
         if not read:
             raise NoConditional("the branches read no tensor")
-        (_, *given) = handed = handed_over([condition, *read])
+        (_, *given) = handed = clone_arguments([condition, *read])
         if is_tracing():
-            chosen = _scripted(session, handed[0], branches, read, given)
+            chosen = _script_both(session, handed[0], branches, read, given)
         else:
-            _check(branches)
+            _check_alike(branches)
             with internals.without_function_modes(Watcher):
-                chosen = internals.chosen(handed[0], branches[0].over(read), branches[1].over(read), given)
-        return filled(branches[0].structure, iter(chosen))
+                chosen = internals.call_cond(handed[0], branches[0].over(read), branches[1].over(read), given)
+        return unflatten(branches[0].structure, iter(chosen))
     except (NoConditional, RefusedDecision):
         raise
     except Exception as error:
         raise NoConditional(f"{type(error).__name__}: {first_line(error)}") from error
 
 
-class _Branch:
+class _BranchFunction:
     """A branch as a function of the tensors that both read."""
 
     def __init__(self, piece: Branch) -> None:
@@ -50,7 +50,7 @@ class _Branch:
         self.structure: Any = None
         self.results: list[Tensor] = []
 
-    def find(self) -> list[Tensor]:
+    def find_reads(self) -> list[Tensor]:
         """What it reads from outside."""
         lifting = Lifting(None, ())
         self._run(lifting)
@@ -67,7 +67,7 @@ class _Branch:
             if lifting.outside:
                 raise NoConditional("a branch reads different tensors each time")
             # Results may not be what a branch reads, and are of one layout in both.
-            return tuple(_laid_out(table.get(id(t), (t, t))[1]) for t in self.results)
+            return tuple(_make_contiguous(table.get(id(t), (t, t))[1]) for t in self.results)
 
         return run
 
@@ -79,14 +79,14 @@ class _Branch:
         if outcome.writes:
             raise NoConditional("a branch writes in place into a tensor from outside")
         self.results = []
-        self.structure = flat(outcome.value, self.results)
+        self.structure = flatten(outcome.value, self.results)
 
 
-def _laid_out(tensor: Tensor) -> Tensor:
+def _make_contiguous(tensor: Tensor) -> Tensor:
     return tensor.clone(memory_format=torch.contiguous_format)
 
 
-def _check(branches: tuple[_Branch, _Branch]) -> None:
+def _check_alike(branches: tuple[_BranchFunction, _BranchFunction]) -> None:
     if branches[0].structure != branches[1].structure:
         raise NoConditional("the branches yield different structures")
     for one, other in zip(branches[0].results, branches[1].results, strict=True):
@@ -96,15 +96,19 @@ def _check(branches: tuple[_Branch, _Branch]) -> None:
         raise NoConditional("the branches yield no tensor")
 
 
-def _scripted(
-    session: Session, condition: Tensor, branches: tuple[_Branch, _Branch], read: list[Tensor], given: list[Tensor]
+def _script_both(
+    session: Session,
+    condition: Tensor,
+    branches: tuple[_BranchFunction, _BranchFunction],
+    read: list[Tensor],
+    given: list[Tensor],
 ) -> tuple[Tensor, ...]:
     """Both branches are traced on their own and called by a scripted if."""
     with untraced():
         examples = tuple(tensor.detach().clone() for tensor in read)
-    with session.inside(len(examples)), untraced():
+    with session.inner_trace(len(examples)), untraced():
         functions = [torch.jit.trace(branch.over(read), examples, check_trace=False) for branch in branches]
-        _check(branches)
-        chooser = internals.scripted_if(functions[0], functions[1], len(examples), len(branches[0].results))
+        _check_alike(branches)
+        chooser = internals.script_if(functions[0], functions[1], len(examples), len(branches[0].results))
     chosen = chooser(condition, *given)
     return chosen if isinstance(chosen, tuple) else (chosen,)

@@ -6,12 +6,12 @@ from typing import Any
 
 from torch import Tensor
 
-from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, flat
-from torch_onnx_compat.control_flow.run.conditional import conditional
-from torch_onnx_compat.control_flow.run.guard import Guard, Outcome, attempt, written
+from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, flatten
+from torch_onnx_compat.control_flow.run.conditional import make_if
+from torch_onnx_compat.control_flow.run.guard import Guard, Outcome, attempt, tensors_written_by
 from torch_onnx_compat.control_flow.run.join import Mismatch, join, join_what_fits
 from torch_onnx_compat.control_flow.run.raising import raises_on_purpose
-from torch_onnx_compat.control_flow.run.session import Key, RefusedDecision, Session, current, refused
+from torch_onnx_compat.control_flow.run.session import Key, RefusedDecision, Session, current, refusal
 from torch_onnx_compat.places import first_line
 from torch_onnx_compat.tracing import is_tracing, untraced
 
@@ -33,29 +33,29 @@ def decide(session: Session, test: Any, then: Branch, otherwise: Branch, why: st
         session.mark("one way for every size")
         return then() if session.alternatives[key] else otherwise()
     if why and session.surveying:
-        return then() if _now(condition) else otherwise()
+        return then() if _truth_now(condition) else otherwise()
     if why:
-        raise refused(f"a decision depends on the inputs, and {why}; move that out of the branch.")
+        raise refusal(f"a decision depends on the inputs, and {why}; move that out of the branch.")
     if key in session.conflicts:
-        return _conditional(session, condition, then, otherwise, session.conflicts[key])
-    return _joined(session, key, condition, then, otherwise)
+        return _decide_by_if(session, condition, then, otherwise, session.conflicts[key])
+    return _decide_by_both(session, key, condition, then, otherwise)
 
 
-def _joined(session: Session, key: Key, condition: Tensor, then: Branch, otherwise: Branch) -> Any:
+def _decide_by_both(session: Session, key: Key, condition: Tensor, then: Branch, otherwise: Branch) -> Any:
     by_size = not session.from_data(condition)
     outcomes = attempt(then, Guard(by_size)), attempt(otherwise, Guard(by_size))
     if session.surveying and by_size:
         _compare(session, key, *outcomes)
     try:
-        return _masked(session, condition, *outcomes)
+        return _decide_by_mask(session, condition, *outcomes)
     except Mismatch as mismatch:
         if session.surveying:
             session.conflicts[key] = str(mismatch)
-            return _taken(condition, *outcomes)
+            return _value_for_example(condition, *outcomes)
         if any(outcome.error is not None for outcome in outcomes):
             # What an operation that failed leaves in a trace breaks it.
-            raise refused(f"a decision depends on the inputs, and {mismatch}.") from mismatch
-        return _conditional(session, condition, then, otherwise, str(mismatch))
+            raise refusal(f"a decision depends on the inputs, and {mismatch}.") from mismatch
+        return _decide_by_if(session, condition, then, otherwise, str(mismatch))
 
 
 def _compare(session: Session, key: Key, yes: Outcome, no: Outcome) -> None:
@@ -72,7 +72,7 @@ def _are_close(a: Any, b: Any) -> bool:
     theirs: list[Tensor] = []
     with untraced():
         try:
-            if flat(a, ours) != flat(b, theirs) or not ours:
+            if flatten(a, ours) != flatten(b, theirs) or not ours:
                 return False
         except NoConditional:
             return False
@@ -86,44 +86,44 @@ def _are_near(x: Tensor, y: Tensor) -> bool:
     return not x.numel() or float((x - y).abs().max()) <= CLOSE * float(x.abs().max())
 
 
-def _masked(session: Session, condition: Tensor, yes: Outcome, no: Outcome) -> Any:
+def _decide_by_mask(session: Session, condition: Tensor, yes: Outcome, no: Outcome) -> Any:
     failed = [outcome for outcome in (yes, no) if outcome.error is not None]
     for outcome in failed:
         if isinstance(outcome.error, RefusedDecision):
             raise outcome.error
     if len(failed) == 2:
-        return _taken(condition, yes, no)
+        return _value_for_example(condition, yes, no)
     if failed:
         assert failed[0].error is not None
         if not raises_on_purpose(failed[0].error):
             raise Mismatch(f"a branch does not run on the example: {first_line(failed[0].error)}")
         session.drop_check()
-        kept = no if failed[0] is yes else yes
-        for tensor, value in kept.writes.values():
+        survivor = no if failed[0] is yes else yes
+        for tensor, value in survivor.writes.values():
             tensor.copy_(value)
-        return kept.value
+        return survivor.value
     value = join(condition, yes.value, no.value)
-    for identity, tensor in written((yes, no)).items():
+    for identity, tensor in tensors_written_by((yes, no)).items():
         values = [o.writes[identity][1] if identity in o.writes else tensor.clone() for o in (yes, no)]
         tensor.copy_(join(condition, values[0], values[1]))
     session.mark("masked")
     return value
 
 
-def _taken(condition: Tensor, yes: Outcome, no: Outcome) -> Any:
+def _value_for_example(condition: Tensor, yes: Outcome, no: Outcome) -> Any:
     """What the branch that the example takes made, or the error that it raised."""
-    outcome = yes if _now(condition) else no
+    outcome = yes if _truth_now(condition) else no
     if outcome.error is not None:
         raise outcome.error
     other = no if outcome is yes else yes
     return outcome.value if other.error is not None else join_what_fits(condition, outcome.value, other.value)
 
 
-def _conditional(session: Session, condition: Tensor, then: Branch, otherwise: Branch, why: str) -> Any:
+def _decide_by_if(session: Session, condition: Tensor, then: Branch, otherwise: Branch, why: str) -> Any:
     try:
-        value = conditional(session, condition, then, otherwise)
+        value = make_if(session, condition, then, otherwise)
     except NoConditional as obstacle:
-        raise refused(
+        raise refusal(
             f"a decision depends on the inputs and cannot be masked: {why}. An ONNX If is no way out: {obstacle}. Let "
             f"both branches make tensors of one shape and dtype."
         ) from obstacle
@@ -131,7 +131,7 @@ def _conditional(session: Session, condition: Tensor, then: Branch, otherwise: B
     return value
 
 
-def joined_or_refused(condition: Tensor, a: Any, b: Any) -> Any:
+def join_or_refuse(condition: Tensor, a: Any, b: Any) -> Any:
     """Joins two values.
 
     Raises:
@@ -143,10 +143,10 @@ def joined_or_refused(condition: Tensor, a: Any, b: Any) -> Any:
     except Mismatch as mismatch:
         if session is not None and session.surveying:
             return a
-        raise refused(f"a loop is left by a decision that depends on the inputs, and {mismatch}.") from mismatch
+        raise refusal(f"a loop is left by a decision that depends on the inputs, and {mismatch}.") from mismatch
 
 
-def _now(condition: Tensor) -> bool:
+def _truth_now(condition: Tensor) -> bool:
     """The condition's value for the example; true where it has none, under torch.export."""
     if not is_tracing():
         return True

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.control_flow.run.session import as_tensor, refused
+from torch_onnx_compat.control_flow.run.session import as_tensor, refusal
 from torch_onnx_compat.tracing import is_tracing, untraced
 from torch_onnx_compat.watch import Watcher
 
@@ -72,7 +72,7 @@ def refuse_shared(target: Tensor) -> None:
     """Raises if a TorchScript trace would lose what a write to a tensor does to others."""
     root = _root(target)
     if is_tracing() and (root is not target or _is_shared(root)):
-        raise refused(
+        raise refusal(
             "a branch or loop writes in place through a view, or into a tensor that has views, which TorchScript does "
             "not record; write x = x + y instead of x += y, or use torch.where."
         )
@@ -92,23 +92,23 @@ class Guard(WriteLog):
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Keeps indices and divisors in range, too."""
         if func in _INDEXED:
-            args = self._in_range(func, args)
+            args = self._keep_in_range(func, args)
         elif func in _DIVISIONS and len(args) == 2:
-            args = _divisible(func, args)
+            args = _avoid_zero_divisor(func, args)
         return super().watch(func, args, kwargs)
 
-    def _in_range(self, func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _keep_in_range(self, func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
         if func is Tensor.__getitem__:
             index = args[1] if isinstance(args[1], tuple) else (args[1],)
             if any(i is None or i is Ellipsis or _is_mask(i) for i in index):
                 return args
-            moved = tuple(self._clamped(i, args[0], dim) for dim, i in enumerate(index))
+            moved = tuple(self._clamp(i, args[0], dim) for dim, i in enumerate(index))
             return args[0], moved if isinstance(args[1], tuple) else moved[0]
         if len(args) < 3 or not isinstance(args[1], int):
             return args
-        return (*args[:2], self._clamped(args[2], args[0], args[1]), *args[3:])
+        return (*args[:2], self._clamp(args[2], args[0], args[1]), *args[3:])
 
-    def _clamped(self, index: Any, tensor: Tensor, dim: int) -> Any:
+    def _clamp(self, index: Any, tensor: Tensor, dim: int) -> Any:
         if isinstance(index, Tensor) and index.dtype in (torch.int64, torch.int32):
             size = as_tensor(tensor.shape[dim], index)
             return torch.minimum(torch.maximum(index, -size.to(index.dtype)), size.to(index.dtype) - 1)
@@ -147,7 +147,7 @@ def _is_shared(tensor: Tensor) -> bool:
         return internals.references_to(storage) > 2
 
 
-def _divisible(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+def _avoid_zero_divisor(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     position = 0 if func in _REFLECTED else 1
     divisor = args[position]
     if not isinstance(divisor, Tensor) or divisor.is_floating_point():
@@ -170,6 +170,6 @@ def attempt(branch: Callable[[], Any], guard: WriteLog) -> Outcome:
     return outcome
 
 
-def written(outcomes: Iterable[Outcome]) -> dict[int, Tensor]:
+def tensors_written_by(outcomes: Iterable[Outcome]) -> dict[int, Tensor]:
     """The tensors that any of the branches wrote into."""
     return {identity: tensor for outcome in outcomes for identity, (tensor, _) in outcome.writes.items()}

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols
 
-from torch_onnx_compat.control_flow.run.session import SYMBOLS, Session, as_tensor, refused
+from torch_onnx_compat.control_flow.run.session import SYMBOLS, Session, as_tensor, refusal
 from torch_onnx_compat.watch import Watcher
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedItems:
     """Items by number, of which there are as many as a size or a value of the inputs says."""
 
     length: Any
@@ -25,17 +25,17 @@ class Counted:
     """The item of a number, an int64 tensor of shape ()."""
 
     def __iter__(self) -> Any:
-        raise refused("a list is made of something whose length depends on the inputs; use a tensor, or a plain loop.")
+        raise refusal("a list is made of something whose length depends on the inputs; use a tensor, or a plain loop.")
 
 
-def counted(session: Session, value: Any) -> Counted | None:
+def as_counted_items(session: Session, value: Any) -> CountedItems | None:
     """What can be looped over, if its length may vary; None for anything else."""
-    if isinstance(value, Counted):
+    if isinstance(value, CountedItems):
         return value
     if isinstance(value, Rows):
-        return counted(session, stacked(value))
+        return as_counted_items(session, stack_rows(value))
     if isinstance(value, Tensor) and value.dim() and session.is_dynamic(value.shape[0]):
-        return Counted(value.shape[0], lambda number: value[number])
+        return CountedItems(value.shape[0], lambda number: value[number])
     return None
 
 
@@ -47,7 +47,7 @@ def _range(session: Session, function: Any, *args: Any) -> Any:
         return function(*args)
     start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
     if isinstance(step, (Tensor, *SYMBOLS)):
-        raise refused("the step of a range depends on the inputs; use a fixed one.")
+        raise refusal("the step of a range depends on the inputs; use a fixed one.")
     length: Any = None
     if abs(step) == 1 and not isinstance(start, Tensor) and not isinstance(stop, Tensor):
         length = (stop - start) * step
@@ -61,7 +61,7 @@ def _range(session: Session, function: Any, *args: Any) -> Any:
         value = number if step == 1 else number * step
         return value if isinstance(start, int) and start == 0 else value + as_tensor(start)
 
-    return Counted(length, at)
+    return CountedItems(length, at)
 
 
 def is_scannable(length: Any) -> bool:
@@ -73,41 +73,41 @@ def is_scannable(length: Any) -> bool:
 
 
 def _enumerate(session: Session, function: Any, items: Any, start: int = 0) -> Any:
-    known = counted(session, items)
+    known = as_counted_items(session, items)
     if known is None:
         return function(items, start)
-    return Counted(known.length, lambda number: (number + start if start else number, known.at(number)))
+    return CountedItems(known.length, lambda number: (number + start if start else number, known.at(number)))
 
 
 def _zip(session: Session, function: Any, *items: Any, **kwargs: Any) -> Any:
-    known = [counted(session, item) for item in items]
+    known = [as_counted_items(session, item) for item in items]
     found = [one for one in known if one is not None]
     if not found:
         return function(*items, **kwargs)
     if len(found) < len(known):
-        raise refused("something whose length depends on the inputs is zipped with something of fixed length.")
+        raise refusal("something whose length depends on the inputs is zipped with something of fixed length.")
     lengths = [one.length for one in found]
     if any(isinstance(length, Tensor) for length in lengths):
         length = functools.reduce(torch.minimum, map(as_tensor, lengths))
     else:
         length = functools.reduce(torch.sym_min, lengths)
-    return Counted(length, lambda number: tuple(one.at(number) for one in found))
+    return CountedItems(length, lambda number: tuple(one.at(number) for one in found))
 
 
 def _unbind(session: Session, function: Any, tensor: Tensor, dim: int = 0) -> Any:
     if not session.is_dynamic(tensor.shape[dim]):
         return tensor.unbind(dim)
-    return counted(session, tensor.movedim(dim, 0))
+    return as_counted_items(session, tensor.movedim(dim, 0))
 
 
 def _split(session: Session, function: Any, tensor: Tensor, size: Any, dim: int = 0) -> Any:
     if size != 1 or not session.is_dynamic(tensor.shape[dim]):
         return tensor.split(size, dim)
-    return Counted(tensor.shape[dim], lambda number: tensor.index_select(dim, number.reshape(1)))
+    return CountedItems(tensor.shape[dim], lambda number: tensor.index_select(dim, number.reshape(1)))
 
 
 def _list(session: Session, function: Any, *args: Any) -> Any:
-    known = counted(session, args[0]) if len(args) == 1 else None
+    known = as_counted_items(session, args[0]) if len(args) == 1 else None
     return known if known is not None else function(*args)
 
 
@@ -127,7 +127,7 @@ METHODS: dict[str, Callable[..., Any]] = {"unbind": _unbind, "split": _split}
 
 
 @dataclass
-class Appended:
+class AppendLog:
     """Stands for a list in a round of a loop: takes what is appended, and cannot be read."""
 
     items: list[Any] = field(default_factory=list)
@@ -140,20 +140,20 @@ class Appended:
         """As list.extend."""
         self.items.extend(items)
 
-    def copy(self) -> Appended:
+    def copy(self) -> AppendLog:
         """For a branch that may not be taken."""
-        return Appended(list(self.items))
+        return AppendLog(list(self.items))
 
     def __getattr__(self, name: str) -> Any:
-        raise refused(f"a list that a loop of varying length appends to is used in it otherwise ({name}).")
+        raise refusal(f"a list that a loop of varying length appends to is used in it otherwise ({name}).")
 
-    def _read(self, *_: Any) -> Any:
-        raise refused(
+    def _refuse_read(self, *_: Any) -> Any:
+        raise refusal(
             "a list that a loop of varying length appends to is read in it; keep what the next round needs in a "
             "variable of its own."
         )
 
-    __getitem__ = __setitem__ = __len__ = __iter__ = __contains__ = __bool__ = _read
+    __getitem__ = __setitem__ = __len__ = __iter__ = __contains__ = __bool__ = _refuse_read
 
 
 class Rows(list[Any]):
@@ -168,44 +168,44 @@ class Rows(list[Any]):
         super().__init__()  # empty, as torch's argument parser does not ask a list's methods
         self.first, self.rest = first, rest
 
-    def _read(self, *_: Any) -> Any:
-        raise refused("a list whose length depends on the inputs is used otherwise than by torch.stack or torch.cat.")
+    def _refuse_read(self, *_: Any) -> Any:
+        raise refusal("a list whose length depends on the inputs is used otherwise than by torch.stack or torch.cat.")
 
-    __getitem__ = __setitem__ = __len__ = __iter__ = __contains__ = __bool__ = _read
-    append = extend = insert = pop = __add__ = __reversed__ = _read
+    __getitem__ = __setitem__ = __len__ = __iter__ = __contains__ = __bool__ = _refuse_read
+    append = extend = insert = pop = __add__ = __reversed__ = _refuse_read
 
 
-def stacked(rows: Rows, dim: int = 0) -> Tensor:
+def stack_rows(rows: Rows, dim: int = 0) -> Tensor:
     """torch.stack."""
     whole = torch.cat([torch.stack(rows.first), rows.rest]) if rows.first else rows.rest
     return whole.movedim(0, dim) if dim else whole
 
 
-def concatenated(rows: Rows, dim: int = 0) -> Tensor:
+def concatenate_rows(rows: Rows, dim: int = 0) -> Tensor:
     """torch.cat."""
     axis = dim % (rows.rest.dim() - 1)
     rest = rows.rest.movedim(0, axis).flatten(axis, axis + 1)
     return torch.cat([*rows.first, rest], axis) if rows.first else rest
 
 
-_TAKES: dict[Any, Callable[..., Tensor]] = {
-    torch.stack: stacked,
-    **dict.fromkeys((torch.cat, torch.concat, torch.concatenate), concatenated),
+_ROW_FUNCTIONS: dict[Any, Callable[..., Tensor]] = {
+    torch.stack: stack_rows,
+    **dict.fromkeys((torch.cat, torch.concat, torch.concatenate), concatenate_rows),
 }
 
 
-class Stacking(Watcher):
+class RowStacker(Watcher):
     """Lets torch.stack and torch.cat take the lists that loops filled."""
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Only calls on such lists."""
-        return func in _TAKES and isinstance(args[0] if args else kwargs.get("tensors"), Rows)
+        return func in _ROW_FUNCTIONS and isinstance(args[0] if args else kwargs.get("tensors"), Rows)
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Stacks or concatenates."""
         kwargs = dict(kwargs)
         rows = args[0] if args else kwargs.pop("tensors")
-        return _TAKES[func](rows, *args[1:], **({"dim": kwargs["dim"]} if "dim" in kwargs else {}))
+        return _ROW_FUNCTIONS[func](rows, *args[1:], **({"dim": kwargs["dim"]} if "dim" in kwargs else {}))
 
     def _copy_of(self, func: Any) -> None:
         """No function is gone into from here: the modes around, which may replace it, have to see it first."""

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.control_flow.run.iterables import Appended
+from torch_onnx_compat.control_flow.run.iterables import AppendLog
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, as_tensor, current, is_number
 from torch_onnx_compat.tracing import is_tracing, untraced
 
@@ -69,8 +69,8 @@ def _join_containers(condition: Tensor, a: Any, b: Any, path: str) -> Any:
             raise Mismatch(f"{path} has the keys {list(a)} in one branch and {list(b)} in the other")
         values = {key: join(condition, a[key], b[key], f"{path}[{key!r}]") for key in a}
         return type(a)(**values) if dataclasses.is_dataclass(a) else type(a)(values)
-    if isinstance(a, Appended):
-        return Appended(_join_containers(condition, a.items, b.items, path))
+    if isinstance(a, AppendLog):
+        return AppendLog(_join_containers(condition, a.items, b.items, path))
     if isinstance(a, (list, tuple)):
         if len(a) != len(b):
             raise Mismatch(f"{path} has {len(a)} items in one branch and {len(b)} in the other")

@@ -31,7 +31,7 @@ class Lifting(Watcher):
         self.outside: dict[int, Tensor] = {}
         """Tensors from outside that are not in the table."""
 
-    def original(self, tensor: Any) -> Any:
+    def original_of(self, tensor: Any) -> Any:
         """The tensor that another one was taken for."""
         return next((old for old, new in self._table.values() if new is tensor), tensor)
 
@@ -39,7 +39,7 @@ class Lifting(Watcher):
         """Makes one call."""
         if func is torch.tensor and not is_tracing() and args and isinstance(args[0], (bool, int, float)):
             func, args = torch.full, ((), *args)  # torch.export keeps constants outside of a loop's body
-        result = self.pass_on(func, self._moved(args), {k: self._moved(v) for k, v in kwargs.items()})
+        result = self.pass_on(func, self._substitute(args), {k: self._substitute(v) for k, v in kwargs.items()})
         self._keep(result)
         return result
 
@@ -55,7 +55,7 @@ class Lifting(Watcher):
         self.made[id(copy)] = copy
         return copy
 
-    def _moved(self, value: Any) -> Any:
+    def _substitute(self, value: Any) -> Any:
         if isinstance(value, Tensor):
             if id(value) in self.made:
                 return value
@@ -66,14 +66,14 @@ class Lifting(Watcher):
                 self._table[id(value)] = value, self._copy(value)
             return self._table[id(value)][1]
         if type(value) in (list, tuple):
-            return type(value)(self._moved(item) for item in value)
+            return type(value)(self._substitute(item) for item in value)
         if type(value) is slice:
-            return slice(self._moved(value.start), self._moved(value.stop), self._moved(value.step))
+            return slice(self._substitute(value.start), self._substitute(value.stop), self._substitute(value.step))
         if type(value) is dict:
-            return {key: self._moved(item) for key, item in value.items()}
+            return {key: self._substitute(item) for key, item in value.items()}
         return value
 
 
-def handed_over(tensors: Iterable[Tensor]) -> list[Tensor]:
+def clone_arguments(tensors: Iterable[Tensor]) -> list[Tensor]:
     """Tensors as arguments of a call that no mode sees: a function around, lifted itself, has to see them."""
     return [tensor.clone() for tensor in tensors]

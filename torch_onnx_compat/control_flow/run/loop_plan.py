@@ -16,9 +16,9 @@ from torch import Tensor
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.control_flow.run.branch import NoConditional
 from torch_onnx_compat.control_flow.run.guard import refuse_shared
-from torch_onnx_compat.control_flow.run.iterables import Appended, Rows
-from torch_onnx_compat.control_flow.run.lifting import handed_over
-from torch_onnx_compat.control_flow.run.rounds import Result, Round, leaves, restored
+from torch_onnx_compat.control_flow.run.iterables import AppendLog, Rows
+from torch_onnx_compat.control_flow.run.lifting import clone_arguments
+from torch_onnx_compat.control_flow.run.rounds import Result, Round, flatten_values, unflatten_values
 from torch_onnx_compat.control_flow.run.session import Session, as_tensor
 from torch_onnx_compat.tracing import is_tracing, untraced
 from torch_onnx_compat.watch import Watcher
@@ -36,8 +36,8 @@ class LoopPlan:
     """The tensors that names start with, by the identity of the copies in `initial`."""
 
     def __post_init__(self) -> None:
-        self.structure, before = leaves(self.initial)
-        found, news = leaves({**self.initial, **self.trial.values})
+        self.structure, before = flatten_values(self.initial)
+        found, news = flatten_values({**self.initial, **self.trial.values})
         if found != self.structure:
             raise NoConditional("what it carries from round to round changes its structure")
         for old, new in zip(before, news, strict=True):
@@ -45,8 +45,8 @@ class LoopPlan:
                 raise NoConditional(f"a tensor that it carries changes from {_kind(old)} to {_kind(new)}")
         mine = {id(tensor) for tensor in before}
         same = {id(old) for old, new in zip(before, news, strict=True) if old is new}
-        kept = same - set(self.trial.writes)
-        self.fixed = [tensor if id(tensor) in kept else None for tensor in before]
+        unchanged = same - set(self.trial.writes)
+        self.fixed = [tensor if id(tensor) in unchanged else None for tensor in before]
         self.carried = [tensor for tensor, fixed in zip(before, self.fixed, strict=True) if fixed is None]
         if any(identity in mine and identity not in same for identity in self.trial.writes):
             raise NoConditional("it writes in place into a tensor and then puts another in its place")
@@ -70,7 +70,7 @@ class LoopPlan:
         result = self.one(number, self._values(carried), {id(old): (old, new) for old, new in outside}, carried)
         if result.outside:
             raise NoConditional("its rounds read different tensors")
-        _, after = leaves({**self.initial, **result.values})
+        _, after = flatten_values({**self.initial, **result.values})
         news = [tensor for tensor, fixed in zip(after, self.fixed, strict=True) if fixed is None]
         states = [result.writes.get(id(old), (copy, copy))[1] for old, copy in zip(self.written, copies, strict=True)]
         rows = [as_tensor(item) for name in self.appended for item in result.rows.get(name, [])]
@@ -82,7 +82,7 @@ class LoopPlan:
         """The names' values; what no round changes is as it was before the loop."""
         moving = iter(carried)
         tensors = [next(moving) if fixed is None else fixed for fixed in self.fixed]
-        return restored(self.structure, iter(tensors), self.initial)
+        return unflatten_values(self.structure, iter(tensors), self.initial)
 
     def _split(self, tensors: tuple[Tensor, ...]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
         first, second = len(self.carried), len(self.carried) + len(self.written)
@@ -105,12 +105,12 @@ class LoopPlan:
             return *news, *appended
 
         if is_tracing():
-            made = self._scripted("for", body, as_tensor(length), [], [*state, *self.read], rows)
+            made = self._script_loop("for", body, as_tensor(length), [], [*state, *self.read], rows)
         else:
-            state, read, numbers = handed_over(state), handed_over(self.read), torch.arange(length)
+            state, read, numbers = clone_arguments(state), clone_arguments(self.read), torch.arange(length)
             with internals.without_function_modes(Watcher):
-                made = internals.scanned(_cloned(body), [numbers], state, read)
-        return self._after(made)
+                made = internals.call_scan(_clone_results(body), [numbers], state, read)
+        return self._values_after(made)
 
     def while_loop(self, go: Tensor, number: Tensor | None, length: Tensor | None) -> dict[str, Any]:
         """A loop that goes on as long as a round says so, and numbers are left."""
@@ -128,16 +128,16 @@ class LoopPlan:
             return as_tensor(self.session.condition(on)) & (following < tensors[-1]), following, *news, *appended
 
         if is_tracing():
-            made = self._scripted("while", body, go, ahead, [*state, *read], rows)
+            made = self._script_loop("while", body, go, ahead, [*state, *read], rows)
         elif rows:
             raise NoConditional("it appends to a list, which torch.while_loop cannot; write to a tensor instead")
         else:
-            state, read = handed_over([go, *ahead, *state]), handed_over(read)
+            state, read = clone_arguments([go, *ahead, *state]), clone_arguments(read)
             with internals.without_function_modes(Watcher):
-                made = internals.while_looped(_cloned(body), state, read)[1:]
-        return self._after(made[len(ahead) :])
+                made = internals.call_while_loop(_clone_results(body), state, read)[1:]
+        return self._values_after(made[len(ahead) :])
 
-    def _after(self, made: list[Tensor]) -> dict[str, Any]:
+    def _values_after(self, made: list[Tensor]) -> dict[str, Any]:
         """The names' values, from what the loop left."""
         carried, written, rows = self._split(tuple(made))
         for tensor, value in zip(self.written, written, strict=True):
@@ -152,7 +152,7 @@ class LoopPlan:
             before = self.one.scope.get(name)
             if not count:
                 after[name] = before
-            elif isinstance(before, Appended):
+            elif isinstance(before, AppendLog):
                 raise NoConditional("a loop in it appends to the same list")
             elif any(part.dim() != parts[0].dim() for part in parts):
                 raise NoConditional("it appends tensors of different shapes")
@@ -163,7 +163,7 @@ class LoopPlan:
 
     # TorchScript: a round is traced on its own and called by a scripted loop
 
-    def _scripted(
+    def _script_loop(
         self,
         kind: str,
         body: Callable[..., tuple[Tensor, ...]],
@@ -176,15 +176,15 @@ class LoopPlan:
         empty = [torch.empty_like(row).unsqueeze(0).narrow(0, 0, 0) for row in rows]
         with untraced():
             examples = tuple(tensor.detach().clone() for tensor in (*numbers, *ahead, *tensors))
-        with self.session.inside(len(examples)), untraced():
-            function = torch.jit.trace(_alone(body), examples, check_trace=False)
+        with self.session.inner_trace(len(examples)), untraced():
+            function = torch.jit.trace(_unwrap_single(body), examples, check_trace=False)
             carried = len(ahead) + self.count
-            loop = internals.scripted_loop(kind, function, carried, len(tensors) - self.count, len(rows))
-        made = loop(*handed_over([control, *ahead, *tensors]), *empty)
+            loop = internals.script_loop(kind, function, carried, len(tensors) - self.count, len(rows))
+        made = loop(*clone_arguments([control, *ahead, *tensors]), *empty)
         return list(made) if isinstance(made, (tuple, list)) else [made]
 
 
-def _alone(body: Callable[..., tuple[Tensor, ...]]) -> Callable[..., Any]:
+def _unwrap_single(body: Callable[..., tuple[Tensor, ...]]) -> Callable[..., Any]:
     """One result instead of a tuple of one."""
 
     def run(*tensors: Tensor) -> Any:
@@ -194,7 +194,7 @@ def _alone(body: Callable[..., tuple[Tensor, ...]]) -> Callable[..., Any]:
     return run
 
 
-def _cloned(body: Callable[..., tuple[Tensor, ...]]) -> Callable[..., tuple[Tensor, ...]]:
+def _clone_results(body: Callable[..., tuple[Tensor, ...]]) -> Callable[..., tuple[Tensor, ...]]:
     """What torch's loops want: results that are nothing that the body was given."""
     return lambda *tensors: tuple(tensor.clone() for tensor in body(*tensors))
 

@@ -9,15 +9,17 @@ from torch import Tensor
 
 from torch_onnx_compat import tree
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional
-from torch_onnx_compat.control_flow.run.iterables import Counted, is_scannable
+from torch_onnx_compat.control_flow.run.iterables import CountedItems, is_scannable
 from torch_onnx_compat.control_flow.run.loop_plan import LoopPlan
-from torch_onnx_compat.control_flow.run.rounds import Round, settled
-from torch_onnx_compat.control_flow.run.session import RefusedDecision, Session, as_tensor, refused
+from torch_onnx_compat.control_flow.run.rounds import Round, initial_value
+from torch_onnx_compat.control_flow.run.session import RefusedDecision, Session, as_tensor, refusal
 from torch_onnx_compat.places import first_line
 from torch_onnx_compat.tracing import is_tracing
 
 
-def looped(session: Session, one: Round, source: Counted | None, values: dict[str, Any], leaves_early: bool) -> Any:
+def make_loop(
+    session: Session, one: Round, source: CountedItems | None, values: dict[str, Any], leaves_early: bool
+) -> Any:
     """Runs a loop whose number of rounds is known when the file runs.
 
     Args:
@@ -34,13 +36,13 @@ def looped(session: Session, one: Round, source: Counted | None, values: dict[st
         Refused: It has no equivalent; says where and why.
     """
     try:
-        made = _emitted(session, one, source, values, leaves_early)
+        made = _build_loop(session, one, source, values, leaves_early)
     except RefusedDecision:
         raise
     except NoConditional as obstacle:
-        raise refused(f"how often this loop runs depends on the inputs, and {obstacle}.") from obstacle
+        raise refusal(f"how often this loop runs depends on the inputs, and {obstacle}.") from obstacle
     except Exception as error:
-        raise refused(
+        raise refusal(
             f"how often this loop runs depends on the inputs, and it cannot become an ONNX Loop: "
             f"{type(error).__name__}: {first_line(error)}."
         ) from error
@@ -48,13 +50,13 @@ def looped(session: Session, one: Round, source: Counted | None, values: dict[st
     return made
 
 
-def _emitted(
-    session: Session, one: Round, source: Counted | None, values: dict[str, Any], leaves_early: bool
+def _build_loop(
+    session: Session, one: Round, source: CountedItems | None, values: dict[str, Any], leaves_early: bool
 ) -> dict[str, Any]:
-    number = _first(source.length) if source else None
+    number = _first_number(source.length) if source else None
     originals: dict[int, tuple[Tensor, Tensor]] = {}
 
-    def copied(leaf: Any) -> Any:
+    def clone_leaf(leaf: Any) -> Any:
         """A tensor of its own for each name: what the body reads from outside may be what a name starts with."""
         if not isinstance(leaf, Tensor):
             return leaf
@@ -62,10 +64,10 @@ def _emitted(
         originals[id(copy)] = copy, leaf
         return copy
 
-    before = tree.map_leaves(values, copied)
-    trial = one(number, tree.map_leaves(before, _itself))  # a round may change a container
-    initial = {name: settled(name, old, trial.values.get(name)) for name, old in before.items()}
-    trial = one(number, tree.map_leaves(initial, _itself))  # now with the types that later rounds see
+    before = tree.map_leaves(values, clone_leaf)
+    trial = one(number, tree.map_leaves(before, _same_leaf))  # a round may change a container
+    initial = {name: initial_value(name, old, trial.values.get(name)) for name, old in before.items()}
+    trial = one(number, tree.map_leaves(initial, _same_leaf))  # now with the types that later rounds see
     plan = LoopPlan(session, one, initial, trial, {key: leaf for key, (_, leaf) in originals.items()})
     if source is None:
         assert one.test is not None
@@ -79,10 +81,10 @@ def _emitted(
     return rest
 
 
-def _itself(leaf: Any) -> Any:
+def _same_leaf(leaf: Any) -> Any:
     return leaf
 
 
-def _first(length: Any) -> Tensor:
+def _first_number(length: Any) -> Tensor:
     """The number of the first round, as a tensor that depends on the inputs as the others do."""
     return as_tensor(length) * 0

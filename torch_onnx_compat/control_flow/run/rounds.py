@@ -11,9 +11,9 @@ from torch import Tensor
 
 from torch_onnx_compat import tree
 from torch_onnx_compat.control_flow.lower.loop_form import ITEM
-from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, filled, flat
+from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, flatten, unflatten
 from torch_onnx_compat.control_flow.run.guard import WriteLog, attempt
-from torch_onnx_compat.control_flow.run.iterables import Appended
+from torch_onnx_compat.control_flow.run.iterables import AppendLog
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.lifting import Lifting, Table
 from torch_onnx_compat.control_flow.run.session import Session, as_tensor, is_number
@@ -21,7 +21,7 @@ from torch_onnx_compat.tracing import is_tracing
 from torch_onnx_compat.watch import Watcher
 
 
-class Picking(Watcher):
+class ItemPicker(Watcher):
     """Takes and writes items by a number that is a tensor, without asking for its value."""
 
     def __init__(self) -> None:
@@ -58,9 +58,9 @@ class Picking(Watcher):
         size = tensor.shape[axis]
         number = torch.where(number < 0, number + as_tensor(size, number), number).reshape(1)
         if func is Tensor.__getitem__:
-            taken = torch.index_select(tensor, axis, number)
+            item = torch.index_select(tensor, axis, number)
             index = (*key[:place], 0, *key[place + 1 :])
-            return taken[index]
+            return item[index]
         if any(part != slice(None) and part is not Ellipsis for k, part in enumerate(key) if k != place):
             return self.pass_on(func, args, kwargs)
         part = torch.index_select(tensor, axis, number)
@@ -126,13 +126,13 @@ class Round:
 
         Args:
             number: Of the round, shape (), int64.
-            values: Of the names; a list that is appended to is an `Appended`.
+            values: Of the names; a list that is appended to is an `AppendLog`.
             table: What to take for tensors from outside; None for a trial, on copies.
             own: Tensors that the round may write to.
         """
         given = [*own, *([number] if number is not None else [])]
         lifting = Lifting(table, given)
-        rows = {name: Appended() for name, value in values.items() if isinstance(value, Appended)}
+        rows = {name: AppendLog() for name, value in values.items() if isinstance(value, AppendLog)}
         scope = {**self.scope, **values, **rows}
 
         def run() -> tuple[Any, dict[str, Any]]:
@@ -148,50 +148,50 @@ class Round:
                     go = as_tensor(known) & as_tensor(go)
             return go, after
 
-        with lifting, Picking():
+        with lifting, ItemPicker():
             outcome = attempt(run, WriteLog(own))
         if outcome.error is not None:
             raise outcome.error
         go, after = outcome.value
-        appended = {name: value.items for name, value in after.items() if isinstance(value, Appended)}
+        appended = {name: value.items for name, value in after.items() if isinstance(value, AppendLog)}
         kept = {name: value for name, value in after.items() if name not in appended}
-        writes = {id(lifting.original(tensor)): (tensor, state) for tensor, state in outcome.writes.values()}
-        return Result(go, tree.map_leaves(kept, lifting.original), appended, writes, lifting.outside)
+        writes = {id(lifting.original_of(tensor)): (tensor, state) for tensor, state in outcome.writes.values()}
+        return Result(go, tree.map_leaves(kept, lifting.original_of), appended, writes, lifting.outside)
 
 
-def settled(name: str, old: Any, new: Any) -> Any:
+def initial_value(name: str, old: Any, new: Any) -> Any:
     """The value that a name has before the first round, in the form that later rounds give it.
 
     Raises:
         NoConditional: There is none.
     """
-    if old is new or isinstance(old, Appended):
+    if old is new or isinstance(old, AppendLog):
         return old
     if _is_value(new) and (_is_value(old) or old is UNDEFINED):
-        return _like(old, as_tensor(new))
+        return _convert_like(old, as_tensor(new))
     if old is UNDEFINED:
         tensors: list[Tensor] = []
-        structure = flat(new, tensors)
-        return filled(structure, iter([_like(old, tensor) for tensor in tensors]))
+        structure = flatten(new, tensors)
+        return unflatten(structure, iter([_convert_like(old, tensor) for tensor in tensors]))
     if type(old) is not type(new):
-        raise NoConditional(f"{name!r} is a {_called(old)} before the loop and a {_called(new)} after a round")
+        raise NoConditional(f"{name!r} is a {_type_name(old)} before the loop and a {_type_name(new)} after a round")
     if isinstance(old, (dict, list, tuple)):
-        return _settled_items(name, old, new)
+        return _initial_items(name, old, new)
     if old == new:
         return old
     raise NoConditional(f"{name!r} is a {type(old).__name__} that changes in the loop, which is no tensor")
 
 
-def _settled_items(name: str, old: Any, new: Any) -> Any:
+def _initial_items(name: str, old: Any, new: Any) -> Any:
     if len(old) != len(new) or (isinstance(old, dict) and list(old) != list(new)):
         raise NoConditional(f"{name!r} has {len(old)} items before the loop and others after a round")
     if isinstance(old, dict):
-        return type(old)((key, settled(name, old[key], new[key])) for key in old)
-    items = [settled(name, a, b) for a, b in zip(old, new, strict=True)]
+        return type(old)((key, initial_value(name, old[key], new[key])) for key in old)
+    items = [initial_value(name, a, b) for a, b in zip(old, new, strict=True)]
     return type(old)(*items) if hasattr(old, "_fields") else type(old)(items)
 
 
-def _called(value: Any) -> str:
+def _type_name(value: Any) -> str:
     return "Tensor" if isinstance(value, Tensor) else type(value).__name__
 
 
@@ -199,7 +199,7 @@ def _is_value(value: Any) -> bool:
     return isinstance(value, Tensor) or is_number(value)
 
 
-def _like(old: Any, new: Tensor) -> Tensor:
+def _convert_like(old: Any, new: Tensor) -> Tensor:
     if old is UNDEFINED:
         return torch.zeros_like(new)
     if is_number(old) or (is_tracing() and not old.dim() and new.dim()):
@@ -216,13 +216,13 @@ def _like(old: Any, new: Tensor) -> Tensor:
     return tensor
 
 
-def leaves(values: dict[str, Any]) -> tuple[Any, list[Tensor]]:
+def flatten_values(values: dict[str, Any]) -> tuple[Any, list[Tensor]]:
     """The structure of the names' values, and the tensors in them; lists that are appended to have none."""
     tensors: list[Tensor] = []
-    structure = {name: flat(v, tensors) for name, v in values.items() if not isinstance(v, Appended)}
+    structure = {name: flatten(v, tensors) for name, v in values.items() if not isinstance(v, AppendLog)}
     return structure, tensors
 
 
-def restored(structure: dict[str, Any], tensors: Iterator[Tensor], values: dict[str, Any]) -> dict[str, Any]:
+def unflatten_values(structure: dict[str, Any], tensors: Iterator[Tensor], values: dict[str, Any]) -> dict[str, Any]:
     """The values again, with other tensors."""
-    return {name: filled(structure[name], tensors) if name in structure else value for name, value in values.items()}
+    return {name: unflatten(structure[name], tensors) if name in structure else value for name, value in values.items()}

@@ -12,10 +12,10 @@ from typing import Any
 
 from torch import Tensor
 
-from torch_onnx_compat.control_flow.run.branch import Branch, resumed
+from torch_onnx_compat.control_flow.run.branch import Branch, call_in_scope
 from torch_onnx_compat.control_flow.run.callees import callee
 from torch_onnx_compat.control_flow.run.decide import decide
-from torch_onnx_compat.control_flow.run.iterables import Appended
+from torch_onnx_compat.control_flow.run.iterables import AppendLog
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.runtime_loops import Loop, collect, for_, steps, while_
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, as_tensor, current
@@ -24,18 +24,18 @@ __all__ = [
     "UNDEFINED",
     "Loop",
     "and_",
-    "augmented",
+    "augment",
     "branch",
+    "call_in_scope",
     "callee",
     "choose",
     "collect",
     "compare",
+    "copy_container",
     "for_",
-    "forked",
     "holds",
     "not_",
     "or_",
-    "resumed",
     "steps",
     "while_",
 ]
@@ -55,7 +55,7 @@ def branch(
     """
     session = current()
     if session is None:
-        return resumed(then if test else otherwise, scope)
+        return call_in_scope(then if test else otherwise, scope)
     return decide(session, test, Branch(then, scope), Branch(otherwise, scope), why)
 
 
@@ -69,15 +69,15 @@ def choose(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> 
 
 def and_(first: Any, *rest: Callable[[], Any]) -> Any:
     """``first and …``; of tensors, in a decision, their conjunction as a boolean."""
-    return _connected(first, rest, False)
+    return _connect(first, rest, False)
 
 
 def or_(first: Any, *rest: Callable[[], Any]) -> Any:
     """``first or …``; of tensors, in a decision, their disjunction as a boolean."""
-    return _connected(first, rest, True)
+    return _connect(first, rest, True)
 
 
-def _connected(value: Any, rest: tuple[Callable[[], Any], ...], decisive: bool) -> Any:
+def _connect(value: Any, rest: tuple[Callable[[], Any], ...], decisive: bool) -> Any:
     session = current()
     for operand in rest:
         known = bool(value) if session is None else session.condition(value)
@@ -131,10 +131,10 @@ def compare(left: Any, *rest: Any) -> Any:
         else:
             results.append(_COMPARISONS[symbol](left, right))
         left = right
-    return results[0] if len(results) == 1 else and_(results[0], *map(_given, results[1:]))
+    return results[0] if len(results) == 1 else and_(results[0], *map(_thunk_of, results[1:]))
 
 
-def _given(value: Any) -> Callable[[], Any]:
+def _thunk_of(value: Any) -> Callable[[], Any]:
     return lambda: value
 
 
@@ -171,13 +171,13 @@ _AUGMENTED: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]
 }
 
 
-def augmented(name: str, value: Any, other: Any) -> Any:
+def augment(name: str, value: Any, other: Any) -> Any:
     """``value += other`` and its like; a tensor that stands for a Python number is not written in place."""
     in_place, fresh = _AUGMENTED[name]
     number = current() is not None and isinstance(value, Tensor) and value.dim() == 0
     return (fresh if number else in_place)(value, other)
 
 
-def forked(value: Any) -> Any:
+def copy_container(value: Any) -> Any:
     """A copy of a container that a branch is about to change, during an export."""
-    return value.copy() if current() is not None and type(value) in (list, dict, set, Appended) else value
+    return value.copy() if current() is not None and type(value) in (list, dict, set, AppendLog) else value

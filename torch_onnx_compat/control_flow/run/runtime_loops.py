@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from torch_onnx_compat.control_flow.lower.loop_form import ITEM
-from torch_onnx_compat.control_flow.run.branch import Branch, resumed
-from torch_onnx_compat.control_flow.run.decide import decide, joined_or_refused
-from torch_onnx_compat.control_flow.run.iterables import Appended, Counted, counted
+from torch_onnx_compat.control_flow.run.branch import Branch, call_in_scope
+from torch_onnx_compat.control_flow.run.decide import decide, join_or_refuse
+from torch_onnx_compat.control_flow.run.iterables import AppendLog, CountedItems, as_counted_items
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
-from torch_onnx_compat.control_flow.run.looping import looped
+from torch_onnx_compat.control_flow.run.looping import make_loop
 from torch_onnx_compat.control_flow.run.rounds import Round
-from torch_onnx_compat.control_flow.run.session import Session, current, here, refused
+from torch_onnx_compat.control_flow.run.session import Session, current, here, refusal
 
 MAX_STEPS = 64
 """A ``while`` that has not ended by itself after so many rounds has no bound that can be seen."""
@@ -31,7 +31,7 @@ def steps() -> Iterator[int]:
     session = current()
     assert session is not None
     session.unbounded.add(here())
-    raise refused(
+    raise refusal(
         f"a while loop depends on a tensor and has no bound: it went on for {MAX_STEPS} rounds; state one, e.g. "
         f"`while {'<condition>'} and n < 50`."
     )
@@ -54,17 +54,17 @@ class Loop:
         if known is False:
             return False
         if known is True:
-            self._leaves.append((True, resumed(function, scope)))
+            self._leaves.append((True, call_in_scope(function, scope)))
             return True
         assert session is not None
         self._leaves.append((known, decide(session, known, Branch(function, scope), Branch(_nothing))))
         return False
 
-    def joined(self, scope: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
+    def join_leaves(self, scope: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
         """What the loop left behind: whether it returned, what, and the values of its names."""
         result: Any = (False, UNDEFINED, *(scope.get(name, UNDEFINED) for name in names))
         for test, state in reversed(self._leaves):
-            result = state if test is True else joined_or_refused(test, state, result)
+            result = state if test is True else join_or_refuse(test, state, result)
         return tuple(result)
 
 
@@ -89,16 +89,18 @@ def for_(
         why: What stands against a loop in the file.
     """
     session = current()
-    source = counted(session, items) if session is not None else None
+    source = as_counted_items(session, items) if session is not None else None
     if session is not None and source is not None:
-        return _in_file(session, Round(session, body, names, source.at, None, scope), source, appended, leaves, why)
+        return _loop_in_file(
+            session, Round(session, body, names, source.at, None, scope), source, appended, leaves, why
+        )
     state = dict(scope)
     for one in items:
-        go, *news = resumed(body, {**state, ITEM: one})
+        go, *news = call_in_scope(body, {**state, ITEM: one})
         state.update(zip(names, news, strict=True))
         known = bool(go) if session is None else session.condition(go)
         if not isinstance(known, bool):
-            raise refused("a decision that depends on the inputs leaves a loop that is rewritten for its length.")
+            raise refusal("a decision that depends on the inputs leaves a loop that is rewritten for its length.")
         if not known:
             break
     return tuple(state.get(name, UNDEFINED) for name in names)
@@ -116,37 +118,37 @@ def while_(
     session = current()
     state = dict(scope)
     while True:
-        known = bool(resumed(test, state)) if session is None else session.condition(resumed(test, state))
+        known = bool(call_in_scope(test, state)) if session is None else session.condition(call_in_scope(test, state))
         if not isinstance(known, bool):
             assert session is not None
-            return _in_file(session, Round(session, body, names, None, test, state), None, appended, True, why)
+            return _loop_in_file(session, Round(session, body, names, None, test, state), None, appended, True, why)
         if not known:
             return tuple(state.get(name, UNDEFINED) for name in names)
-        go, *news = resumed(body, state)
+        go, *news = call_in_scope(body, state)
         going = bool(go) if session is None else session.condition(go)
         if not isinstance(going, bool):
             assert session is not None
-            return _in_file(session, Round(session, body, names, None, test, state), None, appended, True, why)
+            return _loop_in_file(session, Round(session, body, names, None, test, state), None, appended, True, why)
         state.update(zip(names, news, strict=True))
         if not going:
             return tuple(state.get(name, UNDEFINED) for name in names)
 
 
-def _in_file(
-    session: Session, one: Round, source: Counted | None, appended: tuple[str, ...], leaves: bool, why: str
+def _loop_in_file(
+    session: Session, one: Round, source: CountedItems | None, appended: tuple[str, ...], leaves: bool, why: str
 ) -> tuple[Any, ...]:
     if why:
-        raise refused(f"how often this loop runs depends on the inputs, and {why}; move that out of the loop.")
+        raise refusal(f"how often this loop runs depends on the inputs, and {why}; move that out of the loop.")
     values = {name: one.scope.get(name, UNDEFINED) for name in one.names}
-    values.update((n, Appended()) for n in appended if isinstance(values.get(n), (list, Appended)))
-    after = looped(session, one, source, values, leaves)
+    values.update((n, AppendLog()) for n in appended if isinstance(values.get(n), (list, AppendLog)))
+    after = make_loop(session, one, source, values, leaves)
     return tuple(after[name] for name in one.names)
 
 
 def collect(items: Any, function: Callable[..., Any], star: bool = False) -> Any:
     """``[function(item) for item in items]``; with `star`, of an item's parts."""
     session = current()
-    source = counted(session, items) if session is not None else None
+    source = as_counted_items(session, items) if session is not None else None
     if source is None:
         return [function(*item) if star else function(item) for item in items]
 

@@ -68,7 +68,7 @@ class Session:
         self.sizes = {}
 
     @contextmanager
-    def inside(self, inputs: int) -> Iterator[None]:
+    def inner_trace(self, inputs: int) -> Iterator[None]:
         """For a trace in a trace, which has inputs of its own."""
         before = self.inputs
         logged = self.log.inputs if self.log else 0
@@ -143,7 +143,7 @@ def current() -> Session | None:
 
 
 @contextmanager
-def active(session: Session) -> Iterator[None]:
+def activate(session: Session) -> Iterator[None]:
     """Makes a session current, for one run."""
     token = _current.set(session)
     session.begin()
@@ -160,7 +160,7 @@ def here() -> tuple[str, int]:
     return frame.f_code.co_filename, frame.f_lineno
 
 
-def refused(reason: str) -> RefusedDecision:
+def refusal(reason: str) -> RefusedDecision:
     """The error for the decision that is being taken."""
     return RefusedDecision(f"{short(*here())}: {reason}")
 

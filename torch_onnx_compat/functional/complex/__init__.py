@@ -8,23 +8,23 @@ from torch_onnx_compat.functional.complex.functions import polar, view_as_real
 from torch_onnx_compat.functional.complex.pair import (
     Pair,
     answer,
+    answer_directly,
     has_complex,
     has_pairs,
     is_complex,
     part_type,
-    unwatched,
     with_pairs,
 )
 
 __all__ = [
     "Pair",
     "answer",
+    "answer_directly",
     "has_complex",
     "has_pairs",
     "is_complex",
     "part_type",
     "polar",
-    "unwatched",
     "view_as_real",
     "with_pairs",
 ]

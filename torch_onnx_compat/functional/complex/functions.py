@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.functional.angles import atan2
-from torch_onnx_compat.functional.complex.pair import COMPLEX_TYPES, HANDLERS, Pair, mapped, on_pairs, spellings
+from torch_onnx_compat.functional.complex.pair import COMPLEX_TYPES, HANDLERS, Pair, map_leaves, on_pairs, spellings
 
 
 def _register_elementwise() -> None:
@@ -33,8 +33,8 @@ def _register_elementwise() -> None:
 
 
 def _by_parts(function: Any, *args: Any, **kwargs: Any) -> Any:
-    real = function(*mapped(args, _real), **mapped(kwargs, _real))
-    imag = function(*mapped(args, _imag), **mapped(kwargs, _imag))
+    real = function(*map_leaves(args, _real), **map_leaves(kwargs, _real))
+    imag = function(*map_leaves(args, _imag), **map_leaves(kwargs, _imag))
     if isinstance(real, (tuple, list)):
         return tuple(Pair(a, b) for a, b in zip(real, imag, strict=True))
     return Pair(real, imag)
@@ -221,7 +221,7 @@ def _conj(input: Pair) -> Pair:
 
 
 @on_pairs("mT")
-def _transposed(input: Pair) -> Pair:
+def _transpose(input: Pair) -> Pair:
     return Pair(input.real.transpose(-2, -1), input.imag.transpose(-2, -1))
 
 
@@ -231,7 +231,7 @@ def _adjoint(input: Pair) -> Pair:
 
 
 @on_pairs("resolve_conj", "resolve_neg", "cpu", "cfloat", "type_as")
-def _same(input: Pair, *_: Any) -> Pair:
+def _return_input(input: Pair, *_: Any) -> Pair:
     return input
 
 
@@ -245,7 +245,7 @@ def _to(input: Any, *args: Any, **kwargs: Any) -> Any:
     wanted = [value for value in (*args, *kwargs.values()) if isinstance(value, torch.dtype)]
     if not isinstance(input, Pair) or any(not dtype.is_complex for dtype in wanted):
         return NotImplemented
-    args, kwargs = mapped(args, part_type), mapped(kwargs, part_type)
+    args, kwargs = map_leaves(args, part_type), map_leaves(kwargs, part_type)
     return Pair(input.real.to(*args, **kwargs), input.imag.to(*args, **kwargs))
 
 
@@ -279,10 +279,10 @@ def _register_in_place() -> None:
     """``add_`` and its like, whose result is copied into both parts, so that views of them see it."""
     for name in ("add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "neg", "reciprocal"):
         for function in spellings(f"{name}_"):
-            HANDLERS[function] = functools.partial(_written, HANDLERS[getattr(Tensor, name)])
+            HANDLERS[function] = functools.partial(_write_in_place, HANDLERS[getattr(Tensor, name)])
 
 
-def _written(handler: Callable[..., Any], input: Any, *args: Any, **kwargs: Any) -> Any:
+def _write_in_place(handler: Callable[..., Any], input: Any, *args: Any, **kwargs: Any) -> Any:
     if not isinstance(input, Pair):
         return NotImplemented  # torch itself says that a real tensor holds no complex result
     return _copy(input, handler(input, *args, **kwargs))

@@ -79,22 +79,22 @@ class Pair:
         return len(self.real)
 
 
-_unwatched: ContextVar[bool] = ContextVar("unwatched", default=False)
+_answers_directly: ContextVar[bool] = ContextVar("unwatched", default=False)
 
 
 @contextmanager
-def unwatched() -> Iterator[None]:
+def answer_directly() -> Iterator[None]:
     """While an entry's body runs, which no mode rewrites again, methods of pairs are answered at once."""
-    token = _unwatched.set(True)
+    token = _answers_directly.set(True)
     try:
         yield
     finally:
-        _unwatched.reset(token)
+        _answers_directly.reset(token)
 
 
 def _call(function: Any, *args: Any, **kwargs: Any) -> Any:
     """Calls a torch function so that the modes in force see it."""
-    if _unwatched.get():
+    if _answers_directly.get():
         return answer(function, args, kwargs)
     return torch.overrides.handle_torch_function(function, (args[0],), *args, **kwargs)
 
@@ -137,15 +137,17 @@ def with_pairs(func: Any, args: Any, kwargs: Any, constants: Collection[int] = (
     """
     if func not in HANDLERS or not has_complex(args, kwargs):
         return args, kwargs
-    paired = functools.partial(_paired, constants=constants)
-    return mapped(args, paired), mapped(kwargs, paired)
+    to_pair = functools.partial(_to_pair, constants=constants)
+    return map_leaves(args, to_pair), map_leaves(kwargs, to_pair)
 
 
 def answer(func: Any, args: Any, kwargs: Any) -> Any:
     """Calls a torch function, or method of Tensor, with pairs among its arguments."""
     handler = HANDLERS.get(func)
     result = handler(*args, **kwargs) if handler is not None else NotImplemented
-    return func(*mapped(args, _complex), **mapped(kwargs, _complex)) if result is NotImplemented else result
+    return (
+        func(*map_leaves(args, _to_complex), **map_leaves(kwargs, _to_complex)) if result is NotImplemented else result
+    )
 
 
 def _has_pair(value: Any) -> bool:
@@ -158,7 +160,7 @@ def _has_complex(value: Any) -> bool:
     return isinstance(value, (Pair, complex)) or (isinstance(value, (tuple, list)) and any(map(_has_complex, value)))
 
 
-def _paired(value: Any, constants: Collection[int]) -> Any:
+def _to_pair(value: Any, constants: Collection[int]) -> Any:
     if isinstance(value, complex):
         with untraced():
             return Pair(torch.tensor(value.real), torch.tensor(value.imag))
@@ -170,16 +172,16 @@ def _paired(value: Any, constants: Collection[int]) -> Any:
     return Pair.of(value)
 
 
-def _complex(value: Any) -> Any:
+def _to_complex(value: Any) -> Any:
     return value.tensor() if isinstance(value, Pair) else value
 
 
-def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
     """A structure of lists, tuples and dicts with each of its leaves changed."""
     if type(value) in (tuple, list):
-        return type(value)(mapped(item, change) for item in value)
+        return type(value)(map_leaves(item, change) for item in value)
     if type(value) is dict:
-        return {key: mapped(item, change) for key, item in value.items()}
+        return {key: map_leaves(item, change) for key, item in value.items()}
     return change(value)
 
 

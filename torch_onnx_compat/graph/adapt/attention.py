@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from torch_onnx_compat.graph.adapt.alternatives import alternative
 from torch_onnx_compat.graph.builder import Builder
-from torch_onnx_compat.graph.facts.attention import scaled_by
+from torch_onnx_compat.graph.facts.attention import scale_of
 from torch_onnx_compat.graph.opset.lowering import Outputs, first_input
 
 
@@ -21,8 +21,8 @@ from torch_onnx_compat.graph.opset.lowering import Outputs, first_input
 def scale_on_both(op: Builder, node: ir.Node) -> Outputs:
     """Takes the root of the scale of an attention's queries to its keys."""
     queries, keys = first_input(node), node.inputs[1]
-    found = scaled_by(queries)
-    if found is None or keys is None or scaled_by(keys) is not None:
+    found = scale_of(queries)
+    if found is None or keys is None or scale_of(keys) is not None:
         return None
     x, factor = found
     root = math.sqrt(factor)

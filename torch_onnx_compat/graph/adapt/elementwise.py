@@ -107,7 +107,7 @@ def sum_as_difference(op: Builder, node: ir.Node) -> Outputs:
 
 
 @alternative("Max", "Min", "Sum")
-def two_at_a_time(op: Builder, node: ir.Node) -> Outputs:
+def variadic_by_binary(op: Builder, node: ir.Node) -> Outputs:
     """Takes the inputs two by two."""
     first, *others = [value for value in node.inputs if value is not None]
     if len(others) < 2:
@@ -127,17 +127,17 @@ def cast_to_bool(op: Builder, node: ir.Node) -> Outputs:
 
 
 @alternative("Gather", "GatherElements", "GatherND")
-def gather_of_numbers(op: Builder, node: ir.Node) -> Outputs:
+def gather_of_bool(op: Builder, node: ir.Node) -> Outputs:
     """Takes ones and zeros for booleans."""
     x = first_input(node)
     if op.dtype(x) != ir.DataType.BOOL:
         return None
     as_numbers = op.Cast(x, to=ir.DataType.FLOAT)
-    return op.Cast(op.again(node, [as_numbers, *node.inputs[1:]])[0], to=ir.DataType.BOOL)
+    return op.Cast(op.clone(node, [as_numbers, *node.inputs[1:]])[0], to=ir.DataType.BOOL)
 
 
 @alternative("GatherElements")
-def gather_of_what_is_indexed(op: Builder, node: ir.Node) -> Outputs:
+def gather_of_cropped_data(op: Builder, node: ir.Node) -> Outputs:
     """Cuts the data to the index along the axes that are not gathered."""
     x, index = node.inputs
     assert x is not None
@@ -150,10 +150,10 @@ def gather_of_what_is_indexed(op: Builder, node: ir.Node) -> Outputs:
     if not axes:
         return None
     cut = op.Slice(x, [0] * len(axes), [wanted[axis] for axis in axes], axes)
-    return op.again(node, [cut, index])
+    return op.clone(node, [cut, index])
 
 
-def reduced(op: Builder, how: str, x: ir.Value, axes: list[int], keepdims: int = 1) -> ir.Value:
+def reduce_axes(op: Builder, how: str, x: ir.Value, axes: list[int], keepdims: int = 1) -> ir.Value:
     """A reduction, its axes given as the opset has them."""
     if op.opset >= (13 if how == "ReduceSum" else 18):
         return op.node(how, [x, axes], {"keepdims": keepdims})[0]
@@ -161,10 +161,10 @@ def reduced(op: Builder, how: str, x: ir.Value, axes: list[int], keepdims: int =
 
 
 _OF_SUMS: dict[str, Callable[[Builder, ir.Value, list[int], int], ir.Value]] = {
-    "ReduceL1": lambda op, x, axes, keep: reduced(op, "ReduceSum", op.Abs(x), axes, keep),
-    "ReduceL2": lambda op, x, axes, keep: op.Sqrt(reduced(op, "ReduceSum", op.Mul(x, x), axes, keep)),
-    "ReduceSumSquare": lambda op, x, axes, keep: reduced(op, "ReduceSum", op.Mul(x, x), axes, keep),
-    "ReduceLogSum": lambda op, x, axes, keep: op.Log(reduced(op, "ReduceSum", x, axes, keep)),
+    "ReduceL1": lambda op, x, axes, keep: reduce_axes(op, "ReduceSum", op.Abs(x), axes, keep),
+    "ReduceL2": lambda op, x, axes, keep: op.Sqrt(reduce_axes(op, "ReduceSum", op.Mul(x, x), axes, keep)),
+    "ReduceSumSquare": lambda op, x, axes, keep: reduce_axes(op, "ReduceSum", op.Mul(x, x), axes, keep),
+    "ReduceLogSum": lambda op, x, axes, keep: op.Log(reduce_axes(op, "ReduceSum", x, axes, keep)),
 }
 
 
@@ -181,10 +181,10 @@ def log_sum_exp(op: Builder, node: ir.Node) -> Outputs:
     x, axes, keep = first_input(node), _axes(op, node), attribute(node, "keepdims", 1)
     if axes is None:
         return None
-    most = reduced(op, "ReduceMax", x, axes)
-    total = op.Log(reduced(op, "ReduceSum", op.Exp(op.Sub(x, most)), axes))
+    most = reduce_axes(op, "ReduceMax", x, axes)
+    total = op.Log(reduce_axes(op, "ReduceSum", op.Exp(op.Sub(x, most)), axes))
     found = op.Add(total, most)
-    return found if keep else squeezed(op, found, axes)
+    return found if keep else squeeze_axes(op, found, axes)
 
 
 @alternative("ReduceMean")
@@ -194,7 +194,7 @@ def mean_as_pool(op: Builder, node: ir.Node) -> Outputs:
     if axes is None or op.rank(x) < 3 or sorted(axes) != list(range(2, op.rank(x))):
         return None
     pooled = op.GlobalAveragePool(x)
-    return pooled if attribute(node, "keepdims", 1) else squeezed(op, pooled, axes)
+    return pooled if attribute(node, "keepdims", 1) else squeeze_axes(op, pooled, axes)
 
 
 @alternative("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd")
@@ -204,8 +204,8 @@ def reduction_keeping_axes(op: Builder, node: ir.Node) -> Outputs:
     if axes is None or not axes:
         return None
     if attribute(node, "keepdims", 1):
-        return reduced(op, node.op_type, x, axes)
-    return squeezed(op, reduced(op, node.op_type, x, axes), axes)
+        return reduce_axes(op, node.op_type, x, axes)
+    return squeeze_axes(op, reduce_axes(op, node.op_type, x, axes), axes)
 
 
 @alternative("ReduceMean")
@@ -215,7 +215,7 @@ def mean_by_sum(op: Builder, node: ir.Node) -> Outputs:
     sizes = [op.size(x, axis) for axis in axes] if axes else [None]
     if axes is None or None in sizes:
         return None
-    total = reduced(op, "ReduceSum", x, axes, attribute(node, "keepdims", 1))
+    total = reduce_axes(op, "ReduceSum", x, axes, attribute(node, "keepdims", 1))
     return op.Mul(total, 1 / math.prod(size or 1 for size in sizes))
 
 
@@ -226,16 +226,16 @@ def sum_of_mean(op: Builder, node: ir.Node) -> Outputs:
     counts = [op.size(x, axis) for axis in axes or ()]
     if not counts or None in counts or not op.dtype(x).is_floating_point():
         return None
-    mean = reduced(op, "ReduceMean", x, axes or [], attribute(node, "keepdims", 1))
+    mean = reduce_axes(op, "ReduceMean", x, axes or [], attribute(node, "keepdims", 1))
     return op.Mul(mean, float(math.prod(count or 0 for count in counts)))
 
 
-def squeezed(op: Builder, x: ir.Value, axes: list[int]) -> ir.Value:
+def squeeze_axes(op: Builder, x: ir.Value, axes: list[int]) -> ir.Value:
     """Takes axes of size 1 away."""
     return op.Squeeze(x, axes) if op.opset >= 13 else op.Squeeze(x, axes=axes)
 
 
-def unsqueezed(op: Builder, x: ir.Value, axes: list[int]) -> ir.Value:
+def unsqueeze_axes(op: Builder, x: ir.Value, axes: list[int]) -> ir.Value:
     """Adds axes of size 1."""
     return op.Unsqueeze(x, axes) if op.opset >= 13 else op.Unsqueeze(x, axes=axes)
 
@@ -278,7 +278,7 @@ def layer_normalization(op: Builder, node: ir.Node) -> Outputs:
     x, scale, bias = first_input(node), node.inputs[1], input_at(node, 2)
     rank = op.rank(x)
     axes = list(range(attribute(node, "axis", -1) % rank, rank))
-    centred = op.Sub(x, reduced(op, "ReduceMean", x, axes))
-    variance = reduced(op, "ReduceMean", op.Mul(centred, centred), axes)
+    centred = op.Sub(x, reduce_axes(op, "ReduceMean", x, axes))
+    variance = reduce_axes(op, "ReduceMean", op.Mul(centred, centred), axes)
     y = op.Mul(op.Div(centred, op.Sqrt(op.Add(variance, attribute(node, "epsilon", 1e-5)))), scale)
     return op.Add(y, bias) if bias is not None else y

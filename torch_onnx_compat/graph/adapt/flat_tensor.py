@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from torch_onnx_compat.graph.adapt.reordering import LOW, Sizes, reordered, viewed
+from torch_onnx_compat.graph.adapt.reordering import LOW, Sizes, reshape_to, transpose_blocks
 from torch_onnx_compat.graph.builder import Builder
 from torch_onnx_compat.graph.obstacle import Refused
 
@@ -53,7 +53,7 @@ class View:
         """A value's elements in order, in whatever shape."""
         flat = self.flat(value)
         if flat.perm is not None:
-            flat = FlatTensor(reordered(self._op, flat.value, flat.sizes, flat.perm))
+            flat = FlatTensor(transpose_blocks(self._op, flat.value, flat.sizes, flat.perm))
             self._flat[value] = flat
         return flat.value
 
@@ -61,8 +61,8 @@ class View:
         """An output that was just written, in its own shape."""
         flat = self._flat.pop(value)
         if flat.perm is not None:
-            flat = FlatTensor(reordered(self._op, flat.value, flat.sizes, flat.perm))
-        return viewed(self._op, flat.value, sizes)
+            flat = FlatTensor(transpose_blocks(self._op, flat.value, flat.sizes, flat.perm))
+        return reshape_to(self._op, flat.value, sizes)
 
     def __call__(self, value: ir.Value, sizes: Sizes) -> ir.Value:
         """A value in a shape of few axes, of which one size may be unknown."""
@@ -72,7 +72,7 @@ class View:
         if numbers is not None:
             shape = [-1 if size is None else size for size in sizes]
             return self._op.constant(numbers.reshape(shape), self._op.dtype(value))
-        return viewed(self._op, self.elements(value), sizes)
+        return reshape_to(self._op, self.elements(value), sizes)
 
 
 Rule: TypeAlias = "Callable[[Builder, ir.Node, View], Sequence[ir.Value | FlatTensor] | None]"

@@ -73,15 +73,15 @@ class _Part:
         found: list[list[ir.Value]] = []
         try:
             for node, op in zip(self._nodes, self._builders, strict=True):
-                found.append(self._written(op, node))
+                found.append(self._write_node(op, node))
         except Refused:
             return self._give_up()
         if any(is_bad(new) for op in self._builders for new in op.nodes):
             return self._give_up()
-        self._put(found)
+        self._insert_nodes(found)
         return True
 
-    def _put(self, found: Sequence[Sequence[ir.Value]]) -> None:
+    def _insert_nodes(self, found: Sequence[Sequence[ir.Value]]) -> None:
         for node, op, outputs in zip(self._nodes, self._builders, found, strict=True):
             assert node.graph is not None
             if any(is_high(value) for value in node.outputs):
@@ -99,7 +99,7 @@ class _Part:
                 node.replace_input_with(index, None)
         return False
 
-    def _written(self, op: Builder, node: ir.Node) -> list[ir.Value]:
+    def _write_node(self, op: Builder, node: ir.Node) -> list[ir.Value]:
         """What becomes of the outputs that have few axes; the others are flat."""
         rule = RULES.get(node.op_type) if not node.domain else None
         view = View(op, self._flat)

@@ -14,12 +14,12 @@ import numpy as np
 import onnx_ir as ir
 
 from torch_onnx_compat.graph.adapt.flat_tensor import FlatTensor, View, few_axes, sizes_of
-from torch_onnx_compat.graph.adapt.reordering import Sizes, product, viewed
+from torch_onnx_compat.graph.adapt.reordering import Sizes, product, reshape_to
 from torch_onnx_compat.graph.builder import Builder
 from torch_onnx_compat.graph.opset.lowering import attribute, first_input, input_at
 
 
-def around(sizes: Sizes, axis: int) -> list[int | None]:
+def sizes_around(sizes: Sizes, axis: int) -> list[int | None]:
     """The axes before one, it, and the axes after it."""
     axis %= len(sizes)
     return [product(sizes[:axis]), sizes[axis], product(sizes[axis + 1 :])]
@@ -51,14 +51,14 @@ def selection(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value | Fla
     if axis is None:
         return None
     if parts is None:
-        return _along(op, node, view, axis)
+        return _apply_along_axis(op, node, view, axis)
     flat = view.flat(x)
     sizes = flat.sizes if flat.perm is not None else tuple(sizes_of(x))
     perm = flat.perm or tuple(range(len(sizes)))
     place = perm[axis % len(perm)]
-    if around(sizes, place)[2] is None:
+    if sizes_around(sizes, place)[2] is None:
         return None
-    whole, at, step = _laid_out(op, flat.value, sizes, place)
+    whole, at, step = _lay_out_for_slice(op, flat.value, sizes, place)
     found = []
     for start, end in parts:
         cut = op.Slice(whole, [start * step], [end * step], [at])
@@ -70,20 +70,20 @@ def selection(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value | Fla
     return found
 
 
-def _laid_out(op: Builder, x: ir.Value, sizes: Sizes, place: int) -> tuple[ir.Value, int, int]:
+def _lay_out_for_slice(op: Builder, x: ir.Value, sizes: Sizes, place: int) -> tuple[ir.Value, int, int]:
     """The elements in a shape in which to cut, the axis to cut there, and how far its places are apart.
 
     A batch of one is in front, which some engines take the first axis for.
     """
-    outer, size, inner = around(sizes, place)
+    outer, size, inner = sizes_around(sizes, place)
     assert inner is not None
     if outer == 1:
-        return viewed(op, x, [1, size, inner]), 1, 1
+        return reshape_to(op, x, [1, size, inner]), 1, 1
     row = None if size is None else size * inner
     shape = sizes_of(x) if x.shape is not None else []
     if row is not None and len(shape) in (2, 3, 4) and shape[-1] == row:
         return x, len(shape) - 1, inner
-    return viewed(op, x, [1, outer, row]), 2, inner
+    return reshape_to(op, x, [1, outer, row]), 2, inner
 
 
 def _cuts(op: Builder, node: ir.Node) -> tuple[int | None, list[tuple[int, int]] | None]:
@@ -116,11 +116,11 @@ def _cuts(op: Builder, node: ir.Node) -> tuple[int | None, list[tuple[int, int]]
 @few_axes("Softmax", "LogSoftmax")
 def softmax(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value] | None:
     """Takes the axes before its own as one, and those after it."""
-    return _along(op, node, view, int(attribute(node, "axis", -1))) if op.opset >= 13 else None
+    return _apply_along_axis(op, node, view, int(attribute(node, "axis", -1))) if op.opset >= 13 else None
 
 
-def _along(op: Builder, node: ir.Node, view: View, axis: int) -> Sequence[ir.Value] | None:
-    outer, size, inner = around(sizes_of(first_input(node)), axis)
+def _apply_along_axis(op: Builder, node: ir.Node, view: View, axis: int) -> Sequence[ir.Value] | None:
+    outer, size, inner = sizes_around(sizes_of(first_input(node)), axis)
     # With a batch of one in front, which some engines take the first axis for.
     shape = [1, size, inner] if outer == 1 else [1, outer, size] if inner == 1 else [1, outer, size, inner]
     whole, place = view(first_input(node), shape), 1 if outer == 1 else 2
@@ -133,14 +133,14 @@ def _along(op: Builder, node: ir.Node, view: View, axis: int) -> Sequence[ir.Val
         if index is None or (numbers is None and op.rank(index) > 1):
             return None
         inputs = (index if numbers is None else op.constant(numbers.reshape(-1), op.dtype(index)),)
-    return op.again(node, [whole, *inputs], axis=place)
+    return op.clone(node, [whole, *inputs], axis=place)
 
 
 @few_axes("Concat")
 def concat(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value]:
     """Takes the axes before it as one, and those after it."""
     axis = attribute(node, "axis")
-    return [op.node("Concat", [view(v, around(sizes_of(v), axis)) for v in node.inputs if v], {"axis": 1})[0]]
+    return [op.node("Concat", [view(v, sizes_around(sizes_of(v), axis)) for v in node.inputs if v], {"axis": 1})[0]]
 
 
 @few_axes("LayerNormalization")
@@ -149,28 +149,28 @@ def layer_normalization(op: Builder, node: ir.Node, view: View) -> Sequence[ir.V
     sizes = sizes_of(first_input(node))
     if attribute(node, "axis", -1) % len(sizes) != len(sizes) - 1 or len(node.outputs) > 1:
         return None
-    return op.again(node, [view(first_input(node), [1, product(sizes[:-1]), sizes[-1]]), *node.inputs[1:]], axis=-1)
+    return op.clone(node, [view(first_input(node), [1, product(sizes[:-1]), sizes[-1]]), *node.inputs[1:]], axis=-1)
 
 
-_OF_ONE = ["Abs", "Ceil", "Clip", "Cast", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu"]
-_OF_ONE += ["Log", "Mish", "Neg", "Reciprocal", "Relu", "Round", "Sigmoid", "Sign", "Softplus", "Sqrt", "Tanh"]
+_UNARY = ["Abs", "Ceil", "Clip", "Cast", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu"]
+_UNARY += ["Log", "Mish", "Neg", "Reciprocal", "Relu", "Round", "Sigmoid", "Sign", "Softplus", "Sqrt", "Tanh"]
 
 
-@few_axes(*_OF_ONE)
-def of_one(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value]:
+@few_axes(*_UNARY)
+def unary(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value]:
     """Takes the axes before the last as one."""
     sizes = sizes_of(first_input(node))
-    return op.again(node, [view(first_input(node), [1, product(sizes[:-1]), sizes[-1]]), *node.inputs[1:]])
+    return op.clone(node, [view(first_input(node), [1, product(sizes[:-1]), sizes[-1]]), *node.inputs[1:]])
 
 
 @few_axes("Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Equal", "Less", "Greater", "Where")
 def elementwise(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value] | None:
     """Takes neighbouring axes as one where each input has all of them, or repeats its only cell over all of them."""
     values = [value for value in node.inputs if value is not None]
-    merged = _merged([sizes_of(value) for value in values], sizes_of(node.outputs[0]))
+    merged = _merge_axes([sizes_of(value) for value in values], sizes_of(node.outputs[0]))
     if merged is None:
         return None
-    return op.again(node, [view(v, shape) for v, shape in zip(values, merged, strict=True)])
+    return op.clone(node, [view(v, shape) for v, shape in zip(values, merged, strict=True)])
 
 
 @few_axes("MatMul")
@@ -183,13 +183,13 @@ def matmul(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value] | None:
     if len(sizes[1]) == 2:
         inner = sizes[0][-1]
         return [op.MatMul(view(values[0], [1, product(sizes[0][:-1]), inner]), values[1])]
-    merged = _merged([of[:-2] for of in sizes], sizes_of(node.outputs[0])[:-2])
+    merged = _merge_axes([of[:-2] for of in sizes], sizes_of(node.outputs[0])[:-2])
     if merged is None:
         return None
     return [op.MatMul(*(view(v, [*a, *of[-2:]]) for v, a, of in zip(values, merged, sizes, strict=True)))]
 
 
-def _merged(inputs: Sequence[Sizes], result: Sizes) -> list[list[int | None]] | None:
+def _merge_axes(inputs: Sequence[Sizes], result: Sizes) -> list[list[int | None]] | None:
     """Shapes of the inputs with as few axes as broadcasting leaves; None where unknown sizes hide how it goes."""
     padded: list[list[int | None]] = [[*[1] * (len(result) - len(sizes)), *sizes] for sizes in inputs]
     merged: list[list[int | None]] = [[] for _ in inputs]

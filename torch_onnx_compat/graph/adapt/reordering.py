@@ -18,7 +18,7 @@ LOW = 4
 Sizes = Sequence["int | None"]
 
 
-def reordered(op: Builder, x: ir.Value, sizes: Sizes, perm: Sequence[int]) -> ir.Value:
+def transpose_blocks(op: Builder, x: ir.Value, sizes: Sizes, perm: Sequence[int]) -> ir.Value:
     """The elements of `x`, whose axes have these sizes, in the order of `perm`; its shape is for the caller to say.
 
     Axes of size 1 move for nothing, those that stay side by side move as one.
@@ -45,7 +45,7 @@ def reordered(op: Builder, x: ir.Value, sizes: Sizes, perm: Sequence[int]) -> ir
         turn = [starts.index(block) for block in cut]
         if len(turn) == 2:  # a matrix, for engines that take the first axis for the batch
             shape, turn = [1, *shape], [0, 2, 1]
-        x = op.Transpose(viewed(op, x, shape), perm=turn)
+        x = op.Transpose(reshape_to(op, x, shape), perm=turn)
         order = [axis for block in cut for axis in block]
     return x
 
@@ -56,7 +56,7 @@ def product(sizes: Sizes) -> int | None:
     return math.prod(known) if len(known) == len(sizes) else None
 
 
-def viewed(op: Builder, x: ir.Value, shape: Sizes) -> ir.Value:
+def reshape_to(op: Builder, x: ir.Value, shape: Sizes) -> ir.Value:
     """`x` in another shape, of which one size may be unknown; what a Reshape made of another shape is read there."""
     wanted = [-1 if size is None else size for size in shape]
     while (producer := x.producer()) is not None and producer.op_type == "Reshape" and not producer.domain:
@@ -81,7 +81,7 @@ def moves(perm: tuple[int, ...]) -> tuple[tuple[tuple[int, ...], ...], ...]:
     waiting = deque([start])
     while waiting and perm != start and perm not in came:
         order = waiting.popleft()
-        for blocks in _moves_of(len(perm)):
+        for blocks in _all_moves(len(perm)):
             new = tuple(order[i] for block in blocks for i in block)
             if new != start and new not in came:
                 came[new] = (order, blocks)
@@ -94,12 +94,12 @@ def moves(perm: tuple[int, ...]) -> tuple[tuple[tuple[int, ...], ...], ...]:
 
 
 @cache
-def _moves_of(count: int) -> tuple[tuple[tuple[int, ...], ...], ...]:
+def _all_moves(count: int) -> tuple[tuple[tuple[int, ...], ...], ...]:
     """All moves of blocks, the fewest blocks first."""
-    return tuple(_moves(count))
+    return tuple(_generate_moves(count))
 
 
-def _moves(count: int) -> Iterator[tuple[tuple[int, ...], ...]]:
+def _generate_moves(count: int) -> Iterator[tuple[tuple[int, ...], ...]]:
     for cuts in range(1, min(LOW, count)):
         for ends in combinations(range(1, count), cuts):
             edges = (0, *ends, count)

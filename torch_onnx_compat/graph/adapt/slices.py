@@ -30,7 +30,7 @@ def split_by_slices(op: Builder, node: ir.Node) -> Outputs:
 @alternative("Slice")
 def stride_by_groups(op: Builder, node: ir.Node) -> Outputs:
     """Takes the first of each group of `step` places, one axis after the other."""
-    x, wanted = first_input(node), _wanted(op, node)
+    x, wanted = first_input(node), _slice_bounds(op, node)
     if wanted is None or not any(step > 1 for *_, step in wanted) or any(step < 1 for *_, step in wanted):
         return None
     for axis, start, end, step in wanted:
@@ -57,7 +57,7 @@ def stride_by_groups(op: Builder, node: ir.Node) -> Outputs:
     return x
 
 
-def _wanted(op: Builder, node: ir.Node) -> list[tuple[int, int, int, int]] | None:
+def _slice_bounds(op: Builder, node: ir.Node) -> list[tuple[int, int, int, int]] | None:
     """Axis, start, end and step of each sliced axis, within its size; None where they are not known."""
     x = first_input(node)
     given = [op.numbers(value) if value is not None else None for value in node.inputs[1:]]
@@ -77,7 +77,7 @@ def _wanted(op: Builder, node: ir.Node) -> list[tuple[int, int, int, int]] | Non
 @alternative("Slice")
 def slice_by_gather(op: Builder, node: ir.Node) -> Outputs:
     """Takes the wanted places of each axis one by one, where they and the sizes are known."""
-    wanted = _wanted(op, node)
+    wanted = _slice_bounds(op, node)
     if wanted is None:
         return None
     x = first_input(node)
@@ -142,7 +142,7 @@ def pad_with_the_default(op: Builder, node: ir.Node) -> Outputs:
     number = op.numbers(value) if value is not None else None
     if pads is None or len(node.inputs) < 3 or (value is not None and (number is None or number.any())):
         return None
-    return op.again(node, [first_input(node), pads])
+    return op.clone(node, [first_input(node), pads])
 
 
 @alternative("Pad")
@@ -188,7 +188,7 @@ def repeat_by_broadcasting(op: Builder, node: ir.Node) -> Outputs:
         sources.append(producer.inputs[0] if producer is not None and repeats else value)
     if sources == list(node.inputs) or len(sources) != 2:
         return None
-    outputs = op.again(node, sources)
+    outputs = op.clone(node, sources)
     wanted = op.sizes(node.outputs[0])
     return outputs if wanted is not None and op.sizes(outputs[0]) == wanted else None
 

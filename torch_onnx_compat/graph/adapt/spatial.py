@@ -17,10 +17,10 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from torch_onnx_compat.graph.adapt.alternatives import alternative
-from torch_onnx_compat.graph.adapt.elementwise import squeezed, unsqueezed
+from torch_onnx_compat.graph.adapt.elementwise import squeeze_axes, unsqueeze_axes
 from torch_onnx_compat.graph.builder import Builder
 from torch_onnx_compat.graph.opset.lowering import Outputs, attribute, first_input, input_at
-from torch_onnx_compat.graph.opset.pooling import _axes as pool_axes
+from torch_onnx_compat.graph.opset.pooling import pool_axes
 from torch_onnx_compat.graph.padding import is_by_zero
 
 _CUBIC = -0.75
@@ -43,7 +43,7 @@ def explicit_pads(op: Builder, node: ir.Node) -> Outputs:
             total = max((-(-(size or 0) // s) - 1) * s + d * (k - 1) + 1 - (size or 0), 0)
             less, more = total // 2, total - total // 2
             pads[axis], pads[axis + len(kernel)] = (less, more) if mode == "SAME_UPPER" else (more, less)
-    return op.again(node, node.inputs, auto_pad=None, pads=pads)
+    return op.clone(node, node.inputs, auto_pad=None, pads=pads)
 
 
 def _kernel(op: Builder, node: ir.Node) -> list[int] | None:
@@ -54,7 +54,7 @@ def _kernel(op: Builder, node: ir.Node) -> list[int] | None:
 
 
 @alternative("Conv", "AveragePool")
-def pads_of_its_own(op: Builder, node: ir.Node) -> Outputs:
+def absorb_pad(op: Builder, node: ir.Node) -> Outputs:
     """Pads by itself what a Pad put zeros around."""
     x = first_input(node)
     pad, rank = x.producer(), op.rank(x)
@@ -71,7 +71,7 @@ def pads_of_its_own(op: Builder, node: ir.Node) -> Outputs:
         return None
     pads = [int(size) for size in before + numbers.reshape(2, rank)[:, 2:].reshape(-1)]
     counted = {"count_include_pad": 1} if counts else {}
-    return op.again(node, [first_input(pad), *node.inputs[1:]], pads=pads, **counted)
+    return op.clone(node, [first_input(pad), *node.inputs[1:]], pads=pads, **counted)
 
 
 @alternative("MaxPool", "AveragePool")
@@ -81,17 +81,17 @@ def pool_without_ceil_mode(op: Builder, node: ir.Node) -> Outputs:
     if axes is None or len(node.outputs) > 1:
         return None
     begins = [axis.begin for axis in axes]
-    ends = [axis.fitting_end if axis.wanted > axis.floor else axis.end for axis in axes]
+    ends = [axis.fitting_end if axis.window_count > axis.floor else axis.end for axis in axes]
     if not attribute(node, "count_include_pad", 0):
-        return op.again(node, node.inputs, ceil_mode=0, pads=[*begins, *ends])
-    padded = _padded(op, first_input(node), begins, [axis.end for axis in axes], 0.0)
+        return op.clone(node, node.inputs, ceil_mode=0, pads=[*begins, *ends])
+    padded = _pad_image(op, first_input(node), begins, [axis.end for axis in axes], 0.0)
     beyond = [max(end - axis.end, 0) for end, axis in zip(ends, axes, strict=True)]
     pads = [*[0] * len(axes), *beyond]
-    return op.again(node, [padded], ceil_mode=0, count_include_pad=0, pads=pads)
+    return op.clone(node, [padded], ceil_mode=0, count_include_pad=0, pads=pads)
 
 
 @alternative("MaxPool", "AveragePool")
-def pool_of_padded(op: Builder, node: ir.Node) -> Outputs:
+def pool_after_pad(op: Builder, node: ir.Node) -> Outputs:
     """Pads before pooling, where the pads are uneven, or counted in the average."""
     pads = attribute(node, "pads")
     counted = node.op_type == "AveragePool" and attribute(node, "count_include_pad", 0)
@@ -101,11 +101,11 @@ def pool_of_padded(op: Builder, node: ir.Node) -> Outputs:
         return None
     half = len(pads) // 2
     filling = 0.0 if counted else float(np.finfo(np.float32).min)
-    padded = _padded(op, first_input(node), pads[:half], pads[half:], filling)
-    return op.again(node, [padded], pads=[0] * len(pads), count_include_pad=None)
+    padded = _pad_image(op, first_input(node), pads[:half], pads[half:], filling)
+    return op.clone(node, [padded], pads=[0] * len(pads), count_include_pad=None)
 
 
-def _padded(op: Builder, x: ir.Value, begins: Any, ends: Any, filling: float) -> ir.Value:
+def _pad_image(op: Builder, x: ir.Value, begins: Any, ends: Any, filling: float) -> ir.Value:
     return op.Pad(x, [0, 0, *begins, 0, 0, *ends], filling)
 
 
@@ -117,7 +117,7 @@ def row_as_image(op: Builder, node: ir.Node) -> Outputs:
     x = first_input(node)
     if op.rank(x) != 3 or attribute(node, "auto_pad", "NOTSET") != "NOTSET":
         return None
-    inputs: list[Any] = [unsqueezed(op, x, [2]), *node.inputs[1:]]
+    inputs: list[Any] = [unsqueeze_axes(op, x, [2]), *node.inputs[1:]]
     if node.op_type in ("Conv", "ConvTranspose"):
         weight = node.inputs[1]
         numbers = op.numbers(weight) if weight is not None else None
@@ -131,12 +131,12 @@ def row_as_image(op: Builder, node: ir.Node) -> Outputs:
     if "pads" in node.attributes:
         begin, end = attribute(node, "pads")
         changed["pads"] = [0, begin, 0, end]
-    outputs = op.again(node, inputs, **changed)
-    return squeezed(op, outputs[0], [2]) if len(outputs) == 1 else None
+    outputs = op.clone(node, inputs, **changed)
+    return squeeze_axes(op, outputs[0], [2]) if len(outputs) == 1 else None
 
 
 @alternative("Resize")
-def resize_by_the_other(op: Builder, node: ir.Node) -> Outputs:
+def resize_by_other_input(op: Builder, node: ir.Node) -> Outputs:
     """Says by scales what was said by sizes, and the other way round, where both mean the same."""
     x, y = first_input(node), node.outputs[0]
     before, after = op.sizes(x), op.sizes(y)
@@ -149,12 +149,12 @@ def resize_by_the_other(op: Builder, node: ir.Node) -> Outputs:
         if not np.allclose(given, factors, rtol=1e-6, atol=0):
             return None  # the scale counts, not the rounded size
         empty = op.constant([], ir.DataType.FLOAT) if op.opset < 13 else None
-        return op.again(node, [x, empty, empty, list(after)])
+        return op.clone(node, [x, empty, empty, list(after)])
     exact = np.float32(factors)
     if (np.floor(np.array(before) * exact.astype(np.float64) + 1e-9) != after).any():
         return None
     empty = op.constant([], ir.DataType.FLOAT) if op.opset < 13 else None
-    return op.again(node, [x, empty, op.constant(exact, ir.DataType.FLOAT)])
+    return op.clone(node, [x, empty, op.constant(exact, ir.DataType.FLOAT)])
 
 
 @alternative("Resize")
@@ -164,7 +164,7 @@ def resize_of_single_cells(op: Builder, node: ir.Node) -> Outputs:
     crops = attribute(node, "coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
     if crops or attribute(node, "exclude_outside", 0) or "axes" in node.attributes or x.shape is None:
         return None
-    axes = _resized_axes(op, node)
+    axes = _axes_to_resize(op, node)
     if axes is None and sizes is not None and all(size == 1 for size in x.shape[2:]):
         return op.Expand(x, sizes)
     if not axes or any(axis.size != 1 for axis in axes):
@@ -176,7 +176,7 @@ def resize_of_single_cells(op: Builder, node: ir.Node) -> Outputs:
 @alternative("Resize")
 def resize_as_product(op: Builder, node: ir.Node) -> Outputs:
     """Multiplies each resized axis by its matrix, or reads the nearest cells; axes of fixed size only."""
-    axes = None if attribute(node, "antialias", 0) else _resized_axes(op, node)
+    axes = None if attribute(node, "antialias", 0) else _axes_to_resize(op, node)
     if axes is None:
         return None
     x = value = first_input(node)
@@ -185,7 +185,7 @@ def resize_as_product(op: Builder, node: ir.Node) -> Outputs:
         places = _places(mode, axis.size, axis.wanted, axis.factor)
         if places is None:
             return None
-        resized = _resized(op, node, value, axis.number, axis.size, places)
+        resized = _resize_axis(op, node, value, axis.number, axis.size, places)
         if resized is None:
             return None
         value = resized
@@ -202,7 +202,7 @@ class _Axis:
     factor: float
 
 
-def _resized_axes(op: Builder, node: ir.Node) -> list[_Axis] | None:
+def _axes_to_resize(op: Builder, node: ir.Node) -> list[_Axis] | None:
     """The axes that a Resize changes; None where one has no fixed size. The batch and the channels may vary."""
     x, y, scales = first_input(node), node.outputs[0], input_at(node, 2)
     if x.shape is None or y.shape is None or "axes" in node.attributes:
@@ -220,12 +220,12 @@ def _resized_axes(op: Builder, node: ir.Node) -> list[_Axis] | None:
     return axes
 
 
-def _resized(
+def _resize_axis(
     op: Builder, node: ir.Node, value: ir.Value, axis: int, size: int, places: npt.NDArray[Any]
 ) -> ir.Value | None:
     mode = attribute(node, "mode", "nearest")
     if mode == "nearest":
-        cells = _nearest(attribute(node, "nearest_mode", "round_prefer_floor"), places).clip(0, size - 1)
+        cells = _nearest_cells(attribute(node, "nearest_mode", "round_prefer_floor"), places).clip(0, size - 1)
         return op.Gather(value, [int(cell) for cell in cells], axis=axis)
     if attribute(node, "exclude_outside", 0):
         return None
@@ -252,7 +252,7 @@ def _places(mode: str, size: int, wanted: int, factor: float) -> npt.NDArray[Any
     return np.asarray(cells * 0) if mode == "pytorch_half_pixel" else None
 
 
-def _nearest(mode: str, places: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _nearest_cells(mode: str, places: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if mode == "floor":
         return np.asarray(np.floor(places))
     if mode == "ceil":
@@ -268,12 +268,12 @@ def _matrix(mode: str, places: npt.NDArray[Any], size: int, coefficient: float) 
     matrix = np.zeros((len(places), size))
     for offset in reach:
         distance = np.abs(places - (base + offset))
-        weight = (1 - distance).clip(0) if mode == "linear" else _cubic(distance, coefficient)
+        weight = (1 - distance).clip(0) if mode == "linear" else _cubic_weights(distance, coefficient)
         np.add.at(matrix, (np.arange(len(places)), (base + offset).clip(0, size - 1)), weight)
     return matrix
 
 
-def _cubic(d: npt.NDArray[Any], a: float) -> npt.NDArray[Any]:
+def _cubic_weights(d: npt.NDArray[Any], a: float) -> npt.NDArray[Any]:
     near = ((a + 2) * d - (a + 3)) * d * d + 1
     far = ((d - 5) * d + 8) * d * a - 4 * a
     return np.asarray(near * (d <= 1) + far * ((d > 1) & (d < 2)))

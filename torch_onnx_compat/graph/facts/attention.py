@@ -23,7 +23,7 @@ _FAR = 12
 _TURNED = [0, 1, 3, 2]
 
 
-def scaled_by(value: ir.Value | None) -> tuple[ir.Value, float] | None:
+def scale_of(value: ir.Value | None) -> tuple[ir.Value, float] | None:
     """What a value is a multiple of, and which, where that is a single positive constant; else None."""
     producer = value.producer() if value is not None else None
     if producer is None or producer.domain or producer.op_type not in ("Mul", "Div"):
@@ -38,7 +38,7 @@ def scaled_by(value: ir.Value | None) -> tuple[ir.Value, float] | None:
     return None
 
 
-def _scaled(node: ir.Node) -> dict[str, Any]:
+def _scaled_operands(node: ir.Node) -> dict[str, Any]:
     scores = node.outputs[0]
     softmax = _only_reader(scores, "Softmax")
     mixed = _only_reader(softmax.outputs[0], "MatMul") if softmax is not None else None
@@ -48,7 +48,7 @@ def _scaled(node: ir.Node) -> dict[str, Any]:
     if shape is not None and len(shape) > 1 and shape[-2] == 1:
         return {"scaled": "other"}
     axis = softmax.attributes["axis"].as_int() if "axis" in softmax.attributes else -1
-    of = [scaled_by(value) for value in node.inputs]
+    of = [scale_of(value) for value in node.inputs]
     keys = of[1][0] if of[1] is not None else node.inputs[1]
     turn = keys.producer() if keys is not None else None
     is_turned = turn is not None and turn.op_type == "Transpose" and "perm" in turn.attributes
@@ -99,7 +99,7 @@ def _mask(node: ir.Node) -> dict[str, Any]:
 
 ATTENTION_FACTS: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "Attention": _attention,
-    "MatMul": _scaled,
+    "MatMul": _scaled_operands,
     "Softmax": _queries,
 }
 """By operator, what tells its facts."""

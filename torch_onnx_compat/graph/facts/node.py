@@ -80,7 +80,7 @@ def _attributes(node: ir.Node, opset: int) -> dict[str, Any]:
     for name, attribute in node.attributes.items():
         if attribute.is_ref() or attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
             continue
-        value = _plain(name, attribute.value)
+        value = _as_fact(name, attribute.value)
         if value is not None:
             facts[name] = value
     return facts
@@ -93,22 +93,22 @@ def _defaults(op_type: str, opset: int) -> Mapping[str, Any]:
     for definition in (schema.find(op_type, _NEWEST), schema.find(op_type, opset)):
         for name, attribute in definition.attributes.items() if definition else ():
             if attribute.default_value.name:
-                found[name] = _plain(name, onnx.helper.get_attribute_value(attribute.default_value))
+                found[name] = _as_fact(name, onnx.helper.get_attribute_value(attribute.default_value))
             elif name not in _INFERRED:
                 found.setdefault(name, _PER_AXIS.get(name, "absent"))
-    for name in _retired(op_type):
+    for name in _old_attributes(op_type):
         found.setdefault(name, "absent")
     return {name: value for name, value in found.items() if value is not None}
 
 
 @cache
-def _retired(op_type: str) -> frozenset[str]:
+def _old_attributes(op_type: str) -> frozenset[str]:
     """The attributes that the newest version of an operator has no more."""
     versions = [d for d in (schema.find(op_type, opset) for opset in range(1, _NEWEST + 1)) if d is not None]
     return frozenset().union(*(d.attributes for d in versions)) - frozenset(versions[-1].attributes if versions else ())
 
 
-def _plain(name: str, value: Any) -> Any:
+def _as_fact(name: str, value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode()
     if name in _TYPES and isinstance(value, int):

@@ -163,10 +163,10 @@ def _index(node: ir.Node) -> dict[str, Any]:
 
 
 def _slice(node: ir.Node) -> dict[str, Any]:
-    return {"after": "Reshape" if _selects_of_a_view(node) else "other", **_step(node)}
+    return {"after": "Reshape" if _selects_from_view(node) else "other", **_step(node)}
 
 
-def _selects_of_a_view(node: ir.Node) -> bool:
+def _selects_from_view(node: ir.Node) -> bool:
     waiting, seen = [node.inputs[0]], 0
     while waiting and seen < _FAR:
         value = waiting.pop()

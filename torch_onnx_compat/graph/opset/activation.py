@@ -62,10 +62,10 @@ def softmax_over_last_axis(op: Builder, node: ir.Node) -> Outputs:
     assert x is not None
     axis: int = attribute(node, "axis", -1)
     if axis == -1 or axis == op.rank(x) - 1:
-        return op.again(node, [x], axis=-1)
+        return op.clone(node, [x], axis=-1)
     order = list(range(op.rank(x)))
     order[axis], order[-1] = order[-1], order[axis]
-    (moved,) = op.again(node, [op.Transpose(x, perm=order)], axis=-1)
+    (moved,) = op.clone(node, [op.Transpose(x, perm=order)], axis=-1)
     return op.Transpose(moved, perm=order)
 
 

@@ -18,14 +18,14 @@ from torch_onnx_compat.graph.opset.lowering import Outputs, attribute, input_at,
 @lowering("Attention", below=23)
 def attention(op: Builder, node: ir.Node) -> Outputs:
     """Takes (N, H, S, D) and (N, S, H * D), grouped heads, masks, cached keys and values."""
-    q, k, v = (_by_head(op, node, index) for index in range(3))
+    q, k, v = (_split_heads(op, node, index) for index in range(3))
     k, v = present = [_with_past(op, value, input_at(node, index)) for value, index in ((k, 4), (v, 5))]
-    scale = math.sqrt(attribute(node, "scale") or 1 / math.sqrt(_known(op, q, 3)))
-    k, v = (_repeated(op, value, _known(op, q, 1)) for value in (k, v))
+    scale = math.sqrt(attribute(node, "scale") or 1 / math.sqrt(_static_size(op, q, 3)))
+    k, v = (_repeat_heads(op, value, _static_size(op, q, 1)) for value in (k, v))
     scores = op.MatMul(op.Mul(q, scale), op.Transpose(op.Mul(k, scale), perm=[0, 1, 3, 2]))
     cap = attribute(node, "softcap", 0.0)
     scores = op.Mul(op.Tanh(op.Div(scores, cap)), cap) if cap else scores
-    weights = _softmax(op, node, _masked(op, node, scores, op.size(k, 2)))
+    weights = _softmax(op, node, _apply_mask(op, node, scores, op.size(k, 2)))
     y = op.MatMul(weights, v)
     given = node.inputs[0]
     assert given is not None
@@ -33,30 +33,30 @@ def attention(op: Builder, node: ir.Node) -> Outputs:
     return [y, *present][: len(node.outputs)]
 
 
-def _by_head(op: Builder, node: ir.Node, index: int) -> ir.Value:
+def _split_heads(op: Builder, node: ir.Node, index: int) -> ir.Value:
     """Query, key or value as (N, H, S, D)."""
     x = node.inputs[index]
     assert x is not None
     if op.rank(x) == 4:
         return x
     heads = attribute(node, "q_num_heads" if index == 0 else "kv_num_heads")
-    return op.Transpose(op.Reshape(x, [0, 0, heads, _known(op, x, 2) // heads]), perm=[0, 2, 1, 3])
+    return op.Transpose(op.Reshape(x, [0, 0, heads, _static_size(op, x, 2) // heads]), perm=[0, 2, 1, 3])
 
 
 def _with_past(op: Builder, x: ir.Value, past: ir.Value | None) -> ir.Value:
     return x if past is None else op.Concat(past, x, axis=2)
 
 
-def _repeated(op: Builder, x: ir.Value, heads: int) -> ir.Value:
+def _repeat_heads(op: Builder, x: ir.Value, heads: int) -> ir.Value:
     """Keys or values with each head repeated for its group of query heads."""
-    own = _known(op, x, 1)
+    own = _static_size(op, x, 1)
     if own == heads:
         return x
     grouped = op.Expand(op.Unsqueeze(x, [2]), [1, 1, heads // own, 1, 1])
-    return op.Reshape(grouped, [0, heads, -1, _known(op, x, 3)])
+    return op.Reshape(grouped, [0, heads, -1, _static_size(op, x, 3)])
 
 
-def _masked(op: Builder, node: ir.Node, scores: ir.Value, keys: int | None) -> ir.Value:
+def _apply_mask(op: Builder, node: ir.Node, scores: ir.Value, keys: int | None) -> ir.Value:
     mask = input_at(node, 3)
     never = op.constant(-math.inf, op.dtype(scores))
     if mask is not None:
@@ -85,7 +85,7 @@ def _softmax(op: Builder, node: ir.Node, scores: ir.Value) -> ir.Value:
     return op.Where(empty, op.constant(0, dtype), weights)
 
 
-def _known(op: Builder, x: ir.Value, axis: int) -> int:
+def _static_size(op: Builder, x: ir.Value, axis: int) -> int:
     size = op.size(x, axis)
     if size is None:
         op.refuse(f"the size of axis {axis} of {x.name!r} is unknown")

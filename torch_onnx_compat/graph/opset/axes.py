@@ -23,7 +23,7 @@ def reduction_axes_to_attribute(op: Builder, node: ir.Node) -> Outputs:
     given = op.ints(axes, "axes") if axes is not None else []
     if not given and attribute(node, "noop_with_empty_axes", 0):
         return op.Identity(x)
-    return op.again(node, [x], axes=given or None, noop_with_empty_axes=None)
+    return op.clone(node, [x], axes=given or None, noop_with_empty_axes=None)
 
 
 @lowering("ReduceMax", "ReduceMin", below=20)
@@ -33,7 +33,7 @@ def reduction_of_bool(op: Builder, node: ir.Node) -> Outputs:
     assert x is not None
     if op.dtype(x) != ir.DataType.BOOL:
         return None
-    (reduced,) = op.again(node, [op.Cast(x, to=int(ir.DataType.INT32)), *axes])
+    (reduced,) = op.clone(node, [op.Cast(x, to=int(ir.DataType.INT32)), *axes])
     return op.Greater(reduced, 0)
 
 
@@ -41,7 +41,7 @@ def reduction_of_bool(op: Builder, node: ir.Node) -> Outputs:
 def squeeze_axes_to_attribute(op: Builder, node: ir.Node) -> Outputs:
     """The axes become an attribute."""
     x, axes = node.inputs[0], input_at(node, 1)
-    return op.again(node, [x], axes=None if axes is None else op.ints(axes, "axes"))
+    return op.clone(node, [x], axes=None if axes is None else op.ints(axes, "axes"))
 
 
 @lowering("Split", below=18)
@@ -56,12 +56,12 @@ def split_num_outputs(op: Builder, node: ir.Node) -> Outputs:
         dynamic = op.Gather(op.Shape(x), [axis])
         part = op.Div(op.Add(dynamic, parts - 1), parts)
         rest = op.Sub(dynamic, op.Mul(part, parts - 1))
-        return op.again(node, [x, op.Concat(*[part] * (parts - 1), rest, axis=0)], num_outputs=None)
+        return op.clone(node, [x, op.Concat(*[part] * (parts - 1), rest, axis=0)], num_outputs=None)
     whole = -(-size // parts)
     last = size - whole * (parts - 1)
     if last < 0:
         op.refuse(f"num_outputs={parts} of {size} elements leaves {last} for the last part")
-    return op.again(node, [x] if last == whole else [x, [whole] * (parts - 1) + [last]], num_outputs=None)
+    return op.clone(node, [x] if last == whole else [x, [whole] * (parts - 1) + [last]], num_outputs=None)
 
 
 @lowering("Split", below=13)
@@ -71,7 +71,7 @@ def split_sizes_to_attribute(op: Builder, node: ir.Node) -> Outputs:
     if sizes is None:
         return None
     if op.numbers(sizes) is not None:
-        return op.again(node, [x], split=op.ints(sizes, "sizes"))
+        return op.clone(node, [x], split=op.ints(sizes, "sizes"))
     parts, start = [], op.constant([0], ir.DataType.INT64)
     for index in range(len(node.outputs)):
         end = op.Add(start, op.Gather(sizes, [index]))
@@ -99,7 +99,7 @@ def pad_of_some_axes(op: Builder, node: ir.Node) -> Outputs:
     chosen = [axis % rank for axis in op.ints(axes, "axes")]
     order = [axis + rank * end for end in (0, 1) for axis in chosen]
     zeros = op.constant([0] * 2 * rank, ir.DataType.INT64)
-    return op.again(node, [x, _spread(op, pads, order, zeros, 2 * rank), value])
+    return op.clone(node, [x, _scatter_entries(op, pads, order, zeros, 2 * rank), value])
 
 
 @lowering("Pad", below=13)
@@ -110,7 +110,7 @@ def pad_of_bool(op: Builder, node: ir.Node) -> Outputs:
     if op.dtype(x) != ir.DataType.BOOL:
         return None
     wide = [v if v is None else op.Cast(v, to=int(ir.DataType.INT32)) for v in (x, *value)]
-    (padded,) = op.again(node, [wide[0], pads, *wide[1:]])
+    (padded,) = op.clone(node, [wide[0], pads, *wide[1:]])
     return op.Cast(padded, to=int(ir.DataType.BOOL))
 
 
@@ -135,10 +135,10 @@ def resize_of_some_axes(op: Builder, node: ir.Node) -> Outputs:
         if attribute(node, "coordinate_transformation_mode") == "tf_crop_and_resize":
             op.refuse("a region of interest on some axes only")
         if scales is not None:
-            scales = _spread(op, scales, order, op.constant([1] * rank, ir.DataType.FLOAT), rank)
+            scales = _scatter_entries(op, scales, order, op.constant([1] * rank, ir.DataType.FLOAT), rank)
         if sizes is not None:
-            sizes = _spread(op, sizes, order, op.Shape(x), rank)
-    return op.again(node, [x, roi, scales, sizes], axes=None)
+            sizes = _scatter_entries(op, sizes, order, op.Shape(x), rank)
+    return op.clone(node, [x, roi, scales, sizes], axes=None)
 
 
 @lowering("Resize", below=13)
@@ -146,7 +146,7 @@ def resize_with_all_inputs(op: Builder, node: ir.Node) -> Outputs:
     """Until opset 12 roi and scales must be present, empty where they do not matter."""
     x, roi, scales, sizes = (*node.inputs, None, None, None)[:4]
     empty = op.constant([], ir.DataType.FLOAT)
-    return op.again(node, [x, empty if roi is None else roi, empty if scales is None else scales, sizes])
+    return op.clone(node, [x, empty if roi is None else roi, empty if scales is None else scales, sizes])
 
 
 @lowering("Shape", below=15)
@@ -171,7 +171,7 @@ def reshape_allowing_zero(op: Builder, node: ir.Node) -> None:
     del node.attributes["allowzero"]
 
 
-def _spread(op: Builder, chosen: ir.Value, order: list[int], otherwise: ir.Value, length: int) -> ir.Value:
+def _scatter_entries(op: Builder, chosen: ir.Value, order: list[int], otherwise: ir.Value, length: int) -> ir.Value:
     """`otherwise`, of this length, with the entries of `chosen` put at the positions `order`."""
     index = [order.index(i) if i in order else len(order) + i for i in range(length)]
     values, rest = op.numbers(chosen), op.numbers(otherwise)

@@ -16,18 +16,18 @@ from torch_onnx_compat.graph.opset.lowering import attribute, lowering
 @lowering("Einsum", below=12)
 def einsum(op: Builder, node: ir.Node) -> ir.Value:
     """Takes equations without an ellipsis and without a letter twice in one term."""
-    terms, result = _parsed(op, attribute(node, "equation"))
+    terms, result = _parse(op, attribute(node, "equation"))
     pending = [(value, term) for value, term in zip(node.inputs, terms, strict=True) if value is not None]
     left, letters = pending.pop(0)
     while pending:
         right, other = pending.pop(0)
         wanted = result + "".join(term for _, term in pending)
         left, letters = _product(op, left, letters, right, other, wanted)
-    left, letters = _summed(op, left, letters, result)
-    return _ordered(op, left, letters, result)
+    left, letters = _sum_out(op, left, letters, result)
+    return _transpose(op, left, letters, result)
 
 
-def _parsed(op: Builder, equation: str) -> tuple[list[str], str]:
+def _parse(op: Builder, equation: str) -> tuple[list[str], str]:
     left, arrow, result = equation.replace(" ", "").partition("->")
     if not arrow:
         result = "".join(sorted(c for c in set(left) - {","} if left.count(c) == 1))
@@ -39,49 +39,49 @@ def _parsed(op: Builder, equation: str) -> tuple[list[str], str]:
 
 def _product(op: Builder, left: ir.Value, a: str, right: ir.Value, b: str, wanted: str) -> tuple[ir.Value, str]:
     """Contracts two operands by one MatMul; returns the product and the letters of its axes."""
-    left, a = _summed(op, left, a, wanted + b)
-    right, b = _summed(op, right, b, wanted + a)
+    left, a = _sum_out(op, left, a, wanted + b)
+    right, b = _sum_out(op, right, b, wanted + a)
     batch = "".join(c for c in a if c in b and c in wanted)
     summed = "".join(c for c in a if c in b and c not in wanted)
     rows = "".join(c for c in a if c not in b)
     columns = "".join(c for c in b if c not in a)
-    x = _ordered(op, left, a, batch + rows + summed)
-    y = _ordered(op, right, b, batch + summed + columns)
+    x = _transpose(op, left, a, batch + rows + summed)
+    y = _transpose(op, right, b, batch + summed + columns)
     product = op.MatMul(
-        _merged(op, x, len(batch), len(rows), len(summed)), _merged(op, y, len(batch), len(summed), len(columns))
+        _merge_axes(op, x, len(batch), len(rows), len(summed)), _merge_axes(op, y, len(batch), len(summed), len(columns))
     )
     if len(rows) != 1 or len(columns) != 1:
         sizes = [
-            *_part(op, product, 0, len(batch)),
-            *_part(op, x, len(batch), len(rows)),
-            *_part(op, y, len(batch) + len(summed), len(columns)),
+            *_axis_sizes(op, product, 0, len(batch)),
+            *_axis_sizes(op, x, len(batch), len(rows)),
+            *_axis_sizes(op, y, len(batch) + len(summed), len(columns)),
         ]
         product = op.Reshape(product, op.Concat(*sizes, axis=0) if sizes else op.constant([], ir.DataType.INT64))
     return product, batch + rows + columns
 
 
-def _summed(op: Builder, value: ir.Value, letters: str, kept: str) -> tuple[ir.Value, str]:
+def _sum_out(op: Builder, value: ir.Value, letters: str, kept: str) -> tuple[ir.Value, str]:
     axes = [axis for axis, letter in enumerate(letters) if letter not in kept]
     if not axes:
         return value, letters
     return op.ReduceSum(value, axes=axes, keepdims=0), "".join(c for c in letters if c in kept)
 
 
-def _ordered(op: Builder, value: ir.Value, letters: str, order: str) -> ir.Value:
+def _transpose(op: Builder, value: ir.Value, letters: str, order: str) -> ir.Value:
     return value if letters == order else op.Transpose(value, perm=[letters.index(c) for c in order])
 
 
-def _merged(op: Builder, value: ir.Value, batch: int, first: int, second: int) -> ir.Value:
+def _merge_axes(op: Builder, value: ir.Value, batch: int, first: int, second: int) -> ir.Value:
     """Makes one axis of the `first` axes after the batch, and one of the `second` after them."""
     if first == second == 1:
         return value
-    sizes = _part(op, value, 0, batch)
+    sizes = _axis_sizes(op, value, 0, batch)
     for start, count in ((batch, first), (batch + first, second)):
-        size = _part(op, value, start, count)
+        size = _axis_sizes(op, value, start, count)
         sizes.append(op.ReduceProd(*size, keepdims=1) if size else op.constant([1], ir.DataType.INT64))
     return op.Reshape(value, op.Concat(*sizes, axis=0))
 
 
-def _part(op: Builder, value: ir.Value, start: int, count: int) -> list[ir.Value]:
+def _axis_sizes(op: Builder, value: ir.Value, start: int, count: int) -> list[ir.Value]:
     """Sizes of some axes, as a list of one 1-D tensor, or of none where there are no such axes."""
     return [op.Slice(op.Shape(value), [start], [start + count])] if count else []

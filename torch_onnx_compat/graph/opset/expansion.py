@@ -23,7 +23,7 @@ def expand(model: ir.Model, opset: int, target: int) -> bool:
     Returns:
         Whether there were any.
     """
-    nodes = [node for graph in model.graphs() for node in graph if _is_meant(node, opset, target)]
+    nodes = [node for graph in model.graphs() for node in graph if _is_expandable(node, opset, target)]
     added = [node for node in nodes if _define(model, node, opset)]
     if added:
         InlinePass()(model)
@@ -31,7 +31,7 @@ def expand(model: ir.Model, opset: int, target: int) -> bool:
     return bool(added)
 
 
-def _is_meant(node: ir.Node, opset: int, target: int) -> bool:
+def _is_expandable(node: ir.Node, opset: int, target: int) -> bool:
     if node.domain != "" or schema.find(node.op_type, target) is not None:
         return False
     known = schema.find(node.op_type, opset)

@@ -40,15 +40,15 @@ def lowering(*op_types: str, below: int) -> Callable[[Rule], Rule]:
     Raises:
         ValueError: The operator has a rule for this opset already.
     """
-    return _registering(RULES, op_types, below)
+    return _register_in(RULES, op_types, below)
 
 
 def raising(*op_types: str, at: int) -> Callable[[Rule], Rule]:
     """Registers how nodes as opset ``at - 1`` means them are written at opset `at`; otherwise like `lowering`."""
-    return _registering(RAISING_RULES, op_types, at)
+    return _register_in(RAISING_RULES, op_types, at)
 
 
-def _registering(table: dict[str, dict[int, Rule]], op_types: Sequence[str], opset: int) -> Callable[[Rule], Rule]:
+def _register_in(table: dict[str, dict[int, Rule]], op_types: Sequence[str], opset: int) -> Callable[[Rule], Rule]:
     def decorate(rule: Rule) -> Rule:
         for op_type in op_types:
             if opset in table.setdefault(op_type, {}):

@@ -21,10 +21,10 @@ _EPSILON = float(np.float32(1e-5))
 def rms_normalization(op: Builder, node: ir.Node) -> ir.Value:
     """Writes x / sqrt(mean(x^2) + epsilon) * scale. Pow and Div, not Mul, so that onnxruntime fuses it again."""
     x, scale = _values(node, 2)
-    wide = _stashed(op, node, x)
+    wide = _cast_to_stash_type(op, node, x)
     mean = op.ReduceMean(op.Pow(wide, 2), _trailing_axes(op, node, x), keepdims=1)
     normal = op.Div(wide, op.Sqrt(op.Add(mean, attribute(node, "epsilon", _EPSILON))))
-    return op.Mul(_as(op, normal, x), scale)
+    return op.Mul(_cast_like(op, normal, x), scale)
 
 
 @lowering("LayerNormalization", below=17)
@@ -33,12 +33,12 @@ def layer_normalization(op: Builder, node: ir.Node) -> Sequence[ir.Value]:
     x, scale = _values(node, 2)
     bias = input_at(node, 2)
     axes = _trailing_axes(op, node, x)
-    wide = _stashed(op, node, x)
+    wide = _cast_to_stash_type(op, node, x)
     mean = op.ReduceMean(wide, axes=axes, keepdims=1)
     centred = op.Sub(wide, mean)
     variance = op.ReduceMean(op.Pow(centred, 2), axes=axes, keepdims=1)
     deviation = op.Sqrt(op.Add(variance, attribute(node, "epsilon", _EPSILON)))
-    y = op.Mul(_as(op, op.Div(centred, deviation), x), scale)
+    y = op.Mul(_cast_like(op, op.Div(centred, deviation), x), scale)
     y = op.Add(y, bias) if bias is not None else y
     return (y,) if len(node.outputs) == 1 else (y, mean, op.Reciprocal(deviation))[: len(node.outputs)]
 
@@ -47,10 +47,10 @@ def layer_normalization(op: Builder, node: ir.Node) -> Sequence[ir.Value]:
 def group_normalization_per_channel(op: Builder, node: ir.Node) -> ir.Value:
     """From opset 21 scale and bias are per channel, which InstanceNormalization over groups cannot take."""
     x, scale, bias = _values(node, 3)
-    wide = _stashed(op, node, x)
+    wide = _cast_to_stash_type(op, node, x)
     groups, dtype = attribute(node, "num_groups"), op.dtype(wide)
     ones, zeros = op.constant([1] * groups, dtype), op.constant([0] * groups, dtype)
-    normal = _as(op, _instance_normalization(op, node, wide, ones, zeros), x)
+    normal = _cast_like(op, _instance_normalization(op, node, wide, ones, zeros), x)
     spatial = list(range(1, op.rank(x) - 1))
     return op.Add(op.Mul(normal, op.Unsqueeze(scale, spatial)), op.Unsqueeze(bias, spatial))
 
@@ -80,11 +80,11 @@ def _trailing_axes(op: Builder, node: ir.Node, x: ir.Value) -> list[int]:
     return list(range(axis, 0 if axis < 0 else op.rank(x)))
 
 
-def _stashed(op: Builder, node: ir.Node, x: ir.Value) -> ir.Value:
+def _cast_to_stash_type(op: Builder, node: ir.Node, x: ir.Value) -> ir.Value:
     """The input in the precision that `stash_type` asks for; double is not narrowed, as kernels do not either."""
     stash = ir.DataType(attribute(node, "stash_type", ir.DataType.FLOAT))
     return x if op.dtype(x) in (stash, ir.DataType.DOUBLE) else op.Cast(x, to=int(stash))
 
 
-def _as(op: Builder, value: ir.Value, like: ir.Value) -> ir.Value:
+def _cast_like(op: Builder, value: ir.Value, like: ir.Value) -> ir.Value:
     return value if value.dtype == like.dtype else op.Cast(value, to=int(op.dtype(like)))

@@ -18,7 +18,7 @@ def dft_axis_to_attribute(op: Builder, node: ir.Node) -> Outputs:
     """The axis becomes an attribute, and its default -2 is said."""
     x, length, axis = (*node.inputs, None, None)[:3]
     position = op.ints(axis, "axis")[0] if axis is not None else -2
-    return op.again(node, [x, length], axis=position)
+    return op.clone(node, [x, length], axis=position)
 
 
 @lowering("GridSample", below=20)
@@ -29,7 +29,7 @@ def grid_sample_mode(op: Builder, node: ir.Node) -> Outputs:
     if op.rank(x) != 4:
         op.refuse(f"an input of {op.rank(x)} dimensions")
     mode = attribute(node, "mode", "linear")
-    return op.again(node, node.inputs, mode=_GRID_MODES.get(mode, mode))
+    return op.clone(node, node.inputs, mode=_GRID_MODES.get(mode, mode))
 
 
 @lowering("GridSample", below=16)

@@ -35,14 +35,14 @@ class _Axis:
         return -(-(self.size + self.begin + self.end - self.window) // self.stride) + 1
 
     @property
-    def wanted(self) -> int:
+    def window_count(self) -> int:
         """Windows with ceil_mode from opset 22 on: none that starts on the padding."""
         return self.ceil - ((self.ceil - 1) * self.stride >= self.size + self.begin)
 
     @property
     def fitting_end(self) -> int:
         """The padding that the last wanted window reaches to."""
-        return (self.wanted - 1) * self.stride + self.window - self.size - self.begin
+        return (self.window_count - 1) * self.stride + self.window - self.size - self.begin
 
 
 @lowering("AveragePool", "MaxPool", below=22)
@@ -51,18 +51,18 @@ def pool_without_window_on_padding(op: Builder, node: ir.Node) -> Outputs:
 
     Where sizes are dynamic the node stays: engines have always dropped that window, as torch does.
     """
-    axes = _axes(op, node) if attribute(node, "ceil_mode", 0) else None
-    if axes is None or all(axis.wanted == axis.ceil for axis in axes):
+    axes = pool_axes(op, node) if attribute(node, "ceil_mode", 0) else None
+    if axes is None or all(axis.window_count == axis.ceil for axis in axes):
         return None
-    if all(axis.wanted == axis.floor for axis in axes):
-        return op.again(node, node.inputs, ceil_mode=0)
-    ends = [axis.end if axis.wanted == axis.ceil else axis.fitting_end for axis in axes]
+    if all(axis.window_count == axis.floor for axis in axes):
+        return op.clone(node, node.inputs, ceil_mode=0)
+    ends = [axis.end if axis.window_count == axis.ceil else axis.fitting_end for axis in axes]
     if min(ends) < 0:
         op.refuse("ceil_mode with a last window that starts on the padding")
-    return op.again(node, node.inputs, pads=[*(axis.begin for axis in axes), *ends])
+    return op.clone(node, node.inputs, pads=[*(axis.begin for axis in axes), *ends])
 
 
-def _axes(op: Builder, node: ir.Node) -> list[_Axis] | None:
+def pool_axes(op: Builder, node: ir.Node) -> list[_Axis] | None:
     """The spatial axes, or None where their sizes or pads are not known."""
     (x,) = node.inputs
     kernel = attribute(node, "kernel_shape")

@@ -17,14 +17,14 @@ _GRID_MODES = {"bilinear": "linear", "bicubic": "cubic"}
 def dft_axis_to_input(op: Builder, node: ir.Node) -> Outputs:
     """The axis becomes an input; its default was 1."""
     axis = op.constant(attribute(node, "axis", 1), ir.DataType.INT64)
-    return op.again(node, [node.inputs[0], input_at(node, 1), axis], axis=None)
+    return op.clone(node, [node.inputs[0], input_at(node, 1), axis], axis=None)
 
 
 @raising("GridSample", at=20)
 def grid_sample_mode(op: Builder, node: ir.Node) -> Outputs:
     """The modes get names that hold in any number of dimensions."""
     mode = attribute(node, "mode", "bilinear")
-    return op.again(node, node.inputs, mode=_GRID_MODES.get(mode, mode))
+    return op.clone(node, node.inputs, mode=_GRID_MODES.get(mode, mode))
 
 
 @raising("GroupNormalization", at=21)
@@ -34,4 +34,4 @@ def group_normalization_per_channel(op: Builder, node: ir.Node) -> Outputs:
     channels = op.Div(op.Slice(op.Shape(x), [1], [2]), attribute(node, "num_groups"))
     size = op.Concat(op.constant([1], ir.DataType.INT64), channels, axis=0)
     repeated = [op.Reshape(op.Expand(op.Unsqueeze(p, [1]), size), [-1]) for p in parameters]
-    return op.again(node, [x, *repeated])
+    return op.clone(node, [x, *repeated])

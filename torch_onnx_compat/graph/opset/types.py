@@ -52,7 +52,7 @@ def is_inf_of_half(op: Builder, node: ir.Node) -> Outputs:
     assert x is not None
     if op.dtype(x) in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
         return None
-    return op.again(node, [op.Cast(x, to=int(ir.DataType.FLOAT))])
+    return op.clone(node, [op.Cast(x, to=int(ir.DataType.FLOAT))])
 
 
 @lowering("BitwiseNot", below=18)
@@ -87,7 +87,7 @@ def extremum_of_integers(op: Builder, node: ir.Node) -> ir.Value | None:
     values = [value for value in node.inputs if value is not None]
     if op.dtype(values[0]).is_floating_point():
         return None
-    return functools.reduce(functools.partial(_larger if node.op_type == "Max" else _smaller, op), values)
+    return functools.reduce(functools.partial(_maximum if node.op_type == "Max" else _minimum, op), values)
 
 
 @lowering("Clip", below=12)
@@ -97,8 +97,8 @@ def clip_of_integers(op: Builder, node: ir.Node) -> ir.Value | None:
     assert x is not None
     if op.dtype(x).is_floating_point():
         return None
-    above = x if low is None else _larger(op, x, low)
-    return above if high is None else _smaller(op, above, high)
+    above = x if low is None else _maximum(op, x, low)
+    return above if high is None else _minimum(op, above, high)
 
 
 @lowering("Pow", below=12)
@@ -129,9 +129,9 @@ def _cast(op: Builder, value: ir.Value, dtype: ir.DataType) -> ir.Value:
     return op.Cast(value, to=int(dtype)) if numbers is None else op.constant(numbers, dtype)
 
 
-def _larger(op: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
+def _maximum(op: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
     return op.Where(op.Greater(a, b), a, b)
 
 
-def _smaller(op: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
+def _minimum(op: Builder, a: ir.Value, b: ir.Value) -> ir.Value:
     return op.Where(op.Less(a, b), a, b)

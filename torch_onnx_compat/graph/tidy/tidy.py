@@ -35,9 +35,9 @@ def tidy(model: ir.Model, *, fold: bool, whole: bool = False) -> None:
         if fold:
             passes.InlinePass()(model)
             slice_split_sequences(model)
-            for step in _folding(whole):
+            for step in _fold_passes(whole):
                 step(model)
-        for step in _cleaning():
+        for step in _clean_passes():
             step(model)
     finally:
         log.setLevel(level)
@@ -45,12 +45,12 @@ def tidy(model: ir.Model, *, fold: bool, whole: bool = False) -> None:
 
 def fold_constants(model: ir.Model) -> None:
     """Computes what follows from constants alone, large ones too, in place."""
-    steps: list[Callable[[ir.Model], Any]] = [_constants(whole=True), passes.RemoveUnusedNodesPass(), *_lifting()]
+    steps: list[Callable[[ir.Model], Any]] = [_constant_folding_pass(whole=True), passes.RemoveUnusedNodesPass(), *_lift_passes()]
     for step in steps:
         step(model)
 
 
-def _constants(whole: bool) -> FoldConstantsPass:
+def _constant_folding_pass(whole: bool) -> FoldConstantsPass:
     return FoldConstantsPass(
         shape_inference=True,
         input_size_limit=_FOLD_OUTPUT_LIMIT if whole else _FOLD_INPUT_LIMIT,
@@ -60,31 +60,31 @@ def _constants(whole: bool) -> FoldConstantsPass:
     )
 
 
-def _lifting() -> list[Callable[[ir.Model], Any]]:
+def _lift_passes() -> list[Callable[[ir.Model], Any]]:
     return [
         passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
         passes.LiftSubgraphInitializersToMainGraphPass(),
     ]
 
 
-def _folding(whole: bool) -> list[Callable[[ir.Model], Any]]:
+def _fold_passes(whole: bool) -> list[Callable[[ir.Model], Any]]:
     fold: list[Callable[[ir.Model], Any]] = [
-        _constants(whole),
+        _constant_folding_pass(whole),
         # torch's own order rewrites nodes that nobody reads; dropping them first is most of what makes this fast.
         passes.RemoveUnusedNodesPass(),
         rewriter.RewritePass(_rules()),
-        _keep_constants,
+        _restore_constants,
         passes.RemoveUnusedNodesPass(),
     ]
     return [
         passes.RemoveUnusedNodesPass(),
         *fold,
         *fold,
-        *_lifting(),
+        *_lift_passes(),
     ]
 
 
-def _keep_constants(model: ir.Model) -> None:
+def _restore_constants(model: ir.Model) -> None:
     """Puts constants back into the table of initializers whose place there a later one of the same name took.
 
     Onnxscript's Clip rule names the bounds after the clipped value, which may be clipped more than once.
@@ -102,7 +102,7 @@ def _keep_constants(model: ir.Model) -> None:
             initializers[value.name] = value
 
 
-def _cleaning() -> list[ir.passes.InPlacePass]:
+def _clean_passes() -> list[ir.passes.InPlacePass]:
     return [
         passes.DeduplicateInitializersPass(),
         passes.CommonSubexpressionEliminationPass(),

@@ -18,11 +18,11 @@ from torch_onnx_compat.state import state_set_to
 from torch_onnx_compat.surgery.around_model.detections import ALTERNATIVES, Detections
 from torch_onnx_compat.surgery.around_model.heads import detections_of
 from torch_onnx_compat.surgery.around_model.normalize import Normalize
-from torch_onnx_compat.surgery.around_model.recorder import Recorder, check_taken
+from torch_onnx_compat.surgery.around_model.recorder import Recorder, check_values
 from torch_onnx_compat.surgery.around_model.selectors import OWN, Selector, parse_all
 
 _OWN = Selector(OWN, None)
-KEPT = ":kept"
+STATE_KEY = ":kept"
 """Key in a result of what attributes hold after the call; no module has such a name."""
 
 
@@ -57,14 +57,14 @@ class BoundaryAdapter:
 
     def call(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls the model; the result is a mapping, in the order of the outputs."""
-        with state_set_to(model, {text: kwargs[text] for text in self.state}) as kept:
-            result = Recorder(self.outputs, to_the_end=bool(self.state)).run(model, *self.given(args, kwargs))
+        with state_set_to(model, {text: kwargs[text] for text in self.state}) as read_state:
+            result = Recorder(self.outputs, to_the_end=bool(self.state)).run(model, *self.adapt_arguments(args, kwargs))
             if self.detections is not None:
-                result[OWN], marks = self.detections.made_of(result[OWN], self.pads)
+                result[OWN], marks = self.detections.detect(result[OWN], self.pads)
                 result |= marks if self.marked else {}
-            return {**result, KEPT: kept()} if self.state else result
+            return {**result, STATE_KEY: read_state()} if self.state else result
 
-    def given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def adapt_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments as the model gets them."""
         kwargs = {name: value for name, value in kwargs.items() if name not in self.state}
         if self.normalize is None:
@@ -76,7 +76,7 @@ class BoundaryAdapter:
 
     def path_of(self, path: tree.Path) -> tree.Path:
         """The place of a tensor in the result as it names the file's output: the model's own are called as ever."""
-        if path[:1] == (KEPT,):
+        if path[:1] == (STATE_KEY,):
             return (*path[1:], "next")
         own = any(selector.path is None for selector in self.outputs)
         return path[1:] if own and path[:1] == (OWN,) else path
@@ -89,9 +89,9 @@ def select(keyword: str, prepared: Prepared, places: Sequence[str] | str) -> tup
         CompatError: One names no module, or a module that is not called, or not just once, or returns no tensor.
     """
     selectors = parse_all(keyword, places, prepared.model)
-    taken = Recorder(selectors, to_the_end=True)
-    run(prepared, prepared.inputs, taken)
-    check_taken(keyword, selectors, taken, prepared.model)
+    recorder = Recorder(selectors, to_the_end=True)
+    run(prepared, prepared.inputs, recorder)
+    check_values(keyword, selectors, recorder, prepared.model)
     return selectors
 
 
@@ -168,11 +168,11 @@ def with_detections(prepared: Prepared, detections: Detections) -> Prepared:
     boundary = adapter_of(prepared)
     if boundary.outputs != (_OWN,):
         raise CompatError("outputs and postprocess=Detections(...) both say what the file gives; pass one of them.")
-    taken = Recorder(boundary.outputs)
-    run(prepared, prepared.inputs, taken)
-    fitted = detections.fitted(taken.found[OWN])
+    recorder = Recorder(boundary.outputs)
+    run(prepared, prepared.inputs, recorder)
+    limited = detections.fit_candidates(recorder.found[OWN])
     pads = any(dim for axes in prepared.inputs.axes for dim in axes)  # the batch says nothing about boxes
-    return replace(prepared, boundary=replace(boundary, detections=detections if pads else fitted, pads=pads))
+    return replace(prepared, boundary=replace(boundary, detections=detections if pads else limited, pads=pads))
 
 
 def with_cuts(prepared: Prepared, cuts: Sequence[Selector]) -> BoundaryAdapter:
@@ -182,7 +182,7 @@ def with_cuts(prepared: Prepared, cuts: Sequence[Selector]) -> BoundaryAdapter:
     return replace(boundary, marked=True, outputs=(*boundary.outputs, *new))
 
 
-def run(prepared: Prepared, inputs: Inputs, taken: Recorder) -> None:
+def run(prepared: Prepared, inputs: Inputs, recorder: Recorder) -> None:
     """Runs the original, unpatched model for what is to be taken out of it."""
-    args, kwargs = adapter_of(prepared).given(*inputs.call([tensor.clone() for tensor in inputs.tensors]))
-    taken.run(prepared.twin(), args, kwargs)
+    args, kwargs = adapter_of(prepared).adapt_arguments(*inputs.call([tensor.clone() for tensor in inputs.tensors]))
+    recorder.run(prepared.twin(), args, kwargs)

@@ -14,14 +14,14 @@ from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.functional.non_maximum import (
     best_candidates,
     best_pairs,
-    compacted,
-    kept_by_operator,
-    kept_densely,
+    compact,
+    keep_mask_by_operator,
+    keep_mask_dense,
 )
 from torch_onnx_compat.surgery.around_model.custom import WholeCall
 from torch_onnx_compat.surgery.around_model.selectors import Selector
 
-_TAKEN, _GIVEN = Selector(":detections:input", None), Selector(":detections", None)
+_PLUGIN_INPUTS, _PLUGIN_OUTPUTS = Selector(":detections:input", None), Selector(":detections", None)
 """What the engine's own operator takes and gives; no module has such a name."""
 
 _PLUGIN_CANDIDATES = 4096
@@ -96,9 +96,9 @@ class Detections:
             "class_agnostic": int(not self.class_aware),
             "box_coding": 0,
         }
-        return WholeCall(_TAKEN, _GIVEN, "TRT", "EfficientNMS_TRT", attributes, has_body=False)
+        return WholeCall(_PLUGIN_INPUTS, _PLUGIN_OUTPUTS, "TRT", "EfficientNMS_TRT", attributes, has_body=False)
 
-    def made_of(self, result: Any, pad: bool = True) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    def detect(self, result: Any, pad: bool = True) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Makes detections of what a model returned.
 
         Args:
@@ -112,33 +112,36 @@ class Detections:
             CompatError: An output that was named is not there, or has another shape.
         """
         boxes, scores = self._parts(result)
-        boxes = _corners(boxes, self.box_format)
+        boxes = _to_corners(boxes, self.box_format)
         if self.form != "efficient-nms":
-            return self._kept(boxes, scores, pad), {}
-        taken = {"boxes": boxes.clone(), "scores": scores.clone()}
-        given = self._as_the_plugin(taken["boxes"], taken["scores"])
-        return given, {_TAKEN.text: taken, _GIVEN.text: {name: value.clone() for name, value in given.items()}}
+            return self._suppress(boxes, scores, pad), {}
+        inputs = {"boxes": boxes.clone(), "scores": scores.clone()}
+        outputs = self._imitate_plugin(inputs["boxes"], inputs["scores"])
+        return outputs, {
+            _PLUGIN_INPUTS.text: inputs,
+            _PLUGIN_OUTPUTS.text: {name: value.clone() for name, value in outputs.items()},
+        }
 
-    def _kept(self, boxes: Tensor, scores: Tensor, pad: bool) -> dict[str, Tensor]:
+    def _suppress(self, boxes: Tensor, scores: Tensor, pad: bool) -> dict[str, Tensor]:
         found = best_candidates(boxes, scores, self.candidates, pad)
         allowed = found.scores > self.score_threshold
-        kept = kept_densely if self.form == "nms-dense" else kept_by_operator
-        keep = kept(found, allowed, self.iou_threshold, self.class_aware)
+        keep_mask = keep_mask_dense if self.form == "nms-dense" else keep_mask_by_operator
+        keep = keep_mask(found, allowed, self.iou_threshold, self.class_aware)
         if self.max_detections is None:
             where = keep.nonzero()
             image, place = where[:, 0], where[:, 1]
             each = {n: v[image, place] for n, v in zip(("boxes", "scores", "classes"), found, strict=True)}
             return {**each, "images": image}
         return dict(
-            zip(("boxes", "scores", "classes", "count"), compacted(found, keep, self.max_detections), strict=True)
+            zip(("boxes", "scores", "classes", "count"), compact(found, keep, self.max_detections), strict=True)
         )
 
-    def _as_the_plugin(self, boxes: Tensor, scores: Tensor) -> dict[str, Tensor]:
+    def _imitate_plugin(self, boxes: Tensor, scores: Tensor) -> dict[str, Tensor]:
         count = min(_PLUGIN_CANDIDATES, scores.shape[1] * scores.shape[2])
         found = best_pairs(boxes, scores, count)
-        keep = kept_by_operator(found, found.scores > self.score_threshold, self.iou_threshold, self.class_aware)
+        keep = keep_mask_by_operator(found, found.scores > self.score_threshold, self.iou_threshold, self.class_aware)
         assert self.max_detections is not None
-        found_boxes, found_scores, classes, number = compacted(found, keep, self.max_detections)
+        found_boxes, found_scores, classes, number = compact(found, keep, self.max_detections)
         lacking = max(self.max_detections - count, 0)  # the plugin's outputs are always as long
         return {
             "num_detections": number.unsqueeze(1).to(torch.int32),
@@ -147,7 +150,7 @@ class Detections:
             "detection_classes": pad(classes.to(torch.int32), (0, lacking)),
         }
 
-    def fitted(self, result: Any) -> Detections:
+    def fit_candidates(self, result: Any) -> Detections:
         """The same for a model that always returns as many boxes as in this result: no more candidates than these.
 
         Raises:
@@ -158,12 +161,12 @@ class Detections:
     def _parts(self, result: Any) -> tuple[Tensor, Tensor]:
         """Boxes (N, A, 4) and scores (N, A, C)."""
         leaves, _ = tree.flatten(result)
-        boxes = _chosen("boxes", self.boxes, leaves)
+        boxes = _choose_output("boxes", self.boxes, leaves)
         if self.scores is None:
             whole = boxes.transpose(1, 2) if self.channels_first and boxes.dim() == 3 else boxes
             boxes, scores = whole[..., :4], whole[..., 4:]
         else:
-            scores = _chosen("scores", self.scores, leaves)
+            scores = _choose_output("scores", self.scores, leaves)
             scores = scores.unsqueeze(-1) if scores.dim() == 2 else scores
         if boxes.dim() != 3 or scores.dim() != 3 or boxes.shape[-1] != 4 or scores.shape[-1] < 1 + self.objectness:
             raise CompatError(
@@ -175,7 +178,7 @@ class Detections:
         return boxes, scores if self.classes is None else scores[..., : self.classes]
 
 
-def _chosen(what: str, which: int | str, leaves: list[tuple[tree.Path, Tensor]]) -> Tensor:
+def _choose_output(what: str, which: int | str, leaves: list[tuple[tree.Path, Tensor]]) -> Tensor:
     names = [tree.dotted(path) or "output" for path, _ in leaves]
     if isinstance(which, str):
         if which not in names:
@@ -186,7 +189,7 @@ def _chosen(what: str, which: int | str, leaves: list[tuple[tree.Path, Tensor]])
     return leaves[which][1]
 
 
-def _corners(boxes: Tensor, box_format: str) -> Tensor:
+def _to_corners(boxes: Tensor, box_format: str) -> Tensor:
     if box_format == "xyxy":
         return boxes
     first, size = boxes[..., :2], boxes[..., 2:]

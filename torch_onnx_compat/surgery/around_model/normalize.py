@@ -75,11 +75,11 @@ class Normalize:
         if self.bgr:
             picture = picture.flip(1)
         if self.size is not None:
-            picture = self._fitted(picture, self.size)
+            picture = self._resize(picture, self.size)
         mean, std = (_by_channel(numbers, picture) for numbers in (self.mean, self.std))
         return (picture * self.scale - mean) / std
 
-    def _fitted(self, picture: Tensor, size: tuple[int, int]) -> Tensor:
+    def _resize(self, picture: Tensor, size: tuple[int, int]) -> Tensor:
         if self.fit == "stretch":
             return functional.interpolate(picture, size, mode="bilinear", align_corners=False)
         height, width = picture.shape[-2:]

@@ -42,11 +42,11 @@ def part_of(
     selector = parse("submodule", submodule, prepared.model)
     if not selector.path or selector.part != "output":
         raise CompatError(f"submodule: {submodule!r} names no part of the model; wanted a path such as 'layer2'.")
-    taken = Recorder([replace(selector, part="input")], to_the_end=True)
-    run(prepared, prepared.inputs, taken)
-    check_called("submodule", selector, taken, prepared.model)
+    recorder = Recorder([replace(selector, part="input")], to_the_end=True)
+    run(prepared, prepared.inputs, recorder)
+    check_called("submodule", selector, recorder, prepared.model)
     module = prepared.model.get_submodule(selector.path)
-    inputs = bind(module, *taken.given[selector.text], input_names)
+    inputs = bind(module, *recorder.arguments[selector.text], input_names)
     axes, refused = _axes(prepared, selector, inputs)
     notes = [
         f"submodule {submodule!r}: axis {name!r} is fixed; the model refused other sizes of it" for name in refused
@@ -60,7 +60,7 @@ def _axes(prepared: Prepared, selector: Selector, inputs: Inputs) -> tuple[tuple
     shapes = [[size] for tensor in inputs.tensors for size in tensor.shape]
     refused = []
     for name in histories:
-        other = _recorded_at(prepared, selector, name, inputs)
+        other = _record_at(prepared, selector, name, inputs)
         if other is None:
             refused.append(name)
             continue
@@ -84,16 +84,16 @@ def _axes(prepared: Prepared, selector: Selector, inputs: Inputs) -> tuple[tuple
     return tuple(result), refused
 
 
-def _recorded_at(
+def _record_at(
     prepared: Prepared, selector: Selector, name: str, inputs: Inputs
 ) -> tuple[dict[str, int], tuple[Tensor, ...]] | None:
     """The part's inputs when one axis of the model is longer, and the sizes of the model's axes then."""
 
-    def recorded(resized: Inputs) -> tuple[dict[str, int], tuple[Tensor, ...]] | None:
-        taken = Recorder([replace(selector, part="input")])
-        run(prepared, resized, taken)
-        other = bind(prepared.model.get_submodule(str(selector.path)), *taken.given[selector.text], None)
+    def record(resized: Inputs) -> tuple[dict[str, int], tuple[Tensor, ...]] | None:
+        recorder = Recorder([replace(selector, part="input")])
+        run(prepared, resized, recorder)
+        other = bind(prepared.model.get_submodule(str(selector.path)), *recorder.arguments[selector.text], None)
         same = [t.dim() for t in other.tensors] == [t.dim() for t in inputs.tensors]
         return (resized.sizes(), other.tensors) if same else None
 
-    return first_accepted(other_sizes(prepared.inputs, name), recorded)
+    return first_accepted(other_sizes(prepared.inputs, name), record)

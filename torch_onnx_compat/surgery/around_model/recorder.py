@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from torch_onnx_compat import tree
-from torch_onnx_compat.backends.internals import unwinding
+from torch_onnx_compat.backends.internals import suppress_in_capture
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.surgery.around_model.attention import AttentionLog
 from torch_onnx_compat.surgery.around_model.selectors import OWN, Selector
@@ -37,7 +37,7 @@ class Recorder:
     to_the_end: bool = False
     """Whether the model runs on when everything is found."""
     found: dict[str, Any] = field(default_factory=dict)
-    given: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = field(default_factory=dict)
+    arguments: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)
 
     def run(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class Recorder:
                 for handle in self._hooks(model, path, attention):
                     stack.callback(handle.remove)
             stack.enter_context(attention or nullcontext())
-            with unwinding(_AllRecorded):
+            with suppress_in_capture(_AllRecorded):
                 self._find(Selector(OWN, None), model(*args, **kwargs))
         return {s.text: self.found[s.text] for s in self.selectors if s.text in self.found}
 
@@ -80,9 +80,9 @@ class Recorder:
                 self._find(selector, value())
 
     def _find(self, selector: Selector, value: Any) -> None:
-        value = _copied(value)
+        value = _copy_leaves(value)
         if selector.part == "input":
-            args, kwargs = self.given[selector.text] = value
+            args, kwargs = self.arguments[selector.text] = value
             value = args[0] if len(args) == 1 and not kwargs else {**dict(enumerate(args)), **kwargs}
         self.found[selector.text] = value
 
@@ -91,11 +91,11 @@ class Recorder:
             raise _AllRecorded
 
 
-def _copied(value: Any) -> Any:
+def _copy_leaves(value: Any) -> Any:
     return tree.map_leaves(value, lambda leaf: leaf.clone() if isinstance(leaf, Tensor) else leaf)
 
 
-def check_taken(keyword: str, selectors: Sequence[Selector], taken: Recorder, model: nn.Module) -> None:
+def check_values(keyword: str, selectors: Sequence[Selector], recorder: Recorder, model: nn.Module) -> None:
     """Checks what a run to the end found.
 
     Raises:
@@ -103,20 +103,19 @@ def check_taken(keyword: str, selectors: Sequence[Selector], taken: Recorder, mo
             no tensor.
     """
     for selector in selectors:
-        check_called(keyword, selector, taken, model)
-        if not tree.flatten(taken.found[selector.text])[0]:
-            raise CompatError(
-                f"{keyword}: {selector.text!r} {_kind(selector, taken.found[selector.text])}; name another module."
-            )
+        check_called(keyword, selector, recorder, model)
+        if not tree.flatten(recorder.found[selector.text])[0]:
+            found = _describe_value(selector, recorder.found[selector.text])
+            raise CompatError(f"{keyword}: {selector.text!r} {found}; name another module.")
 
 
-def check_called(keyword: str, selector: Selector, taken: Recorder, model: nn.Module) -> None:
+def check_called(keyword: str, selector: Selector, recorder: Recorder, model: nn.Module) -> None:
     """Checks that a run to the end called a module as often as the selector wants.
 
     Raises:
         CompatError: It did not.
     """
-    calls = taken.calls[str(selector.path)]
+    calls = recorder.calls[str(selector.path)]
     where = f"{keyword}: {selector.text!r}"
     if selector.path is None:
         return
@@ -131,7 +130,7 @@ def check_called(keyword: str, selector: Selector, taken: Recorder, model: nn.Mo
         raise CompatError(f"{where}: the module is called {calls} times; the last call is number {calls - 1}.")
 
 
-def _kind(selector: Selector, value: Any) -> str:
+def _describe_value(selector: Selector, value: Any) -> str:
     if selector.part == "attention":
         return "computes no attention that is a softmax"
     return f"{'takes' if selector.part == 'input' else 'returns'} a {type(value).__name__} without a tensor"

@@ -15,7 +15,7 @@ from torch_onnx_compat.surgery.around_model.recorder import Recorder
 from torch_onnx_compat.surgery.around_model.selectors import Selector
 
 
-def kept_calls(prepared: Prepared, wanted: Any) -> tuple[WholeCall, ...]:
+def find_whole_calls(prepared: Prepared, wanted: Any) -> tuple[WholeCall, ...]:
     """The calls of the modules that the caller wants to keep whole, the innermost first.
 
     Args:
@@ -35,14 +35,16 @@ def kept_calls(prepared: Prepared, wanted: Any) -> tuple[WholeCall, ...]:
         for path in _paths(which, modules):
             chosen.setdefault(path, (which, form))
     every = [Selector(path, path) for path in chosen]
-    taken = Recorder(every, to_the_end=True)
-    run(prepared, prepared.inputs, taken)
+    recorder = Recorder(every, to_the_end=True)
+    run(prepared, prepared.inputs, recorder)
     for which in forms:
-        if not any(taken.calls[path] for path, (whose, _) in chosen.items() if whose is which):
+        if not any(recorder.calls[path] for path, (whose, _) in chosen.items() if whose is which):
             raise CompatError(f"keep_as_function: {_text(which)} is never called on the example input.")
     deepest = sorted(chosen, key=lambda path: -path.count(".") if path else 1)
     return tuple(
-        _kept(path, call, modules[path], chosen[path][1]) for path in deepest for call in range(taken.calls[path])
+        _whole_call(path, call, modules[path], chosen[path][1])
+        for path in deepest
+        for call in range(recorder.calls[path])
     )
 
 
@@ -62,7 +64,7 @@ def _paths(which: Any, modules: Mapping[str, nn.Module]) -> list[str]:
     return found
 
 
-def _kept(path: str, call: int, module: nn.Module, form: Any) -> WholeCall:
+def _whole_call(path: str, call: int, module: nn.Module, form: Any) -> WholeCall:
     kind = type(module)
     operator = form.operator if isinstance(form, CustomNode) else form or f"{kind.__module__}::{kind.__name__}"
     domain, _, op_type = str(operator).rpartition("::")

@@ -19,7 +19,7 @@ from torch_onnx_compat.errors import CompatError
 Array = npt.NDArray[np.float64]
 
 
-class Stays(CompatError):
+class CannotAbsorb(CompatError):
     """Something is left where it is; the message says why."""
 
 
@@ -45,24 +45,24 @@ class Dense:
         """How many channels the layer reads."""
         return int(self.weights.shape[0] * self.weights.shape[2])
 
-    def scaled(self, factor: Array) -> None:
+    def absorb_factor(self, factor: Array) -> None:
         """It read factor * x, and now reads x."""
         if (factor == 0).any() or not np.isfinite(factor).all():
-            raise Stays("a factor is zero or not finite")
+            raise CannotAbsorb("a factor is zero or not finite")
         self.weights = self.weights * self._by_group(factor)
         self.padding = self.padding / factor
 
-    def shifted(self, offset: Array) -> None:
+    def absorb_offset(self, offset: Array) -> None:
         """It read x + offset, and now reads x."""
         self.bias = self.bias + (self.weights * self._by_group(offset)).sum(axis=(2, 3))
         self.padding = self.padding - offset
 
-    def reordered(self, order: Sequence[int]) -> None:
+    def absorb_permutation(self, order: Sequence[int]) -> None:
         """It read x[order], and now reads x."""
         if sorted(order) != list(range(self.channels)):
-            raise Stays("channels are left out or repeated")
+            raise CannotAbsorb("channels are left out or repeated")
         if self.weights.shape[0] != 1 and list(order) != sorted(order):
-            raise Stays("the order of channels is changed before a grouped convolution")
+            raise CannotAbsorb("the order of channels is changed before a grouped convolution")
         inverse = np.argsort(order)
         self.weights = self.weights[:, :, inverse] if self.weights.shape[0] == 1 else self.weights
         self.padding = self.padding[inverse]
@@ -91,43 +91,43 @@ def absorb(dense: Dense, node: ir.Node, value: ir.Value, axis: int) -> ir.Value:
     if kind == "Identity":
         return value
     if kind == "Neg":
-        dense.scaled(np.array([-1.0]))
+        dense.absorb_factor(np.array([-1.0]))
     elif kind in ("Add", "Sub", "Mul", "Div"):
-        _arithmetic(dense, node, value, axis)
+        _absorb_arithmetic(dense, node, value, axis)
     elif kind == "Gather":
-        dense.reordered(_order(node, value, axis))
+        dense.absorb_permutation(_order(node, value, axis))
     else:
-        raise Stays(f"{kind} is no arithmetic that weights can take in")
+        raise CannotAbsorb(f"{kind} is no arithmetic that weights can take in")
     return value
 
 
-def _arithmetic(dense: Dense, node: ir.Node, value: ir.Value, axis: int) -> None:
+def _absorb_arithmetic(dense: Dense, node: ir.Node, value: ir.Value, axis: int) -> None:
     first = node.inputs[0] is value
     constant = node.inputs[1 if first else 0]
     assert constant is not None
     numbers = _per_channel(constant, dense.channels, axis)
     if node.op_type == "Add":
-        dense.shifted(numbers)
+        dense.absorb_offset(numbers)
     elif node.op_type == "Sub":
-        dense.shifted(-numbers if first else numbers)
+        dense.absorb_offset(-numbers if first else numbers)
         if not first:
-            dense.scaled(np.array([-1.0]))
+            dense.absorb_factor(np.array([-1.0]))
     elif node.op_type == "Mul":
-        dense.scaled(numbers)
+        dense.absorb_factor(numbers)
     elif first:
-        dense.scaled(1 / numbers)
+        dense.absorb_factor(1 / numbers)
     else:
-        raise Stays("it is divided by")
+        raise CannotAbsorb("it is divided by")
 
 
 def _per_channel(value: ir.Value, channels: int, axis: int) -> Array:
     tensor = ir.convenience.get_const_tensor(value)
     if tensor is None:
-        raise Stays(f"{value.name!r} is no constant")
+        raise CannotAbsorb(f"{value.name!r} is no constant")
     numbers = tensor.numpy().astype(np.float64)
     sizes = dict(zip(range(-numbers.ndim, 0), numbers.shape, strict=True))
     if any(size != 1 and at != axis for at, size in sizes.items()) or sizes.get(axis, 1) not in (1, channels):
-        raise Stays(f"the constant of shape {numbers.shape} is not one number for each channel")
+        raise CannotAbsorb(f"the constant of shape {numbers.shape} is not one number for each channel")
     return numbers.reshape(-1)
 
 
@@ -136,6 +136,6 @@ def _order(node: ir.Node, value: ir.Value, axis: int) -> list[int]:
     rank = len(value.shape) if value.shape is not None else 0
     indices = None if node.inputs[1] is None else ir.convenience.get_const_tensor(node.inputs[1])
     if indices is None or not rank or at % rank != axis % rank or len(indices.shape) != 1:
-        raise Stays("Gather does not take channels by constant numbers")
+        raise CannotAbsorb("Gather does not take channels by constant numbers")
     size: Any = value.shape[at] if value.shape is not None else 0
     return [int(i) % size if isinstance(size, int) else int(i) for i in indices.numpy()]

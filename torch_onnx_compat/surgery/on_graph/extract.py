@@ -30,9 +30,9 @@ def extract(cut: CutGraph) -> None:
     if not moved:
         return
     for one in moved:
-        _ask_the_end(model, one)
+        _read_batch_from_end(model, one)
         claim_name(model, _end(one), f"{one.source.name}_prepared")
-    description = {str(one.source.name): [_described(node) for node in one.nodes] for one in moved}
+    description = {str(one.source.name): [_describe(node) for node in one.nodes] for one in moved}
     sources, ends = [one.source for one in moved], [_end(one) for one in moved]
     feeds = {str(end.name): str(source.name) for source, end in zip(sources, ends, strict=True)}
     before = excerpt(model, sources, ends, "preprocess")
@@ -44,7 +44,7 @@ def extract(cut: CutGraph) -> None:
     cut.network = network
 
 
-def _ask_the_end(model: ir.Model, leading: Leading) -> None:
+def _read_batch_from_end(model: ir.Model, leading: Leading) -> None:
     """Lets the network read the size of the batch off what the host hands over."""
     inside, end = set(leading.nodes), _end(leading)
     values = [leading.source, *(v for node in leading.nodes for v in node.outputs if v is not end)]
@@ -67,7 +67,7 @@ def _end(leading: Leading) -> ir.Value:
     return leading.end
 
 
-def _described(node: ir.Node) -> dict[str, Any]:
+def _describe(node: ir.Node) -> dict[str, Any]:
     """A node as plain data: its operator, its attributes, and its small constants."""
     attributes = {name: attribute.value for name, attribute in node.attributes.items()}
     plain = {k: list(v) if isinstance(v, tuple) else v for k, v in attributes.items() if _is_plain(v)}

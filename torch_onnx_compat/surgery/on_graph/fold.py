@@ -11,7 +11,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 from torch_onnx_compat.graph.builder import Builder, Scope
 from torch_onnx_compat.graph.excerpt import is_constant
 from torch_onnx_compat.graph.provenance import place
-from torch_onnx_compat.surgery.on_graph.absorb import Dense, Stays, absorb
+from torch_onnx_compat.surgery.on_graph.absorb import CannotAbsorb, Dense, absorb
 from torch_onnx_compat.surgery.on_graph.leading import leading_nodes
 
 _MOST_CHANNELS = 4
@@ -31,36 +31,36 @@ def fold(model: ir.Model) -> list[str]:
         values = [source, *(output for node in region for output in node.outputs)]
         readers = [user for value in values for user, _ in value.uses() if user not in region]
         layers = dict.fromkeys(user for user in readers if user.op_type in ("Conv", "Gemm", "MatMul"))
-        told = [f"{_fold_into(model, scope, layer, region)}" for layer in layers]
-        text = "; ".join(told) or "no convolution or linear layer reads it"
+        results = [f"{_fold_into(model, scope, layer, region)}" for layer in layers]
+        text = "; ".join(results) or "no convolution or linear layer reads it"
         notes.append(f"preprocess: input {source.name!r}: {text}.")
     RemoveUnusedNodesPass()(model)
     return notes
 
 
 def _fold_into(model: ir.Model, scope: Scope, layer: ir.Node, region: set[ir.Node]) -> str:
-    taken: list[ir.Node] = []
+    absorbed: list[ir.Node] = []
     where = place(layer)
     try:
-        dense = _dense(layer)
-        value, reason = _absorbed(model, layer, dense, region, taken)
-        if not taken:
+        dense = _read_dense(layer)
+        value, reason = _absorb_nodes(model, layer, dense, region, absorbed)
+        if not absorbed:
             return f"nothing is folded into {where}: {reason}"
         _write(model, scope, layer, dense, value)
-    except Stays as error:
+    except CannotAbsorb as error:
         return f"nothing is folded into {where}: {error}"
-    return f"{', '.join(node.op_type for node in reversed(taken))} folded into {where}"
+    return f"{', '.join(node.op_type for node in reversed(absorbed))} folded into {where}"
 
 
-def _absorbed(
-    model: ir.Model, layer: ir.Node, dense: Dense, region: set[ir.Node], taken: list[ir.Node]
+def _absorb_nodes(
+    model: ir.Model, layer: ir.Node, dense: Dense, region: set[ir.Node], absorbed: list[ir.Node]
 ) -> tuple[ir.Value, str]:
     """Takes in node after node; what the layer reads then, and why it went no further."""
     value = layer.inputs[0]
     assert value is not None
     axis = -3 if layer.op_type == "Conv" and value.shape is not None and len(value.shape) == 4 else -1
     if layer.op_type == "Conv" and axis != -3:
-        raise Stays("it is no convolution of pictures")
+        raise CannotAbsorb("it is no convolution of pictures")
     while True:
         node = value.producer()
         if node is None or node not in region:
@@ -72,29 +72,29 @@ def _absorbed(
             return value, f"{node.op_type} joins several values"
         try:
             value = absorb(dense, node, inputs[0], axis)
-        except Stays as error:
+        except CannotAbsorb as error:
             return value, str(error)
-        taken.append(node)
+        absorbed.append(node)
 
 
-def _dense(layer: ir.Node) -> Dense:
+def _read_dense(layer: ir.Node) -> Dense:
     if layer.op_type == "Conv":
-        return _convolution(layer)
+        return _read_convolution(layer)
     weights = _constant(layer.inputs[1])
     if weights.ndim != 2 or any(_attribute(layer, name, 1.0) != 1.0 for name in ("alpha", "beta")):
-        raise Stays("it is no plain linear layer")
+        raise CannotAbsorb("it is no plain linear layer")
     if _attribute(layer, "transA", 0):
-        raise Stays("it is transposed")
+        raise CannotAbsorb("it is transposed")
     matrix = weights if _attribute(layer, "transB", 0) else weights.T
     bias = _constant(layer.inputs[2]) if len(layer.inputs) > 2 and layer.inputs[2] is not None else np.zeros(1)
     if bias.ndim > 1:
-        raise Stays("its bias is no vector")
+        raise CannotAbsorb("its bias is no vector")
     return Dense(matrix[None, :, :, None], np.broadcast_to(bias, matrix.shape[:1])[None])
 
 
-def _convolution(layer: ir.Node) -> Dense:
+def _read_convolution(layer: ir.Node) -> Dense:
     if _attribute(layer, "auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
-        raise Stays("it pads by auto_pad")
+        raise CannotAbsorb("it pads by auto_pad")
     weights = _constant(layer.inputs[1])
     groups = int(_attribute(layer, "group", 1))
     outputs, inputs = weights.shape[:2]
@@ -111,7 +111,7 @@ def _write(model: ir.Model, scope: Scope, layer: ir.Node, dense: Dense, value: i
     bias = op.constant(dense.bias.reshape(-1), weight.dtype)
     if layer.op_type == "Conv":
         old = _constant(weight)
-        layer.replace_input_with(0, _padded(op, layer, dense, value))
+        layer.replace_input_with(0, _pad(op, layer, dense, value))
         layer.replace_input_with(1, op.constant(dense.weights.reshape(old.shape), weight.dtype))
     else:
         matrix = dense.weights[0, :, :, 0]
@@ -126,13 +126,13 @@ def _write(model: ir.Model, scope: Scope, layer: ir.Node, dense: Dense, value: i
         layer.replace_input_with(2, bias)
 
 
-def _padded(op: Builder, layer: ir.Node, dense: Dense, value: ir.Value) -> ir.Value:
+def _pad(op: Builder, layer: ir.Node, dense: Dense, value: ir.Value) -> ir.Value:
     pads = list(_attribute(layer, "pads", (0, 0, 0, 0)))
     if not any(pads) or not dense.padding.any():
         return value
     beside = dense.padding
     if len(beside) > _MOST_CHANNELS and (beside != beside[0]).any():
-        raise Stays(f"its padding would have to be a number of its own in each of {len(beside)} channels")
+        raise CannotAbsorb(f"its padding would have to be a number of its own in each of {len(beside)} channels")
     whole = [0, 0, *pads[:2], 0, 0, *pads[2:]]
     layer.attributes["pads"] = ir.AttrInt64s("pads", [0] * len(pads))
     if (beside == beside[0]).all():
@@ -154,7 +154,7 @@ def _add_after(model: ir.Model, scope: Scope, layer: ir.Node, bias: ir.Value) ->
     result = layer.outputs[0]
     users = list(result.uses())
     added = ir.node("Add", [result, bias])
-    added.outputs[0].name = scope.fresh(f"{result.name}_biased")
+    added.outputs[0].name = scope.unique_name(f"{result.name}_biased")
     added.outputs[0].type, added.outputs[0].shape = result.type, result.shape
     assert layer.graph is not None
     layer.graph.insert_after(layer, added)
@@ -170,7 +170,7 @@ def _add_after(model: ir.Model, scope: Scope, layer: ir.Node, bias: ir.Value) ->
 def _constant(value: ir.Value | None) -> Any:
     tensor = None if value is None else ir.convenience.get_const_tensor(value)
     if tensor is None:
-        raise Stays("its weights are computed")
+        raise CannotAbsorb("its weights are computed")
     return tensor.numpy().astype(np.float64)
 
 

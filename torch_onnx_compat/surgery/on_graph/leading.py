@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from torch_onnx_compat.graph.excerpt import ancestors, is_constant, reads
+from torch_onnx_compat.graph.excerpt import ancestors, is_constant, operands_of
 from torch_onnx_compat.graph.provenance import place
 
 ARITHMETIC = frozenset(
@@ -79,7 +79,7 @@ def leading_nodes(model: ir.Model, source: ir.Value) -> list[ir.Node]:
     fixed: set[int] = set()
     region = []
     for node in model.graph:
-        values = [v for v in reads(node) if not is_constant(v) and id(v) not in fixed]
+        values = [v for v in operands_of(node) if not is_constant(v) and id(v) not in fixed]
         if not values:
             fixed.update(id(output) for output in node.outputs)
         elif all(id(v) in known for v in values) and _is_movable(node, source):
@@ -125,7 +125,8 @@ def _is_small(value: ir.Value) -> bool:
 def _is_fixed(value: ir.Value) -> bool:
     """Whether a value is a constant, or computed from constants alone."""
     return is_constant(value) or (
-        not value.is_graph_input() and not any(v.is_graph_input() for node in ancestors([value]) for v in reads(node))
+        not value.is_graph_input()
+        and not any(v.is_graph_input() for node in ancestors([value]) for v in operands_of(node))
     )
 
 

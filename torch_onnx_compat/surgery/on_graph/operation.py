@@ -20,7 +20,7 @@ from torch_onnx_compat.surgery.around_model.custom import WholeCall
 from torch_onnx_compat.surgery.around_model.detections import ALTERNATIVES
 from torch_onnx_compat.surgery.around_model.normalize import Normalize
 from torch_onnx_compat.surgery.around_model.selectors import Selector
-from torch_onnx_compat.surgery.around_model.whole_calls import kept_calls
+from torch_onnx_compat.surgery.around_model.whole_calls import find_whole_calls
 from torch_onnx_compat.surgery.on_graph.cut_graph import CutGraph
 from torch_onnx_compat.surgery.on_graph.extract import extract
 from torch_onnx_compat.surgery.on_graph.fold import fold
@@ -40,7 +40,7 @@ class Operation:
         preprocess: What becomes of the preprocessing that the graph begins with.
         postprocess: What becomes of the postprocessing that it ends with.
         cuts: Where it is split.
-        kept: What stays whole as one node.
+        whole_calls: Calls of modules that become one node each.
         added: What is given besides what the caller asked for, by the first part of its path.
         prunes: Whether inputs that nothing reads are left out.
     """
@@ -48,14 +48,14 @@ class Operation:
     preprocess: str = "keep"
     postprocess: str = "keep"
     cuts: tuple[Selector, ...] = ()
-    kept: tuple[WholeCall, ...] = ()
+    whole_calls: tuple[WholeCall, ...] = ()
     added: frozenset[str] = frozenset()
     prunes: bool = False
 
-    def traced(self, prepared: Prepared) -> Prepared:
+    def with_cut_outputs(self, prepared: Prepared) -> Prepared:
         """The model as it is exported: it also gives the values at which the graph is to be cut."""
-        wanted = [*self.cuts, *(mark for kept in self.kept if kept.path for mark in (kept.inputs, kept.outputs))]
-        return replace(prepared, boundary=with_cuts(prepared, wanted)) if wanted or self.kept else prepared
+        wanted = [*self.cuts, *(mark for call in self.whole_calls if call.path for mark in (call.inputs, call.outputs))]
+        return replace(prepared, boundary=with_cuts(prepared, wanted)) if wanted or self.whole_calls else prepared
 
     def apply(self, model: ir.Model, paths: Sequence[tree.Path]) -> CutGraph:
         """Does it; changes the graph in place.
@@ -72,7 +72,7 @@ class Operation:
             _prune(cut_graph)
         marked = self._take_marked(model, paths)
         if marked or self.preprocess != "keep" or self.postprocess != "keep":
-            _plain(model)
+            _simplify(model)
         if self.cuts:
             cut_graph.parts = split(model, [(cut.text, marked[cut.text]) for cut in self.cuts])
         if self.preprocess == "fold":
@@ -84,18 +84,18 @@ class Operation:
         if self.postprocess == "strip":
             strip(cut_graph)
             cut_graph.done += ["strip_postprocessing"] * (cut_graph.postprocess is not None)
-        if self.kept:
-            self._keep(cut_graph, marked)
+        if self.whole_calls:
+            self._outline_calls(cut_graph, marked)
         return cut_graph
 
-    def _keep(self, cut_graph: CutGraph, marked: Mapping[str, Sequence[ir.Value]]) -> None:
+    def _outline_calls(self, cut_graph: CutGraph, marked: Mapping[str, Sequence[ir.Value]]) -> None:
         outlining = Outlining(cut_graph.network)
-        for kept in self.kept:
-            outlining.outline(kept, marked[kept.inputs.text], marked[kept.outputs.text])
+        for call in self.whole_calls:
+            outlining.outline(call, marked[call.inputs.text], marked[call.outputs.text])
         cut_graph.without_body = tuple(outlining.without_body)
         cut_graph.notes += [
             f"{name} was checked as the operators that it stands for; the engine's own has not been run."
-            for name in dict.fromkeys(kept.name for kept in self.kept if not kept.has_body)
+            for name in dict.fromkeys(call.name for call in self.whole_calls if not call.has_body)
         ]
 
     def _take_marked(self, model: ir.Model, paths: Sequence[tree.Path]) -> dict[str, list[ir.Value]]:
@@ -105,7 +105,7 @@ class Operation:
         found: dict[str, list[ir.Value]] = {text: [] for text in marks}
         for path, value in zip(paths, outputs, strict=True):
             if path and path[0] in marks:
-                found[str(path[0])].append(_computed(value))
+                found[str(path[0])].append(_skip_identities(value))
         wanted = [v for path, v in zip(paths, outputs, strict=True) if not (path and path[0] in self.added)]
         if len(wanted) < len(outputs):
             model.graph.outputs[:] = wanted
@@ -135,34 +135,34 @@ def plan_operation(prepared: Prepared, cut: Cut, domains: bool | Collection[str]
     if places and (preprocess == "extract" or postprocess == "strip"):
         raise CompatError("split and preprocess='extract' or postprocess='strip' both cut the graph; pass one of them.")
     cuts = select("split", prepared, places) if places else ()
-    kept = kept_calls(prepared, cut.keep_as_function) if cut.keep_as_function else ()
+    whole_calls = find_whole_calls(prepared, cut.keep_as_function) if cut.keep_as_function else ()
     if detections is not None and detections.node is not None:
-        kept = (*kept, detections.node)
-    if kept and (places or preprocess == "extract" or postprocess == "strip"):
+        whole_calls = (*whole_calls, detections.node)
+    if whole_calls and (places or preprocess == "extract" or postprocess == "strip"):
         raise CompatError(
             "keep_as_function contradicts split, preprocess='extract' and postprocess='strip': parts that are cut hold "
             "no functions; pass one of them."
         )
-    for each in kept:
+    for each in whole_calls:
         if not each.has_body and domains is not True and each.domain not in (domains or ()):
             raise UnsupportedError(
                 f"the file would hold {each.name}, which is no standard ONNX operator; pass "
                 f"allow_custom_domains=[{each.domain!r}] if the engine has it."
             )
     asked = {selector.text for selector in adapter.outputs}
-    marks = (*cuts, *(mark for each in kept for mark in (each.inputs, each.outputs)))
+    marks = (*cuts, *(mark for each in whole_calls for mark in (each.inputs, each.outputs)))
     added = frozenset(mark.text for mark in marks if mark.text not in asked)
     return Operation(
         preprocess,
         postprocess,
         cuts,
-        kept,
+        whole_calls,
         added,
         prunes=adapter.outputs != BoundaryAdapter().outputs,
     )
 
 
-def _plain(model: ir.Model) -> None:
+def _simplify(model: ir.Model) -> None:
     """Makes constants initializers, of which TorchScript writes equal ones as an Identity, and fixed sizes too."""
     names = [str(value.name) for value in model.graph.outputs]
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
@@ -174,7 +174,7 @@ def _plain(model: ir.Model) -> None:
     RemoveUnusedNodesPass()(model)
 
 
-def _computed(value: ir.Value) -> ir.Value:
+def _skip_identities(value: ir.Value) -> ir.Value:
     """The value that an Identity hands on."""
     node = value.producer()
     while node is not None and node.op_type == "Identity" and node.inputs[0] is not None:

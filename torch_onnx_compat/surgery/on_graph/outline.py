@@ -9,7 +9,7 @@ import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.graph.excerpt import ancestors, excerpt, is_constant, reads
+from torch_onnx_compat.graph.excerpt import ancestors, excerpt, is_constant, operands_of
 from torch_onnx_compat.graph.walk import all_nodes
 from torch_onnx_compat.surgery.around_model.custom import WholeCall
 
@@ -29,15 +29,15 @@ class Outlining:
 
     def __init__(self, model: ir.Model) -> None:
         self._model = model
-        self._now: dict[int, ir.Value] = {}
+        self._replacements: dict[int, ir.Value] = {}
         self._bodies: dict[tuple[str, str], dict[bytes, str]] = {}
         self.without_body: list[Any] = []
 
-    def outline(self, kept: WholeCall, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value]) -> None:
+    def outline(self, call: WholeCall, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value]) -> None:
         """Replaces what lies between some values.
 
         Args:
-            kept: What the node is called.
+            call: What the node is called.
             inputs: The values that it takes.
             outputs: The values that it gives.
 
@@ -50,62 +50,64 @@ class Outlining:
                 f"keep_as_function: the target's files are of IR version {model.ir_version}, and functions came with "
                 f"version {MIN_IR_VERSION}; choose opset_version=15 or later, or another target."
             )
-        inputs, outputs = (_distinct(map(self._current, values)) for values in (inputs, outputs))
+        inputs, outputs = (_deduplicate(map(self._resolve, values)) for values in (inputs, outputs))
         if not outputs or any(v.graph is not model.graph for v in (*inputs, *outputs)):
             raise CompatError(
-                f"keep_as_function: {kept.path!r} is called in a branch or loop of the file, or is empty."
+                f"keep_as_function: {call.path!r} is called in a branch or loop of the file, or is empty."
             )
-        beside = self._beside(kept, inputs, outputs)
-        part = excerpt(model, [*inputs, *beside], outputs, kept.op_type)
+        extra = self._find_extra_inputs(call, inputs, outputs)
+        part = excerpt(model, [*inputs, *extra], outputs, call.op_type)
         weights = [model.graph.initializers[name] for name in part.graph.initializers if _is_weight(part, name)]
-        name = self._function(kept, part, [str(w.name) for w in weights])
+        name = self._add_function(call, part, [str(w.name) for w in weights])
         node = ir.Node(
-            kept.domain,
+            call.domain,
             name,
-            [*inputs, *beside, *weights],
-            ir.convenience.convert_attributes(dict(kept.attributes)),
+            [*inputs, *extra, *weights],
+            ir.convenience.convert_attributes(dict(call.attributes)),
             num_outputs=len(outputs),
-            name="_".join([kept.path, *([str(kept.outputs.call)] if kept.outputs.call else [])]),
+            name="_".join([call.path, *([str(call.outputs.call)] if call.outputs.call else [])]),
         )
         model.graph.append(node)
         for old, new in zip(outputs, node.outputs, strict=True):
             new.name, new.shape, new.type = old.name, old.shape, old.type
             ir.convenience.replace_all_uses_with(old, new, replace_graph_outputs=True)
             old.name = None
-            self._now[id(old)] = new
-        model.opset_imports.setdefault(kept.domain, 1)
+            self._replacements[id(old)] = new
+        model.opset_imports.setdefault(call.domain, 1)
         RemoveUnusedNodesPass()(model)
         model.graph.sort()
 
-    def _current(self, value: ir.Value) -> ir.Value:
+    def _resolve(self, value: ir.Value) -> ir.Value:
         """What a value that was replaced has become."""
-        while id(value) in self._now:
-            value = self._now[id(value)]
+        while id(value) in self._replacements:
+            value = self._replacements[id(value)]
         return value
 
-    def _beside(self, kept: WholeCall, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value]) -> list[ir.Value]:
+    def _find_extra_inputs(
+        self, call: WholeCall, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value]
+    ) -> list[ir.Value]:
         """What the part reads besides its inputs and weights: sizes of the model's input, say."""
         chosen = ancestors(outputs, inputs)
         given = {id(value) for value in inputs}
         inside: set[int] = set(given)
         constant: set[int] = set()
-        beside: dict[int, ir.Value] = {}
+        extra: dict[int, ir.Value] = {}
         for node in self._model.graph:
             if node not in chosen:
                 continue
-            read = list(reads(node))
+            read = list(operands_of(node))
             if any(id(v) in inside for v in read):
                 inside.update(id(v) for v in node.outputs)
-                beside.update({id(v): v for v in read if id(v) not in inside | constant and not is_constant(v)})
+                extra.update({id(v): v for v in read if id(v) not in inside | constant and not is_constant(v)})
             elif all(is_constant(v) or id(v) in constant for v in read):
                 constant.update(id(v) for v in node.outputs)
         if any(id(v) not in inside or id(v) in given for v in outputs):
             raise CompatError(
-                f"keep_as_function: what {kept.path or kept.op_type!r} returns is not computed from what it is given."
+                f"keep_as_function: what {call.path or call.op_type!r} returns is not computed from what it is given."
             )
-        return list(beside.values())
+        return list(extra.values())
 
-    def _function(self, kept: WholeCall, part: ir.Model, weights: Sequence[str]) -> str:
+    def _add_function(self, call: WholeCall, part: ir.Model, weights: Sequence[str]) -> str:
         """The name of the function with this body, which is new or one like it."""
         graph = part.graph
         extra = []
@@ -118,35 +120,35 @@ class Outlining:
             constant.outputs[0].name = name
             ir.convenience.replace_all_uses_with(value, constant.outputs[0], replace_graph_outputs=True)
             extra.append(constant)
-        given = {v.name: v for n in graph for v in reads(n) if v.name in weights}
+        given = {v.name: v for n in graph for v in operands_of(n) if v.name in weights}
         graph.inputs.extend(given[name] for name in weights)
         for constant in reversed(extra):
             graph.insert_before(graph[0], constant)
-        _rename_plainly(graph)
+        _normalize_names(graph)
         used = {node.domain for node in all_nodes(graph)}
         for domain in set(graph.opset_imports) - used:
             del graph.opset_imports[domain]
-        function = ir.Function(kept.domain, kept.op_type, graph=graph, attributes=[])
+        function = ir.Function(call.domain, call.op_type, graph=graph, attributes=[])
         body = ir.serde.serialize_function(function)
         body.ClearField("value_info")
-        known = self._bodies.setdefault((kept.domain, kept.op_type), {})
+        known = self._bodies.setdefault((call.domain, call.op_type), {})
         text = body.SerializeToString(deterministic=True)
         if text not in known:
-            known[text] = kept.op_type if not known or not kept.has_body else f"{kept.op_type}_{len(known)}"
+            known[text] = call.op_type if not known or not call.has_body else f"{call.op_type}_{len(known)}"
             body.name = known[text]
             new = ir.serde.deserialize_function(body)
-            if not kept.has_body and new.identifier() in self._model.functions:
+            if not call.has_body and new.identifier() in self._model.functions:
                 raise CompatError(
-                    f"keep_as_function: two calls of {kept.name} compute different things beyond their weights, so "
+                    f"keep_as_function: two calls of {call.name} compute different things beyond their weights, so "
                     f"that they cannot be checked as one operator; give each module an operator of its own."
                 )
             self._model.functions[new.identifier()] = new
-            if not kept.has_body:
+            if not call.has_body:
                 self.without_body.append(new.identifier())
         return known[text]
 
 
-def _distinct(values: Any) -> list[ir.Value]:
+def _deduplicate(values: Any) -> list[ir.Value]:
     return list({id(v): v for v in values if not is_constant(v)}.values())
 
 
@@ -156,7 +158,7 @@ def _is_weight(part: ir.Model, name: str) -> bool:
     return value is not None and (value.size > SMALL or (value.dtype.is_floating_point() and value.size > 1))
 
 
-def _rename_plainly(graph: ir.Graph) -> None:
+def _normalize_names(graph: ir.Graph) -> None:
     """Gives the values names that do not tell one call from another."""
     for number, value in enumerate(graph.inputs):
         value.name = f"input_{number}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.graph.excerpt import ancestors, excerpt, is_constant, reads
+from torch_onnx_compat.graph.excerpt import ancestors, excerpt, is_constant, operands_of
 from torch_onnx_compat.surgery.on_graph.stage import Stage, make_stage
 
 
@@ -30,10 +30,10 @@ def split(model: ir.Model, cuts: Sequence[tuple[str, Sequence[ir.Value]]]) -> tu
     for index, nodes in enumerate(parts):
         later = {node for part in parts[index + 1 :] for node in part}
         made = [output for node in model.graph if node in nodes for output in node.outputs]
-        read_later = {id(value) for node in later for value in reads(node)}
+        read_later = {id(value) for node in later for value in operands_of(node)}
         outputs = [v for v in made if id(v) in read_later or any(v is final for final in finals)]
         mine = {id(value) for value in made}
-        inputs = {id(v): v for node in model.graph if node in nodes for v in reads(node) if id(v) not in mine}
+        inputs = {id(v): v for node in model.graph if node in nodes for v in operands_of(node) if id(v) not in mine}
         needed = [v for v in inputs.values() if not is_constant(v)]
         stages.append(make_stage(f"part{index + 1}", excerpt(model, needed, outputs, f"part{index + 1}")))
     return tuple(stages)
@@ -41,9 +41,9 @@ def split(model: ir.Model, cuts: Sequence[tuple[str, Sequence[ir.Value]]]) -> tu
 
 def _partition(model: ir.Model, cuts: Sequence[tuple[str, Sequence[ir.Value]]]) -> list[set[ir.Node]]:
     parts: list[set[ir.Node]] = []
-    taken: set[ir.Node] = set()
+    assigned: set[ir.Node] = set()
     for name, values in (*cuts, ("the model's end", list(model.graph.outputs))):
-        part = ancestors(values) - taken
+        part = ancestors(values) - assigned
         if not part:
             before = cuts[len(parts) - 1][0] if parts else "the input"
             raise CompatError(
@@ -51,5 +51,5 @@ def _partition(model: ir.Model, cuts: Sequence[tuple[str, Sequence[ir.Value]]]) 
                 f"are computed, the last before the model's end."
             )
         parts.append(part)
-        taken |= part
+        assigned |= part
     return parts

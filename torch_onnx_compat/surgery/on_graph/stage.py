@@ -58,15 +58,15 @@ class Stage:
             raise CompatError(
                 f"{self.name} takes {', '.join(self.inputs)}; got {len(arrays)} arrays and {sorted(named)}."
             )
-        found = self._opened.run(None, {name: np.asarray(array) for name, array in given.items()})
-        return found[0] if len(found) == 1 else tuple(found)
+        results = self._shared_session.run(None, {name: np.asarray(array) for name, array in given.items()})
+        return results[0] if len(results) == 1 else tuple(results)
 
     def session(self, **options: Any) -> onnxruntime.InferenceSession:
         """Opens it in onnxruntime; options are passed on to InferenceSession."""
         return open_session(self.model_bytes, **options)
 
     @cached_property
-    def _opened(self) -> onnxruntime.InferenceSession:
+    def _shared_session(self) -> onnxruntime.InferenceSession:
         return open_session(self.model_bytes)
 
     def to_dict(self) -> dict[str, Any]:

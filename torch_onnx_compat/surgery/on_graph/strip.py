@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from torch_onnx_compat.graph.excerpt import excerpt, is_constant, reads
+from torch_onnx_compat.graph.excerpt import excerpt, is_constant, operands_of
 from torch_onnx_compat.graph.names import claim_name
 from torch_onnx_compat.graph.provenance import place
 from torch_onnx_compat.surgery.on_graph.cut_graph import CutGraph
@@ -30,7 +30,7 @@ def strip(cut: CutGraph) -> None:
     if not any(final.producer() in tail for final in finals):
         cut.notes.append("postprocess: nothing is computed after the last layers; the file is as it was.")
         return
-    read = {id(v): v for node in model.graph if node in tail for v in reads(node) if not is_constant(v)}
+    read = {id(v): v for node in model.graph if node in tail for v in operands_of(node) if not is_constant(v)}
     cuts = [value for value in read.values() if value.producer() not in tail]
     heads = [value for value in cuts if not value.is_graph_input()]
     if not heads:
@@ -39,7 +39,7 @@ def strip(cut: CutGraph) -> None:
     for value in heads:
         node = value.producer()
         if node is not None and not value.is_graph_output():
-            claim_name(model, value, _name(node))
+            claim_name(model, value, _name_after_module(node))
     kept = [final for final in finals if final.producer() not in tail]
     after = [final for final in finals if final.producer() in tail]
     cut.postprocess = make_stage("postprocess", excerpt(model, cuts, after, "postprocess"))
@@ -53,9 +53,9 @@ def _tail(model: ir.Model) -> set[ir.Node]:
     leading: set[ir.Node] = set(layers)
     for node in reversed(list(model.graph)):
         if node in leading:
-            leading.update(p for v in reads(node) if (p := v.producer()) is not None)
+            leading.update(p for v in operands_of(node) if (p := v.producer()) is not None)
     for node in model.graph:
-        if node not in leading and _belongs(node, leading):
+        if node not in leading and _belongs_to_layer(node, leading):
             leading.update(_activation(node))
     return {node for node in model.graph if node not in leading}
 
@@ -81,7 +81,7 @@ def _is_expectation(node: ir.Node) -> bool:
     return outputs == 1 and source is not None and source.op_type == "Softmax"
 
 
-def _belongs(node: ir.Node, layers: set[ir.Node]) -> bool:
+def _belongs_to_layer(node: ir.Node, layers: set[ir.Node]) -> bool:
     """Whether a node is the bias, the normalisation or the activation of a layer, all of whose results it takes."""
     inputs = [v for v in node.inputs if v is not None and not is_constant(v)]
     if not inputs or not all(_is_result(v, layers) for v in inputs[:1]):
@@ -114,7 +114,7 @@ def _activation(node: ir.Node) -> list[ir.Node]:
     return [node]
 
 
-def _name(node: ir.Node) -> str:
+def _name_after_module(node: ir.Node) -> str:
     """The module's path; in TorchScript's ``/head/head.0/conv/Conv`` a part may begin with the one before it."""
     *parts, last = place(node).strip("/").split("/")
     parts = parts or [last]

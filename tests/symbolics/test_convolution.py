@@ -1,0 +1,327 @@
+"""Convolutions, in rows; against eager torch at many strides and dilations; node counts; what is declined."""
+
+import pytest
+import torch
+import torchvision
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional as F
+from torch_onnx_compat.symbolics.convolution import convolve_by_group, convolve_same, convolve_transposed_by_group
+
+from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.testing import Example, assert_same_outputs
+
+deform = torchvision.ops.deform_conv2d
+IMAGES = {0: "batch", 2: "height", 3: "width"}
+BY_GROUP = {"x": IMAGES, "w": {0: "batch"}}
+X = torch.randn(2, 4, 6, 5)
+KERNELS, TRANSPOSED_KERNELS = torch.randn(2, 3, 4, 3, 2), torch.randn(2, 4, 3, 3, 2)
+SAME, WEIGHT = torch.randn(2, 4, 9, 8), torch.randn(6, 2, 3, 2)
+LARGE = torch.randn(2, 3, 12, 15)
+LARGE_WEIGHT = torch.randn(3, 3, 3, 3)
+CROPPED = torch.randn(2, 4, 5)
+DEFORM_WEIGHT = torch.randn(6, 2, 3, 3)
+OFFSETS = (torch.randn(2, 4, 7, 8), torch.randn(2, 36, 4, 8) * 2, torch.rand(2, 18, 4, 8))
+ONE_CHANNEL = (torch.randn(1, 1, 5, 5), torch.randn(1, 18, 3, 3))
+OPSETS = {"torchscript": 17, "dynamo": 18}
+"""Lowest for GridSample, and lowest that dynamo writes."""
+
+
+def folded(x, w):
+    """Images (N, C, H, W) with kernels of their own (N, ...): the batch as groups, and how many there are."""
+    return x.reshape(1, x.shape[0] * x.shape[1], *x.shape[2:]), w.reshape(-1, *w.shape[2:]), x.shape[0]
+
+
+def convolve(x, w):
+    image, kernels, batch = folded(x, w)
+    return (
+        F.conv2d(image, kernels, padding=1, groups=batch),
+        F.conv2d(image, kernels, kernels[:, 0, 0, 0], stride=(2, 1), padding="valid", dilation=(1, 2), groups=batch),
+        F.conv2d(image, kernels, padding="same", groups=batch),
+        F.conv1d(image[:, :, 0], kernels[:, :, 0], groups=batch),
+        F.conv3d(image[:, :, None], kernels[:, :, None], groups=batch),
+        F.conv2d(image, kernels.reshape(batch * 4, 3, 3, 2)[:, :1], groups=batch * 4),
+    )
+
+
+def convolve_transposed(x, w):
+    image, kernels, batch = folded(x, w)
+    bias = kernels[:, 0, 0, 0].reshape(batch, 4)[:, :3].flatten()
+    return (
+        F.conv_transpose2d(image, kernels, groups=batch),
+        F.conv_transpose2d(image, kernels, stride=(2, 3), padding=1, output_padding=(1, 2), groups=batch),
+        F.conv_transpose2d(image, kernels, bias, 2, groups=batch),
+        F.conv_transpose1d(image[:, :, 0], kernels[:, :, 0], dilation=2, groups=batch),
+        F.conv_transpose3d(image[:, :, None], kernels[:, :, None], groups=batch),
+    )
+
+
+BY_GROUP_MODELS = pytest.mark.parametrize(
+    ("name", "model", "kernels", "operator"),
+    [
+        ("conv_by_group", convolve, KERNELS, "Conv"),
+        ("conv_transpose_by_group", convolve_transposed, TRANSPOSED_KERNELS, "ConvTranspose"),
+    ],
+)
+
+
+class UpAgain(nn.Module):
+    """A convolution and its transpose, back to the size of the image."""
+
+    def __init__(self, stride=2, dilation=1):
+        super().__init__()
+        torch.manual_seed(0)
+        self.down = nn.Conv2d(3, 4, 3, stride, dilation, dilation)
+        self.up = nn.ConvTranspose2d(4, 3, 3, stride, dilation, dilation=dilation)
+
+    def forward(self, x):
+        return self.up(self.down(x), output_size=x.shape[-2:])
+
+
+class Twice(nn.Module):
+    """To twice the height, which varies, and to a width that does not."""
+
+    def __init__(self):
+        super().__init__()
+        self.up = nn.ConvTranspose2d(3, 3, 3, 2, 1)
+
+    def forward(self, x):
+        return self.up(x, output_size=(2 * x.shape[2], 29))
+
+
+class Deformed(nn.Module):
+    """Masks, groups, strides, paddings, dilations and a one-cell kernel, all over one image (N, 4, 7, 8)."""
+
+    def __init__(self):
+        super().__init__()
+        self.weights = nn.ParameterList([torch.randn(6, 4, 3, 3), torch.randn(6, 2, 3, 3), torch.randn(6, 4, 1, 1)])
+
+    def forward(self, x, offset, mask, stride_offset, stride_mask, plain):
+        whole, grouped, single = self.weights
+        return (
+            deform(x, offset, whole, padding=1, mask=mask),
+            deform(x, offset[:, :18], grouped, bias=torch.arange(6.0), padding=1),
+            deform(x, stride_offset, grouped, stride=(2, 1), padding=(1, 2), dilation=(1, 2), mask=stride_mask),
+            deform(x, plain, single),
+        )
+
+
+class Learned(nn.Module):
+    """Offsets of the image itself, whose height and width are dynamic."""
+
+    def __init__(self):
+        super().__init__()
+        self.offset, self.conv = nn.Conv2d(2, 18, 3, padding=1), torchvision.ops.DeformConv2d(2, 3, 3, padding=1)
+
+    def forward(self, x):
+        return self.conv(x, self.offset(x))
+
+
+def deformed(batch):
+    x = torch.randn(batch, 4, 7, 8)
+    offset = torch.randn(batch, 36, 7, 8) * 2
+    offset[:, :, 0, 0], offset[:, :, 1, 1] = 30.0, 1.0
+    return (
+        x,
+        offset,
+        torch.rand(batch, 18, 7, 8),
+        torch.randn(batch, 36, 4, 8),
+        torch.rand(batch, 18, 4, 8),
+        torch.randn(batch, 2, 7, 8),
+    )
+
+
+def deform_both(x, offset, mask):
+    options = {"stride": (2, 1), "padding": (1, 2), "dilation": (1, 2)}
+    bias = torch.arange(6.0)
+    return deform(x, offset, DEFORM_WEIGHT, bias, mask=mask, **options), deform(x, offset, DEFORM_WEIGHT, **options)
+
+
+def pad_before_crop(input, pad, mode="constant", value=None):
+    """Circular padding with what negative padding takes away, as stock TorchScript has it."""
+    return F.pad(F.pad(input, [max(width, 0) for width in pad], mode), [min(width, 0) for width in pad])
+
+
+EXAMPLES = [
+    Example("conv_by_group", convolve, (X, KERNELS), dynamic=BY_GROUP),
+    Example(
+        "conv_same_to_pad",
+        lambda x: (
+            F.conv2d(x, WEIGHT, padding="same", groups=2, dilation=2),
+            F.conv2d(x, WEIGHT, torch.ones(6), padding="same", groups=2, dilation=(1, 3)),
+            F.conv1d(x[:, :, 0], WEIGHT[..., 0, :].repeat(1, 2, 1), padding="same", dilation=(3,)),
+            F.conv3d(x[:, None], WEIGHT[:, :1, None], padding="same", dilation=2),
+        ),
+        (SAME,),
+        dynamic={"x": IMAGES},
+        leaves=lambda x: F.conv2d(x, WEIGHT, padding="same", groups=2),
+    ),
+    Example("conv_transpose_by_group", convolve_transposed, (X, TRANSPOSED_KERNELS), dynamic=BY_GROUP),
+    *(
+        Example(
+            "conv_transpose_to_size",
+            UpAgain(stride, dilation).eval(),
+            (LARGE,),
+            broken=lambda input, weight, bias, stride, padding, output_padding, groups, dilation: F.conv_transpose2d(
+                input, weight, bias, stride, padding, 1, groups, dilation
+            ),
+            dynamic={"x": IMAGES},
+            samples=[(torch.randn(1, 3, 13, 16),), (torch.randn(3, 3, 14, 9),)],
+            leaves=lambda x: F.conv_transpose2d(x, LARGE_WEIGHT, None, 2, 1, 1),
+            exporters=exporters,
+        )
+        for stride, dilation, exporters in (
+            (2, 1, ("torchscript", "dynamo")),
+            (3, 1, ("torchscript",)),
+            (2, 3, ("torchscript",)),
+        )
+    ),
+    Example(
+        "circular_pad_of_crop",
+        lambda x: (F.pad(x, (-1, 2), "circular"), F.pad(x[:, None], (2, -1, -1, -1), "circular")),
+        (CROPPED,),
+        broken=pad_before_crop,
+        leaves=lambda x: F.pad(x, (1, 2), "circular"),
+    ),
+    *(
+        Example(
+            "deform_conv2d",
+            Deformed(),
+            deformed(2),
+            samples=[deformed(3)],
+            exporters=(exporter,),
+            options={"opset": opset},
+        )
+        for exporter, opset in OPSETS.items()
+    ),
+    Example(
+        "deform_conv2d",
+        Learned(),
+        (torch.randn(2, 2, 5, 4),),
+        dynamic={"x": IMAGES},
+        exporters=("torchscript",),
+        options={"opset": 17},
+    ),
+    Example(
+        "deform_conv2d_19",
+        deform_both,
+        OFFSETS,
+        leaves=lambda x, offset, mask: torch.conv2d(x, DEFORM_WEIGHT, groups=2),
+        exporters=("torchscript",),
+        options={"opset": 20, "exclude": ["deform_conv2d"]},
+    ),
+]
+
+
+# A number of groups that varies
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 2), st.integers(0, 2))
+def test_by_group_equals_eager(groups, stride, dilation, padding):
+    x, w, bias = torch.randn(1, 4 * groups, 7, 9), torch.randn(3 * groups, 4, 3, 2), torch.randn(3 * groups)
+    args = (bias, stride, padding, dilation, groups)
+    torch.testing.assert_close(convolve_by_group(x, w, *args), F.conv2d(x, w, *args), rtol=1e-4, atol=1e-4)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 2), st.integers(0, 1))
+def test_transposed_by_group_equals_eager(groups, stride, dilation, padding):
+    x, w, bias = torch.randn(1, 4 * groups, 4, 5), torch.randn(4 * groups, 3, 3, 2), torch.randn(3 * groups)
+    args = (bias, stride, padding, stride - 1, groups, dilation)
+    wanted = F.conv_transpose2d(x, w, *args)
+    torch.testing.assert_close(convolve_transposed_by_group(x, w, *args), wanted, rtol=1e-4, atol=1e-4)
+
+
+@BY_GROUP_MODELS
+def test_groups_are_products(exporter, name, model, kernels, operator):
+    result = assert_same_outputs(model, (X, kernels), exporter, dynamic=BY_GROUP, uses=(name,))
+    assert {"MatMul", operator} <= set(result.nodes)
+    assert not {"Loop", "Scan", "If"} & set(result.nodes)
+
+
+@BY_GROUP_MODELS
+def test_a_fixed_batch_is_left_alone(exporter, name, model, kernels, operator):
+    assert not assert_same_outputs(model, (X, kernels), exporter).applied
+
+
+@BY_GROUP_MODELS
+def test_by_group_declines_a_kernel_of_varying_size(name, model, kernels, operator):
+    dynamic = {**BY_GROUP, "w": {0: "batch", 3: "side"}}
+    with pytest.raises(CompatError, match="the weight's sizes but the first must be fixed"):
+        assert_same_outputs(model, (X, kernels), "torchscript", dynamic=dynamic)
+
+
+# Padding
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.tuples(st.integers(1, 4), st.integers(1, 4)), st.tuples(st.integers(1, 3), st.integers(1, 3)))
+def test_same_equals_eager(kernel, dilation):
+    weight = torch.randn(6, 2, *kernel)
+    wanted = F.conv2d(SAME, weight, padding="same", groups=2, dilation=dilation)
+    torch.testing.assert_close(convolve_same(SAME, weight, None, kernel, dilation, 2), wanted)
+
+
+def test_same_takes_one_node_where_the_kernel_is_odd():
+    model = lambda x: F.conv2d(x, WEIGHT[..., :1], padding="same", groups=2, dilation=2)  # noqa: E731
+    result = assert_same_outputs(model, SAME, "torchscript", uses=("conv_same_to_pad",))
+    assert set(result.nodes) - {"Constant"} == {"Conv"}
+
+
+def test_same_declines_a_kernel_of_varying_size():
+    model = lambda x, w: F.conv2d(x, w, padding="same", groups=2, dilation=2)  # noqa: E731
+    with pytest.raises(CompatError, match="the kernel's size must be fixed"):
+        assert_same_outputs(model, (SAME, WEIGHT), "torchscript", dynamic={"w": {2: "height"}})
+
+
+def test_one_axis_of_the_size_may_be_fixed():
+    dynamic = {"x": {0: "batch", 2: "height"}}
+    assert_same_outputs(Twice().eval(), LARGE, "torchscript", dynamic=dynamic, uses=("conv_transpose_to_size",))
+
+
+def test_circular_padding_takes_no_condition(exporter):
+    result = assert_same_outputs(lambda x: F.pad(x, (-1, 2), "circular"), CROPPED, exporter, dynamic="batch")
+    assert not {"If", "Loop", "NonZero"} & set(result.nodes)
+
+
+# Deformable convolution
+
+
+def test_deformable_convolution_is_a_sampling_and_a_convolution(exporter):
+    result = assert_same_outputs(
+        Deformed(), deformed(2), exporter, opset=OPSETS[exporter], dynamic="batch", uses=("deform_conv2d",)
+    )
+    assert result.nodes["GridSample"] == result.nodes["Conv"] == 4
+    assert "DeformConv" not in result.nodes
+
+
+def test_later_opsets_have_the_operator(exporter):
+    result = assert_same_outputs(
+        lambda x, offset: deform(x, offset, torch.ones(1, 1, 3, 3)), ONE_CHANNEL, exporter, opset=19
+    )
+    assert "deform_conv2d" not in {note.entry for note in result.applied}
+    assert result.nodes["DeformConv"] == 1
+
+
+def test_operator_takes_every_option(exporter):
+    uses = ("deform_conv2d_19",)
+    result = assert_same_outputs(deform_both, OFFSETS, exporter, opset=20, dynamic="batch", uses=uses)
+    assert result.nodes["DeformConv"] == 2
+
+
+@pytest.mark.parametrize(
+    ("opset", "dynamic", "message"),
+    [
+        (17, {"x": {0: "batch"}, "offset": {0: "batch"}}, "the channels and the kernel's size must be fixed"),
+        (20, {}, "the kernel's size must be fixed"),
+    ],
+)
+def test_deformable_convolution_declines_weights_that_vary(opset, dynamic, message):
+    inputs = (*ONE_CHANNEL, torch.randn(1, 1, 3, 3))
+    dynamic = {**dynamic, "weight": {2: "rows"}}
+    with pytest.raises(CompatError, match=message):
+        assert_same_outputs(
+            lambda x, offset, weight: deform(x, offset, weight), inputs, "torchscript", opset=opset, dynamic=dynamic
+        )
