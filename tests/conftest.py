@@ -8,6 +8,9 @@ import torch
 from torch_onnx_compat.entry import EXPORTERS
 
 
+torch.manual_seed(0)  # for what test files draw when they are imported
+
+
 @pytest.fixture(params=EXPORTERS)
 def exporter(request):
     return request.param

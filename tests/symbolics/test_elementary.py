@@ -319,3 +319,7 @@ def test_stock_fails_without_a_reason():
     with pytest.raises(CompatError) as caught:
         assert_same_outputs(row.model, row.inputs, "torchscript", exclude=[row.entry])
     assert row.declines not in str(caught.value)
+
+
+def test_near_miss_without_operator_on_dynamo():
+    ROWS["without_operator"].assert_leaves_alone("dynamo")

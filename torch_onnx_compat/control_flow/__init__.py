@@ -1,4 +1,4 @@
-"""Python decisions that depend on the inputs, taken in the file: found, rewritten as masks, and exported once more."""
+"""Control flow: finds Python decisions that depend on the inputs, and rewrites them so that the file takes them."""
 
 from torch_onnx_compat.control_flow.masking import RewrittenJob, explain, rewrite_decisions
 from torch_onnx_compat.control_flow.survey import decides

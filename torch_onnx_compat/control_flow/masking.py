@@ -1,4 +1,4 @@
-"""Where the export and the masking of decisions meet: a second try for a model that an exporter refused."""
+"""The second export of a model whose first one failed, with the model's decisions rewritten."""
 
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ from torch_onnx_compat.plan import DECISIONS, Plan
 
 @dataclass(frozen=True)
 class RewrittenJob:
-    """A job whose subjects take their decisions in the file, and what is known about them."""
+    """An export job whose model is rewritten so that the file takes its decisions."""
 
     job: ExportJob | None
-    """None if the model takes no decision that can be rewritten."""
+    """The job; None if the model has no decision that can be rewritten."""
     survey: Survey
     sessions: list[Session]
 
     @property
     def decisions(self) -> dict[str, str]:
-        """What became of each place, once the job has run: masked or If."""
+        """How each decision was written, by place: masked, If or Loop; complete once the job has run."""
         return {place: what for session in self.sessions for place, what in session.done.items()}
 
     def report(self, plan: Plan) -> None:
-        """Notes in the plan what became of each decision."""
+        """Notes in the plan how each decision was written."""
         for place, what in self.decisions.items():
             plan.applied(DECISIONS, place, what)
 
     @property
     def notes(self) -> list[str]:
-        """Checks of the model that the file does not make."""
+        """One sentence for each check of the model that the file does not make."""
         dropped = dict.fromkeys(place for session in self.sessions for place in session.dropped)
         return [f"{place}: this check depends on the inputs and is not made in the file." for place in dropped]
 
     @property
     def source(self) -> str:
-        """What is rewritten in the model's own functions, as a unified diff."""
+        """The rewriting of the model's functions, as a unified diff."""
         return self.survey.rewriting.diff()
 
     def error_to_report(self, first: CompatError, second: CompatError | None = None) -> CompatError:
-        """The error to report: what the second try met if it says more about decisions than the first.
+        """Chooses the error to report: that of the second export if it says more about decisions than the first one's.
 
         Args:
-            first: Of the model as it is.
-            second: Of the model with its decisions masked; None if there was no second try.
+            first: The error of the model as it is.
+            second: The error of the rewritten model; None if it was not exported.
         """
         better = isinstance(second, (RefusedDecision, VerificationError)) or "would freeze" in str(second)
         error = second if second is not None and better else first
@@ -63,7 +63,7 @@ class RewrittenJob:
 
 
 def rewrite_decisions(job: ExportJob) -> RewrittenJob:
-    """The job once more with its decisions masked.
+    """Prepares the job for another export with its decisions rewritten.
 
     Args:
         job: A job that an exporter refused, or whose file was wrong.
@@ -77,8 +77,8 @@ def rewrite_decisions(job: ExportJob) -> RewrittenJob:
 
 
 def explain(job: ExportJob) -> None:
-    """Notes in the job's plan which decisions an export would mask, and what that does to the source."""
-    with job.plan.muted():  # what the rewrites do in the search was noted already
+    """Notes in the job's plan which decisions an export would rewrite, and the rewritten source."""
+    with job.plan.muted():  # the search runs the entries again, and their notes are in the plan already
         found = survey(job)
     for place in found.places:
         job.plan.applied(DECISIONS, place, found.obstacle_at(place) or "depends on the inputs")

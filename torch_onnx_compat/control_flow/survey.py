@@ -1,7 +1,7 @@
-"""Looks for a model's decisions in traces of it, rewrites the functions that take them, and looks again.
+"""Searches a model for decisions: traces it, rewrites the functions that take decisions, and traces it again.
 
-Masking a decision runs both branches, in which further decisions may show; the search ends when a round finds nothing
-new. Two traces at different sizes tell the decisions on varying sizes from those on fixed ones.
+A rewritten decision runs both of its branches, and a branch may hold further decisions. The search ends when a trace
+shows no new one. Traces at two different sizes separate decisions on dynamic sizes from decisions on fixed ones.
 """
 
 from __future__ import annotations
@@ -24,30 +24,31 @@ from torch_onnx_compat.probing import differing, other_sizes
 Sizes = dict[Key, tuple[int, ...]]
 
 FAR = 5
-"""How much longer every dynamic axis is in the last trace."""
+"""Cells by which every dynamic axis is longer in the last trace than in the example."""
 
 PARTS = (2, 4, 8)
-"""By what the sizes are divided in search of some at which both branches of a decision run."""
+"""Divisors of the sizes, in the search for sizes at which both branches of a decision run."""
 
 SMALLEST = 4
-"""Axes are not made shorter than this in that search."""
+"""Shortest axis in that search."""
 
 ROUNDS = 12
-"""Decisions nested deeper than this are left to the exporter, which refuses them."""
+"""Traces at most; the exporter refuses decisions that are nested deeper."""
 
 
 @dataclass
 class Survey:
-    """What a search found.
+    """The result of a search.
 
     Attributes:
         rewriting: The rewritten functions.
-        sizes: What the decisions rest on in a trace at other sizes than the exported ones.
-        own_sizes: The same in a trace at the exported sizes.
-        conflicts: Decisions whose branches no mask joins, and why.
+        sizes: The sizes that each decision was computed from, in a trace at other sizes than the example's.
+        own_sizes: The same in a trace at the example's sizes.
+        conflicts: Decisions whose branches cannot be joined by a mask, and the reason.
         places: Where decisions were seen.
-        alternatives: Decisions between two ways to compute the same, and which of the two serves every size.
-        equal_at: Sizes at which they were found to compute the same, where the exported ones were no good for that.
+        alternatives: Decisions between two ways to compute the same values; True if the first way works at every size,
+            False if the second does.
+        equal_at: Sizes at which both ways were compared, where they could not be compared at the example's.
     """
 
     rewriting: Rewriting
@@ -66,8 +67,8 @@ class Survey:
 def survey(job: ExportJob) -> Survey:
     """Searches a model for decisions that may vary.
 
-    The search ends with a round like the one before: then the export, going by what the last round found, takes the
-    same decisions in the same order.
+    The search ends when two successive traces agree: then the export takes the same decisions in the same order as the
+    last trace.
     """
     found = Survey(Rewriting())
     others = _other_sizes(job)
@@ -89,20 +90,20 @@ def survey(job: ExportJob) -> Survey:
         if settled and not _find_alternatives(job, found, one, other):
             break
     if found.rewriting and job.inputs.sizes():
-        # Shapes that agree by chance at two sizes hardly do at a third.
+        # Shapes may agree by chance at two sizes; at a third one that is unlikely.
         third = job.inputs.resized({name: size + FAR for name, size in job.inputs.sizes().items()})
         found.conflicts = {**_trace(job, third, found, found.own_sizes).session.conflicts, **found.conflicts}
     return found
 
 
 def _find_alternatives(job: ExportJob, found: Survey, one: _Run, other: _Run | None) -> bool:
-    """Looks for decisions of which one branch serves every size, and the other, where it runs, computes the same.
+    """Searches for decisions of which one branch works at every size, and the other computes the same where it runs.
 
-    "Is the picture one window? Then attend to it, else cut it into windows" is one. Whether that is so shows only at
-    sizes at which both branches run.
+    Example: attention over the whole picture if it is one window, else over the windows that it is cut into. The two
+    branches can only be compared at sizes at which both run.
 
     Returns:
-        Whether any was found that was not known.
+        Whether it found a new one.
     """
     runs = [run for run in (one, other) if run is not None]
     asked = {key for run in runs for key in (*run.session.lone, *run.session.equal)} - set(found.alternatives)
@@ -121,14 +122,14 @@ def _find_alternatives(job: ExportJob, found: Survey, one: _Run, other: _Run | N
 
 
 def _branch_for_every_size(key: Key, runs: list[_Run]) -> set[bool]:
-    """Whether it is the first branch of a decision that serves every size; empty if neither is known to."""
+    """Holds True if the first branch works at every size, False if the second does; empty if neither is known to."""
     equal = [run.session.equal[key] for run in runs if key in run.session.equal]
     lone = {run.session.lone[key] for run in runs if key in run.session.lone}
     return lone if len(lone) == 1 and equal and all(equal) else set()
 
 
 def decides(job: ExportJob) -> bool:
-    """Whether a model takes a decision that may vary, wherever it stands."""
+    """Whether a model takes a decision that may vary."""
     none = Survey(Rewriting())
     return bool(_select_varying(_trace(job, job.inputs, none, None), _first_run(job, _other_sizes(job), none, None)))
 
@@ -141,13 +142,13 @@ class _Run:
 
 
 def _other_sizes(job: ExportJob) -> list[Inputs]:
-    """The example at other sizes, the likeliest to show what varies first: a network of stride 64 needs as much."""
+    """The example at other sizes; the first adds more than 64, so that it differs after a network of stride 64."""
     strided = {name: size + (65 if size > 64 else 1) for name, size in job.inputs.sizes().items()}
     return [job.inputs.resized(strided), *other_sizes(job.inputs)] if strided else []
 
 
 def _first_run(job: ExportJob, candidates: list[Inputs], found: Survey, known: Sizes | None) -> _Run | None:
-    """A trace at the first sizes that the model takes."""
+    """A trace at the first sizes that the model accepts; `candidates` then holds these alone."""
     run = None
     for inputs in candidates:
         run = _trace(job, inputs, found, known)
@@ -180,13 +181,13 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sizes | None) -
             internals.trace(subject, inputs.tensors)
     except _TraceComplete:
         complete = True
-    except Exception:  # what was found until then counts; the export itself will say what is wrong
+    except Exception:  # the decisions up to the error count; the export itself reports the error
         pass
     return _Run(log.events, session, complete)
 
 
 class _TraceComplete(Exception):
-    """Ends a trace at the end of forward: the graph of one in which a branch failed must not be finished."""
+    """Ends a trace at the end of forward: torch cannot finish the graph of a trace in which a branch failed."""
 
 
 @contextmanager
@@ -196,7 +197,7 @@ def _abandon_trace() -> Iterator[None]:
 
 
 def _select_varying(one: _Run, other: _Run | None) -> list[Event]:
-    """The decisions on data, and those on sizes that differ between the runs."""
+    """The decisions on data, and the decisions on sizes that differ between the two traces."""
     by_data = [e for e in one.events if e.from_data]
     if other is None:
         return by_data

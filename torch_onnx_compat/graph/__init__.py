@@ -1,1 +1,1 @@
-"""What is done to the exported graph: cleaning it, and taking it to another opset."""
+"""Passes over the exported graph: tidying, conversion to another opset, adaptation to a target."""

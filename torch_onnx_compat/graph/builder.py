@@ -1,8 +1,8 @@
-"""The `op` that lowering rules write against: ONNX operators of one opset, by name.
+"""Builder, the `op` that lowering rules and alternatives write against: ONNX operators of one opset, by name.
 
 The calling convention is that of symbolics: ``op.Mul(x, 0.5)``, ``op.Slice(x, [0], [1])``. A Python number among the
-inputs becomes a constant of the element type of the first Value beside it, a list of int a 1-D int64 constant, None an
-omitted input; keyword arguments are attributes.
+inputs becomes a constant of the element type of the first Value beside it, a list of int becomes a 1-D int64 constant,
+None an omitted input. Keyword arguments are attributes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch_onnx_compat.graph.obstacle import Refused
 
 
 class Scope:
-    """What all rules of one conversion share: the names that are taken, and the constants made so far."""
+    """State that all rules of one conversion share: the names in use, and the constants made so far."""
 
     def __init__(self, model: ir.Model) -> None:
         self._graph = model.graph
@@ -29,14 +29,14 @@ class Scope:
         self.learn_names(model)
 
     def learn_names(self, model: ir.Model) -> None:
-        """Takes note of the names in the model, which others may have added to."""
+        """Adds the names in the model, to which other passes may have added nodes."""
         for graph in model.graphs():
             self._names.update(value.name for value in (*graph.inputs, *graph.initializers.values()))
             for node in graph:
                 self._names.update((node.name, *(value.name for value in node.outputs)))
 
     def unique_name(self, stem: str) -> str:
-        """A name that no value and no node has, made from the stem."""
+        """A name that no value and no node has, derived from the stem."""
         name, count = stem, 1
         while name in self._names:
             name, count = f"{stem}_{count}", count + 1
@@ -57,7 +57,7 @@ class Scope:
 
 
 class Builder:
-    """Collects the nodes that will stand in for one node.
+    """Collects the nodes that will replace one node.
 
     Attributes:
         opset: The opset that the nodes belong to.
@@ -110,7 +110,7 @@ class Builder:
         return tuple(node.outputs)
 
     def clone(self, node: ir.Node, inputs: Sequence[Any], **changed: Any) -> tuple[ir.Value, ...]:
-        """Adds the same operator with other inputs; an attribute given as None is dropped."""
+        """Adds the node's operator with other inputs and with changed attributes; None drops an attribute."""
         return self.node(node.op_type, inputs, {**node.attributes, **changed}, len(node.outputs), node.name)
 
     def constant(self, value: npt.ArrayLike, dtype: ir.DataType) -> ir.Value:
@@ -121,8 +121,8 @@ class Builder:
         """Gives up on the node.
 
         Args:
-            reason: What of the node the opset cannot say, e.g. ``"padding mode 'wrap'"``.
-            hint: What avoids it other than a higher opset, e.g. ``"fold its axes to a constant"``.
+            reason: The feature of the node that the opset lacks, e.g. ``"padding mode 'wrap'"``.
+            hint: A remedy other than a higher opset, e.g. ``"fold its axes to a constant"``.
 
         Raises:
             Refused: Always.
@@ -130,11 +130,11 @@ class Builder:
         raise Refused(reason, hint)
 
     def dtype(self, value: ir.Value) -> ir.DataType:
-        """Element type, which a rule cannot do without."""
+        """Element type of a value; refuses the node where it is unknown."""
         return value.dtype or self.refuse(f"the element type of {value.name!r} is unknown")
 
     def rank(self, value: ir.Value) -> int:
-        """Number of axes, which a rule cannot do without."""
+        """Number of axes of a value; refuses the node where it is unknown."""
         if value.shape is None:
             self.refuse(f"the rank of {value.name!r} is unknown")
         return len(value.shape)
@@ -150,12 +150,12 @@ class Builder:
         return sizes if sizes is not None and len(sizes) == len(value.shape or ()) else None
 
     def numbers(self, value: ir.Value) -> npt.NDArray[Any] | None:
-        """The numbers of a constant, or None where the value is computed or given at run time."""
+        """The numbers of a constant; None where the value is computed or fed at run time."""
         tensor = constant_tensor(value)
         return None if tensor is None else tensor.numpy()
 
     def ints(self, value: ir.Value, what: str) -> list[int]:
-        """The numbers of a constant that must become an attribute."""
+        """The numbers of a constant that must become an attribute; refuses the node where they are computed."""
         numbers = self.numbers(value)
         if numbers is None:
             self.refuse(f"its {what}, computed at run time, must be constant for the opset")

@@ -1,4 +1,4 @@
-"""What a graph knows before it runs."""
+"""Values of a graph that are known before it runs."""
 
 from __future__ import annotations
 

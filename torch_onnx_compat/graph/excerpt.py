@@ -1,4 +1,4 @@
-"""A part of a graph as a model of its own, which shares the weights; and which nodes that part consists of."""
+"""Excerpts: a part of a graph as a model of its own, which shares the weights; and the nodes that such a part needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch_onnx_compat.graph.walk import all_nodes
 
 
 def operands_of(node: ir.Node) -> Iterator[ir.Value]:
-    """The values that a node reads, those that its subgraphs take from outside included."""
+    """The values that a node reads, including those that its subgraphs capture from outside."""
     yield from (value for value in node.inputs if value is not None)
     inner: list[ir.Node] = []
     for attribute in node.attributes.values():
@@ -34,7 +34,7 @@ def is_constant(value: ir.Value) -> bool:
 
 
 def ancestors(values: Collection[ir.Value], stop: Collection[ir.Value] = ()) -> set[ir.Node]:
-    """The nodes that the values are computed by, back to the inputs or to the values at which to stop."""
+    """The nodes that compute the values, back to the inputs or to the values in `stop`."""
     stops = {id(value) for value in stop}
     found: set[ir.Node] = set()
     waiting = [value for value in values if id(value) not in stops]

@@ -1,4 +1,4 @@
-"""Keeps Python's cyclic garbage collector from running while a graph is read, changed and written."""
+"""Pauses Python's cyclic garbage collector while a graph is read, changed or written."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from contextlib import contextmanager
 def pause_collection() -> Iterator[None]:
     """Pauses the collector if it is on.
 
-    A graph is thousands of new objects that all stay alive; they make the collector walk through everything that torch
-    keeps, which takes longer than all the work on the graph.
+    A graph is thousands of new objects that all stay alive. They trigger collections that walk through everything that
+    torch keeps, which takes longer than all the work on the graph.
     """
     was_on = gc.isenabled()
     gc.disable()

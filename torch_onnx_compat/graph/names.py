@@ -1,4 +1,4 @@
-"""Names of values: unique in a graph, and given to whom they were promised."""
+"""Names of values: unique in a graph, and assigned where a caller asks for one."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from torch_onnx_compat.graph.walk import all_nodes
 
 
 def claim_name(model: ir.Model, value: ir.Value, name: str) -> None:
-    """Calls a value by a name; another value that has it gets a new one."""
+    """Gives a value a name; another value of that name is renamed."""
     if value.name == name:
         return
-    taken = {v.name: v for v in all_values(model)}
-    other = taken.get(name)
+    by_name = {v.name: v for v in all_values(model)}
+    other = by_name.get(name)
     if other is not None and other is not value:
         number = 1
-        while f"{name}_{number}" in taken:
+        while f"{name}_{number}" in by_name:
             number += 1
         rename(model, other, f"{name}_{number}")
     rename(model, value, name)

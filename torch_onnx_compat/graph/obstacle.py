@@ -1,4 +1,4 @@
-"""What stands in the way of an opset: one record per node, one error for all of them."""
+"""Obstacles to an opset: one record for each node, one error for all of them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class Refused(Exception):
     """Raised by a rule that cannot write its node for the lower opset.
 
     Attributes:
-        reason: What of the node cannot be written.
-        hint: What avoids it other than a higher opset; may be empty.
+        reason: The feature of the node that the opset lacks.
+        hint: A remedy other than a higher opset; may be empty.
     """
 
     def __init__(self, reason: str, hint: str = "") -> None:
@@ -34,7 +34,7 @@ class Obstacle:
 
 
 def error(obstacles: Iterable[Obstacle], source: int, target: int) -> UnsupportedError:
-    """Builds the one error that lists every obstacle: operator, count, one place, why, and what to do."""
+    """Builds the one error that lists every obstacle: operator, count, one place, reason and remedy."""
     groups: dict[tuple[str, str], list[Obstacle]] = {}
     for obstacle in obstacles:
         groups.setdefault((obstacle.op_type, obstacle.reason), []).append(obstacle)

@@ -1,7 +1,7 @@
-"""Keeps onnxruntime from taking zeros that a Pad puts around a picture for the padding of the MaxPool behind it.
+"""Keeps onnxruntime from merging a Pad by zeros into the MaxPool behind it.
 
-onnxruntime before 1.32 merges a Pad by 0 into the pool that follows; the padding of a MaxPool is minus infinity, so
-that a border of negative values comes out without its zeros. It does not merge a Pad by -0, which is the same number.
+onnxruntime before 1.32 merges a Pad by 0 into the pool that follows. The padding of a MaxPool is minus infinity, so
+that the zeros are lost where the border is negative. onnxruntime does not merge a Pad by -0, which is the same number.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch_onnx_compat.graph.walk import all_nodes
 
 
 def keep_zeros(model: ir.Model) -> None:
-    """Makes every Pad by 0 before a MaxPool one by -0, in place."""
+    """Replaces the 0 of every Pad before a MaxPool by -0, in place."""
     for pool in [node for node in all_nodes(model.graph) if node.op_type == "MaxPool"]:
         pad = pool.inputs[0].producer() if pool.inputs[0] is not None else None
         if pad is not None and pad.op_type == "Pad" and pad.graph is model.graph and is_by_zero(pad):

@@ -1,4 +1,4 @@
-"""Where a node comes from: what the exporters note on their nodes, and what of it stays in the file."""
+"""The origin of nodes: the exporters' notes on them, and which of these notes stay in the file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BULKY = ("namespace", "pkg.torch.onnx.class_hierarchy", "pkg.torch.onnx.fx_node
 
 
 def place(node: ir.Node) -> str:
-    """Where a node comes from, as exactly as the file says: the module's path, else the node's name."""
+    """The path of the module that a node comes from, else the node's name."""
     scopes = re.findall(r"'([^']*)'", node.metadata_props.get(_SCOPES, ""))
     if scopes:
         return str(next((scope for scope in reversed(scopes[:-1]) if scope), scopes[-1]))
@@ -22,7 +22,7 @@ def place(node: ir.Node) -> str:
 
 
 def strip_adapter(model: ir.Model, adapter: str) -> None:
-    """Takes the name of the module that was wrapped around the model out of its nodes' names and scopes."""
+    """Removes the name of the module that was wrapped around the model from the nodes' names and scopes."""
     for node in all_nodes(model.graph):
         node.name = node.name and node.name.replace(f"/{adapter}/", "/", 1)
         for output in node.outputs:
@@ -32,7 +32,7 @@ def strip_adapter(model: ir.Model, adapter: str) -> None:
 
 
 def drop_traces(model: ir.Model) -> None:
-    """Drops what the exporters note at length."""
+    """Removes the exporters' long notes."""
     for node in all_nodes(model.graph):
         for key in _BULKY:
             node.metadata_props.pop(key, None)

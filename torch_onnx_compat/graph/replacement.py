@@ -1,4 +1,4 @@
-"""Puts new nodes in the place of one node of a graph."""
+"""Replaces one node of a graph by new nodes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from torch_onnx_compat.graph.opset.lowering import Outputs
 
 
 def replace(node: ir.Node, op: Builder, outputs: Outputs) -> bool:
-    """Inserts the builder's nodes before the node, gives their results its outputs' names and users, and removes it.
+    """Replaces a node by the builder's nodes, whose results get the names and the users of its outputs.
 
     Args:
         node: A node of a graph.
-        op: The builder, whose nodes are inserted.
+        op: The builder, whose nodes are inserted before the node.
         outputs: The new values of its first outputs; None keeps the node and inserts nothing.
 
     Returns:
@@ -24,21 +24,21 @@ def replace(node: ir.Node, op: Builder, outputs: Outputs) -> bool:
     """
     if outputs is None:
         return False
-    news = [outputs] if isinstance(outputs, ir.Value) else list(outputs)
+    replacements = [outputs] if isinstance(outputs, ir.Value) else list(outputs)
     graph = node.graph
     assert graph is not None
-    for old in node.outputs[len(news) :]:
+    for old in node.outputs[len(replacements) :]:
         if old.uses() or any(output is old for output in graph.outputs):
             op.refuse(f"its output {old.name!r}")
-    taken: list[ir.Value] = []
-    for old, new in zip(node.outputs, news, strict=False):
+    assigned: list[ir.Value] = []
+    for old, new in zip(node.outputs, replacements, strict=False):
         if old.name:  # an omitted output has an empty one
-            is_free = new.producer() in op.nodes and not any(new is one for one in taken)
+            is_free = new.producer() in op.nodes and not any(new is one for one in assigned)
             if not is_free and not any(output is old for output in graph.outputs):
                 ir.convenience.replace_all_uses_with(old, new)
                 continue
-            taken.append(new if is_free else op.Identity(new))
-            _take_over(graph, old, taken[-1])
+            assigned.append(new if is_free else op.Identity(new))
+            _take_over(graph, old, assigned[-1])
     graph.insert_before(node, op.nodes)
     graph.remove(node, safe=True)
     return True

@@ -1,4 +1,4 @@
-"""Whether the operator schemas of an opset accept a node: the net under the rules, which knows no rule."""
+"""Checks nodes against the operator schemas of an opset: this catches mistakes and gaps of the rules."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def first_opset(op_type: str) -> int | None:
 
 
 def is_changed(node: ir.Node, opset: int) -> bool:
-    """Whether the opset has brought the node's operator, or another version of it."""
+    """Whether the opset introduced the node's operator, or a new version of it."""
     known = find(node.op_type, opset)
     return known is None or known.since_version == opset
 
 
 def drop_new_defaults(node: ir.Node, opset: int) -> None:
-    """Removes attributes that the opset has brought, where they say what it assumes without them."""
+    """Removes attributes that the opset introduced, where they have the value that the opset assumes without them."""
     new, old = find(node.op_type, opset), find(node.op_type, opset - 1)
     if new is None or old is None:
         return
@@ -48,7 +48,7 @@ def drop_new_defaults(node: ir.Node, opset: int) -> None:
 
 
 def obstacle(node: ir.Node, source: int, target: int) -> Obstacle | None:
-    """Why the target opset does not accept the node, or None; with the opset towards the source that does."""
+    """Why the target opset rejects a node, with the nearest opset that accepts it; None if it is accepted."""
     failed, reason = next(((check, r) for check in _CHECKS if (r := check(node, target))), (None, None))
     if failed is None or reason is None:
         return None
@@ -100,7 +100,7 @@ def _element_types(node: ir.Node, opset: int) -> str | None:
 
 
 _WORDS = {("GridSample", "mode"): {16: ("bilinear", "nearest", "bicubic"), 20: ("linear", "nearest", "cubic")}}
-"""Words that an attribute may hold, by the opset that brought them, where they changed: schemas do not tell."""
+"""Words that an attribute may hold, by the opset that introduced them; the schemas do not list them."""
 
 
 def _words(node: ir.Node, opset: int) -> str | None:

@@ -1,4 +1,4 @@
-"""Element types and shapes of values, for rules that cannot do without."""
+"""Infers the element types and shapes of values, for rules that need them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import onnx_ir as ir
 from torch_onnx_compat.graph import schema
 
 _DATA_LIMIT = 1024
-"""Constants of at most this many elements are shown to inference, which reads axes, shapes and the like from them."""
+"""Constants of at most this many elements are passed to inference, which reads axes, shapes and the like from them."""
 
 
 def infer_model(model: ir.Model) -> None:
-    """Fills in types and shapes, if an input of any node lacks them; weights are neither read nor copied."""
+    """Infers types and shapes if an input of any node lacks one; weights are neither read nor copied."""
     values = (value for graph in model.graphs() for node in graph for value in node.inputs if value is not None)
     if all(value.type is not None and _is_known(value.shape) for value in values):
         return
@@ -24,7 +24,7 @@ def infer_model(model: ir.Model) -> None:
     try:
         proto = onnx.shape_inference.infer_shapes(proto, data_prop=True)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, RuntimeError):
-        return  # A rule that misses a type or a shape says so.
+        return  # A rule that needs a type or a shape refuses its node.
     found = {info.name: info.type for info in _infos(proto.graph)}
     for graph in model.graphs():
         for node in graph:
@@ -39,7 +39,7 @@ def _is_known(shape: ir.Shape | None) -> bool:
 
 
 def infer_node(node: ir.Node, opset: int) -> None:
-    """Sets types and shapes of a new node's outputs, as far as its operator's own inference gets."""
+    """Sets types and shapes of a new node's outputs, as far as the inference of its operator knows them."""
     known = schema.find(node.op_type, opset)
     values = [value for value in node.inputs if value is not None]
     if known is None or any(value.type is None for value in values):
@@ -53,7 +53,7 @@ def infer_node(node: ir.Node, opset: int) -> None:
             known, ir.serde.serialize_node(node), types, data, opset_imports=imports
         )
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError):
-        return  # The node contradicts its schema; the check of the finished model says how.
+        return  # The node contradicts its schema; the check of the whole model reports it.
     for value in node.outputs:
         if str(value.name) in found:
             _set(value, found[str(value.name)])
@@ -67,7 +67,7 @@ def type_proto(value: ir.Value | None) -> onnx.TypeProto:
 
 
 def _set(value: ir.Value, found: onnx.TypeProto) -> None:
-    """Takes what inference found; it knows more than the value did, or nothing."""
+    """Takes over what inference found; an empty result changes nothing."""
     value.type = ir.serde.deserialize_type_proto_for_type(found) or value.type
     value.shape = ir.serde.deserialize_type_proto_for_shape(found) or value.shape
 
@@ -82,7 +82,7 @@ def _infos(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
 
 @contextmanager
 def _weights_as_inputs(graph: ir.Graph) -> Iterator[None]:
-    """Makes large initializers plain inputs of the graph while their numbers are not wanted."""
+    """Makes large initializers plain inputs of the graph for a while, so that their numbers are not serialised."""
     initializers, inputs = list(graph.initializers.values()), list(graph.inputs)
     weights = [v for v in initializers if v.const_value is None or v.const_value.size > _DATA_LIMIT]
     for value in weights:

@@ -42,7 +42,7 @@ def write_model(model: ir.Model, file: BinaryIO) -> None:
         and value.const_value.nbytes >= _LARGE
         and value.const_value.dtype is not ir.DataType.STRING
     }
-    with _without(model, weights):
+    with _empty_weights(model, weights):
         proto = ir.serde.serialize_model(model)
     small = [t for t in proto.graph.initializer if t.name not in weights]
     del proto.graph.initializer[:]
@@ -70,8 +70,8 @@ def _data(tensor: ir.TensorProtocol) -> bytes | memoryview:
 
 
 @contextmanager
-def _without(model: ir.Model, weights: dict[str, ir.TensorProtocol]) -> Iterator[None]:
-    """Puts an empty tensor in the place of each weight for a while."""
+def _empty_weights(model: ir.Model, weights: dict[str, ir.TensorProtocol]) -> Iterator[None]:
+    """Replaces each weight by an empty tensor for a while."""
     initializers = model.graph.initializers
     try:
         for name in weights:

@@ -1,4 +1,4 @@
-"""Goes through a graph's nodes, those inside If, Loop, Scan and the like included."""
+"""Walks through a graph's nodes, including those inside If, Loop, Scan and the like."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 _WITH_GRAPHS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
-"""ONNX's operators with graphs for attributes; asking every other node for its attributes takes most of the time."""
+"""ONNX's operators whose attributes are graphs; reading every other node's attributes would take most of the time."""
 
 
 def all_nodes(graph: ir.Graph | ir.GraphView) -> Iterator[ir.Node]:
-    """The nodes in order, each before those of its subgraphs; nodes may be removed on the way."""
+    """The nodes in order, each before those of its subgraphs; nodes may be removed during the walk."""
     for node in graph:
         yield node
         if node.op_type in _WITH_GRAPHS or node.domain:

@@ -1,4 +1,4 @@
-"""Weights of a graph: the model's own tensors, not copies of them, for as long as they are needed."""
+"""Weights of a graph: the model's own tensors, not copies, released once they are no longer needed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from torch_onnx_compat.ops import ONNX_TYPES
 
 
 def as_onnx(tensor: Tensor, name: str) -> ir.Tensor[Any]:
-    """A tensor as a constant of a graph that shares its memory and cannot be written to.
+    """A tensor as a read-only constant of a graph that shares its memory.
 
     Args:
-        tensor: The tensor, of one of ONNX_TYPES; what lies on another device is copied.
-        name: What the constant is called.
+        tensor: The tensor, of one of ONNX_TYPES; a tensor on another device is copied.
+        name: The name of the constant.
     """
     dtype = ir.DataType(ONNX_TYPES[tensor.dtype])
     plain = tensor.detach().cpu().resolve_conj().resolve_neg()
@@ -28,6 +28,6 @@ def as_onnx(tensor: Tensor, name: str) -> ir.Tensor[Any]:
 
 
 def drop_weights(model: ir.Model) -> None:
-    """Lets go of the values of a model's weights; its nodes, names and shapes stay."""
+    """Releases the values of a model's weights; its nodes, names and shapes stay."""
     for value in model.graph.initializers.values():
         value.const_value = None

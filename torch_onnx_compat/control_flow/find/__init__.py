@@ -1,1 +1,1 @@
-"""Where a model's Python takes decisions, and the source of the functions that take them."""
+"""Finds where a model's Python code takes decisions, and the source of these functions."""

@@ -1,4 +1,4 @@
-"""Finds the statements whose decisions a trace would freeze, and the functions that hold them."""
+"""Finds the statements whose decisions a trace would freeze, and the functions that contain them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from torch_onnx_compat.stack import frames
 from torch_onnx_compat.tracing import is_tracing, untraced
 
 _UNPACKING = {Tensor.__iter__: 1, Tensor.unbind: 1, torch.unbind: 1, Tensor.split: 2, torch.split: 2}
-"""Functions that make a tensor a tuple, and which argument is the axis."""
+"""Functions that split a tensor into a tuple, with the position of the axis among their arguments."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """One decision of one run: where it was taken, on what."""
+    """One decision of one run."""
 
     filename: str
     line: int
@@ -31,7 +31,7 @@ class Event:
     from_data: bool
     sizes: tuple[int, ...]
     codes: tuple[types.CodeType, ...]
-    """The code that was running, then the code it is written inside of."""
+    """The code that took the decision, then the code of the functions that enclose it."""
 
     @property
     def place(self) -> str:
@@ -40,7 +40,7 @@ class Event:
 
 
 class SiteLog(DecisionLog):
-    """A decision log that also keeps the code which took each decision.
+    """A decision log that also keeps the code objects that took each decision.
 
     Args:
         inputs: How many of the trace's inputs are the model's.
@@ -51,11 +51,11 @@ class SiteLog(DecisionLog):
         self.events: list[Event] = []
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """What a decision log looks at, and what takes a tensor apart."""
+        """Whether a call is one that a decision log watches, or splits a tensor into a tuple."""
         return func in _UNPACKING or super().concerns(func, args, kwargs)
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Notes how many parts there are."""
+        """Notes the number of parts as a decision: the trace fixes it."""
         if func in _UNPACKING and is_tracing():
             place = _UNPACKING[func]
             tensor, dim = args[0], kwargs.get("dim", args[place] if len(args) > place else 0)
@@ -72,15 +72,15 @@ class SiteLog(DecisionLog):
 
 
 def _frame_of_decision() -> types.FrameType | None:
-    """The innermost frame of the model's own code: what it hands to torch's functions may be what they convert."""
+    """The innermost frame of the model's own code: torch's Python functions may convert the tensors they are given."""
     return next((frame for frame in frames() if is_user_file(frame.f_code.co_filename)), None)
 
 
 def functions_of(codes: Iterable[types.CodeType]) -> dict[types.CodeType, list[types.FunctionType]]:
-    """The living functions that run each code; empty for functions that a call made and left behind."""
+    """The function objects that run each code; none for a function that was created by a call and is gone."""
     found: dict[types.CodeType, list[types.FunctionType]] = {code: [] for code in codes}
     by_id = {id(code): found[code] for code in found}
-    # One pass over everything; gc.get_referrers would compare everything with every code.
+    # One pass over all objects; gc.get_referrers would compare each object with each code.
     for candidate in gc.get_objects() if found else ():
         if type(candidate) is types.FunctionType and id(candidate.__code__) in by_id:
             by_id[id(candidate.__code__)].append(candidate)

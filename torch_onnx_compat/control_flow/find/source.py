@@ -1,7 +1,7 @@
-"""From a function to its syntax tree and back to code, with the lines and columns of the user's file kept.
+"""Turns a function into its syntax tree, and a rewritten tree into code with the lines and columns of the user's file.
 
-Whole files are parsed, so nothing has to be cut out or shifted: tracebacks of rewritten code show the user's lines and
-debuggers stop at them.
+The whole file is parsed, so that the positions in the tree are those in the file: tracebacks of rewritten code show
+the user's lines, and debuggers stop at them.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ FunctionNode = ast.FunctionDef
 
 
 class Unrewritable(Exception):
-    """A function cannot be rewritten; the text says why, in words that follow its place."""
+    """A function cannot be rewritten; the text is the reason, and is printed after the place."""
 
 
 @dataclass(frozen=True)
 class Definition:
-    """Where a function is defined: its tree, and the class whose private names it may use."""
+    """The definition of a function: its tree, and the class around it."""
 
     node: FunctionNode
     owner: str
-    """Name of the class that the definition stands in; empty outside one."""
+    """Name of the enclosing class, for the mangling of private names; empty outside a class."""
 
 
 def definition(code: types.CodeType) -> Definition:
-    """The definition that a code object was compiled from, as a copy that may be changed.
+    """A copy of the definition that a code object was compiled from.
 
     Raises:
-        Unrewritable: Its source is not at hand, or it is no plain function.
+        Unrewritable: Its source is not available, or it is a coroutine or a generator.
     """
     found = _definitions(code.co_filename).get(code.co_firstlineno)
     if found is None:
@@ -55,13 +55,13 @@ def definition(code: types.CodeType) -> Definition:
 
 
 def source_lines(filename: str) -> list[str]:
-    """The lines of a file, line ends kept."""
+    """The lines of a file, with their line ends."""
     return linecache.getlines(filename)
 
 
 @functools.lru_cache(maxsize=256)
 def _definitions(filename: str) -> dict[int, Definition]:
-    """The functions of a file by the line that their code objects begin at, a decorator's included."""
+    """The functions of a file by the first line of their code objects, which is that of the first decorator."""
     try:
         tree = ast.parse("".join(source_lines(filename)))
     except SyntaxError:
@@ -79,24 +79,25 @@ def _definitions(filename: str) -> dict[int, Definition]:
 
 
 def forget_sources() -> None:
-    """Has files be parsed anew."""
+    """Empties the cache of parsed files."""
     _definitions.cache_clear()
 
 
 def compile_definition(node: FunctionNode, owner: str, code: types.CodeType) -> types.CodeType:
-    """Code of a rewritten definition that can take the place of the function's old code.
+    """Compiles a rewritten definition to code that can replace the function's own.
 
     Args:
         node: The rewritten definition.
-        owner: Class that the definition stands in.
-        code: What the function runs now; the new code has the same free variables, since a function's are for life.
+        owner: Name of the enclosing class; empty outside a class.
+        code: The function's present code. The new code has the same free variables: a function object cannot change
+            its closure.
 
     Raises:
         Unrewritable: The rewriting changed which variables of outer scopes the function uses.
     """
     bare = _without_decoration(node)
     body: ast.stmt = bare
-    if owner:  # so that the compiler mangles private names
+    if owner:  # the compiler mangles private names inside a class only
         more: Any = {"type_params": []} if "type_params" in ast.ClassDef._fields else {}  # Python 3.12
         body = set_location(
             ast.ClassDef(name=owner, bases=[], keywords=[], body=[bare], decorator_list=[], **more), node
@@ -117,7 +118,7 @@ def compile_definition(node: FunctionNode, owner: str, code: types.CodeType) -> 
 
 
 _FUTURES = 0x1000000
-"""CO_FUTURE_ANNOTATIONS, the one future statement that a file may still state."""
+"""CO_FUTURE_ANNOTATIONS: the only future statement that is still optional."""
 
 
 def _qualname_of(code: types.CodeType) -> dict[str, Any]:
@@ -125,11 +126,11 @@ def _qualname_of(code: types.CodeType) -> dict[str, Any]:
 
 
 def _without_decoration(node: FunctionNode) -> FunctionNode:
-    """The definition without what is evaluated when it runs: decorators, defaults and annotations."""
+    """The definition without its decorators, defaults and annotations, which run when it is executed."""
     bare = copy.copy(node)
     bare.decorator_list, bare.returns = [], None
     bare.args = copy_tree(node.args)
-    # The function object keeps its own defaults; only how many there are is part of the code, through the object.
+    # Defaults belong to the function object, which stays; the code does not hold them.
     bare.args.defaults = []
     bare.args.kw_defaults = [None for _ in bare.args.kwonlyargs]
     for inner in walk_all(bare.args):
@@ -139,7 +140,7 @@ def _without_decoration(node: FunctionNode) -> FunctionNode:
 
 
 def lexical_chain(frame: types.FrameType) -> Iterator[types.FrameType]:
-    """A frame and those below it on the stack whose code its own is written inside of."""
+    """A frame, and the frames of the functions that lexically enclose it and are on the stack."""
     yield frame
     code = frame.f_code
     for below in dropwhile(lambda other: other is not frame, frames()):
@@ -149,5 +150,5 @@ def lexical_chain(frame: types.FrameType) -> Iterator[types.FrameType]:
 
 
 def place_of(filename: str, line: int) -> str:
-    """``models/net.py:41``, as every message spells a place."""
+    """A place as messages spell it: ``models/net.py:41``."""
     return short(filename, line)

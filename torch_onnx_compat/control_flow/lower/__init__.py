@@ -1,1 +1,1 @@
-"""Functions written anew, so that their decisions are calls of the run-time module."""
+"""Rewrites functions so that their decisions are calls of the run-time module."""

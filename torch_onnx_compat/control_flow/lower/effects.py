@@ -1,20 +1,20 @@
-"""What a branch, or a round of a loop, does beyond binding names: what a mask or an ONNX graph cannot express."""
+"""Side effects of a branch or of a loop's body, which neither a mask nor an ONNX graph can express."""
 
 from __future__ import annotations
 
 import ast
 
 GENERATED = ("then_", "otherwise_", "rest_", "leave_", "loop_", "body_", "test_")
-"""How the names of what the lowering makes begin."""
+"""Prefixes of the names that the lowering generates."""
 
 
 def side_effect(node: ast.AST) -> str:
-    """What a node does beyond binding names of the function; empty if nothing."""
+    """The side effect of a node, as text; empty if it has none."""
     if isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)):
         return f"writes the attribute {ast.unparse(node)}"
     if isinstance(node, (ast.Global, ast.Nonlocal)):
         return "binds names of an outer scope"
-    if isinstance(node, ast.Delete):  # of a name of the function none is left by now
+    if isinstance(node, ast.Delete):  # the deletions of local names were rewritten before
         return f"deletes {', '.join(map(ast.unparse, node.targets))}"
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CONTAINER_WRITES:
         changed = node.func.value

@@ -1,6 +1,7 @@
 """Rewrites the expressions of statements that take decisions, and marks the statements.
 
-Every form is exact for plain Python values too: what a rewritten expression does is decided when it runs.
+A rewritten expression gives plain Python values the results that Python gives: the run-time module decides at each
+call whether the values are traced.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
     ast.NotEq: "!=",
 }
-_BUILTINS = frozenset({"int", "float", "bool", "min", "max", "round", "abs", "any", "all", "len", "sum", "list"}) | {
-    *("range", "enumerate", "zip"),
-}
+_BUILTINS = frozenset(
+    {"int", "float", "bool", "min", "max", "round", "abs", "any", "all", "len", "sum", "list"}
+    | {"range", "enumerate", "zip"}
+)
 _ATTRIBUTES = frozenset(
     {"item", "tolist", "unbind", "split", "tensor", "as_tensor", "floor", "ceil", "trunc"}
     | {"sqrt", "log", "log2", "exp", "sin", "cos", "tanh"}
@@ -35,14 +37,14 @@ S = TypeVar("S", bound=ast.AST)
 
 
 def runtime_call(function: str, *arguments: ast.expr, at: ast.AST) -> ast.Call:
-    """A call of one of the run-time functions, placed where `at` stands."""
+    """A call of a run-time function, at the position of `at`."""
     attribute = ast.Attribute(ast.Name(RUNTIME, ast.Load()), function, ast.Load())
     return set_location(ast.Call(attribute, list(arguments), []), at)
 
 
 def set_location(node: S, at: ast.AST) -> S:
-    """Gives a new node, and what is new inside it, the position of an old one."""
-    # On one line: a call is traced to the line on which what is called ends.
+    """Gives a new node, and the new nodes inside it, the position of an old one."""
+    # On one line: Python attributes a call to the line on which the called expression ends.
     line, column = at.lineno, at.col_offset  # type: ignore[attr-defined]
     place = {"lineno": line, "end_lineno": line, "col_offset": column, "end_col_offset": column}
     todo: list[ast.AST] = [node]
@@ -50,7 +52,7 @@ def set_location(node: S, at: ast.AST) -> S:
         new = todo.pop()
         inside = new.__dict__
         if "lineno" in inside:
-            continue  # what an old node holds is old, or was placed when it was put there
+            continue  # an old node; nodes inside it are old, or got their position when they were put there
         if "lineno" in new._attributes:
             inside.update(place)
         todo += children(new)
@@ -79,7 +81,7 @@ class Expressions(ast.NodeTransformer):
     Args:
         lines: Lines on which decisions were seen.
         first: Name of the function's first parameter, for ``super()``.
-        loops: Lines of ``while`` loops that do not end by themselves.
+        loops: Lines of ``while`` loops that do not end when they are unrolled.
     """
 
     def __init__(self, lines: Collection[int], first: str, loops: Collection[int] = ()) -> None:
@@ -109,7 +111,7 @@ class Expressions(ast.NodeTransformer):
         return result
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
-        """Visits what is right inside a node; as ast does it, in a third of the time."""
+        """Visits the children of a node, as ast.NodeTransformer does, in a third of the time."""
         inside = node.__dict__
         for name in INNER[node.__class__]:
             value = inside.get(name)
@@ -120,14 +122,14 @@ class Expressions(ast.NodeTransformer):
         return node
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
-        """An assert keeps its message; one of a tensor is left to eager torch."""
+        """``assert a``: the condition is checked unless it depends on the inputs; the message stays."""
         self.generic_visit(node)
         if self._active:
             node.test = runtime_call("holds", node.test, at=node.test)
         return node
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        """``a < b`` everywhere, as a later decision may rest on it; ``a < b < c`` at decisions."""
+        """``a < b`` in every statement, since a later decision may use it; ``a < b < c`` in decisions only."""
         self.generic_visit(node)
         operands = [node.left, *node.comparators]
         symbols = [_COMPARISONS.get(type(op)) for op in node.ops]
@@ -141,7 +143,7 @@ class Expressions(ast.NodeTransformer):
         return runtime_call("compare", *arguments, at=node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        """``a and b``: the second operand is evaluated when it is wanted."""
+        """``a and b``: the second operand is a lambda, which is called when its value is needed."""
         self.generic_visit(node)
         if not self._active or not all(map(_can_wait, node.values[1:])):
             return node
@@ -179,7 +181,7 @@ class Expressions(ast.NodeTransformer):
         return runtime_call("collect", generator.iter, function, *star, at=node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Calls that turn tensors into numbers; ``super()``, which a function inside a method could not use."""
+        """Calls that turn tensors into numbers; ``super()``, which needs its arguments inside a nested function."""
         self.generic_visit(node)
         function = node.func
         if isinstance(function, ast.Name) and function.id == "super" and not node.args and self._first:
@@ -190,7 +192,7 @@ class Expressions(ast.NodeTransformer):
         return node
 
     def visit_Delete(self, node: ast.Delete) -> ast.AST:
-        """``del y``: y stays bound, to what stands for an unbound name, so that the other branch may keep its value."""
+        """``del y`` becomes ``y = UNDEFINED``, which can be joined with the other branch's value."""
         targets = [name for target in node.targets for name in _each(target)]
         own = [name.id for name in targets if isinstance(name, ast.Name) and name.id not in self._outer]
         if len(own) < len(targets):
@@ -199,7 +201,7 @@ class Expressions(ast.NodeTransformer):
         return set_location(ast.Assign([ast.Name(name, ast.Store()) for name in own], undefined), node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
-        """``n += 1``: a number that became a tensor must not be written in place, other names may hold it."""
+        """``n += 1`` of a tensor that stands for a number is not in place, since other names may refer to the tensor."""
         self.generic_visit(node)
         if not isinstance(node.target, ast.Name):
             return node
@@ -215,7 +217,7 @@ def _each(target: ast.expr) -> list[ast.expr]:
 
 
 def _head_end(stmt: ast.stmt) -> int:
-    """The last line of a statement, or of a compound one's first part."""
+    """The last line of a statement; of a compound statement the last line of its head."""
     if isinstance(stmt, (ast.If, ast.While)):
         return stmt.test.end_lineno or stmt.lineno
     if isinstance(stmt, ast.For):

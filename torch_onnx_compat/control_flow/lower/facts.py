@@ -1,7 +1,7 @@
-"""Which names statements bind and which values they need: what a branch takes and what it hands on.
+"""Names that statements read and bind, and liveness: the parameters and results of a branch follow from these.
 
-Lowering asks this of the same statements at every level of nesting. Each is gone through once; what a rewriting puts
-elsewhere later does not change the names in it.
+The lowering asks for the same statements at every level of nesting, hence the cache. A cached answer stays right when
+a statement is moved: its names stay the same.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _MUTATORS = frozenset(
 
 @dataclass(frozen=True)
 class NameUsage:
-    """The names of one statement, or of another part of a tree; the keys of dicts, which keep their order."""
+    """The names that one node of a tree uses, as keys of dicts, in order."""
 
     reads: dict[str, None] = field(default_factory=dict)
-    """Nested scopes included."""
+    """Names that it reads, nested scopes included."""
     binds: dict[str, None] = field(default_factory=dict)
-    """In its own scope."""
+    """Names that it binds in its own scope."""
     changes: dict[str, None] = field(default_factory=dict)
-    """Of lists, dicts and the like that it writes into."""
+    """Names of lists, dicts and other containers that it writes to."""
     side_effects: dict[str, None] = field(default_factory=dict)
-    """What it does that must not happen when it is not reached, each with its line."""
+    """Its side effects, each with its line; they must not happen in a branch that is not taken."""
 
 
 @functools.lru_cache(maxsize=4096)
 def name_usage(root: ast.AST) -> NameUsage:
-    """The facts of a tree, those of the statements in it among them."""
+    """The names that a tree uses, the statements inside it included."""
     found = NameUsage()
     todo = [root]
     while todo:
@@ -54,7 +54,7 @@ def name_usage(root: ast.AST) -> NameUsage:
             if not isinstance(node, ast.Lambda):
                 found.binds[node.name] = None
         elif isinstance(node, ast.comprehension):
-            found.reads.update(_reads_within(node.target))  # what it binds is its own
+            found.reads.update(_reads_within(node.target))  # a comprehension binds its target in a scope of its own
             todo += [*reversed(node.ifs), node.iter]
         else:
             if isinstance(node, _NOTED):
@@ -64,14 +64,21 @@ def name_usage(root: ast.AST) -> NameUsage:
 
 
 _NOTED = (
-    *(ast.Attribute, ast.Call, ast.Subscript, ast.AugAssign, ast.alias, ast.ExceptHandler),
-    *(ast.Delete, ast.Global, ast.Nonlocal),
+    ast.Attribute,
+    ast.Call,
+    ast.Subscript,
+    ast.AugAssign,
+    ast.alias,
+    ast.ExceptHandler,
+    ast.Delete,
+    ast.Global,
+    ast.Nonlocal,
 )
-"""The nodes that do more than hold others."""
+"""Kinds of nodes that bind a name, write to a container or have a side effect."""
 
 
 def _note(node: ast.AST, found: NameUsage) -> None:
-    """Adds what a node does beyond the names right inside it."""
+    """Adds the names that a node itself binds or writes to, and its side effect."""
     if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         found.reads[node.target.id] = None
     elif isinstance(node, ast.alias):
@@ -89,7 +96,7 @@ def _note(node: ast.AST, found: NameUsage) -> None:
 
 
 def _write_target(node: ast.AST) -> ast.AST | None:
-    """What a node writes into, if it does."""
+    """The container that a node writes to; None if it writes to none."""
     if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
         return node.value
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MUTATORS:
@@ -98,7 +105,7 @@ def _write_target(node: ast.AST) -> ast.AST | None:
 
 
 def _reads_within(node: ast.AST) -> dict[str, None]:
-    """Names that are read anywhere in a scope of its own, or in those inside it."""
+    """Names that are read inside a nested scope, at any depth."""
     found: dict[str, None] = {}
     for inner in walk_all(node):
         if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Store):
@@ -114,12 +121,12 @@ def names_bound_by(stmts: Sequence[ast.AST]) -> list[str]:
 
 
 def containers_changed_by(stmts: Sequence[ast.AST]) -> list[str]:
-    """Names of lists, dicts and the like that the statements write into."""
+    """Names of lists, dicts and other containers that the statements write to."""
     return list(dict.fromkeys(name for stmt in stmts for name in name_usage(stmt).changes))
 
 
 def obstacle(stmts: Sequence[ast.AST]) -> str:
-    """What in a branch must not happen when the branch is not taken; empty if there is nothing."""
+    """The first side effect of some statements, as text; empty if they have none."""
     return next((what for stmt in stmts for what in name_usage(stmt).side_effects), "")
 
 
@@ -132,7 +139,7 @@ def loads(node: ast.AST | Sequence[ast.AST]) -> set[str]:
 
 
 def live_before(stmts: Sequence[ast.stmt], after: set[str]) -> set[str]:
-    """Names that are read, by the statements or `after` them, before they are surely bound."""
+    """Liveness: the names that are live before the statements, given those that are live `after` them."""
     live = set(after)
     for stmt in reversed(stmts):
         live = _live_before_statement(stmt, live)

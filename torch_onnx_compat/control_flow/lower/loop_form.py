@@ -1,4 +1,4 @@
-"""Loops whose number of rounds may vary: the body becomes a function, and the run-time module calls it.
+"""Loops whose number of rounds may vary: the body becomes a function that the run-time module calls.
 
     for row in x:                 def body_2(item_of_loop, total):
         total = total + row           row = item_of_loop
@@ -6,7 +6,7 @@
                                       return (True, total)
                                   (total,) = _rt.for_(x, body_2, locals(), ("total",), (), False)
 
-What a round returns says first whether to go on: break is a return of False, continue one of True.
+The body returns first whether the loop goes on: break becomes a return of False, continue a return of True.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from torch_onnx_compat.control_flow.lower.facts import (
 )
 
 ITEM = "item_of_loop"
-"""The parameter of a body that takes the item."""
+"""Name of the body's parameter that takes the item."""
 
 
 class LoopForm:
-    """The part of the lowering that deals with loops which run in the file."""
+    """Lowers loops that run in the file, as an ONNX Loop or Scan."""
 
     def fresh_name(self, kind: str, at: ast.stmt) -> str:
-        """A name for something generated."""
+        """A name that is not in use yet."""
         raise NotImplementedError
 
     def make_function(
@@ -50,11 +50,11 @@ class LoopForm:
         raise NotImplementedError
 
     def loop_in_file(self, stmt: ast.For | ast.While, live: set[str]) -> list[ast.stmt]:
-        """A loop whose number of rounds may vary.
+        """Lowers a loop whose number of rounds may vary.
 
         Args:
             stmt: The loop.
-            live: Names that are read after it.
+            live: Names that are live after it.
 
         Raises:
             Unrewritable: It has an else clause, or returns.
@@ -96,7 +96,7 @@ class LoopForm:
 
 
 def _lists_appended_to(stmts: Sequence[ast.stmt]) -> set[str]:
-    """Names of what the statements append to."""
+    """Names of lists that the statements append to."""
     calls = (n.func for n in walk_scope(list(stmts)) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
     return {f.value.id for f in calls if f.attr in ("append", "extend") and isinstance(f.value, ast.Name)}
 
@@ -111,13 +111,13 @@ def _round_result(at: ast.stmt, goes_on: bool, names: Sequence[str]) -> ast.stmt
 
 
 class _RoundEnds(ast.NodeTransformer):
-    """Break and continue as the end of a round."""
+    """Replaces break and continue by returns from the body."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
 
     def visit(self, node: ast.AST) -> ast.AST:
-        """Leaves functions, and loops inside, as they are."""
+        """Visits a node; nested functions and loops have a break and continue of their own."""
         if isinstance(node, (*SCOPES, ast.For, ast.While)):
             return node
         if isinstance(node, (ast.Break, ast.Continue)):

@@ -1,4 +1,4 @@
-"""Loops that a decision leaves: the loop runs on as if it did not, and every possible leave is recorded on the way.
+"""Loops that a decision may leave: the unrolled loop goes on as if it were not left, and each exit is recorded.
 
     while err > tol and n < 9:          loop_3 = _rt.Loop()
         n = n + 1; err = f(err)    ->   for _ in _rt.steps():
@@ -7,8 +7,8 @@
                                             n = n + 1; err = f(err)
                                         (_, _, err, n) = loop_3.join_leaves(locals(), ("err", "n"))
 
-On the path that goes on, Python counters stay Python numbers, so a loop with a bound ends by itself; after the loop,
-the first leave whose condition holds wins.
+Python counters stay Python numbers while the loop is unrolled, so that a loop with a bound ends. After the loop the
+first exit whose condition holds gives the values.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ EXITS = (ast.Return, ast.Break, ast.Continue)
 
 
 def leaves_by_decision(stmts: Sequence[ast.stmt], kinds: tuple[type[ast.stmt], ...]) -> bool:
-    """Whether a decision among these statements returns, or leaves a loop around them."""
+    """Whether a decision among these statements leads to one of these kinds of exit."""
     for stmt in stmts:
         if isinstance(stmt, (ast.FunctionDef, ast.ClassDef)):
             continue
         inner = kinds
         if getattr(stmt, "in_file", False):
-            continue  # a function of its own
+            continue  # its body becomes a function
         if isinstance(stmt, (ast.For, ast.While)):
             inner = tuple(k for k in kinds if k is ast.Return)
             if needs_lowering(stmt) and inner and exits([stmt], inner):
@@ -50,13 +50,13 @@ def needs_lowering(stmt: ast.For | ast.While) -> bool:
 
 
 class LoopLowering(LoopForm):
-    """The part of the lowering that deals with loops."""
+    """Lowers loops."""
 
     def __init__(self) -> None:
         self._names: dict[str, int] = {}
 
     def fresh_name(self, kind: str, at: ast.stmt) -> str:
-        """A name for something generated, after the line it comes from."""
+        """A name that is not in use yet; it ends in the line that it is generated for."""
         name = f"{kind}_{at.lineno}"
         self._names[name] = count = self._names.get(name, 0) + 1
         return name if count == 1 else f"{name}_{count}"
@@ -66,21 +66,22 @@ class LoopLowering(LoopForm):
         raise NotImplementedError
 
     def lower_inside(self, stmt: ast.stmt, live: set[str]) -> ast.stmt:
-        """A statement that stays."""
+        """Lowers the statements inside a statement that stays."""
         raise NotImplementedError
 
     def join_branches(self, stmt: ast.If, live: set[str]) -> list[ast.stmt]:
-        """An if without exits."""
+        """Lowers an if without exits."""
         raise NotImplementedError
 
     def lower_loop(self, stmt: ast.For | ast.While, live: set[str]) -> tuple[list[ast.stmt], ast.If | None]:
         """Lowers a loop.
 
         Returns:
-            The statements, and the ``if`` that returns what the loop returned, which may itself be a decision.
+            The statements, and the ``if`` that returns the loop's value if the loop returned, which may be a decision
+            itself; None if the loop does not return.
 
         Raises:
-            Unrewritable: The loop has an else clause, or leaves in a way that has no equivalent.
+            Unrewritable: The loop has an else clause, or an exit that has no equivalent.
         """
         if stmt.orelse:
             raise Unrewritable(f"the loop in line {stmt.lineno} has an else clause")
@@ -111,7 +112,7 @@ class LoopLowering(LoopForm):
         return [start, lowered, end], leaving
 
     def _lower_round(self, stmts: Sequence[ast.stmt], live: set[str], leave: _Leave) -> list[ast.stmt]:
-        """The body of a loop, its leaves recorded."""
+        """Lowers the body of a loop; its exits are recorded."""
         out: list[ast.stmt] = []
         for index, stmt in enumerate(stmts):
             rest = list(stmts[index + 1 :])
@@ -133,7 +134,7 @@ class LoopLowering(LoopForm):
         return out
 
     def _lower_staying(self, stmt: ast.stmt, live: set[str]) -> ast.stmt:
-        """A statement in a round that does not leave the loop."""
+        """Lowers a statement of a body that does not leave the loop."""
         if isinstance(stmt, (ast.For, ast.While, ast.With, ast.Try)) and exits([stmt], EXITS):
             raise Unrewritable(f"line {stmt.lineno} leaves the loop around it in a way that is not covered")
         return self.lower_inside(stmt, live)
@@ -160,7 +161,7 @@ class LoopLowering(LoopForm):
         raise Unrewritable(f"nested decisions in line {stmt.lineno} leave the loop around them")
 
     def _guard_rest(self, stmt: ast.If, block: list[ast.stmt], rest: list[ast.stmt]) -> list[ast.stmt]:
-        """``if c: continue`` before statements that leave the loop: each of those happens only if not c."""
+        """``if c: continue`` before statements that leave the loop: puts each of these under ``if not c``."""
         flag = self.fresh_name("skip", stmt)
         test = stmt.test if block is stmt.body else runtime_call("not_", stmt.test, at=stmt.test)
         start = set_location(ast.Assign([ast.Name(flag, ast.Store())], test), stmt)
@@ -183,13 +184,13 @@ class LoopLowering(LoopForm):
 
 
 class _Leave:
-    """Makes the statements that leave one loop."""
+    """Makes the statements that record the exits of one loop."""
 
     def __init__(self, lowering: LoopLowering, loop: ast.stmt, name: str, names: list[str]) -> None:
         self._lowering, self._loop, self._name, self._names = lowering, loop, name, names
 
     def when(self, test: ast.expr, block: Sequence[ast.stmt]) -> list[ast.stmt]:
-        """Leaves the loop through a block that ends in break or return, if the test holds."""
+        """Statements that leave the loop through a block, which ends in break or return, if the test holds."""
         at = block[-1]
         stmts = [_LeavesToReturns(self._names).visit(copy_tree(stmt)) for stmt in block]
         name = self._lowering.fresh_name("leave", at)
@@ -200,7 +201,7 @@ class _Leave:
 
 
 class _LeavesToReturns(ast.NodeTransformer):
-    """Break and return as the return of a triple: whether the function returns, what, and the loop's names."""
+    """Replaces break and return by a return of: whether the function returns, its value, the values of the names."""
 
     def __init__(self, names: list[str]) -> None:
         self._names = names
@@ -223,7 +224,7 @@ class _LeavesToReturns(ast.NodeTransformer):
         return self._state(node, True, node.value or ast.Constant(None))
 
     def _state(self, at: ast.stmt, returns: bool, value: ast.expr) -> ast.AST:
-        # A function returns without its loop's names being read again.
+        # Nothing reads the loop's names after the function has returned.
         names = [_undefined_node() if returns else ast.Name(n, ast.Load()) for n in self._names]
         return set_location(ast.Return(ast.Tuple([ast.Constant(returns), value, *names], ast.Load())), at)
 

@@ -1,4 +1,4 @@
-"""The source of a function before and after its rewriting, in one form so that only real changes differ."""
+"""The source of a function before and after its rewriting, both printed by ast so that formatting does not differ."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch_onnx_compat.control_flow.find.source import FunctionNode, definition
 def lines_before_and_after(
     code: types.CodeType, lower_node: Callable[[FunctionNode], FunctionNode]
 ) -> tuple[list[str], list[str]]:
-    """Both sources, line by line, without comments."""
+    """The lines of both sources, without comments."""
     old = ast.unparse(definition(code).node).splitlines()
     new = ast.unparse(ast.fix_missing_locations(lower_node(definition(code).node))).splitlines()
     return old, new

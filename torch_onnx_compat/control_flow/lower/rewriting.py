@@ -1,4 +1,4 @@
-"""The rewritten functions of one model, and the scope in which they stand in for the originals."""
+"""The rewritten functions of one model, and the context in which they replace the originals."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from torch_onnx_compat.graph.garbage import pause_collection
 class Rewriting:
     """Functions whose code is exchanged while a model runs.
 
-    Function objects keep their identity, defaults and closures, so whoever holds one (a decorator, a subclass, a
-    property) is served too, and putting the old code back restores everything.
+    The function objects stay, with their defaults and closures. So every reference to one (of a decorator, a subclass,
+    a property) runs the new code, and putting the old code back restores everything.
     """
 
     obstacles: dict[str, str] = field(default_factory=dict)
-    """Places with decisions that could not be rewritten, and why."""
+    """Places of decisions that could not be rewritten, and the reason."""
     _lines: dict[str, set[int]] = field(default_factory=dict)
     _loops: dict[str, set[int]] = field(default_factory=dict)
-    """Files and lines of ``while`` loops that do not end by themselves."""
+    """Files and lines of ``while`` loops that do not end when they are unrolled."""
     _codes: dict[types.CodeType, types.CodeType] = field(default_factory=dict)
     _originals: dict[types.CodeType, types.CodeType] = field(default_factory=dict)
     _functions: dict[types.CodeType, list[types.FunctionType]] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Rewriting:
         return bool(self._codes)
 
     def extend(self, events: Iterable[Event]) -> bool:
-        """Rewrites the functions that took these decisions; whether anything changed."""
+        """Rewrites the functions that took these decisions; returns whether any function changed."""
         stale: dict[types.CodeType, int] = {}
         for event in events:
             lines = self._lines.setdefault(event.filename, set())
@@ -54,7 +54,7 @@ class Rewriting:
         return self._rewrite(stale)
 
     def mark_loops(self, places: Iterable[tuple[str, int]]) -> bool:
-        """Makes these ``while`` loops loops of the file; whether anything changed."""
+        """Marks ``while`` loops as loops that run in the file; returns whether any function changed."""
         stale: dict[types.CodeType, int] = {}
         for filename, line in places:
             loops = self._loops.setdefault(filename, set())
@@ -71,9 +71,9 @@ class Rewriting:
         return any(renewed)
 
     def _renew(self, code: types.CodeType, line: int) -> bool:
-        """Rewrites one function; whether that could be done."""
+        """Rewrites one function; returns whether that was possible."""
         if not self._functions[code]:
-            return False  # made by a call and gone with it; the function around it is rewritten instead
+            return False  # created by a call that is over; the enclosing function is rewritten instead
         try:
             found = definition(code)
             new = compile_definition(self._lower_definition(code, found.node), found.owner, code)
@@ -89,7 +89,7 @@ class Rewriting:
 
     @contextmanager
     def apply(self) -> Iterator[None]:
-        """Exchanges the code of the functions, and puts the old code back."""
+        """While active, the functions run their rewritten code."""
         exchanged: list[tuple[types.FunctionType, types.CodeType]] = []
         try:
             for code, new in self._codes.items():
@@ -102,7 +102,7 @@ class Rewriting:
                 function.__code__ = code
 
     def diff(self) -> str:
-        """What the rewriting comes to, as a unified diff of each function."""
+        """A unified diff of each function."""
         parts: list[str] = []
         for code in self._codes:
             old, new = lines_before_and_after(code, partial(self._lower_definition, code))

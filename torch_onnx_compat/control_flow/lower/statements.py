@@ -1,12 +1,12 @@
-"""Statements: an ``if`` that may depend on a tensor becomes two local functions and one call that runs or joins them.
+"""Statements: an ``if`` that may depend on a tensor becomes two local functions and one call that joins their results.
 
     if x.sum() > 0:                      def then_2(): y = x * 2; return (y,)
         y = x * 2            ->          def else_2(): y = x; return (y,)
     else:                                (y,) = _rt.branch(_rt.compare(x.sum(), ">", 0), then_2, else_2, locals())
         y = x
 
-A branch that returns takes the rest of the function with it, so that every path ends in a return of its own. What
-leaves a loop is in loop_lowering.py.
+If a branch returns, the rest of the function moves into the branches that do not, so that every path ends in a
+return. Exits of loops are in loop_lowering.py.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ EXITS = (ast.Return, ast.Break, ast.Continue)
 
 
 def lower(node: FunctionNode, lines: Collection[int], loops: Collection[int] = ()) -> FunctionNode:
-    """Rewrites a definition in place so that the decisions on these lines are taken by the run-time module.
+    """Rewrites a definition in place, so that the run-time module takes the decisions on these lines.
 
     Args:
         node: The definition.
         lines: Where decisions were seen.
-        loops: Lines of ``while`` loops that do not end by themselves.
+        loops: Lines of ``while`` loops that do not end when they are unrolled.
 
     Raises:
-        Unrewritable: It holds something that has no equivalent.
+        Unrewritable: A statement in it has no equivalent.
     """
     first = node.args.args[0].arg if node.args.args else ""
     head = 1 if ast.get_docstring(node, clean=False) is not None else 0
@@ -68,8 +68,8 @@ class Lowering(LoopLowering):
 
         Args:
             stmts: The statements.
-            after: Names that are read after the block.
-            tail: What to do at the block's end.
+            after: Names that are live after the block.
+            tail: Statements to add at the block's end, where it is reached.
         """
         out: list[ast.stmt] = []
         for index, stmt in enumerate(stmts):
@@ -94,7 +94,7 @@ class Lowering(LoopLowering):
         return out if ends(out) else [*out, *tail]
 
     def lower_inside(self, stmt: ast.stmt, live: set[str]) -> ast.stmt:
-        """A statement that stays, with what is inside it lowered."""
+        """Lowers the statements inside a statement that stays."""
         if isinstance(stmt, ast.FunctionDef):
             stmt.body = self.lower_block(stmt.body, set(), [])
             return stmt
@@ -108,7 +108,7 @@ class Lowering(LoopLowering):
         return stmt
 
     def join_branches(self, stmt: ast.If, live: set[str]) -> list[ast.stmt]:
-        """An if that both branches of leave at its end: the names they bind are joined."""
+        """Lowers an if without exits: the values of the names that its branches bind are joined."""
         changed = containers_changed_by([*stmt.body, *stmt.orelse])
         own = dict.fromkeys([*names_bound_by([*stmt.body, *stmt.orelse]), *(n for n in changed if n in live)])
         names = [name for name in own if name in live]
@@ -119,7 +119,7 @@ class Lowering(LoopLowering):
         return [*definitions, set_location(last, stmt)]
 
     def _split(self, stmt: ast.If, rest: list[ast.stmt], after: set[str], tail: list[ast.stmt]) -> list[ast.stmt]:
-        """An if that a branch returns from: the rest of the function goes with the branches that do not."""
+        """Lowers an if with a branch that returns: the rest of the function moves into the branches that do not."""
         ending = tail or [set_location(ast.Return(ast.Constant(None)), stmt)]
         before: list[ast.stmt] = []
         falls = [block for block in (stmt.body, stmt.orelse) if not ends(block)]
@@ -156,7 +156,7 @@ class Lowering(LoopLowering):
         at: ast.stmt,
         given: Sequence[str] = (),
     ) -> ast.FunctionDef:
-        """A local function around statements; its parameters are the names it reads before it binds them."""
+        """A local function around statements; its parameters are the names that are live before them."""
         containers = containers_changed_by(body)
         own = dict.fromkeys([*given, *names_bound_by(body), *containers, *sorted(loads(tail))])
         wanted = live_before([*body, *tail], after)

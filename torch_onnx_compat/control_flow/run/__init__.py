@@ -1,1 +1,1 @@
-"""What rewritten functions call while a model is exported."""
+"""The run-time module: functions that rewritten code calls while a model is exported."""

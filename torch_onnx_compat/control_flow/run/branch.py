@@ -1,4 +1,4 @@
-"""A branch or a body as the rewritten source hands it over, and its results as tensors."""
+"""A branch or a loop's body, as rewritten code passes it, and its result as a list of tensors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch_onnx_compat.control_flow.run.session import as_tensor, is_number
 
 
 class NoConditional(Exception):
-    """The exporter cannot make an If or a Loop of this; the text says why."""
+    """A decision or loop cannot become an ONNX If or Loop; the text is the reason."""
 
 
 @dataclass
@@ -30,12 +30,12 @@ class Branch:
 
 
 def call_in_scope(function: Callable[..., Any], scope: dict[str, Any]) -> Any:
-    """Calls a function with the values that its parameters have in a scope."""
+    """Calls a function with the values of its parameters in a scope."""
     return Branch(function, scope)()
 
 
 def flatten(value: Any, tensors: list[Tensor]) -> Any:
-    """The structure of a result, its tensors and numbers taken out."""
+    """Flattens a result: returns its structure, and appends its tensors and numbers to a list."""
     if isinstance(value, Tensor) or is_number(value):
         tensors.append(as_tensor(value))
         return Tensor

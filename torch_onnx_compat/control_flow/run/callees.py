@@ -20,7 +20,7 @@ from torch_onnx_compat.tracing import is_tracing
 
 
 def callee(function: Any) -> Any:
-    """What to call instead of a function, so that a number that may vary stays a tensor or a symbol."""
+    """The stand-in for a function, which keeps a number that may vary a tensor or a symbol; else the function itself."""
     session = current()
     if session is None:
         return function
@@ -54,7 +54,7 @@ def _item(session: Session, function: Any, tensor: Tensor) -> Any:
     if not _varies(session, tensor):
         return function()
     if not is_tracing() and not tensor.is_floating_point():
-        return function()  # torch.export has symbols for integers, which serve as sizes too
+        return function()  # torch.export has symbols for integers, and these may be used as sizes
     return tensor.reshape(())
 
 
@@ -70,7 +70,7 @@ def _tolist(session: Session, function: Any, tensor: Tensor) -> Any:
 _METHODS: dict[str, Callable[..., Any]] = {"item": _item, "tolist": _tolist, **iterables.METHODS}
 
 
-# Functions and methods that take sizes: a size that was computed in floating point is a whole number all the same
+# Functions and methods that take sizes: a size that was computed in floating point is made an integer
 
 
 def _to_integers(session: Session, value: Any) -> Any:

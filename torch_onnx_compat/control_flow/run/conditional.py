@@ -1,4 +1,4 @@
-"""An ONNX If for branches that a mask cannot join, in the way each exporter has for it."""
+"""Makes an ONNX If of branches that a mask cannot join: torch.cond under dynamo, a scripted if under TorchScript."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from torch_onnx_compat.watch import Watcher
 
 
 def make_if(session: Session, condition: Tensor, then: Branch, otherwise: Branch) -> Any:
-    """The value of one of the branches, chosen when the file runs.
+    """Makes an ONNX If, and returns its value.
 
     Raises:
-        NoConditional: A branch yields something that is no tensor, or the exporter refuses it.
+        NoConditional: A branch yields a value that is no tensor, or the exporter refuses the If.
     """
     try:
         branches = _BranchFunction(then), _BranchFunction(otherwise)
@@ -43,7 +43,7 @@ def make_if(session: Session, condition: Tensor, then: Branch, otherwise: Branch
 
 
 class _BranchFunction:
-    """A branch as a function of the tensors that both read."""
+    """A branch as a function of the tensors that both branches read."""
 
     def __init__(self, piece: Branch) -> None:
         self._piece = piece
@@ -51,14 +51,14 @@ class _BranchFunction:
         self.results: list[Tensor] = []
 
     def find_reads(self) -> list[Tensor]:
-        """What it reads from outside."""
+        """Runs the branch, and returns the tensors from outside that it reads or returns."""
         lifting = Lifting(None, ())
         self._run(lifting)
         passed_on = [tensor for tensor in self.results if id(tensor) not in lifting.made]
         return [*lifting.outside.values(), *passed_on]
 
     def over(self, read: list[Tensor]) -> Any:
-        """The branch as a function of tensors that stand for those."""
+        """The branch as a function of tensors that replace the tensors in `read`, in this order."""
 
         def run(*tensors: Tensor) -> tuple[Tensor, ...]:
             table: Table = {id(old): (old, new) for old, new in zip(read, tensors, strict=True)}
@@ -66,7 +66,7 @@ class _BranchFunction:
             self._run(lifting)
             if lifting.outside:
                 raise NoConditional("a branch reads different tensors each time")
-            # Results may not be what a branch reads, and are of one layout in both.
+            # torch.cond refuses a result that is one of the arguments, and results whose strides differ.
             return tuple(_make_contiguous(table.get(id(t), (t, t))[1]) for t in self.results)
 
         return run
@@ -103,7 +103,7 @@ def _script_both(
     read: list[Tensor],
     given: list[Tensor],
 ) -> tuple[Tensor, ...]:
-    """Both branches are traced on their own and called by a scripted if."""
+    """Traces both branches separately; a scripted if calls one of them."""
     with untraced():
         examples = tuple(tensor.detach().clone() for tensor in read)
     with session.inner_trace(len(examples)), untraced():

@@ -1,4 +1,4 @@
-"""Takes one decision of an export: one branch where it cannot vary, else both, joined by a mask or an ONNX If."""
+"""Takes a decision during an export: runs one branch if it cannot vary, else both, joined by a mask or an ONNX If."""
 
 from __future__ import annotations
 
@@ -16,14 +16,21 @@ from torch_onnx_compat.places import first_line
 from torch_onnx_compat.tracing import is_tracing, untraced
 
 CLOSE = 1e-4
-"""How far two branches that compute the same may be apart, relative to the largest value."""
+"""Tolerance between two branches that compute the same, relative to the largest value."""
 
 
 def decide(session: Session, test: Any, then: Branch, otherwise: Branch, why: str = "") -> Any:
-    """The value of one branch, or of both joined.
+    """Returns the value of one branch, or of both joined.
+
+    Args:
+        session: Of the run.
+        test: The condition.
+        then: The branch to take if the condition holds.
+        otherwise: The branch to take if it does not.
+        why: The side effect that forbids running both branches; empty if there is none.
 
     Raises:
-        Refused: The condition may vary and the branches have no equivalent; says where and why.
+        RefusedDecision: The condition may vary and the branches have no equivalent; says where and why.
     """
     key = session.key()
     condition = session.condition(test, key)
@@ -53,13 +60,13 @@ def _decide_by_both(session: Session, key: Key, condition: Tensor, then: Branch,
             session.conflicts[key] = str(mismatch)
             return _value_for_example(condition, *outcomes)
         if any(outcome.error is not None for outcome in outcomes):
-            # What an operation that failed leaves in a trace breaks it.
+            # The nodes that a failed operation leaves in the trace would break the graph.
             raise refusal(f"a decision depends on the inputs, and {mismatch}.") from mismatch
         return _decide_by_if(session, condition, then, otherwise, str(mismatch))
 
 
 def _compare(session: Session, key: Key, yes: Outcome, no: Outcome) -> None:
-    """Notes whether the branches are two ways to compute the same, one of which may run at some sizes only."""
+    """Notes whether both branches compute the same, or only one of them runs at these sizes."""
     errors = [outcome.error for outcome in (yes, no) if outcome.error is not None]
     if not errors:
         session.equal[key] = not (yes.writes or no.writes) and _are_close(yes.value, no.value)
@@ -111,7 +118,7 @@ def _decide_by_mask(session: Session, condition: Tensor, yes: Outcome, no: Outco
 
 
 def _value_for_example(condition: Tensor, yes: Outcome, no: Outcome) -> Any:
-    """What the branch that the example takes made, or the error that it raised."""
+    """The value of the branch that the example takes; raises the branch's error if it has one."""
     outcome = yes if _truth_now(condition) else no
     if outcome.error is not None:
         raise outcome.error
@@ -135,7 +142,7 @@ def join_or_refuse(condition: Tensor, a: Any, b: Any) -> Any:
     """Joins two values.
 
     Raises:
-        Refused: They differ in type, shape or dtype.
+        RefusedDecision: They differ in type, shape or dtype.
     """
     session = current()
     try:
@@ -147,7 +154,7 @@ def join_or_refuse(condition: Tensor, a: Any, b: Any) -> Any:
 
 
 def _truth_now(condition: Tensor) -> bool:
-    """The condition's value for the example; true where it has none, under torch.export."""
+    """The condition's value for the example; True under torch.export, where it has none."""
     if not is_tracing():
         return True
     with untraced():

@@ -1,7 +1,7 @@
-"""Runs a branch that may not be the one the model takes: nothing it does to tensors outside of it stays done.
+"""Runs a branch that the model may not take, and undoes its writes to tensors from outside.
 
-What would make the file fail in the branch that is not taken is kept in range: indices and integer divisors. Values
-that are in range anyway are not changed by that.
+In the file both branches run, so an index or an integer divisor of the branch that is not taken could make it fail.
+Both are kept in range; values that are in range do not change.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from torch_onnx_compat.watch import Watcher
 
 @dataclass
 class Outcome:
-    """What a branch did: its value, or the error it raised, and what it wrote into which tensors."""
+    """The result of a branch: its value or its error, and its writes."""
 
     value: Any = None
     error: Exception | None = None
     writes: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
-    """By identity: a tensor from outside, and what the branch left in it."""
+    """By identity: a tensor from outside, and its contents after the branch."""
 
 
 class WriteLog(Watcher):
     """Saves the tensors from outside that a function is about to overwrite.
 
     Args:
-        made: Tensors that are the function's own.
+        made: Tensors that the function may write to, since they are its own.
     """
 
     def __init__(self, made: Iterable[Tensor] = ()) -> None:
@@ -43,13 +43,15 @@ class WriteLog(Watcher):
         self.saved: dict[int, tuple[Tensor, Tensor]] = {}
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Saves what the call overwrites, then makes it."""
+        """Saves the tensor that the call overwrites, then makes the call."""
         if _writes(getattr(func, "__name__", ""), kwargs):
             self._save(kwargs.get("out", args[0] if args else None))
         result = self.pass_on(func, args, kwargs)
         given = {id(_root(t)) for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor)}
         for tensor in result if isinstance(result, (tuple, list)) else (result,):
-            if isinstance(tensor, Tensor) and id(_root(tensor)) not in given:  # else as x.contiguous(), which may be x
+            if (
+                isinstance(tensor, Tensor) and id(_root(tensor)) not in given
+            ):  # x.contiguous() may be x, which is not new
                 self._made[id(_root(tensor))] = _root(tensor)
         return result
 
@@ -64,12 +66,12 @@ class WriteLog(Watcher):
 
 
 def _root(tensor: Tensor) -> Tensor:
-    """The tensor that one is a view of, or itself."""
+    """The tensor that a tensor is a view of, or the tensor itself."""
     return tensor._base if tensor._is_view() and tensor._base is not None else tensor
 
 
 def refuse_shared(target: Tensor) -> None:
-    """Raises if a TorchScript trace would lose what a write to a tensor does to others."""
+    """Raises if a write to a tensor would change others through shared memory, which a TorchScript trace does not record."""
     root = _root(target)
     if is_tracing() and (root is not target or _is_shared(root)):
         raise refusal(
@@ -79,10 +81,10 @@ def refuse_shared(target: Tensor) -> None:
 
 
 class Guard(WriteLog):
-    """The mode that a branch runs under which may not be taken.
+    """The mode under which a branch runs that may not be taken.
 
     Args:
-        by_size: Whether the decision rests on sizes, so that a plain index may be out of range in this branch.
+        by_size: Whether the decision depends on sizes: then a constant index may be out of range in this branch.
     """
 
     def __init__(self, by_size: bool) -> None:
@@ -90,7 +92,7 @@ class Guard(WriteLog):
         self._by_size = by_size
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Keeps indices and divisors in range, too."""
+        """Brings indices and divisors into range, then makes the call."""
         if func in _INDEXED:
             args = self._keep_in_range(func, args)
         elif func in _DIVISIONS and len(args) == 2:
@@ -122,8 +124,15 @@ class Guard(WriteLog):
 _INDEXED = (Tensor.__getitem__, torch.index_select, Tensor.index_select, torch.gather, Tensor.gather)
 _REFLECTED = (Tensor.__rfloordiv__, Tensor.__rmod__)
 _DIVISIONS = (
-    *(Tensor.__floordiv__, Tensor.__mod__, torch.floor_divide, torch.remainder, torch.fmod),
-    *(Tensor.floor_divide, Tensor.remainder, Tensor.fmod, *_REFLECTED),
+    Tensor.__floordiv__,
+    Tensor.__mod__,
+    Tensor.floor_divide,
+    Tensor.remainder,
+    Tensor.fmod,
+    torch.floor_divide,
+    torch.remainder,
+    torch.fmod,
+    *_REFLECTED,
 )
 
 
@@ -138,12 +147,12 @@ def _is_mask(index: Any) -> bool:
 
 
 def _is_shared(tensor: Tensor) -> bool:
-    """Whether another tensor lives on the same storage."""
+    """Whether another tensor shares the storage."""
     with untraced():
         if tensor._is_view():
             return True
         storage = tensor.untyped_storage()
-        # Two of the references are the tensor's own and that of the Python object just made.
+        # Two references are the tensor's own and that of the Python object `storage`.
         return internals.references_to(storage) > 2
 
 
@@ -157,7 +166,7 @@ def _avoid_zero_divisor(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def attempt(branch: Callable[[], Any], guard: WriteLog) -> Outcome:
-    """Runs a branch, or a round of a loop, and takes back what it wrote."""
+    """Runs a branch, or a round of a loop, and undoes its writes."""
     outcome = Outcome()
     try:
         with guard:

@@ -1,4 +1,4 @@
-"""What a loop runs over when its length is known only when the file runs, and the lists that such a loop fills."""
+"""Iterables whose length is known only when the file runs, and the lists that loops over them fill."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from torch_onnx_compat.watch import Watcher
 
 @dataclass(frozen=True)
 class CountedItems:
-    """Items by number, of which there are as many as a size or a value of the inputs says."""
+    """Items by number; their count depends on the inputs."""
 
     length: Any
-    """A symbolic size, or an int64 tensor of shape ()."""
+    """The count: a symbolic size, or an int64 tensor of shape ()."""
     at: Callable[[Tensor], Any]
-    """The item of a number, an int64 tensor of shape ()."""
+    """Gives the item of a number, which is an int64 tensor of shape ()."""
 
     def __iter__(self) -> Any:
         raise refusal("a list is made of something whose length depends on the inputs; use a tensor, or a plain loop.")
 
 
 def as_counted_items(session: Session, value: Any) -> CountedItems | None:
-    """What can be looped over, if its length may vary; None for anything else."""
+    """An iterable as counted items; None if its length cannot vary, or it is no iterable."""
     if isinstance(value, CountedItems):
         return value
     if isinstance(value, Rows):
@@ -65,7 +65,7 @@ def _range(session: Session, function: Any, *args: Any) -> Any:
 
 
 def is_scannable(length: Any) -> bool:
-    """Whether a length is a symbolic size that is at least 1 when every dynamic axis is, as a Scan has to be."""
+    """Whether a length is a symbolic size that is at least 1 if every dynamic axis is: a Scan needs one row."""
     if not isinstance(length, torch.SymInt) or has_free_unbacked_symbols(length):
         return False
     least = length.node.expr
@@ -128,20 +128,20 @@ METHODS: dict[str, Callable[..., Any]] = {"unbind": _unbind, "split": _split}
 
 @dataclass
 class AppendLog:
-    """Stands for a list in a round of a loop: takes what is appended, and cannot be read."""
+    """Replaces a list in a round of a loop: records the appended items, and cannot be read."""
 
     items: list[Any] = field(default_factory=list)
 
     def append(self, item: Any) -> None:
-        """As list.append."""
+        """Like list.append."""
         self.items.append(item)
 
     def extend(self, items: Any) -> None:
-        """As list.extend."""
+        """Like list.extend."""
         self.items.extend(items)
 
     def copy(self) -> AppendLog:
-        """For a branch that may not be taken."""
+        """A copy, for a branch that may not be taken."""
         return AppendLog(list(self.items))
 
     def __getattr__(self, name: str) -> Any:
@@ -157,15 +157,15 @@ class AppendLog:
 
 
 class Rows(list[Any]):
-    """A list of tensors of one shape whose length depends on the inputs; torch.stack and torch.cat can take it.
+    """A list of tensors of one shape whose length depends on the inputs; torch.stack and torch.cat accept it.
 
     Args:
-        first: What was in the list before the loop.
-        rest: The others, stacked.
+        first: The items that were in the list before the loop.
+        rest: The other items, stacked.
     """
 
     def __init__(self, first: list[Any], rest: Tensor) -> None:
-        super().__init__()  # empty, as torch's argument parser does not ask a list's methods
+        super().__init__()  # empty: torch's C++ argument parser reads a list's items past these methods
         self.first, self.rest = first, rest
 
     def _refuse_read(self, *_: Any) -> Any:
@@ -176,13 +176,13 @@ class Rows(list[Any]):
 
 
 def stack_rows(rows: Rows, dim: int = 0) -> Tensor:
-    """torch.stack."""
+    """Does torch.stack."""
     whole = torch.cat([torch.stack(rows.first), rows.rest]) if rows.first else rows.rest
     return whole.movedim(0, dim) if dim else whole
 
 
 def concatenate_rows(rows: Rows, dim: int = 0) -> Tensor:
-    """torch.cat."""
+    """Does torch.cat."""
     axis = dim % (rows.rest.dim() - 1)
     rest = rows.rest.movedim(0, axis).flatten(axis, axis + 1)
     return torch.cat([*rows.first, rest], axis) if rows.first else rest
@@ -195,20 +195,20 @@ _ROW_FUNCTIONS: dict[Any, Callable[..., Tensor]] = {
 
 
 class RowStacker(Watcher):
-    """Lets torch.stack and torch.cat take the lists that loops filled."""
+    """Lets torch.stack and torch.cat accept the lists that loops filled."""
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Only calls on such lists."""
+        """Whether a call is one of these functions, of such a list."""
         return func in _ROW_FUNCTIONS and isinstance(args[0] if args else kwargs.get("tensors"), Rows)
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Stacks or concatenates."""
+        """Stacks or concatenates the list."""
         kwargs = dict(kwargs)
         rows = args[0] if args else kwargs.pop("tensors")
         return _ROW_FUNCTIONS[func](rows, *args[1:], **({"dim": kwargs["dim"]} if "dim" in kwargs else {}))
 
     def _copy_of(self, func: Any) -> None:
-        """No function is gone into from here: the modes around, which may replace it, have to see it first."""
+        """Copies no function: the enclosing modes must see it first, since they may replace it."""
 
 
 def length(rows: Rows) -> Any:

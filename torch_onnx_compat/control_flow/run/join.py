@@ -1,4 +1,4 @@
-"""One value out of the two that a decision's branches made."""
+"""Joins the values of a decision's two branches by a mask."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch_onnx_compat.tracing import is_tracing, untraced
 
 
 class Undefined:
-    """A name that this path did not bind; reading it would have been an error there."""
+    """The value of a name that a branch did not bind; reading it is an error, as in Python."""
 
     def __repr__(self) -> str:
         return "an unbound name"
@@ -29,11 +29,11 @@ UNDEFINED = Undefined()
 
 
 class Mismatch(Exception):
-    """Two values that no mask joins; the text says where in the result and why."""
+    """Two values cannot be joined by a mask; the text says where in the result, and why."""
 
 
 def join(condition: Tensor, a: Any, b: Any, path: str = "the result") -> Any:
-    """`a` where the condition holds, else `b`; containers are joined item by item.
+    """`a` where the condition holds, else `b`; joins containers item by item.
 
     Raises:
         Mismatch: Types, keys, lengths, shapes or dtypes differ.
@@ -50,7 +50,7 @@ def join(condition: Tensor, a: Any, b: Any, path: str = "the result") -> Any:
 
 
 def join_what_fits(condition: Tensor, taken: Any, other: Any) -> Any:
-    """`taken`, with every item that can be joined varying as it will in the file; for a search, which goes on."""
+    """`taken`, with each item joined that can be: the search goes on with values that vary as in the file."""
     try:
         return join(condition, taken, other)
     except Mismatch:
@@ -94,7 +94,7 @@ def _join_fields(condition: Tensor, a: Any, b: Any, path: str) -> Any:
 def _equal(a: Any, b: Any) -> bool:
     try:
         return bool(a == b)
-    except Exception:  # objects may compare in any way they like
+    except Exception:  # a user's __eq__ may raise anything
         return False
 
 
@@ -113,7 +113,7 @@ def _join_values(condition: Tensor, a: Any, b: Any, path: str) -> Any:
 
 
 def _one_dtype(x: Tensor, y: Tensor, a: Any, b: Any, path: str) -> tuple[Tensor, Tensor]:
-    """Numbers take the dtype of the tensor on the other side, if they fit; tensors must agree."""
+    """Casts a number to the dtype of the other branch's tensor, if it fits; two tensors must have the same dtype."""
     if x.dtype == y.dtype:
         return x, y
     tensors = [t for t, value in ((x, a), (y, b)) if isinstance(value, Tensor) and not _stands_for_number(t)]
@@ -128,7 +128,7 @@ def _one_dtype(x: Tensor, y: Tensor, a: Any, b: Any, path: str) -> tuple[Tensor,
 
 
 def _stands_for_number(tensor: Tensor) -> bool:
-    """Whether a tensor is a size of a TorchScript trace, which is a number to the model."""
+    """Whether a tensor is a size in a TorchScript trace, which the model takes for a number."""
     return is_tracing() and tensor.dim() == 0 and tensor.dtype == torch.int64
 
 
@@ -137,7 +137,7 @@ def _kind(dtype: torch.dtype) -> int:
 
 
 def same_shape(x: Tensor, y: Tensor) -> bool:
-    """Whether shapes agree; under torch.export at every size, in a trace at the one that is traced."""
+    """Whether shapes are equal: at every size under torch.export, at the traced size in a trace."""
     if x.dim() != y.dim():
         return False
     if is_tracing():

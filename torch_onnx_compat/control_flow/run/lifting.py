@@ -1,4 +1,4 @@
-"""A part of a model as a function of all tensors that it reads, whatever way it comes by them."""
+"""Lambda lifting: turns a part of a model into a function of all tensors that it reads, its closure included."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from torch_onnx_compat.tracing import is_tracing
 from torch_onnx_compat.watch import Watcher
 
 Table = dict[int, tuple[Tensor, Tensor]]
-"""By identity: a tensor and what is taken for it."""
+"""By identity: a tensor and its replacement."""
 
 
 class Lifting(Watcher):
-    """Puts tensors in the places of those from outside that a function reads, whatever way it comes by them.
+    """Replaces the tensors from outside that a function reads, in each of its calls of torch.
 
     Args:
-        table: By identity: a tensor from outside and what to take for it; None to take a copy of each.
-        own: Tensors that the function was given.
+        table: Tensors from outside with their replacements; None replaces each by a copy, as a trial.
+        own: Tensors that are the function's arguments.
     """
 
     def __init__(self, table: Table | None, own: Sequence[Tensor]) -> None:
@@ -32,13 +32,13 @@ class Lifting(Watcher):
         """Tensors from outside that are not in the table."""
 
     def original_of(self, tensor: Any) -> Any:
-        """The tensor that another one was taken for."""
+        """The tensor from outside that a tensor replaces, or the tensor itself."""
         return next((old for old, new in self._table.values() if new is tensor), tensor)
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Makes one call."""
+        """Makes a call with replaced arguments."""
         if func is torch.tensor and not is_tracing() and args and isinstance(args[0], (bool, int, float)):
-            func, args = torch.full, ((), *args)  # torch.export keeps constants outside of a loop's body
+            func, args = torch.full, ((), *args)  # torch.export would lift a constant out of a loop's body
         result = self.pass_on(func, self._substitute(args), {k: self._substitute(v) for k, v in kwargs.items()})
         self._keep(result)
         return result
@@ -75,5 +75,5 @@ class Lifting(Watcher):
 
 
 def clone_arguments(tensors: Iterable[Tensor]) -> list[Tensor]:
-    """Tensors as arguments of a call that no mode sees: a function around, lifted itself, has to see them."""
+    """Copies of tensors, made so that an enclosing lifting sees them read; it does not see the call that follows."""
     return [tensor.clone() for tensor in tensors]

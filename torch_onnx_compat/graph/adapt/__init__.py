@@ -1,1 +1,1 @@
-"""A graph written so that a target runs it: other forms of operators, tensors of fewer axes."""
+"""Adapts a graph to a target: alternatives of operators, and fewer axes for tensors of many."""

@@ -1,8 +1,8 @@
-"""Writes nodes that a target does not run right in another form.
+"""Replaces nodes that a target does not run right by alternatives.
 
-The alternatives are tried first, in the order in which they are registered: the first whose nodes the target runs is
-taken. The lowering rules are tried last, as are ONNX's own definitions: what they write for an older opset mostly holds
-for the present one too.
+The alternatives are tried first, in the order in which they are registered; the first whose nodes the target runs is
+used. The lowering rules are tried last: the nodes that they write for an older opset mostly hold for the present one
+too.
 """
 
 from __future__ import annotations
@@ -34,17 +34,16 @@ from torch_onnx_compat.targets.target import Target
 
 _NOT_FOLDED = frozenset({"If", "Loop", "Scan", "SequenceMap", "RandomNormalLike", "RandomUniformLike", "Bernoulli"})
 _NOT_FOLDED |= {"Multinomial", "Dropout"}
-"""Operators that may give something else each time, or hold graphs."""
+"""Operators whose result may differ from run to run, or that hold subgraphs."""
 _MOST_STEPS = 4
-"""How often what a rule wrote may be written anew."""
+"""Passes over the graph, at most: a node that a rule wrote may be replaced again in the next pass."""
 
 
 def adapt_to_target(model: ir.Model, target: Target) -> dict[str, int]:
-    """Rewrites the nodes that speak against the target, in place, as far as there are forms that it runs.
+    """Rewrites, in place, the nodes that the target does not run right, or runs faster in another form.
 
-    So are those that it runs faster in another form.
-
-    What follows from constants and known sizes alone is computed where some of it speaks against the target.
+    A node stays where no alternative is known that the target runs. Nodes that depend only on constants and known sizes
+    are folded where the target objects to one of them.
 
     Returns:
         How many nodes of each operator were rewritten.
@@ -54,7 +53,7 @@ def adapt_to_target(model: ir.Model, target: Target) -> dict[str, int]:
         return {}
     shapes.infer_model(model)
     counts: dict[str, int] = {}
-    if any(_is_bad(node, opset, target) for node in _following_from_constants(model)):
+    if any(_is_bad(node, opset, target) for node in _constant_nodes(model)):
         fold_constants(model)
     parts = lower_ranks(model, lambda node: _is_bad(node, opset, target))
     if parts:
@@ -72,8 +71,8 @@ def adapt_to_target(model: ir.Model, target: Target) -> dict[str, int]:
     return counts
 
 
-def _following_from_constants(model: ir.Model) -> Iterator[ir.Node]:
-    """The nodes whose results are the same whatever is fed; the sizes of what is fed are among them where known."""
+def _constant_nodes(model: ir.Model) -> Iterator[ir.Node]:
+    """The nodes whose results do not depend on what is fed; a Shape of known sizes is one of them."""
     known: set[ir.Value] = set()
     for node in model.graph:
         inputs = [value for value in node.inputs if value is not None]
@@ -101,9 +100,10 @@ def _is_unwanted(node: ir.Node, opset: int, target: Target) -> bool:
 
 
 def _rewrite(node: ir.Node, scope: Scope, opset: int, target: Target) -> bool:
-    """Whether the node was replaced: by a form that is right, else by one whose nodes have forms of their own.
+    """Replaces the node; returns whether that succeeded.
 
-    What is merely slow is only replaced by a form that is right.
+    An alternative that the target runs is preferred. If there is none, a node that is wrong, not merely slow, is
+    replaced by one whose nodes have alternatives of their own, which the next pass tries.
     """
     ways = (True, False) if _is_bad(node, opset, target) else (True,)
     return any(_try(rule, node, scope, opset, target, strict) for strict in ways for rule in _rules(node, opset))
@@ -114,7 +114,7 @@ def _try(rule: Rule, node: ir.Node, scope: Scope, opset: int, target: Target, st
     before = dict(node.attributes)
     try:
         outputs = rule(op, node)
-        if outputs is not None and all(_may_stand(new, node, opset, target, strict) for new in op.nodes):
+        if outputs is not None and all(_is_acceptable(new, node, opset, target, strict) for new in op.nodes):
             return replace(node, op, outputs)
     except Refused:
         pass
@@ -123,7 +123,8 @@ def _try(rule: Rule, node: ir.Node, scope: Scope, opset: int, target: Target, st
     return False
 
 
-def _may_stand(new: ir.Node, replaced: ir.Node, opset: int, target: Target, strict: bool) -> bool:
+def _is_acceptable(new: ir.Node, replaced: ir.Node, opset: int, target: Target, strict: bool) -> bool:
+    """Whether a new node may stay: the target runs it, or, if not `strict`, another alternative may replace it."""
     if schema.obstacle(new, opset, opset) is not None:
         return False
     return not _is_bad(new, opset, target) or (

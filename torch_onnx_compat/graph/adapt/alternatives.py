@@ -1,8 +1,8 @@
-"""The table of alternatives: other forms of operators, for targets that do not run the usual one right.
+"""The table of alternatives: other forms of operators, for targets that do not run the usual form right.
 
-A rule takes one operator and writes the same numbers with other operators, or with other attributes, at the same
-opset. Several rules may serve one operator; they are tried in the order in which they were registered, which is the
-order of the imports in adapt.py and, within a module, the order in which the rules stand.
+An alternative is a rule that computes the same numbers with other operators, or with other attributes, at the same
+opset. Several rules may serve one operator. They are tried in the order in which they were registered: the order of the
+imports in adapt.py and, within a module, the order in which the rules stand.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ ALTERNATIVES: dict[str, list[Rule]] = {}
 
 
 def alternative(*op_types: str) -> Callable[[Rule], Rule]:
-    """Registers another form of operators; the function is written like a lowering rule.
+    """Registers an alternative for operators; the function is written like a lowering rule.
 
-    It returns None where it has none for the node, and must leave the node as it is.
+    The function returns None where it has no alternative for the node; it must not change the node.
     """
 
     def decorate(rule: Rule) -> Rule:

@@ -1,7 +1,7 @@
-"""Other forms of an attention's products, for targets that run the usual ones slower.
+"""Alternatives for the products of an attention, for targets that run the usual form slower.
 
-Math:   (s q) k^T = (sqrt(s) q) (sqrt(s) k^T), which is how torch's exporters write the fused function; engines look for
-        the one or the other to run an attention as a whole.
+Math:   (s q) k^T = (sqrt(s) q) (sqrt(s) k^T). torch's exporters write the fused function in the second form. An engine
+        looks for one of the two forms to run an attention as a whole.
 Source: https://onnx.ai/onnx/operators/
 """
 
@@ -19,7 +19,7 @@ from torch_onnx_compat.graph.opset.lowering import Outputs, first_input
 
 @alternative("MatMul")
 def scale_on_both(op: Builder, node: ir.Node) -> Outputs:
-    """Takes the root of the scale of an attention's queries to its keys."""
+    """Replaces the scale of an attention's queries by its square root on both queries and keys."""
     queries, keys = first_input(node), node.inputs[1]
     found = scale_of(queries)
     if found is None or keys is None or scale_of(keys) is not None:

@@ -1,7 +1,7 @@
-"""Other forms of operators, for targets that do not run the usual one right: elementwise and normalizing operators.
+"""Alternatives of elementwise operators, reductions and normalizations.
 
-Math:   the formulas of https://onnx.ai/onnx/operators/; softplus(x) = max(x, 0) + log(1 + exp(-|x|)), which does not
-        overflow; logsumexp with the maximum taken out first.
+Math:   the formulas of https://onnx.ai/onnx/operators/; softplus(x) = max(x, 0) + log(1 + exp(-|x|)) and logsumexp with
+        the maximum subtracted first do not overflow.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def pow_of_whole_number(op: Builder, node: ir.Node) -> Outputs:
 
 @alternative("Mod")
 def mod(op: Builder, node: ir.Node) -> ir.Value:
-    """Takes the divisor, as often as it goes into the dividend, away."""
+    """Writes a - b * (a / b without its fraction); for integers with fmod=0 the result gets the sign of b."""
     a, b = node.inputs
     assert a is not None
     if op.dtype(a).is_floating_point():
@@ -99,7 +99,7 @@ def mod(op: Builder, node: ir.Node) -> ir.Value:
 
 @alternative("Add", "Sum")
 def sum_as_difference(op: Builder, node: ir.Node) -> Outputs:
-    """Writes a - (-b), which is a + b to the bit, for engines that fuse a sum with what it sums."""
+    """Writes a - (-b), which is a + b to the bit, for engines that fuse a sum with its operands."""
     if len(node.inputs) != 2:
         return None
     a, b = node.inputs
@@ -108,7 +108,7 @@ def sum_as_difference(op: Builder, node: ir.Node) -> Outputs:
 
 @alternative("Max", "Min", "Sum")
 def variadic_by_binary(op: Builder, node: ir.Node) -> Outputs:
-    """Takes the inputs two by two."""
+    """Combines the inputs two at a time."""
     first, *others = [value for value in node.inputs if value is not None]
     if len(others) < 2:
         return None
@@ -128,7 +128,7 @@ def cast_to_bool(op: Builder, node: ir.Node) -> Outputs:
 
 @alternative("Gather", "GatherElements", "GatherND")
 def gather_of_bool(op: Builder, node: ir.Node) -> Outputs:
-    """Takes ones and zeros for booleans."""
+    """Gathers booleans as ones and zeros in float32."""
     x = first_input(node)
     if op.dtype(x) != ir.DataType.BOOL:
         return None
@@ -138,7 +138,7 @@ def gather_of_bool(op: Builder, node: ir.Node) -> Outputs:
 
 @alternative("GatherElements")
 def gather_of_cropped_data(op: Builder, node: ir.Node) -> Outputs:
-    """Cuts the data to the index along the axes that are not gathered."""
+    """Slices the data to the sizes of the index along the axes that are not gathered."""
     x, index = node.inputs
     assert x is not None
     assert index is not None
@@ -154,7 +154,7 @@ def gather_of_cropped_data(op: Builder, node: ir.Node) -> Outputs:
 
 
 def reduce_axes(op: Builder, how: str, x: ir.Value, axes: list[int], keepdims: int = 1) -> ir.Value:
-    """A reduction, its axes given as the opset has them."""
+    """Adds a reduction; its axes are an input or an attribute, depending on the opset."""
     if op.opset >= (13 if how == "ReduceSum" else 18):
         return op.node(how, [x, axes], {"keepdims": keepdims})[0]
     return op.node(how, [x], {"axes": axes, "keepdims": keepdims})[0]
@@ -199,7 +199,7 @@ def mean_as_pool(op: Builder, node: ir.Node) -> Outputs:
 
 @alternative("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd")
 def reduction_keeping_axes(op: Builder, node: ir.Node) -> Outputs:
-    """Keeps the reduced axes, then takes them away; all axes are named."""
+    """Reduces with keepdims=1 and explicit axes; a Squeeze removes the axes that the node does not keep."""
     x, axes = first_input(node), _axes(op, node)
     if axes is None or not axes:
         return None
@@ -210,7 +210,7 @@ def reduction_keeping_axes(op: Builder, node: ir.Node) -> Outputs:
 
 @alternative("ReduceMean")
 def mean_by_sum(op: Builder, node: ir.Node) -> Outputs:
-    """Divides the sum by the number of cells."""
+    """Divides the sum by the number of elements."""
     x, axes = first_input(node), _axes(op, node)
     sizes = [op.size(x, axis) for axis in axes] if axes else [None]
     if axes is None or None in sizes:
@@ -221,7 +221,7 @@ def mean_by_sum(op: Builder, node: ir.Node) -> Outputs:
 
 @alternative("ReduceSum")
 def sum_of_mean(op: Builder, node: ir.Node) -> Outputs:
-    """Writes the mean times how many there are, of known sizes: before opset 18 its axes are an attribute."""
+    """Multiplies the mean by the known number of elements; before opset 18 the axes of ReduceMean are an attribute."""
     x, axes = first_input(node), _axes(op, node)
     counts = [op.size(x, axis) for axis in axes or ()]
     if not counts or None in counts or not op.dtype(x).is_floating_point():
@@ -231,7 +231,7 @@ def sum_of_mean(op: Builder, node: ir.Node) -> Outputs:
 
 
 def squeeze_axes(op: Builder, x: ir.Value, axes: list[int]) -> ir.Value:
-    """Takes axes of size 1 away."""
+    """Removes axes of size 1."""
     return op.Squeeze(x, axes) if op.opset >= 13 else op.Squeeze(x, axes=axes)
 
 
@@ -258,10 +258,10 @@ def _axes(op: Builder, node: ir.Node) -> list[int] | None:
 
 @alternative("BatchNormalization")
 def batch_normalization(op: Builder, node: ir.Node) -> ir.Value | None:
-    """Writes x * a + b by channel, a = scale / sqrt(variance + epsilon), where these are constants."""
+    """Writes x * a + b by channel, a = scale / sqrt(variance + epsilon), where the four parameters are constants."""
     x, *given = node.inputs
-    held = [None if value is None else ir.convenience.get_const_tensor(value) for value in given]
-    tensors = [tensor.numpy().astype(np.float64) for tensor in held if tensor is not None]
+    constants = [None if value is None else ir.convenience.get_const_tensor(value) for value in given]
+    tensors = [tensor.numpy().astype(np.float64) for tensor in constants if tensor is not None]
     if x is None or len(tensors) != 4 or len(node.outputs) > 1 or attribute(node, "training_mode", 0):
         return None
     scale, bias, mean, variance = tensors

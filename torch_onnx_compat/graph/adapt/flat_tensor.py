@@ -1,4 +1,4 @@
-"""A tensor of many axes as its elements in order, in any shape, and the table of rules that compute with such tensors.
+"""Flat tensors: the elements of a tensor of many axes in a shape of few axes; and the table of rules that use them.
 
 The rules stand in high_rank_rules.py; high_rank.py applies them.
 """
@@ -18,12 +18,12 @@ from torch_onnx_compat.graph.obstacle import Refused
 
 @dataclass(frozen=True)
 class FlatTensor:
-    """The elements of a tensor of many axes.
+    """The elements of a tensor of many axes, held by a value of few axes.
 
     Args:
-        value: Has them, in whatever shape.
-        sizes: Of the axes that are in order in `value`.
-        perm: The order of these axes in the tensor; None if it is theirs.
+        value: Holds the elements; its shape does not matter.
+        sizes: Sizes of the axes, in the order in which `value` holds them.
+        perm: Order of these axes in the tensor; None where it is the order in `value`.
     """
 
     value: ir.Value
@@ -32,7 +32,7 @@ class FlatTensor:
 
 
 class View:
-    """What a rule asks for the inputs of its node."""
+    """Gives a rule the inputs of its node in shapes of few axes."""
 
     def __init__(self, op: Builder, flat: dict[ir.Value, FlatTensor]) -> None:
         self._op = op
@@ -50,7 +50,7 @@ class View:
         return self._flat[value]
 
     def elements(self, value: ir.Value) -> ir.Value:
-        """A value's elements in order, in whatever shape."""
+        """A value's elements in order, in any shape."""
         flat = self.flat(value)
         if flat.perm is not None:
             flat = FlatTensor(transpose_blocks(self._op, flat.value, flat.sizes, flat.perm))
@@ -58,14 +58,14 @@ class View:
         return flat.value
 
     def in_own_shape(self, value: ir.Value, sizes: Sizes) -> ir.Value:
-        """An output that was just written, in its own shape."""
+        """An output that a rule has just written, in the output's own shape, which has few axes."""
         flat = self._flat.pop(value)
         if flat.perm is not None:
             flat = FlatTensor(transpose_blocks(self._op, flat.value, flat.sizes, flat.perm))
         return reshape_to(self._op, flat.value, sizes)
 
     def __call__(self, value: ir.Value, sizes: Sizes) -> ir.Value:
-        """A value in a shape of few axes, of which one size may be unknown."""
+        """A value in the given shape of few axes; None stands for one unknown size."""
         if len(sizes) > LOW or sum(size is None for size in sizes) > 1:
             raise Refused("too many axes, or unknown sizes")
         numbers = self._op.numbers(value) if is_high(value) else None
@@ -80,10 +80,10 @@ RULES: dict[str, Rule] = {}
 
 
 def few_axes(*op_types: str) -> Callable[[Rule], Rule]:
-    """Registers how operators are computed with few axes.
+    """Registers how operators are computed on tensors of few axes.
 
-    The function gets the Builder, the node and a View. It returns for each output a value with the same elements in the
-    same order, whatever its shape, or None where it does not know how.
+    The function gets the Builder, the node and a View. For each output it returns a value with the same elements in the
+    same order, in any shape, or a FlatTensor. It returns None where it has no form for the node.
     """
 
     def decorate(rule: Rule) -> Rule:
@@ -105,5 +105,5 @@ def sizes_of(value: ir.Value) -> list[int | None]:
 
 
 def is_high(value: ir.Value | None) -> bool:
-    """Whether a value has more axes than every engine takes."""
+    """Whether a value has more axes than `LOW`, which every engine takes."""
     return value is not None and value.shape is not None and len(value.shape) > LOW

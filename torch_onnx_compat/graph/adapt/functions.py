@@ -1,6 +1,7 @@
-"""Other forms of operators, for targets that do not run the usual one right: functions that have no closed formula.
+"""Alternatives of functions that have no closed formula.
 
-Math:   erf(x) = sign(x) * (1 - (a1 t + ... + a5 t^5) exp(-x^2)), t = 1 / (1 + p |x|), off by 1.5e-7 at most.
+Math:   erf(x) = sign(x) * (1 - (a1 t + ... + a5 t^5) exp(-x^2)), t = 1 / (1 + p |x|), with an absolute error of 1.5e-7
+        at most.
 Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26.
 """
 
@@ -14,7 +15,7 @@ from torch_onnx_compat.graph.opset.lowering import first_input
 
 _P = 0.3275911
 _COEFFICIENTS = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)
-"""From a5 to a1."""
+"""The coefficients from a5 to a1."""
 
 
 @alternative("Erf")

@@ -1,8 +1,10 @@
-"""Writes what is computed on tensors of more than four axes with fewer axes, for targets that do not take as many.
+"""Computes tensors of more than four axes with fewer axes, for targets that limit the rank.
 
-A Reshape of a flat tensor is nothing; an operator along one axis takes the axes before it as one, and those after it;
-an elementwise operator takes axes as one that are broadcast together; a Transpose moves blocks of axes, and waits for
-what is selected of its result. All nodes between two tensors of few axes are written so, or none of them.
+Such a tensor becomes a flat tensor. A Reshape of a flat tensor computes nothing. An operator along one axis merges the
+axes before it into one, and the axes after it into one. An elementwise operator merges axes that broadcast alike. A
+Transpose moves blocks of axes; it is deferred, so that a selection from its result is made before it.
+
+All nodes between two tensors of few axes are rewritten, or none of them.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ def lower_ranks(model: ir.Model, is_bad: Callable[[ir.Node], bool]) -> int:
     """Rewrites each part of the graph that holds tensors of many axes and a bad node, in place.
 
     Args:
-        model: The model, with shapes; what rewriting does not know the sizes of stays.
+        model: The model, with shapes; a part whose rules need an unknown size stays as it is.
         is_bad: Whether the target does not run a node right.
 
     Returns:
@@ -39,7 +41,7 @@ def lower_ranks(model: ir.Model, is_bad: Callable[[ir.Node], bool]) -> int:
 
 
 def _parts(model: ir.Model) -> Iterator[list[ir.Node]]:
-    """The nodes that tensors of many axes connect, in the order of the graph."""
+    """The groups of nodes that tensors of many axes connect, each in the order of the graph."""
     touching = [n for n in all_nodes(model.graph) if any(is_high(v) for v in (*n.inputs, *n.outputs))]
     leader: dict[ir.Value, ir.Node] = {}
     part_of: dict[ir.Node, list[ir.Node]] = {}
@@ -67,7 +69,7 @@ class _Part:
         self._flat: dict[ir.Value, FlatTensor] = {}
 
     def rewrite(self, is_bad: Callable[[ir.Node], bool]) -> bool:
-        """Whether it was rewritten: with rules for every node, and nothing bad in the place of what was."""
+        """Rewrites the part; returns whether each node has a rule and the target runs all new nodes."""
         if len({id(node.graph) for node in self._nodes}) > 1:
             return False
         found: list[list[ir.Value]] = []
@@ -93,14 +95,14 @@ class _Part:
                 node.graph.remove(node, safe=True)
 
     def _give_up(self) -> bool:
-        """Takes back the uses of the graph's values by new nodes."""
+        """Detaches the new nodes from the graph's values, which would count them as users."""
         for node in (new for op in self._builders for new in op.nodes):
             for index in range(len(node.inputs)):
                 node.replace_input_with(index, None)
         return False
 
     def _write_node(self, op: Builder, node: ir.Node) -> list[ir.Value]:
-        """What becomes of the outputs that have few axes; the others are flat."""
+        """Writes one node with few axes; returns its outputs of few axes. The other outputs become flat tensors."""
         rule = RULES.get(node.op_type) if not node.domain else None
         view = View(op, self._flat)
         outputs = rule(op, node, view) if rule is not None else None

@@ -1,7 +1,7 @@
-"""How single operators are computed with few axes; see high_rank.
+"""Rules that compute single operators with few axes; see high_rank.
 
-Math:   an operator along one axis treats those before it alike, and those after it. Selecting before a transposition is
-        selecting after it, along the axis that it moves.
+Math:   an operator along one axis treats all axes before it alike, and all axes after it alike. Selecting before a
+        transposition is selecting after it, along the axis that it moves.
 Source: https://onnx.ai/onnx/operators/
 """
 
@@ -20,20 +20,20 @@ from torch_onnx_compat.graph.opset.lowering import attribute, first_input, input
 
 
 def sizes_around(sizes: Sizes, axis: int) -> list[int | None]:
-    """The axes before one, it, and the axes after it."""
+    """The size of all axes before one, the size of this one, and the size of all axes after it."""
     axis %= len(sizes)
     return [product(sizes[:axis]), sizes[axis], product(sizes[axis + 1 :])]
 
 
 @few_axes("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity")
 def same_elements(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value]:
-    """Takes them as they are."""
+    """Returns the same elements: the operator changes the shape only."""
     return [view.elements(first_input(node))]
 
 
 @few_axes("Transpose")
 def transpose(op: Builder, node: ir.Node, view: View) -> Sequence[FlatTensor]:
-    """Notes the order of the axes."""
+    """Records the order of the axes and moves nothing yet."""
     x = first_input(node)
     sizes = tuple(sizes_of(x))
     perm = tuple(attribute(node, "perm") or reversed(range(len(sizes))))
@@ -45,7 +45,7 @@ def transpose(op: Builder, node: ir.Node, view: View) -> Sequence[FlatTensor]:
 
 @few_axes("Gather", "Slice", "Split")
 def selection(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value | FlatTensor] | None:
-    """Cuts neighbouring places of one axis out of the axes that follow, before they are transposed."""
+    """Slices a range of one axis out of the elements before they are transposed."""
     x = first_input(node)
     axis, parts = _cuts(op, node)
     if axis is None:
@@ -71,9 +71,12 @@ def selection(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value | Fla
 
 
 def _lay_out_for_slice(op: Builder, x: ir.Value, sizes: Sizes, place: int) -> tuple[ir.Value, int, int]:
-    """The elements in a shape in which to cut, the axis to cut there, and how far its places are apart.
+    """The elements in a shape in which one Slice cuts the axis at `place`.
 
-    A batch of one is in front, which some engines take the first axis for.
+    A batch of one stands in front, because some engines take the first axis for the batch.
+
+    Returns:
+        The elements, the axis to slice, and how many of its places one place of the cut axis spans.
     """
     outer, size, inner = sizes_around(sizes, place)
     assert inner is not None
@@ -87,7 +90,7 @@ def _lay_out_for_slice(op: Builder, x: ir.Value, sizes: Sizes, place: int) -> tu
 
 
 def _cuts(op: Builder, node: ir.Node) -> tuple[int | None, list[tuple[int, int]] | None]:
-    """The axis, and from where to where each output goes; None in its place where the places are no neighbours."""
+    """The selected axis, None where unknown, and the range of each output, None where there is no constant one."""
     x = first_input(node)
     if node.op_type == "Slice":
         given = [None if value is None else op.numbers(value) for value in node.inputs[1:]]
@@ -115,13 +118,13 @@ def _cuts(op: Builder, node: ir.Node) -> tuple[int | None, list[tuple[int, int]]
 
 @few_axes("Softmax", "LogSoftmax")
 def softmax(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value] | None:
-    """Takes the axes before its own as one, and those after it."""
+    """Merges the axes before its own into one, and those after it."""
     return _apply_along_axis(op, node, view, int(attribute(node, "axis", -1))) if op.opset >= 13 else None
 
 
 def _apply_along_axis(op: Builder, node: ir.Node, view: View, axis: int) -> Sequence[ir.Value] | None:
     outer, size, inner = sizes_around(sizes_of(first_input(node)), axis)
-    # With a batch of one in front, which some engines take the first axis for.
+    # A batch of one in front, because some engines take the first axis for the batch.
     shape = [1, size, inner] if outer == 1 else [1, outer, size] if inner == 1 else [1, outer, size, inner]
     whole, place = view(first_input(node), shape), 1 if outer == 1 else 2
     if node.op_type == "Slice":
@@ -138,14 +141,14 @@ def _apply_along_axis(op: Builder, node: ir.Node, view: View, axis: int) -> Sequ
 
 @few_axes("Concat")
 def concat(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value]:
-    """Takes the axes before it as one, and those after it."""
+    """Merges the axes before its own into one, and those after it."""
     axis = attribute(node, "axis")
     return [op.node("Concat", [view(v, sizes_around(sizes_of(v), axis)) for v in node.inputs if v], {"axis": 1})[0]]
 
 
 @few_axes("LayerNormalization")
 def layer_normalization(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value] | None:
-    """Takes the axes before the last as one."""
+    """Merges the axes before the last into one."""
     sizes = sizes_of(first_input(node))
     if attribute(node, "axis", -1) % len(sizes) != len(sizes) - 1 or len(node.outputs) > 1:
         return None
@@ -158,14 +161,14 @@ _UNARY += ["Log", "Mish", "Neg", "Reciprocal", "Relu", "Round", "Sigmoid", "Sign
 
 @few_axes(*_UNARY)
 def unary(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value]:
-    """Takes the axes before the last as one."""
+    """Merges the axes before the last into one."""
     sizes = sizes_of(first_input(node))
     return op.clone(node, [view(first_input(node), [1, product(sizes[:-1]), sizes[-1]]), *node.inputs[1:]])
 
 
 @few_axes("Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Equal", "Less", "Greater", "Where")
 def elementwise(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value] | None:
-    """Takes neighbouring axes as one where each input has all of them, or repeats its only cell over all of them."""
+    """Merges neighbouring axes that each input either has in full or broadcasts from one element."""
     values = [value for value in node.inputs if value is not None]
     merged = _merge_axes([sizes_of(value) for value in values], sizes_of(node.outputs[0]))
     if merged is None:
@@ -175,33 +178,33 @@ def elementwise(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value] | 
 
 @few_axes("MatMul")
 def matmul(op: Builder, node: ir.Node, view: View) -> Sequence[ir.Value] | None:
-    """Takes neighbouring axes before the last two as one, as elementwise operators do."""
+    """Merges neighbouring axes before the last two, as elementwise operators do."""
     values = [value for value in node.inputs if value is not None]
     sizes = [sizes_of(value) for value in values]
-    if any(len(of) < 2 for of in sizes):
+    if any(len(own) < 2 for own in sizes):
         return None
     if len(sizes[1]) == 2:
         inner = sizes[0][-1]
         return [op.MatMul(view(values[0], [1, product(sizes[0][:-1]), inner]), values[1])]
-    merged = _merge_axes([of[:-2] for of in sizes], sizes_of(node.outputs[0])[:-2])
+    merged = _merge_axes([own[:-2] for own in sizes], sizes_of(node.outputs[0])[:-2])
     if merged is None:
         return None
-    return [op.MatMul(*(view(v, [*a, *of[-2:]]) for v, a, of in zip(values, merged, sizes, strict=True)))]
+    return [op.MatMul(*(view(v, [*a, *own[-2:]]) for v, a, own in zip(values, merged, sizes, strict=True)))]
 
 
 def _merge_axes(inputs: Sequence[Sizes], result: Sizes) -> list[list[int | None]] | None:
-    """Shapes of the inputs with as few axes as broadcasting leaves; None where unknown sizes hide how it goes."""
+    """Shapes of the inputs after merging axes that broadcast alike; None where an unknown size may broadcast or not."""
     padded: list[list[int | None]] = [[*[1] * (len(result) - len(sizes)), *sizes] for sizes in inputs]
     merged: list[list[int | None]] = [[] for _ in inputs]
     last: tuple[bool, ...] | None = None
     for axis, size in enumerate(result):
-        of = [sizes[axis] for sizes in padded]
+        own = [sizes[axis] for sizes in padded]
         if size == 1:
             continue
-        if size is None and any(s is not None and s != 1 for s in of):
+        if size is None and any(s is not None and s != 1 for s in own):
             return None
-        broadcast = tuple(s != 1 for s in of)
-        for shape, s in zip(merged, of, strict=True):
+        broadcast = tuple(s != 1 for s in own)
+        for shape, s in zip(merged, own, strict=True):
             if broadcast == last:
                 shape[-1] = product([shape[-1], s])
             else:

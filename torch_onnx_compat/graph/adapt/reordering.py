@@ -1,4 +1,4 @@
-"""Writes the order of many axes as a few moves of at most four blocks of axes."""
+"""Writes a Transpose of many axes as a few Transposes of at most four blocks of axes."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from torch_onnx_compat.graph.builder import Builder
 from torch_onnx_compat.graph.obstacle import Refused
 
 LOW = 4
-"""Ranks that every engine takes."""
+"""The highest rank that every engine takes."""
 Sizes = Sequence["int | None"]
 
 
 def transpose_blocks(op: Builder, x: ir.Value, sizes: Sizes, perm: Sequence[int]) -> ir.Value:
-    """The elements of `x`, whose axes have these sizes, in the order of `perm`; its shape is for the caller to say.
+    """The elements of `x`, whose axes have these sizes, in the order of `perm`; the caller gives the result its shape.
 
-    Axes of size 1 move for nothing, those that stay side by side move as one.
+    Axes of size 1 need no move; axes that stay side by side move as one block.
 
     Args:
-        op: Where nodes are added, Transposes and Reshapes of rank 2 to 4.
-        x: Holds the elements, in whatever shape.
-        sizes: At most one is unknown.
+        op: Gets the new nodes, Transposes and Reshapes of rank 2 to 4.
+        x: Holds the elements, in any shape.
+        sizes: Sizes of the axes; at most one is unknown.
         perm: As of a Transpose.
 
     Raises:
@@ -35,10 +35,10 @@ def transpose_blocks(op: Builder, x: ir.Value, sizes: Sizes, perm: Sequence[int]
     if sum(size is None for size in sizes) > 1:
         raise Refused("two sizes are unknown")
     sizes = list(sizes)
-    kept = [axis for axis in perm if sizes[axis] != 1]
-    places = sorted(kept)
+    movable = [axis for axis in perm if sizes[axis] != 1]
+    places = sorted(movable)
     order = list(places)
-    for blocks in moves(tuple(places.index(axis) for axis in kept)):
+    for blocks in moves(tuple(places.index(axis) for axis in movable)):
         cut = [[order[i] for i in block] for block in blocks]
         starts = sorted(cut, key=lambda block: order.index(block[0]))
         shape = [product([sizes[axis] for axis in block]) for block in starts]
@@ -51,13 +51,13 @@ def transpose_blocks(op: Builder, x: ir.Value, sizes: Sizes, perm: Sequence[int]
 
 
 def product(sizes: Sizes) -> int | None:
-    """The size of some axes taken as one; None if one is unknown."""
+    """The size of several axes merged into one; None if one is unknown."""
     known = [size for size in sizes if size is not None]
     return math.prod(known) if len(known) == len(sizes) else None
 
 
 def reshape_to(op: Builder, x: ir.Value, shape: Sizes) -> ir.Value:
-    """`x` in another shape, of which one size may be unknown; what a Reshape made of another shape is read there."""
+    """`x` in another shape, of which one size may be unknown; Reshapes that lead to `x` are skipped."""
     wanted = [-1 if size is None else size for size in shape]
     while (producer := x.producer()) is not None and producer.op_type == "Reshape" and not producer.domain:
         source = producer.inputs[0]
@@ -71,31 +71,31 @@ def reshape_to(op: Builder, x: ir.Value, shape: Sizes) -> ir.Value:
 
 @cache
 def moves(perm: tuple[int, ...]) -> tuple[tuple[tuple[int, ...], ...], ...]:
-    """The fewest moves that bring (0, 1, ...) into the order of `perm`.
+    """The shortest sequence of moves that brings (0, 1, ...) into the order of `perm`.
 
     Returns:
-        For each move the blocks in their new order; a block holds places of the order before, side by side.
+        For each move its blocks in their new order; a block holds neighbouring places of the order before the move.
     """
     start = tuple(range(len(perm)))
-    came: dict[tuple[int, ...], tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]] = {}
+    reached_from: dict[tuple[int, ...], tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]] = {}
     waiting = deque([start])
-    while waiting and perm != start and perm not in came:
+    while waiting and perm != start and perm not in reached_from:
         order = waiting.popleft()
         for blocks in _all_moves(len(perm)):
             new = tuple(order[i] for block in blocks for i in block)
-            if new != start and new not in came:
-                came[new] = (order, blocks)
+            if new != start and new not in reached_from:
+                reached_from[new] = (order, blocks)
                 waiting.append(new)
     path = []
     while perm != start:
-        perm, blocks = came[perm]
+        perm, blocks = reached_from[perm]
         path.append(blocks)
     return tuple(reversed(path))
 
 
 @cache
 def _all_moves(count: int) -> tuple[tuple[tuple[int, ...], ...], ...]:
-    """All moves of blocks, the fewest blocks first."""
+    """All moves of `count` axes, those of the fewest blocks first."""
     return tuple(_generate_moves(count))
 
 

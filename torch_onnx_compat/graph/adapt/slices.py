@@ -1,6 +1,6 @@
-"""Other forms of operators, for targets that do not run the usual one right: slices, pads, shapes.
+"""Alternatives of operators that slice, pad, reshape or repeat tensors.
 
-Math:   every k-th place of an axis is the first of each group of k; the last group may lack its tail.
+Math:   every k-th place of an axis is the first of a group of k places; the last group may be incomplete.
 Source: https://onnx.ai/onnx/operators/
 """
 
@@ -18,7 +18,7 @@ from torch_onnx_compat.graph.opset.lowering import Outputs, attribute, first_inp
 
 @alternative("Split")
 def split_by_slices(op: Builder, node: ir.Node) -> Outputs:
-    """Cuts each part out by a Slice."""
+    """Slices each part out."""
     axis = attribute(node, "axis", 0)
     lengths = [op.size(output, axis) for output in node.outputs]
     if None in lengths:
@@ -58,7 +58,7 @@ def stride_by_groups(op: Builder, node: ir.Node) -> Outputs:
 
 
 def _slice_bounds(op: Builder, node: ir.Node) -> list[tuple[int, int, int, int]] | None:
-    """Axis, start, end and step of each sliced axis, within its size; None where they are not known."""
+    """Axis, start, end and step of each sliced axis, clamped to its size; None where they are not known."""
     x = first_input(node)
     given = [op.numbers(value) if value is not None else None for value in node.inputs[1:]]
     if len(given) < 2 or any(g is None for g, v in zip(given, node.inputs[1:], strict=True) if v is not None):
@@ -76,7 +76,7 @@ def _slice_bounds(op: Builder, node: ir.Node) -> list[tuple[int, int, int, int]]
 
 @alternative("Slice")
 def slice_by_gather(op: Builder, node: ir.Node) -> Outputs:
-    """Takes the wanted places of each axis one by one, where they and the sizes are known."""
+    """Gathers the selected places of each axis, where the bounds and the sizes are known."""
     wanted = _slice_bounds(op, node)
     if wanted is None:
         return None
@@ -88,7 +88,7 @@ def slice_by_gather(op: Builder, node: ir.Node) -> Outputs:
 
 @alternative("Expand")
 def expand_by_product(op: Builder, node: ir.Node) -> Outputs:
-    """Multiplies by ones of the wanted shape."""
+    """Multiplies by a constant of ones in the result's shape."""
     x, sizes = first_input(node), op.sizes(node.outputs[0])
     if sizes is None or not op.dtype(x).is_floating_point():
         return None
@@ -97,7 +97,7 @@ def expand_by_product(op: Builder, node: ir.Node) -> Outputs:
 
 @alternative("Squeeze", "Unsqueeze", "Flatten")
 def reshape(op: Builder, node: ir.Node) -> Outputs:
-    """Reshapes to the known sizes."""
+    """Reshapes to the result's sizes, which must be known."""
     sizes = op.sizes(node.outputs[0])
     return None if sizes is None or not sizes else op.Reshape(first_input(node), sizes)
 
@@ -116,7 +116,7 @@ def trilu_by_mask(op: Builder, node: ir.Node) -> Outputs:
 
 @alternative("Pad")
 def crop_by_slice(op: Builder, node: ir.Node) -> Outputs:
-    """Cuts off what negative pads take away."""
+    """Writes a Pad whose pads are all negative or zero as a Slice."""
     x, pads, axes = first_input(node), node.inputs[1], input_at(node, 3)
     numbers = op.numbers(pads) if pads is not None else None
     if numbers is None or axes is not None or (numbers > 0).any() or not (numbers < 0).any():
@@ -137,7 +137,7 @@ def pad_of_nothing(op: Builder, node: ir.Node) -> Outputs:
 
 @alternative("Pad")
 def pad_with_the_default(op: Builder, node: ir.Node) -> Outputs:
-    """Leaves out a value that is zero, and axes."""
+    """Omits the pad value where it is zero, the default, and writes the pads of all axes."""
     pads, value = _all_pads(op, node), input_at(node, 2)
     number = op.numbers(value) if value is not None else None
     if pads is None or len(node.inputs) < 3 or (value is not None and (number is None or number.any())):
@@ -147,7 +147,7 @@ def pad_with_the_default(op: Builder, node: ir.Node) -> Outputs:
 
 @alternative("Pad")
 def pad_by_concat(op: Builder, node: ir.Node) -> Outputs:
-    """Puts constants before and after each padded axis."""
+    """Concatenates constants before and after each padded axis."""
     x, pads, value = first_input(node), _all_pads(op, node), input_at(node, 2)
     number = op.numbers(value) if value is not None else np.zeros(())
     if pads is None or number is None or attribute(node, "mode", "constant") != "constant" or min(pads) < 0:
@@ -166,7 +166,7 @@ def pad_by_concat(op: Builder, node: ir.Node) -> Outputs:
 
 
 def _all_pads(op: Builder, node: ir.Node) -> list[int] | None:
-    """The pads of all axes, where they are known."""
+    """The pads of all axes, begins then ends; None where they are not known."""
     pads, axes = (op.numbers(v) if v is not None else None for v in (node.inputs[1], input_at(node, 3)))
     rank = op.rank(first_input(node))
     if pads is None or (axes is None and input_at(node, 3) is not None):
@@ -180,7 +180,7 @@ def _all_pads(op: Builder, node: ir.Node) -> list[int] | None:
 
 @alternative("Div")
 def repeat_by_broadcasting(op: Builder, node: ir.Node) -> Outputs:
-    """Takes an input before the Expand that repeats it to the result's shape, which the operator does itself."""
+    """Reads the operand of an Expand instead of its result, where the operator itself broadcasts to the same shape."""
     sources = []
     for value in node.inputs:
         producer = value.producer() if value is not None else None
@@ -195,7 +195,7 @@ def repeat_by_broadcasting(op: Builder, node: ir.Node) -> Outputs:
 
 @alternative("Div")
 def quotient_by_reciprocal(op: Builder, node: ir.Node) -> Outputs:
-    """Multiplies by the reciprocal of a computed divisor; floating-point numbers only."""
+    """Multiplies by the reciprocal of a divisor that is no constant; floating-point numbers only."""
     x, divisor = node.inputs
     if x is None or divisor is None or not op.dtype(x).is_floating_point() or op.numbers(divisor) is not None:
         return None
@@ -204,7 +204,7 @@ def quotient_by_reciprocal(op: Builder, node: ir.Node) -> Outputs:
 
 @alternative("Softmax")
 def softmax_without_single_axes(op: Builder, node: ir.Node) -> Outputs:
-    """Leaves out axes of size 1 between the first and its own, the last."""
+    """Removes axes of size 1 between the first axis and the last, along which the softmax is taken."""
     x, axis = first_input(node), attribute(node, "axis", -1)
     sizes = op.sizes(x)
     if sizes is None or op.opset < 13 or axis % len(sizes) != len(sizes) - 1 or 1 not in sizes[1:-1]:

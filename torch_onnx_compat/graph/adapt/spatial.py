@@ -1,9 +1,9 @@
-"""Other forms of operators, for targets that do not run the usual one right: convolution, pooling, resizing, shapes.
+"""Alternatives of operators on images: convolution, pooling and resizing.
 
 Math:   auto_pad: total = max((ceil(n / stride) - 1) * stride + window - n, 0), the odd cell at the end for SAME_UPPER.
-        Pooling with ceil_mode reads past the end as far as the last window reaches; an average that counts the padding
-        is one over an image that was padded before.
-        Resizing an axis is a matrix product: each output cell is a weighted sum of input cells.
+        With ceil_mode the last window may reach beyond the padded image. An average that counts the padding is a
+        plain average over an image that was padded before. Resizing an axis is a matrix product: each output cell is a
+        weighted sum of input cells.
 Source: https://onnx.ai/onnx/operators/
 """
 
@@ -24,11 +24,12 @@ from torch_onnx_compat.graph.opset.pooling import pool_axes
 from torch_onnx_compat.graph.padding import is_by_zero
 
 _CUBIC = -0.75
+"""ONNX's default of cubic_coeff_a."""
 
 
 @alternative("Conv", "MaxPool", "AveragePool")
 def explicit_pads(op: Builder, node: ir.Node) -> Outputs:
-    """Says in numbers what auto_pad means."""
+    """Replaces auto_pad by explicit pads."""
     x, mode = first_input(node), attribute(node, "auto_pad", "NOTSET")
     if mode == "NOTSET":
         return None
@@ -55,7 +56,7 @@ def _kernel(op: Builder, node: ir.Node) -> list[int] | None:
 
 @alternative("Conv", "AveragePool")
 def absorb_pad(op: Builder, node: ir.Node) -> Outputs:
-    """Pads by itself what a Pad put zeros around."""
+    """Adds the zeros of the Pad before it to its own pads."""
     x = first_input(node)
     pad, rank = x.producer(), op.rank(x)
     if pad is None or pad.op_type != "Pad" or not is_by_zero(pad) or input_at(pad, 3) is not None:
@@ -76,7 +77,7 @@ def absorb_pad(op: Builder, node: ir.Node) -> Outputs:
 
 @alternative("MaxPool", "AveragePool")
 def pool_without_ceil_mode(op: Builder, node: ir.Node) -> Outputs:
-    """Pads the end as far as the last window reaches."""
+    """Extends the pads at the end to where the last window reaches."""
     axes = pool_axes(op, node) if attribute(node, "ceil_mode", 0) else None
     if axes is None or len(node.outputs) > 1:
         return None
@@ -92,7 +93,7 @@ def pool_without_ceil_mode(op: Builder, node: ir.Node) -> Outputs:
 
 @alternative("MaxPool", "AveragePool")
 def pool_after_pad(op: Builder, node: ir.Node) -> Outputs:
-    """Pads before pooling, where the pads are uneven, or counted in the average."""
+    """Moves the pads into a Pad node; those of an average only where it counts the padding."""
     pads = attribute(node, "pads")
     counted = node.op_type == "AveragePool" and attribute(node, "count_include_pad", 0)
     if not pads or not any(pads) or attribute(node, "ceil_mode", 0) or len(node.outputs) > 1:
@@ -113,7 +114,7 @@ def _pad_image(op: Builder, x: ir.Value, begins: Any, ends: Any, filling: float)
     "Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "InstanceNormalization"
 )
 def row_as_image(op: Builder, node: ir.Node) -> Outputs:
-    """Takes a sequence for an image of one row."""
+    """Takes a sequence (N, C, L) as an image of one row (N, C, 1, L)."""
     x = first_input(node)
     if op.rank(x) != 3 or attribute(node, "auto_pad", "NOTSET") != "NOTSET":
         return None
@@ -137,7 +138,7 @@ def row_as_image(op: Builder, node: ir.Node) -> Outputs:
 
 @alternative("Resize")
 def resize_by_other_input(op: Builder, node: ir.Node) -> Outputs:
-    """Says by scales what was said by sizes, and the other way round, where both mean the same."""
+    """Gives scales instead of sizes, or sizes instead of scales, where both mean the same."""
     x, y = first_input(node), node.outputs[0]
     before, after = op.sizes(x), op.sizes(y)
     if before is None or after is None or "axes" in node.attributes:
@@ -159,7 +160,7 @@ def resize_by_other_input(op: Builder, node: ir.Node) -> Outputs:
 
 @alternative("Resize")
 def resize_of_single_cells(op: Builder, node: ir.Node) -> Outputs:
-    """Repeats the only cell of each resized axis, whose mean at any place it is."""
+    """Expands axes of size 1: whatever the interpolation, it returns the only cell."""
     x, sizes = first_input(node), input_at(node, 3)
     crops = attribute(node, "coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
     if crops or attribute(node, "exclude_outside", 0) or "axes" in node.attributes or x.shape is None:
@@ -175,7 +176,7 @@ def resize_of_single_cells(op: Builder, node: ir.Node) -> Outputs:
 
 @alternative("Resize")
 def resize_as_product(op: Builder, node: ir.Node) -> Outputs:
-    """Multiplies each resized axis by its matrix, or reads the nearest cells; axes of fixed size only."""
+    """Multiplies each resized axis by its matrix, or gathers the nearest cells; axes of fixed size only."""
     axes = None if attribute(node, "antialias", 0) else _axes_to_resize(op, node)
     if axes is None:
         return None
@@ -241,7 +242,7 @@ def _resize_axis(
 
 
 def _places(mode: str, size: int, wanted: int, factor: float) -> npt.NDArray[Any] | None:
-    """Where on the axis each output cell lies, in float32 as onnxruntime computes it."""
+    """The coordinate on the input's axis of each output cell, in float32 as onnxruntime computes it."""
     cells, scale, half = np.arange(wanted, dtype=np.float32), np.float32(factor), np.float32(0.5)
     if mode == "asymmetric":
         return np.asarray(cells / scale)
@@ -262,7 +263,7 @@ def _nearest_cells(mode: str, places: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _matrix(mode: str, places: npt.NDArray[Any], size: int, coefficient: float) -> npt.NDArray[Any]:
-    """Weights (output, input); cells beyond the ends count for the ends."""
+    """Interpolation weights (output, input); weights of cells beyond the ends are added to those of the end cells."""
     base = np.floor(places).astype(int)
     reach = (0, 1) if mode == "linear" else (-1, 0, 1, 2)
     matrix = np.zeros((len(places), size))

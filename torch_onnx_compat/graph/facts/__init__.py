@@ -1,1 +1,1 @@
-"""What a profile's conditions can ask of a node."""
+"""Facts: properties of a node that the conditions in a target's profile ask for."""

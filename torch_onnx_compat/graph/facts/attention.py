@@ -1,12 +1,12 @@
-"""Facts of an attention's operators.
+"""Facts of the operators of an attention.
 
-* queries: of a Softmax: one or more where it is of an attention's scores (H queries by keys, between two MatMul), else
-  none;
-* scaled: of the MatMul that makes an attention's scores, of queries and turned keys (N, H, ...), without a mask:
-  queries, keys or both where these are multiplied by a positive number before, else no; other where there is a single
+* queries, of a Softmax: one or more, the number of queries, where it is of an attention's scores (H queries by keys,
+  between two MatMul); else none;
+* scaled, of the MatMul that makes an attention's scores from queries and transposed keys (N, H, ...) without a mask:
+  queries, keys, both or no, the operands that a positive constant multiplies before; other where there is a single
   query, and of any other MatMul;
-* mask: of an Attention: the element type of its mask;
-* grouped: of an Attention: yes where several queries share a key, else no.
+* mask, of an Attention: the element type of its mask, or absent;
+* grouped, of an Attention: yes where several heads of queries share a head of keys, else no.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TURNED = [0, 1, 3, 2]
 
 
 def scale_of(value: ir.Value | None) -> tuple[ir.Value, float] | None:
-    """What a value is a multiple of, and which, where that is a single positive constant; else None."""
+    """The value that is scaled, and its factor, where `value` is its product with one positive constant; else None."""
     producer = value.producer() if value is not None else None
     if producer is None or producer.domain or producer.op_type not in ("Mul", "Div"):
         return None
@@ -48,14 +48,14 @@ def _scaled_operands(node: ir.Node) -> dict[str, Any]:
     if shape is not None and len(shape) > 1 and shape[-2] == 1:
         return {"scaled": "other"}
     axis = softmax.attributes["axis"].as_int() if "axis" in softmax.attributes else -1
-    of = [scale_of(value) for value in node.inputs]
-    keys = of[1][0] if of[1] is not None else node.inputs[1]
+    scales = [scale_of(value) for value in node.inputs]
+    keys = scales[1][0] if scales[1] is not None else node.inputs[1]
     turn = keys.producer() if keys is not None else None
     is_turned = turn is not None and turn.op_type == "Transpose" and "perm" in turn.attributes
     if axis not in (-1, 3) or turn is None or not is_turned or list(turn.attributes["perm"].as_ints()) != _TURNED:
         return {"scaled": "other"}
-    told = {(True, True): "both", (True, False): "queries", (False, True): "keys", (False, False): "no"}
-    return {"scaled": told[of[0] is not None, of[1] is not None]}
+    words = {(True, True): "both", (True, False): "queries", (False, True): "keys", (False, False): "no"}
+    return {"scaled": words[scales[0] is not None, scales[1] is not None]}
 
 
 def _only_reader(value: ir.Value, op_type: str) -> ir.Node | None:
@@ -102,4 +102,4 @@ ATTENTION_FACTS: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "MatMul": _scaled_operands,
     "Softmax": _queries,
 }
-"""By operator, what tells its facts."""
+"""The function that finds an operator's facts, by operator."""

@@ -1,18 +1,20 @@
-"""Facts of single operators of images: convolutions, pools, pads and resizing.
+"""Facts of operators on images: convolutions, pools, pads and resizing.
 
-* after: of a Conv or AveragePool: Pad where its image is a Pad by zeros that nobody else reads, else other;
-* group: of a convolution: one, depthwise or some;
-* scales: of a Resize, whose batch and channels may vary: whole; exact where they are fractions, but the sizes come out
-  whole, and where the sizes are given and not known; else rounded;
-* nearest_mode: of a Resize: unused where another mode than nearest makes it mean nothing;
-* rows: of a Resize: one where the axis after the channels is known to have a single cell, else more;
-* last_window: of a pool, inside, or with ceil_mode beyond the end or on the padding;
-* pads_sign: negative where a Pad crops;
-* padded: of a Pad: nothing, image where each end of each axis after the first two is, sides where only some of these
-  are, channels where the first two axes are, too;
-* axes: of a Col2Im: how many the image has;
-* groups: of an InstanceNormalization: yes where a Reshape to (0, groups, -1) and one back make it normalize groups of
-  channels, without a scale and bias of its own and with its epsilon written out, else no;
+* after, of a Conv or AveragePool: Pad where its image is the result of a Pad by zeros that no other node reads, else
+  other;
+* group, of a convolution: one, depthwise or some;
+* scales, of a Resize, whose batch and channels may vary: whole; exact where they are fractions that give whole sizes,
+  and where the sizes are given but not known; else rounded;
+* nearest_mode, of a Resize: unused where the mode is not nearest, so that the attribute has no meaning;
+* rows, of a Resize: one where the axis after the channels is known to have a single cell, else more;
+* last_window, of a pool: inside, or with ceil_mode beyond where it reaches past the end, padding where it starts on the
+  padding;
+* pads_sign, of a Pad: negative where it crops, else positive;
+* padded, of a Pad: nothing; image where both ends of each axis after the first two are padded; sides where only some of
+  these are; channels where an end of the first two axes is;
+* axes, of a Col2Im: how many the image has;
+* groups, of an InstanceNormalization: yes where it normalizes groups of channels: a Reshape to (0, groups, -1) stands
+  before it and one back after it, it has no scale and bias of its own, and its epsilon is written out; else no.
 """
 
 from __future__ import annotations
@@ -156,4 +158,4 @@ IMAGE_FACTS: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "Resize": _resize,
     "Transpose": batch,
 }
-"""By operator, what tells its facts."""
+"""The function that finds an operator's facts, by operator."""

@@ -1,10 +1,10 @@
-"""What a profile's conditions can ask of a node: its facts, by name.
+"""Facts: properties of a node, by name, that the conditions in a target's profile ask for.
 
-Attributes have their own names, with ONNX's default where omitted, "absent" where the operator's version has no such
-attribute; a list of equal numbers counts as that number, a list of different ones as "mixed", axes that rise as
-"rising". Beside them stand:
+An attribute is a fact under its own name, with ONNX's default where it is omitted, and "absent" where the operator's
+version has no such attribute. A list of equal numbers counts as that number, a list of different ones as "mixed", axes
+that rise as "rising". The other facts are:
 
-* version: the opset that gave the operator its present definition;
+* version: the opset that introduced the operator's present definition;
 * type, rank: of the first input;
 * inputs: how many are given;
 * outputs: the positions of those that are used, e.g. "0, 2";
@@ -12,8 +12,8 @@ attribute; a list of equal numbers counts as that number, a list of different on
 * input.K: constant, computed or absent, for the inputs after the first;
 * rank.1: of the second input;
 * reused: yes where the first input is computed and read by other nodes too, else no;
-* image: yes where it reads an image, else no: see `origin_facts`;
-* those of single operators, which `special_facts`, `image_facts` and `attention_facts` list.
+* image: yes where it reads an image, else no: see `facts/origin`;
+* the facts of single operators, which `facts/special`, `facts/image` and `facts/attention` list.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ from torch_onnx_compat.graph.facts.special import special_facts
 
 _TYPES = frozenset({"to", "dtype"})
 _MANY = 4
+"""Inputs beyond this number are not told apart."""
 _NEWEST = onnx.defs.onnx_opset_version()
 _PER_AXIS = {"strides": 1, "dilations": 1, "pads": 0, "output_padding": 0}
-"""What the specification says of attributes that hold a number for each axis, where they are absent."""
+"""Defaults of attributes that hold a number for each axis: the specification states them, the schemas do not."""
 _INFERRED = frozenset({"kernel_shape", "output_shape"})
-"""Attributes that, where they are absent, follow from the shapes of the inputs."""
+"""Attributes that follow from the shapes of the inputs where they are omitted."""
 
 
 def node_facts(node: ir.Node, opset: int) -> dict[str, Any]:
-    """The facts of a node of the default domain; those that the graph does not tell are left out."""
+    """The facts of a node of the default domain, without those that the graph does not tell."""
     facts = _attributes(node, opset)
     definition = schema.find(node.op_type, opset)
     if definition is not None:
@@ -88,7 +89,7 @@ def _attributes(node: ir.Node, opset: int) -> dict[str, Any]:
 
 @cache
 def _defaults(op_type: str, opset: int) -> Mapping[str, Any]:
-    """What an attribute that a node does not have stands for; also one that only another version of it has."""
+    """The facts of omitted attributes, including those that only another version of the operator has."""
     found: dict[str, Any] = {}
     for definition in (schema.find(op_type, _NEWEST), schema.find(op_type, opset)):
         for name, attribute in definition.attributes.items() if definition else ():
@@ -103,7 +104,7 @@ def _defaults(op_type: str, opset: int) -> Mapping[str, Any]:
 
 @cache
 def _old_attributes(op_type: str) -> frozenset[str]:
-    """The attributes that the newest version of an operator has no more."""
+    """The attributes that older versions of an operator had and the newest lacks."""
     versions = [d for d in (schema.find(op_type, opset) for opset in range(1, _NEWEST + 1)) if d is not None]
     return frozenset().union(*(d.attributes for d in versions)) - frozenset(versions[-1].attributes if versions else ())
 

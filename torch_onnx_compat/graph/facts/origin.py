@@ -1,9 +1,9 @@
-"""Facts of where a node's input comes from.
+"""Facts about the origin of a node's input.
 
-* batch: of a Reshape or Transpose: few where it has four axes at most; one where the first is that of a single image,
-  which it and all from a convolution or pool on have left in its place; else other.
-* image: yes where an input comes from a convolution, a pool or the like, through operators that leave its axes as they
-  are, else no.
+* batch, of a Reshape or Transpose: few where its tensors have four axes at most. one where the first axis is a batch of
+  size 1 that the node and every operator back to a convolution or pool keep as the first axis. other in all other
+  cases.
+* image: yes where an input comes from a convolution, a pool or the like, through operators that keep its axes; else no.
 """
 
 from __future__ import annotations
@@ -15,27 +15,25 @@ import onnx_ir as ir
 from torch_onnx_compat.graph.constants import constant_tensor
 
 _ONE_BY_ONE = frozenset({"AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "GlobalAveragePool", "MaxPool"})
+"""Operators that compute each image of a batch on its own."""
 _FEW = 4
+"""Axes that every engine takes."""
 
 _MAKE_IMAGES = frozenset(
-    [
-        *("AveragePool", "Conv", "ConvTranspose", "DepthToSpace", "GlobalAveragePool", "GlobalMaxPool", "GridSample"),
-        *("InstanceNormalization", "LpPool", "MaxPool", "Resize", "SpaceToDepth"),
-    ]
+    {"AveragePool", "Conv", "ConvTranspose", "DepthToSpace", "GlobalAveragePool", "GlobalMaxPool", "GridSample"}
+    | {"InstanceNormalization", "LpPool", "MaxPool", "Resize", "SpaceToDepth"}
 )
+"""Operators whose result is an image."""
 _MAKE_ANYTHING = frozenset(
-    [
-        *("Einsum", "Expand", "Flatten", "Gather", "Gemm", "MatMul", "Reshape", "Shape", "Squeeze", "Transpose"),
-        *("Unsqueeze",),
-    ]
+    {"Einsum", "Expand", "Flatten", "Gather", "Gemm", "MatMul", "Reshape", "Shape", "Squeeze", "Transpose", "Unsqueeze"}
 )
-"""Operators after which axes are others than an image's."""
+"""Operators whose result does not have the axes of an image."""
 _FAR = 40
-"""Nodes that are looked at, at most."""
+"""Nodes that the search visits, at most."""
 
 
 def batch(node: ir.Node) -> dict[str, Any]:
-    """The fact of a Reshape or Transpose; see above."""
+    """The fact of a Reshape or Transpose; see the module."""
     ranks = [len(v.shape) for v in (node.inputs[0], node.outputs[0]) if v is not None and v.shape is not None]
     sizes = constant_tensor(node.inputs[1]) if node.op_type == "Reshape" else None
     if max([*ranks, 0 if sizes is None else sizes.size]) <= _FEW:
@@ -68,7 +66,7 @@ def _keeps_batch(node: ir.Node) -> bool:
 
 
 def reads_image(node: ir.Node) -> str:
-    """Whether a node reads an image; see above."""
+    """Whether a node reads an image, as "yes" or "no"; see the module."""
     waiting, seen = list(node.inputs), 0
     while waiting and seen < _FAR:
         value = waiting.pop(0)

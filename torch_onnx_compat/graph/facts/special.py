@@ -1,23 +1,24 @@
-"""Facts of single operators; those of images stand in `image_facts`, those of attentions in `attention_facts`.
+"""Facts of single operators; those of images stand in `facts/image`, those of attentions in `facts/attention`.
 
-* after: of a BatchNormalization: the operator whose result it takes, where that is a convolution or the last of what is
-  computed from one cell by cell (Mul after x * sigmoid(x)), else other; of a Slice: Reshape where a selection could be
-  made before operators that keep its places, but not before the Reshape in front of them, else other;
-* gates: of an activation: another where its result is multiplied by another value than its input, else no;
-* divisor: of a Div: norm, or repeated norm after an Expand, where the first input is divided by its own ReduceL2,
-  perhaps clipped, else other;
-* index: of a GatherElements: smaller where it has fewer cells than the data along another axis, else equal;
-* scale: of a LayerNormalization or RMSNormalization: normalized where it has the normalized axes, else broadcast;
-* step: of a Slice: 1, more, or negative;
-* shapes: of an elementwise operator: equal; broadcast where one input's is the result's; mutual where none is;
-* slope: of a PRelu: one, by channel (C, 1, ...) or other;
-* rank.out: of a Reshape's result;
-* parts: even or uneven, of a Split;
-* axis: of a DFT: also where it is a constant input;
-* axes: of a ReduceX, Squeeze or Unsqueeze: also where they are an input;
-* terms: of an Add or a Sum: twin products, where both inputs come from one value times constants, else other;
-* exponent: of a Pow, where it is one constant number, else various or computed;
-* types: of a Pow: equal where the exponent's element type is the base's, else mixed.
+* after, of a BatchNormalization: the operator that makes its input, where that is a convolution, or an elementwise
+  operator that a convolution leads to through elementwise ones (Mul after x * sigmoid(x)); else other;
+* after, of a Slice: Reshape where only elementwise operators and operators that keep places stand between a Reshape and
+  the Slice, so that the Slice could be moved up to the Reshape but not before it; else other;
+* gates, of an activation: another where its result is multiplied by another value than its input, else no;
+* divisor, of a Div: norm where the first input is divided by its own ReduceL2, perhaps clipped; repeated norm where an
+  Expand follows the norm; else other;
+* index, of a GatherElements: smaller where it has fewer cells than the data along another axis, else equal;
+* scale, of a LayerNormalization or RMSNormalization: normalized where it has the normalized axes, else broadcast;
+* step, of a Slice: 1, more or negative;
+* shapes, of an elementwise operator: equal; broadcast where one input has the result's shape; mutual where none has;
+* slope, of a PRelu: one, channel (C, 1, ...) or other;
+* rank.out, of a Reshape: the result's rank;
+* parts, of a Split: even or uneven;
+* axis, of a DFT: also where it is a constant input;
+* axes, of a ReduceX, Squeeze or Unsqueeze: also where they are an input;
+* terms, of an Add or a Sum: twin products where both inputs are products of one value with constants, else other;
+* exponent, of a Pow: the number where it is one constant number, else various or computed;
+* types, of a Pow: equal where base and exponent have one element type, else mixed.
 """
 
 from __future__ import annotations
@@ -33,29 +34,26 @@ from torch_onnx_compat.graph.facts.image import IMAGE_FACTS
 from torch_onnx_compat.graph.facts.origin import batch
 
 _ELEMENTWISE = frozenset(
-    [
-        *("Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min"),
-        *("Mod", "Mul", "Or", "PRelu", "Pow", "Sub", "Sum", "Where", "Xor"),
-    ]
+    {"Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min"}
+    | {"Mod", "Mul", "Or", "PRelu", "Pow", "Sub", "Sum", "Where", "Xor"}
 )
 
 
 _CELL_BY_CELL = frozenset(
-    [
-        *("Abs", "Add", "Celu", "Clip", "Div", "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu"),
-        *("Log", "Mish", "Mul", "Neg", "PRelu", "Pow", "Relu", "Selu", "Sigmoid", "Softplus", "Sub", "Tanh"),
-    ]
+    {"Abs", "Add", "Celu", "Clip", "Div", "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu"}
+    | {"Log", "Mish", "Mul", "Neg", "PRelu", "Pow", "Relu", "Selu", "Sigmoid", "Softplus", "Sub", "Tanh"}
 )
+"""Elementwise operators of which activations are made."""
 _KEEP_PLACES = frozenset({"BatchNormalization", "Cast", "Concat", "Identity", "LogSoftmax", "Pad", "Slice", "Softmax"})
 _KEEP_PLACES |= {"Transpose", "Where"}
-"""Operators of which some axes' places stay what they are."""
+"""Operators that leave the places along some axes as they are."""
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 _FAR = 12
-"""Nodes of an activation that is written out, at most."""
+"""Nodes that a search goes back, at most."""
 
 
 def special_facts(node: ir.Node, given: list[ir.Value]) -> dict[str, Any]:
-    """The facts that only a node's own kind of operator has; `given` are its inputs, without omitted ones."""
+    """The facts that depend on the operator; `given` are the node's inputs without omitted ones."""
     facts: dict[str, Any] = {}
     if node.op_type in _ELEMENTWISE and len(given) > 1:
         facts |= _shapes([value.shape for value in given])
@@ -82,7 +80,7 @@ def _terms(node: ir.Node) -> dict[str, Any]:
 
 
 def _factor(value: ir.Value | None) -> ir.Value | None:
-    """What a value is the product of with a constant matrix, perhaps scaled, shifted or viewed; None if it is not."""
+    """The value whose product with a constant matrix, perhaps scaled, shifted or reshaped, is `value`; else None."""
     for _ in range(_FAR):
         producer = value.producer() if value is not None and len(value.uses()) == 1 else None
         if producer is None or not producer.inputs:
@@ -117,8 +115,8 @@ def _axes(node: ir.Node) -> dict[str, Any]:
 
 def _power(node: ir.Node) -> dict[str, Any]:
     types = [value.dtype for value in node.inputs if value is not None and value.dtype is not None]
-    told = {"types": "equal" if types[0] == types[1] else "mixed"} if len(types) == 2 else {}
-    return {**told, **_exponent(node)}
+    base = {"types": "equal" if types[0] == types[1] else "mixed"} if len(types) == 2 else {}
+    return {**base, **_exponent(node)}
 
 
 def _exponent(node: ir.Node) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""A model taken to another opset: rules for each operator, and the net under them."""
+"""Converts a model to another opset: rules for single operators, then a check against the schemas."""

@@ -57,7 +57,7 @@ def relu_of_integers(op: Builder, node: ir.Node) -> ir.Value | None:
 
 @lowering("Softmax", "LogSoftmax", "Hardmax", below=13)
 def softmax_over_last_axis(op: Builder, node: ir.Node) -> Outputs:
-    """Until opset 12 all axes from `axis` on are taken together; on the last one both meanings agree."""
+    """Moves its axis to the end: until opset 12 all axes from `axis` on are taken together, which is one axis there."""
     (x,) = node.inputs
     assert x is not None
     axis: int = attribute(node, "axis", -1)
@@ -71,7 +71,7 @@ def softmax_over_last_axis(op: Builder, node: ir.Node) -> Outputs:
 
 @lowering("Dropout", below=12)
 def dropout_in_inference(op: Builder, node: ir.Node) -> ir.Value:
-    """Without training_mode Dropout passes its input on; its mask output has no counterpart."""
+    """Returns the input, as Dropout does without training_mode; the mask output has no counterpart."""
     x, _, training = (*node.inputs, None, None)[:3]
     if training is not None and any(op.ints(training, "training_mode")):
         op.refuse("training_mode=True")

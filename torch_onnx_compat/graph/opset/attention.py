@@ -1,7 +1,7 @@
-"""Lowering rule: Attention, as the matrix products and the softmax that it is.
+"""Lowering rule: Attention, as matrix products and a softmax.
 
-Math:   softmax(q k^T * scale + mask) v, where q and k are scaled by sqrt(scale) each; a row that the mask leaves
-        nothing of is zero.
+Math:   softmax(q k^T * scale + mask) v, where q and k are scaled by sqrt(scale) each; a row that is masked altogether
+        is zero.
 Source: https://onnx.ai/onnx/operators/onnx__Attention.html (opset 23)
 """
 
@@ -17,7 +17,7 @@ from torch_onnx_compat.graph.opset.lowering import Outputs, attribute, input_at,
 
 @lowering("Attention", below=23)
 def attention(op: Builder, node: ir.Node) -> Outputs:
-    """Takes (N, H, S, D) and (N, S, H * D), grouped heads, masks, cached keys and values."""
+    """Supports (N, H, S, D) and (N, S, H * D), grouped heads, masks, cached keys and values."""
     q, k, v = (_split_heads(op, node, index) for index in range(3))
     k, v = present = [_with_past(op, value, input_at(node, index)) for value, index in ((k, 4), (v, 5))]
     scale = math.sqrt(attribute(node, "scale") or 1 / math.sqrt(_static_size(op, q, 3)))
@@ -48,7 +48,7 @@ def _with_past(op: Builder, x: ir.Value, past: ir.Value | None) -> ir.Value:
 
 
 def _repeat_heads(op: Builder, x: ir.Value, heads: int) -> ir.Value:
-    """Keys or values with each head repeated for its group of query heads."""
+    """Repeats each head of the keys or values for its group of query heads."""
     own = _static_size(op, x, 1)
     if own == heads:
         return x

@@ -28,7 +28,7 @@ def reduction_axes_to_attribute(op: Builder, node: ir.Node) -> Outputs:
 
 @lowering("ReduceMax", "ReduceMin", below=20)
 def reduction_of_bool(op: Builder, node: ir.Node) -> Outputs:
-    """Any and all of a bool tensor, taken on 0 and 1; of no elements they are the least and the greatest int32."""
+    """Computes any and all on 0 and 1 in int32; over no elements the extremes of int32 stand for False and True."""
     x, *axes = node.inputs
     assert x is not None
     if op.dtype(x) != ir.DataType.BOOL:
@@ -46,7 +46,7 @@ def squeeze_axes_to_attribute(op: Builder, node: ir.Node) -> Outputs:
 
 @lowering("Split", below=18)
 def split_num_outputs(op: Builder, node: ir.Node) -> Outputs:
-    """num_outputs allows a smaller last part, which until opset 17 takes explicit sizes."""
+    """Writes the sizes out where the last part is smaller, which num_outputs allows from opset 18 on."""
     x, parts, axis = node.inputs[0], len(node.outputs), attribute(node, "axis", 0)
     if "num_outputs" not in node.attributes:
         return None
@@ -123,7 +123,7 @@ def resize_half_pixel_symmetric(op: Builder, node: ir.Node) -> None:
 
 @lowering("Resize", below=18)
 def resize_of_some_axes(op: Builder, node: ir.Node) -> Outputs:
-    """The other axes get a scale of 1, or the size they have."""
+    """The other axes get a scale of 1, or their present size."""
     x, roi, scales, sizes = (*node.inputs, None, None, None)[:4]
     axes = attribute(node, "axes")
     if axes is None:
@@ -151,7 +151,7 @@ def resize_with_all_inputs(op: Builder, node: ir.Node) -> Outputs:
 
 @lowering("Shape", below=15)
 def shape_of_some_axes(op: Builder, node: ir.Node) -> ir.Value | None:
-    """Shape, then Slice, which counts and clamps negative positions the same way."""
+    """Writes a Shape and a Slice, which counts and clamps negative positions the same way."""
     start, end = attribute(node, "start", 0), attribute(node, "end")
     if start == 0 and end is None:
         return None
@@ -172,7 +172,7 @@ def reshape_allowing_zero(op: Builder, node: ir.Node) -> None:
 
 
 def _scatter_entries(op: Builder, chosen: ir.Value, order: list[int], otherwise: ir.Value, length: int) -> ir.Value:
-    """`otherwise`, of this length, with the entries of `chosen` put at the positions `order`."""
+    """A copy of `otherwise`, of this length, with the entries of `chosen` at the positions `order`."""
     index = [order.index(i) if i in order else len(order) + i for i in range(length)]
     values, rest = op.numbers(chosen), op.numbers(otherwise)
     if values is not None and rest is not None:

@@ -1,9 +1,9 @@
-"""Takes a model to another opset of the default ONNX domain: exactly that one, or an error that says why not.
+"""Converts a model to another opset of the default ONNX domain: exactly that one, or an error that says why not.
 
-Downward, the rules of `lowering` take every node from each opset to the one below; operators without a rule are
-written out by ONNX's own definition. Upward, the few operators that changed their meaning have rules too. Either way
-the schemas of the wanted opset have the last word: a node that they do not accept is an error, so what no rule foresaw
-is not emitted in silence.
+Downward, the rules of `lowering` rewrite every node from each opset to the one below; operators without a rule are
+expanded to the body that ONNX defines for them. Upward, there are rules for the few operators that changed their
+meaning. In both directions the result is checked against the schemas of the wanted opset. A node that they reject is an
+error, so that a case that no rule foresees does not pass in silence.
 """
 
 from __future__ import annotations
@@ -34,15 +34,17 @@ from torch_onnx_compat.graph.provenance import place
 from torch_onnx_compat.graph.replacement import replace
 
 _LOWEST_RAISED = 18
-"""The raising rules start here, where exporters do; from earlier opsets, far more operators have changed."""
+"""The raising rules start at this opset, where the exporters do; from earlier opsets, far more operators have changed.
+"""
 _HIGHEST = max(row[2] for row in onnx.helper.VERSION_TABLE)
 """The last opset that the installed onnx knows as released."""
 
 
 def convert(model: ir.Model, opset: int) -> None:
-    """Rewrites a model for another opset, in place; weights stay the lazy references they are.
+    """Rewrites a model for another opset, in place; its weights are not read.
 
-    The model's own functions are inlined. The IR version is lowered to what the opset came with, never raised.
+    The model's own functions are inlined. The IR version is lowered to the one that came with the opset, and never
+    raised.
 
     Args:
         model: The model; its import of the default domain says which opset it is written for.
@@ -95,7 +97,7 @@ def _inline(model: ir.Model) -> None:
 
 
 def _lower(model: ir.Model, source: int, target: int) -> dict[ir.Node, Obstacle]:
-    """Takes all nodes down opset by opset; returns those that a rule refused."""
+    """Lowers all nodes opset by opset; returns the obstacles of the nodes that a rule refused."""
     refused: dict[ir.Node, Obstacle] = {}
     scope = Scope(model)
     for opset in range(source, target, -1):
@@ -112,7 +114,7 @@ def _lower(model: ir.Model, source: int, target: int) -> dict[ir.Node, Obstacle]
 
 
 def _lower_node(node: ir.Node, op: Builder) -> Obstacle | None:
-    """Takes a node from the opset above the builder's to the builder's, or says why that cannot be."""
+    """Lowers a node to the builder's opset from the one above; returns the obstacle where that is impossible."""
     opset = op.opset + 1
     schema.drop_new_defaults(node, opset)
     rule = RULES.get(node.op_type, {}).get(opset)
@@ -126,7 +128,7 @@ def _lower_node(node: ir.Node, op: Builder) -> Obstacle | None:
 
 
 def _raise(model: ir.Model, source: int, target: int) -> None:
-    """Takes all nodes up opset by opset."""
+    """Raises all nodes opset by opset."""
     if source < _LOWEST_RAISED:
         raise UnsupportedError(
             f"opset_version={target}: the model, written for opset {source}, cannot be raised, only one written for "

@@ -1,7 +1,8 @@
 """Lowering rule: Einsum of one or more operands, as sums, transpositions and matrix products.
 
-Math:   the letters of a pair of operands are batch (in both and kept), summed (in both only), or free (in one); so the
-        pair is MatMul of (batch, free, summed) by (batch, summed, free). More operands are taken pair by pair.
+Math:   the letters of a pair of operands are batch (in both, and needed later), summed (in both only) or free (in one).
+        The pair is therefore a MatMul of (batch, free, summed) by (batch, summed, free). More operands are contracted
+        pair by pair.
 Source: https://onnx.ai/onnx/operators/onnx__Einsum.html
 """
 
@@ -15,7 +16,7 @@ from torch_onnx_compat.graph.opset.lowering import attribute, lowering
 
 @lowering("Einsum", below=12)
 def einsum(op: Builder, node: ir.Node) -> ir.Value:
-    """Takes equations without an ellipsis and without a letter twice in one term."""
+    """Supports equations without an ellipsis and without a letter twice in one term."""
     terms, result = _parse(op, attribute(node, "equation"))
     pending = [(value, term) for value, term in zip(node.inputs, terms, strict=True) if value is not None]
     left, letters = pending.pop(0)
@@ -48,7 +49,8 @@ def _product(op: Builder, left: ir.Value, a: str, right: ir.Value, b: str, wante
     x = _transpose(op, left, a, batch + rows + summed)
     y = _transpose(op, right, b, batch + summed + columns)
     product = op.MatMul(
-        _merge_axes(op, x, len(batch), len(rows), len(summed)), _merge_axes(op, y, len(batch), len(summed), len(columns))
+        _merge_axes(op, x, len(batch), len(rows), len(summed)),
+        _merge_axes(op, y, len(batch), len(summed), len(columns)),
     )
     if len(rows) != 1 or len(columns) != 1:
         sizes = [
@@ -72,7 +74,7 @@ def _transpose(op: Builder, value: ir.Value, letters: str, order: str) -> ir.Val
 
 
 def _merge_axes(op: Builder, value: ir.Value, batch: int, first: int, second: int) -> ir.Value:
-    """Makes one axis of the `first` axes after the batch, and one of the `second` after them."""
+    """Merges the `first` axes after the batch into one axis, and the `second` axes after those into another."""
     if first == second == 1:
         return value
     sizes = _axis_sizes(op, value, 0, batch)

@@ -1,4 +1,4 @@
-"""Writes out operators that have no rule by the definition that ONNX itself gives of them, where it gives one."""
+"""Expands operators without a rule to the body that ONNX itself defines for them, if it defines one."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def expand(model: ir.Model, opset: int, target: int) -> bool:
     """Replaces nodes by their ONNX function bodies.
 
     Args:
-        model: The model, with every node as of `opset`.
-        opset: Operators are replaced whose present version this opset has introduced: their bodies are written for it.
-        target: Operators are replaced that this opset lacks, unless a rule takes them there.
+        model: The model, whose nodes are all of `opset`.
+        opset: Only operators whose present version this opset introduced are expanded: their bodies are written for it.
+        target: Only operators that this opset lacks, and that no rule lowers to it, are expanded.
 
     Returns:
-        Whether there were any.
+        Whether a node was expanded.
     """
     nodes = [node for graph in model.graphs() for node in graph if _is_expandable(node, opset, target)]
     added = [node for node in nodes if _define(model, node, opset)]
@@ -41,7 +41,7 @@ def _is_expandable(node: ir.Node, opset: int, target: int) -> bool:
 
 
 def _define(model: ir.Model, node: ir.Node, opset: int) -> bool:
-    """Adds the function that defines this one node, as an overload of its own; False if there is none."""
+    """Adds the body of this one node to the model, as a function overload of its own; returns whether there is one."""
     known = onnx.defs.get_schema(node.op_type, opset, "")
     body = _body(known, node, opset)
     if body is None:
@@ -52,7 +52,7 @@ def _define(model: ir.Model, node: ir.Node, opset: int) -> bool:
     node.overload = body.overload = str(node.outputs[0].name)
     del body.output[len(node.outputs) :]
     produced = {name for inner in body.node for name in inner.output}
-    for name in set(body.output) - produced:  # An output that the node omits; its body must have it all the same.
+    for name in set(body.output) - produced:  # The node omits the output; the body must have it all the same.
         body.node.append(onnx.helper.make_node("Identity", [body.input[0]], [name]))
     function = ir.serde.deserialize_function(body)
     function.opset_imports[""] = opset

@@ -1,9 +1,9 @@
-"""The tables of rules, and the decorators that fill them.
+"""The tables of lowering and raising rules, and the decorators that fill them.
 
-A rule takes one operator one step down. ``@lowering("Gelu", below=20)`` says: a Gelu as opset 20 and later mean it can
-be written in the operators of opset 19, and this function does it. The rule never asks how far down the model goes:
-what it writes is taken further by the rules of lower opsets. Rules live in the rules_*.py files, by family; a new file
-is imported by opset.py.
+A rule lowers one operator by one opset. ``@lowering("Gelu", below=20)`` registers a function that writes a Gelu, as
+opset 20 and later define it, in the operators of opset 19. The rule never asks how far down the model goes: the rules
+of lower opsets rewrite its nodes further. The rules stand in the modules of this folder, by family; convert.py imports
+them.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ RULES: dict[str, dict[int, Rule]] = {}
 """Lowering rules by operator, then by the opset below which they apply."""
 
 RAISING_RULES: dict[str, dict[int, Rule]] = {}
-"""The same for the way up, by the opset from which on they apply; few operators ever changed their meaning."""
+"""Raising rules by operator, then by the opset from which on they apply; few operators ever changed their meaning."""
 
 
 def lowering(*op_types: str, below: int) -> Callable[[Rule], Rule]:
-    """Registers how nodes that opset `below` and later understand are written at opset ``below - 1``.
+    """Registers how nodes of opset `below` and later are written at opset ``below - 1``.
 
     Args:
         op_types: Operators of the default ONNX domain.
-        below: First opset that has the meaning which the rule takes away.
+        below: First opset that has the meaning which the rule rewrites.
 
     Returns:
         A decorator that returns its function unchanged. The function takes the Builder of opset ``below - 1`` and the
-        node. It returns the new Value of each output, or None when the node stays (attributes dropped in place, if
-        any); it calls ``op.refuse(reason)`` where the lower opset cannot say the same.
+        node. It returns the new Value of each output, or None when the node stays, perhaps with fewer attributes. It
+        calls ``op.refuse(reason)`` where the lower opset has no equivalent.
 
     Raises:
         ValueError: The operator has a rule for this opset already.
@@ -44,7 +44,7 @@ def lowering(*op_types: str, below: int) -> Callable[[Rule], Rule]:
 
 
 def raising(*op_types: str, at: int) -> Callable[[Rule], Rule]:
-    """Registers how nodes as opset ``at - 1`` means them are written at opset `at`; otherwise like `lowering`."""
+    """Registers how nodes of opset ``at - 1`` are written at opset `at`; otherwise like `lowering`."""
     return _register_in(RAISING_RULES, op_types, at)
 
 
@@ -60,7 +60,7 @@ def _register_in(table: dict[str, dict[int, Rule]], op_types: Sequence[str], ops
 
 
 def first_input(node: ir.Node) -> ir.Value:
-    """The first input of an operator that has one in any case."""
+    """The first input of an operator whose first input is required."""
     value = node.inputs[0]
     assert value is not None
     return value

@@ -14,12 +14,13 @@ from torch_onnx_compat.graph.builder import Builder
 from torch_onnx_compat.graph.opset.lowering import attribute, input_at, lowering
 
 _EPSILON = float(np.float32(1e-5))
-"""ONNX's attributes are float32, their defaults too: of doubles, the 13th digit tells them apart."""
+"""The default as a float32, as ONNX holds attributes; as a double, 1e-5 differs from it in the 13th digit of results.
+"""
 
 
 @lowering("RMSNormalization", below=23)
 def rms_normalization(op: Builder, node: ir.Node) -> ir.Value:
-    """Writes x / sqrt(mean(x^2) + epsilon) * scale. Pow and Div, not Mul, so that onnxruntime fuses it again."""
+    """Writes x / sqrt(mean(x^2) + epsilon) * scale; onnxruntime fuses this form, with Pow and Div instead of Mul."""
     x, scale = _values(node, 2)
     wide = _cast_to_stash_type(op, node, x)
     mean = op.ReduceMean(op.Pow(wide, 2), _trailing_axes(op, node, x), keepdims=1)
@@ -29,7 +30,7 @@ def rms_normalization(op: Builder, node: ir.Node) -> ir.Value:
 
 @lowering("LayerNormalization", below=17)
 def layer_normalization(op: Builder, node: ir.Node) -> Sequence[ir.Value]:
-    """Writes (x - mean) / sqrt(var + epsilon) * scale + bias. Pow, not Mul, so that onnxruntime fuses it again."""
+    """Writes (x - mean) / sqrt(var + epsilon) * scale + bias; onnxruntime fuses this form, with Pow instead of Mul."""
     x, scale = _values(node, 2)
     bias = input_at(node, 2)
     axes = _trailing_axes(op, node, x)
@@ -45,7 +46,7 @@ def layer_normalization(op: Builder, node: ir.Node) -> Sequence[ir.Value]:
 
 @lowering("GroupNormalization", below=21)
 def group_normalization_per_channel(op: Builder, node: ir.Node) -> ir.Value:
-    """From opset 21 scale and bias are per channel, which InstanceNormalization over groups cannot take."""
+    """Scales after normalizing: from opset 21 scale and bias are per channel; InstanceNormalization's are per group."""
     x, scale, bias = _values(node, 3)
     wide = _cast_to_stash_type(op, node, x)
     groups, dtype = attribute(node, "num_groups"), op.dtype(wide)
@@ -59,7 +60,7 @@ def group_normalization_per_channel(op: Builder, node: ir.Node) -> ir.Value:
 @lowering("GroupNormalization", below=19)
 @lowering("GroupNormalization", below=18)
 def group_normalization_per_group(op: Builder, node: ir.Node) -> ir.Value:
-    """Until opset 20 scale and bias are per group. That form is deprecated, so it is written out even at 19 and 18."""
+    """Writes InstanceNormalization, at 19 and 18 too: the form with a scale and bias per group is deprecated."""
     return _instance_normalization(op, node, *_values(node, 3))
 
 
@@ -81,7 +82,7 @@ def _trailing_axes(op: Builder, node: ir.Node, x: ir.Value) -> list[int]:
 
 
 def _cast_to_stash_type(op: Builder, node: ir.Node, x: ir.Value) -> ir.Value:
-    """The input in the precision that `stash_type` asks for; double is not narrowed, as kernels do not either."""
+    """The input in the precision of `stash_type`; double is not narrowed, just as kernels do not narrow it."""
     stash = ir.DataType(attribute(node, "stash_type", ir.DataType.FLOAT))
     return x if op.dtype(x) in (stash, ir.DataType.DOUBLE) else op.Cast(x, to=int(stash))
 

@@ -1,4 +1,4 @@
-"""Lowering rules: indexing, sampling, Fourier transforms, and the operators that have no counterpart.
+"""Lowering rules: indexing, sampling, Fourier transforms, and operators without a counterpart in lower opsets.
 
 Source: https://onnx.ai/onnx/operators/ (the version history of each operator).
 """
@@ -15,7 +15,7 @@ _GRID_MODES = {"linear": "bilinear", "cubic": "bicubic"}
 
 @lowering("DFT", below=20)
 def dft_axis_to_attribute(op: Builder, node: ir.Node) -> Outputs:
-    """The axis becomes an attribute, and its default -2 is said."""
+    """The axis becomes an attribute; its default, -2, is written out."""
     x, length, axis = (*node.inputs, None, None)[:3]
     position = op.ints(axis, "axis")[0] if axis is not None else -2
     return op.clone(node, [x, length], axis=position)
@@ -23,7 +23,7 @@ def dft_axis_to_attribute(op: Builder, node: ir.Node) -> Outputs:
 
 @lowering("GridSample", below=20)
 def grid_sample_mode(op: Builder, node: ir.Node) -> Outputs:
-    """Until opset 19 the modes have the names they have in two dimensions, and there are no other dimensions."""
+    """Uses the names of the modes until opset 19, which are two-dimensional like the operator itself."""
     x, _ = node.inputs
     assert x is not None
     if op.rank(x) != 4:
@@ -34,7 +34,7 @@ def grid_sample_mode(op: Builder, node: ir.Node) -> Outputs:
 
 @lowering("GridSample", below=16)
 def grid_sample(op: Builder, _: ir.Node) -> None:
-    """Written out it is hundreds of nodes a call; a rewrite does that where the model's shapes are known."""
+    """Refuses: one call would be hundreds of nodes; a rewrite writes them where the model's shapes are known."""
     op.refuse("no such operator before opset 16", "apply the rewrite 'grid_sample_to_gather'")
 
 
@@ -47,7 +47,10 @@ def scatter_extremum(op: Builder, node: ir.Node) -> None:
 
 @lowering("RoiAlign", below=16)
 def roi_align_unshifted(op: Builder, node: ir.Node) -> None:
-    """Until opset 15 rois are not shifted by half a pixel; regions are at least one pixel, so shifting them differs."""
+    """Refuses the shift by half a pixel, which is new in opset 16; else drops the attribute.
+
+    Shifting the rois instead would differ, because a region is at least one pixel large.
+    """
     if attribute(node, "coordinate_transformation_mode", "half_pixel") != "output_half_pixel":
         op.refuse("coordinate_transformation_mode 'half_pixel'", "use aligned=False")
     del node.attributes["coordinate_transformation_mode"]
@@ -55,7 +58,7 @@ def roi_align_unshifted(op: Builder, node: ir.Node) -> None:
 
 @lowering("Trilu", below=14)
 def trilu(op: Builder, node: ir.Node) -> ir.Value:
-    """Keeps x where column - row >= k (upper triangle) or <= k (lower); bool by And, as engines lack a Where of it."""
+    """Keeps x where column - row >= k (upper triangle) or <= k (lower); by And for bool, as engines lack its Where."""
     x, k = node.inputs[0], input_at(node, 1)
     assert x is not None
     rows, columns = (op.Range(0, op.Gather(op.Shape(x), op.constant(axis, ir.DataType.INT64)), 1) for axis in (-2, -1))

@@ -36,18 +36,18 @@ class _Axis:
 
     @property
     def window_count(self) -> int:
-        """Windows with ceil_mode from opset 22 on: none that starts on the padding."""
+        """Windows with ceil_mode from opset 22 on, which drops a last window that starts on the padding."""
         return self.ceil - ((self.ceil - 1) * self.stride >= self.size + self.begin)
 
     @property
     def fitting_end(self) -> int:
-        """The padding that the last wanted window reaches to."""
+        """The padding at the end that the last window needs."""
         return (self.window_count - 1) * self.stride + self.window - self.size - self.begin
 
 
 @lowering("AveragePool", "MaxPool", below=22)
 def pool_without_window_on_padding(op: Builder, node: ir.Node) -> Outputs:
-    """Says without ceil_mode, or by a smaller padding, that a last window which starts on the padding is dropped.
+    """Drops a last window that starts on the padding, by ceil_mode=0 or by a smaller padding.
 
     Where sizes are dynamic the node stays: engines have always dropped that window, as torch does.
     """
@@ -80,6 +80,6 @@ def pool_axes(op: Builder, node: ir.Node) -> list[_Axis] | None:
 @lowering("AveragePool", below=19)
 @lowering("LpPool", below=18)
 def pool_dilations(_: Builder, node: ir.Node) -> None:
-    """Dilations of 1 are what pooling without the attribute has."""
+    """Drops dilations of 1, which a pool without the attribute has."""
     if set(attribute(node, "dilations", ())) == {1}:
         del node.attributes["dilations"]

@@ -1,4 +1,4 @@
-"""Raising rules: the operators whose meaning changed from opset 18 on, other than by more types and attributes.
+"""Raising rules: the operators whose meaning changed after opset 18, by more than new types and attributes.
 
 Source: https://onnx.ai/onnx/operators/ (DFT and GridSample at 20, GroupNormalization at 21).
 """
@@ -22,7 +22,7 @@ def dft_axis_to_input(op: Builder, node: ir.Node) -> Outputs:
 
 @raising("GridSample", at=20)
 def grid_sample_mode(op: Builder, node: ir.Node) -> Outputs:
-    """The modes get names that hold in any number of dimensions."""
+    """Uses the names of the modes from opset 20 on, which hold in any number of dimensions."""
     mode = attribute(node, "mode", "bilinear")
     return op.clone(node, node.inputs, mode=_GRID_MODES.get(mode, mode))
 

@@ -18,7 +18,7 @@ _LARGEST_PRODUCT = 4
 
 @lowering("Mod", below=28)
 def mod_of_floats(op: Builder, node: ir.Node) -> None:
-    """Until opset 27 the remainder that rounds down is of integers only."""
+    """Refuses: until opset 27 a remainder that rounds down is defined for integers only."""
     (x, _) = node.inputs
     assert x is not None
     if not attribute(node, "fmod", 0) and op.dtype(x).is_floating_point():
@@ -27,13 +27,13 @@ def mod_of_floats(op: Builder, node: ir.Node) -> None:
 
 @lowering("Cast", "CastLike", below=24)
 def cast_round_mode(_: Builder, node: ir.Node) -> None:
-    """The attribute matters only for float8e8m0, which is as new."""
+    """Drops the attribute: it matters only for float8e8m0, which came with it."""
     node.attributes.pop("round_mode", None)
 
 
 @lowering("Cast", "CastLike", "QuantizeLinear", below=19)
 def cast_saturate(_: Builder, node: ir.Node) -> None:
-    """The attribute matters only for float8 types, which are as new."""
+    """Drops the attribute: it matters only for float8 types, which came with it."""
     node.attributes.pop("saturate", None)
 
 
@@ -47,7 +47,7 @@ def cast_like(op: Builder, node: ir.Node) -> ir.Value:
 
 @lowering("IsInf", below=20)
 def is_inf_of_half(op: Builder, node: ir.Node) -> Outputs:
-    """Until opset 19 IsInf takes float and double only; float holds every half exactly."""
+    """Casts to float, which holds every half exactly: until opset 19 IsInf takes float and double only."""
     (x,) = node.inputs
     assert x is not None
     if op.dtype(x) in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
@@ -57,7 +57,7 @@ def is_inf_of_half(op: Builder, node: ir.Node) -> Outputs:
 
 @lowering("BitwiseNot", below=18)
 def bitwise_not(op: Builder, node: ir.Node) -> ir.Value:
-    """All bits set, minus x: no bit ever borrows."""
+    """Subtracts x from the number whose bits are all set; no bit borrows from another."""
     (x,) = node.inputs
     assert x is not None
     dtype = op.dtype(x)
@@ -66,7 +66,7 @@ def bitwise_not(op: Builder, node: ir.Node) -> ir.Value:
 
 @lowering("QuantizeLinear", "DequantizeLinear", below=13)
 def quantization_per_tensor(op: Builder, node: ir.Node) -> None:
-    """Until opset 12 there is one scale for the whole tensor, and no axis."""
+    """Refuses a scale per channel: until opset 12 there is one scale for the whole tensor, and no axis."""
     scale = node.inputs[1]
     assert scale is not None
     if op.rank(scale) != 0 and op.size(scale, 0) != 1:
@@ -83,7 +83,7 @@ def comparison_or_equal(op: Builder, node: ir.Node) -> ir.Value:
 
 @lowering("Max", "Min", below=12)
 def extremum_of_integers(op: Builder, node: ir.Node) -> ir.Value | None:
-    """Until opset 11 Max and Min take floating-point tensors only."""
+    """Writes comparisons: until opset 11 Max and Min take floating-point tensors only."""
     values = [value for value in node.inputs if value is not None]
     if op.dtype(values[0]).is_floating_point():
         return None
@@ -92,7 +92,7 @@ def extremum_of_integers(op: Builder, node: ir.Node) -> ir.Value | None:
 
 @lowering("Clip", below=12)
 def clip_of_integers(op: Builder, node: ir.Node) -> ir.Value | None:
-    """Until opset 11 Clip takes floating-point tensors only."""
+    """Writes comparisons: until opset 11 Clip takes floating-point tensors only."""
     x, low, high = (*node.inputs, None, None)[:3]
     assert x is not None
     if op.dtype(x).is_floating_point():
@@ -103,7 +103,7 @@ def clip_of_integers(op: Builder, node: ir.Node) -> ir.Value | None:
 
 @lowering("Pow", below=12)
 def pow_of_one_type(op: Builder, node: ir.Node) -> ir.Value | None:
-    """Until opset 11 base and exponent are floating-point and of one type."""
+    """Casts the exponent or multiplies: until opset 11 base and exponent are floating-point and of one type."""
     x, exponent = node.inputs
     assert x is not None
     assert exponent is not None
@@ -117,7 +117,7 @@ def pow_of_one_type(op: Builder, node: ir.Node) -> ir.Value | None:
 
 @lowering("Constant", below=12)
 def constant_of_numbers(op: Builder, node: ir.Node) -> ir.Value | None:
-    """value_int, value_floats and the like become a tensor."""
+    """Writes value_int, value_floats and the like as a tensor."""
     if "value" in node.attributes or "sparse_value" in node.attributes:
         return None
     tensor = ir.convenience.get_const_tensor(node.outputs[0])

@@ -1,1 +1,1 @@
-"""A graph folded and cleaned, of the sizes that never vary among others."""
+"""Folds constants, sizes that never vary among them, and removes redundant nodes."""

@@ -1,7 +1,7 @@
 """SequenceAt(SplitToSequence(x, size), k) with a dynamic chunk size -> Slice(x, k * size, (k + 1) * size).
 
-torch.split of a dynamic size comes out of dynamo as a sequence, which few engines have and which onnxscript 0.7's
-constant folder trips over. The last chunk may be shorter; Slice clamps its end in the same way.
+dynamo exports torch.split of a dynamic size as a sequence. Few engines have sequences, and onnxscript 0.7's constant
+folder fails on this one. The last chunk may be shorter; Slice clamps its end in the same way.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 
 def slice_split_sequences(model: ir.Model) -> None:
-    """Rewrites, in place, every such sequence whose parts are all taken by constant, non-negative positions."""
+    """Rewrites, in place, every such sequence whose parts are all read at constant, non-negative positions."""
     for node in list(model.graph):
         if node.op_type == "SplitToSequence" and node.domain == "" and len(node.inputs) > 1:
             _rewrite(model.graph, node)

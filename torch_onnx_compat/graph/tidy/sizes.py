@@ -1,4 +1,7 @@
-"""Writes sizes that never vary as constants: TorchScript asks for every size once one axis of a tensor is dynamic."""
+"""Replaces sizes that never vary by constants.
+
+TorchScript writes nodes for every size of a tensor once one of its axes is dynamic.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from torch_onnx_compat.graph.builder import Scope
 
 
 def fix_sizes(model: ir.Model) -> None:
-    """Replaces each Gather or Slice of a Shape that takes only fixed sizes, in place."""
+    """Replaces each Gather or Slice of a Shape that selects only fixed sizes, in place."""
     scope = Scope(model)
     for node in list(model.graph):
         sizes = _sizes(node)

@@ -1,4 +1,4 @@
-"""Folds and cleans an exported graph: what stock dynamo's optimiser does, without its quadratic rule."""
+"""Folds and cleans an exported graph as stock dynamo's optimiser does, without the rule that takes quadratic time."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from torch_onnx_compat.graph.walk import all_nodes
 _FOLD_INPUT_LIMIT = 8192
 """Largest constant, in elements, that is folded with others; folding larger ones would duplicate weights."""
 _FOLD_OUTPUT_LIMIT = 512 * 512
+"""Largest result of folding, in elements."""
 
 
 def tidy(model: ir.Model, *, fold: bool, whole: bool = False) -> None:
-    """Cleans a model in place; its results stay the same.
+    """Folds and cleans a model in place; its results stay the same.
 
     Args:
         model: The model.
-        fold: Whether to fold constants and apply onnxscript's rewrite rules, as torch's dynamo exporter does; its
-            TorchScript exporter has folded what it does of it.
-        whole: Whether to fold large constants too, for engines that do not run what follows from constants alone.
+        fold: Whether to fold constants and apply onnxscript's rewrite rules, as torch's dynamo exporter does; torch's
+            TorchScript exporter has folded its constants already.
+        whole: Whether to fold large constants too, for engines that do not run nodes which depend on constants alone.
     """
     log = logging.getLogger("onnx_ir")
     level = log.level
@@ -44,8 +45,12 @@ def tidy(model: ir.Model, *, fold: bool, whole: bool = False) -> None:
 
 
 def fold_constants(model: ir.Model) -> None:
-    """Computes what follows from constants alone, large ones too, in place."""
-    steps: list[Callable[[ir.Model], Any]] = [_constant_folding_pass(whole=True), passes.RemoveUnusedNodesPass(), *_lift_passes()]
+    """Computes the nodes that depend on constants alone, with large results too, in place."""
+    steps: list[Callable[[ir.Model], Any]] = [
+        _constant_folding_pass(whole=True),
+        passes.RemoveUnusedNodesPass(),
+        *_lift_passes(),
+    ]
     for step in steps:
         step(model)
 
@@ -55,7 +60,7 @@ def _constant_folding_pass(whole: bool) -> FoldConstantsPass:
         shape_inference=True,
         input_size_limit=_FOLD_OUTPUT_LIMIT if whole else _FOLD_INPUT_LIMIT,
         output_size_limit=_FOLD_OUTPUT_LIMIT,
-        # Onnxscript leaves it alone, as it makes a small file large; what follows from it could not be folded then.
+        # Onnxscript does not fold ConstantOfShape, which makes a small file large; nodes behind it would stay, too.
         should_fold=lambda node: True if whole and node.op_type == "ConstantOfShape" else None,
     )
 
@@ -70,7 +75,7 @@ def _lift_passes() -> list[Callable[[ir.Model], Any]]:
 def _fold_passes(whole: bool) -> list[Callable[[ir.Model], Any]]:
     fold: list[Callable[[ir.Model], Any]] = [
         _constant_folding_pass(whole),
-        # torch's own order rewrites nodes that nobody reads; dropping them first is most of what makes this fast.
+        # torch's own order rewrites nodes that nobody reads; removing these first saves most of the time.
         passes.RemoveUnusedNodesPass(),
         rewriter.RewritePass(_rules()),
         _restore_constants,
@@ -78,14 +83,14 @@ def _fold_passes(whole: bool) -> list[Callable[[ir.Model], Any]]:
     ]
     return [
         passes.RemoveUnusedNodesPass(),
-        *fold,
+        *fold,  # twice, as onnxscript's optimiser does by default
         *fold,
         *_lift_passes(),
     ]
 
 
 def _restore_constants(model: ir.Model) -> None:
-    """Puts constants back into the table of initializers whose place there a later one of the same name took.
+    """Registers constants again that a later constant of the same name pushed out of the table of initializers.
 
     Onnxscript's Clip rule names the bounds after the clipped value, which may be clipped more than once.
     """
@@ -114,5 +119,5 @@ def _clean_passes() -> list[ir.passes.InPlacePass]:
 
 
 def _rules() -> list[Any]:
-    """Onnxscript's default rewrite rules but SlicesSplit, whose matcher goes through the whole graph at every node."""
+    """Onnxscript's default rewrite rules without SlicesSplit, whose matcher searches the whole graph at every node."""
     return [r for r in rewriter._DEFAULT_REWRITE_RULES if getattr(r, "name", "") != "SlicesSplit"]
