@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat import Exactness, decline, rewrite
+from torch_onnx_compat.registry import machinery
 from torch_onnx_compat.tracing import constant
 
 # Normalization
@@ -32,3 +33,16 @@ def normalize_to_div(tensor: Tensor, mean: Sequence[float], std: Sequence[float]
         decline("a deviation is 0")
     means, deviations = (constant([[[n]] for n in numbers], like=tensor) for numbers in (mean, std))
     return (tensor - means) / deviations
+
+
+# Taken out of the file, or into the first layer: surgery/on_graph/ does it
+
+
+@machinery("torch_onnx_compat.surgery.on_graph.extract", source="docs/surgery.md")
+def extract_preprocessing() -> None:
+    """Takes the preprocessing out of the file into result.preprocess; the same as preprocess="extract"."""
+
+
+@machinery("torch_onnx_compat.surgery.on_graph.fold", source="docs/surgery.md")
+def fold_preprocessing() -> None:
+    """Takes the preprocessing's arithmetic into the first layer's weights; the same as preprocess="fold"."""

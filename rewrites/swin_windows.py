@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from torch_onnx_compat import Exactness, decline, rewrite
-from torch_onnx_compat.tracing import untraced
+from torch_onnx_compat.tracing import without_tracing
 
 
 # The original divides the number of windows by that of one image, int(windows.shape[0] / (H * W / h / w)). This makes a
@@ -32,7 +32,7 @@ def window_reverse(
     if rest or other or H is None or W is None or isinstance(H, (tuple, list)):
         decline("wanted the arguments (windows, window_size, H, W)")
     height, width = window_size if isinstance(window_size, (tuple, list)) else (window_size, window_size)
-    with untraced():
+    with without_tracing():
         shape = tuple(windows.shape)
     if len(shape) != 4 or shape[1:3] != (height, width):
         decline(f"wanted windows (N, {height}, {width}, C), got {shape}")

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch_onnx_compat import Exactness, rewrite
 from torch_onnx_compat.functional import cubic
 from torch_onnx_compat.functional.rows import map_rows
-from torch_onnx_compat.tracing import as_size, constant, example_size, is_tracing, size_tensor, untraced
+from torch_onnx_compat.tracing import as_size, constant, example_size, is_tracing, size_tensor, without_tracing
 
 # Pictures
 
@@ -181,7 +181,7 @@ def roi_scales_of_example(
     """
     from torchvision.ops import poolers
 
-    with untraced():
+    with without_tracing():
         heights = [example_size(feature.shape[-2]) for feature in features]
         height = max(example_size(shape[0]) for shape in image_shapes)
     exponents = [round(math.log2(h / height)) for h in heights]
@@ -240,9 +240,13 @@ def _cubic_weights(size: Tensor, pixels: Tensor, cells: int) -> Tensor:
     first = place.floor()
     t = (place - first)[:, None]
     cell = torch.arange(cells, device=pixels.device)
-    near = cubic.inner(t, cubic.PLAIN), cubic.inner(1 - t, cubic.PLAIN)
-    far = cubic.outer(t + 1, cubic.PLAIN), cubic.outer(2 - t, cubic.PLAIN)
-    taps = zip((-1, 0, 1, 2), (far[0], *near, far[1]), strict=True)
+    kernel = (
+        cubic.outer(t + 1, cubic.PLAIN),
+        cubic.inner(t, cubic.PLAIN),
+        cubic.inner(1 - t, cubic.PLAIN),
+        cubic.outer(2 - t, cubic.PLAIN),
+    )
+    taps = zip((-1, 0, 1, 2), kernel, strict=True)
     weights = [((first + tap).clamp(0, cells - 1)[:, None] == cell) * weight for tap, weight in taps]
     return weights[0] + weights[1] + weights[2] + weights[3]
 

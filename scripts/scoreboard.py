@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from torch_onnx_compat.sweep import Row, read_rows  # noqa: E402
-from torch_onnx_compat.sweep.page import COUNTED, counted, page, told_when  # noqa: E402
-from torch_onnx_compat.sweep.summary import FAILED, TITLES, causes_of_failure, grouped  # noqa: E402
+from torch_onnx_compat.sweep.page import COUNTED, count_verdicts, page, told_when  # noqa: E402
+from torch_onnx_compat.sweep.summary import FAILED, TITLES, causes_of_failure, group_rows  # noqa: E402
 
 FOLDER = ROOT / "docs" / "scoreboard"
 PAGE = ROOT / "docs" / "scoreboard.md"
@@ -84,19 +84,19 @@ def markdown(everything: Sequence[Row]) -> str:
     """docs/scoreboard.md."""
     lines = [INTRODUCTION, told_when(everything), "", "## Lists", ""]
     lists = {spec: title for title, specs in listed().items() for spec in specs}
-    lines += _table(COUNTED, counted(everything, lambda row: lists.get(row.spec, row.zoo)))
+    lines += _table(COUNTED, count_verdicts(everything, lambda row: lists.get(row.spec, row.zoo)))
     lines += _unfinished(everything)
     ours = [row for row in everything if row.by == "ours"]
-    lines += ["", "## What export_compat does not do", "", *_failed(ours)]
+    lines += ["", "## What export_compat does not do", "", *_failure(ours)]
     lines += _in_engines()
     for by in ("torch", "torchscript"):
         causes = causes_of_failure(row for row in everything if row.by == by)
         lines += ["", f"## What {TITLES[by]} does not do", ""]
         cells = [(str(len(held)), v, _plain(reason), _named(held)) for v, reason, held in causes]
         lines += _table(("models", "verdict", "reason", "which"), cells)
-    for source, held in grouped(everything, lambda row: row.zoo).items():
+    for source, held in group_rows(everything, lambda row: row.zoo).items():
         lines += ["", f"## Families of {source}", ""]
-        lines += _table(COUNTED, counted(held, lambda row: row.family))
+        lines += _table(COUNTED, count_verdicts(held, lambda row: row.family))
     return "\n".join([*lines, ""])
 
 
@@ -118,11 +118,11 @@ def _in_engines() -> list[str]:
     for path in sorted(ENGINES.glob("*.jsonl")):
         held = rows_of(path)
         lines += [f"### {path.stem}", "", told_when(held), ""]
-        lines += [*_table(COUNTED, counted(held, lambda row: row.zoo)), "", *_failed(held), ""]
+        lines += [*_table(COUNTED, count_verdicts(held, lambda row: row.zoo)), "", *_failure(held), ""]
     return lines[:-1]
 
 
-def _failed(rows: Iterable[Row]) -> list[str]:
+def _failure(rows: Iterable[Row]) -> list[str]:
     failed = sorted((row for row in rows if row.verdict in FAILED), key=lambda row: row.spec)
     return [f"* `{row.spec}`: {row.verdict}: {_plain(row.reason)}" for row in failed] or ["Nothing."]
 

@@ -14,18 +14,20 @@ from torch_onnx_compat.functional.complex import Pair, part_type, polar
 
 OF_PAIRS = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 """Stock TorchScript has no complex numbers; stock dynamo has, but few of the functions that are applied to them."""
+OF_REAL = Declaration(needed_on=("torchscript",), always=True, exactness=Exactness.ROUNDING)
+"""Always: functions of complex tensors that dynamo has wrong or not at all need pairs."""
 
 
 # Of real tensors
 
 
-@decomposition(torch.complex, **OF_PAIRS)
+@decomposition(torch.complex, **OF_REAL)
 def complex_to_pair(real: Tensor, imag: Tensor) -> Pair:
     """Complex numbers of their real and imaginary parts."""
     return Pair(*torch.broadcast_tensors(real, imag))
 
 
-@decomposition(torch.polar, **OF_PAIRS)
+@decomposition(torch.polar, **OF_REAL)
 def polar_to_pair(abs: Tensor, angle: Tensor) -> Pair:
     """Complex numbers of their absolute values and angles.
 
@@ -34,7 +36,7 @@ def polar_to_pair(abs: Tensor, angle: Tensor) -> Pair:
     return polar(abs, angle)
 
 
-@decomposition(torch.view_as_complex, **OF_PAIRS)
+@decomposition(torch.view_as_complex, **OF_REAL)
 def view_as_complex_to_pair(input: Tensor) -> Pair:
     """Complex numbers of the last axis, which holds the real and the imaginary part."""
     return Pair(input[..., 0], input[..., 1])

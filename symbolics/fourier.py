@@ -2,8 +2,7 @@
 
 Axes have a fixed size without a prime factor above 1024; others are declined.
 
-Math:   torch_onnx_compat.functional.fourier.
-Source: https://docs.pytorch.org/docs/stable/fft.html
+Math: torch_onnx_compat.functional.fourier.
 """
 
 from collections.abc import Sequence

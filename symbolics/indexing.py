@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat import Declaration, Exactness, Ops, Value, decline, decomposition, symbolic
-from torch_onnx_compat.tracing import size_tensor, static_size, untraced
+from torch_onnx_compat.tracing import size_tensor, static_size, without_tracing
 
 BITWISE = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 WRITING = Declaration(needed_on=("torchscript",), exactness=Exactness.BITWISE)
@@ -344,7 +344,7 @@ def setitem_to_expanded(self: Tensor, key: Any, value: Any) -> None:
     keys = _as_tuple(key)
     if not isinstance(value, Tensor) or not value.dim() or any(map(_may_be_mask, keys)):
         return NotImplemented
-    with untraced():
+    with without_tracing():
         sizes = [int(size) for size in self[key].shape]
     missing = len(sizes) - value.dim()
     single = [static_size(value, axis) == 1 and sizes[missing + axis] != 1 for axis in range(value.dim())]

@@ -7,7 +7,6 @@ import torch
 
 from torch_onnx_compat.entry import EXPORTERS
 
-
 torch.manual_seed(0)  # for what test files draw when they are imported
 
 

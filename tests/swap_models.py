@@ -201,7 +201,7 @@ LAYERS_2D: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-def resized(mode: str, scales: Callable[[Tensor], object], **more: bool | None) -> Callable[[], nn.Module]:
+def at_size(mode: str, scales: Callable[[Tensor], object], **more: bool | None) -> Callable[[], nn.Module]:
     """interpolate by scales that are computed from the sizes of x."""
     corners = {} if mode == "nearest" or "align_corners" in more else {"align_corners": False}
 
@@ -250,7 +250,7 @@ RESIZES: dict[str, Callable[[], nn.Module]] = {
     ),
     "Upsample, bilinear, corners": lambda: nn.Upsample((9, 14), mode="bilinear", align_corners=True),
     **{
-        f"interpolate, {mode}, scale {name}{', recomputed' if recompute else ''}": resized(
+        f"interpolate, {mode}, scale {name}{', recomputed' if recompute else ''}": at_size(
             mode, scales, recompute_scale_factor=recompute
         )
         for mode in ("nearest", "bilinear", "bicubic")
@@ -261,7 +261,7 @@ RESIZES: dict[str, Callable[[], nn.Module]] = {
         )
         for recompute in (None, True)
     },
-    "interpolate, bilinear, corners, scale (1.5 H + 0.7) / H": resized("bilinear", by_odd_ratio, align_corners=True),
+    "interpolate, bilinear, corners, scale (1.5 H + 0.7) / H": at_size("bilinear", by_odd_ratio, align_corners=True),
     "interpolate to half the size": lambda: Call(
         lambda x: functional.interpolate(x, (x.shape[2] // 2, x.shape[3] // 2), mode="bilinear")
     ),

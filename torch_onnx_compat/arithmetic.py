@@ -14,7 +14,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.tracing import constant, current_trace, hints_of, is_tracing, record_as, recorded_value, untraced
+from torch_onnx_compat.tracing import (
+    constant,
+    current_trace,
+    hints_of,
+    is_tracing,
+    record_as,
+    recorded_value,
+    without_tracing,
+)
 
 SYMBOLS = (torch.SymInt, torch.SymFloat)
 
@@ -32,10 +40,10 @@ def exact(number: Any, like: Tensor) -> Tensor:
         like: A tensor on the device to compute on.
     """
     if isinstance(number, SYMBOLS):
-        return _Symbolic(number.node, like).computed(number.node.expr)
+        return _Symbolic(number.node, like).value_of(number.node.expr)
     if not isinstance(number, Tensor):
         return constant([float(number)], like, torch.float64)
-    found = _Traced(like).computed(recorded_value(number)) if is_tracing() else None
+    found = _Traced(like).value_of(recorded_value(number)) if is_tracing() else None
     return number.reshape(1).double() if found is None else found
 
 
@@ -85,45 +93,45 @@ class _Traced:
     def __init__(self, like: Tensor) -> None:
         self._like = like
 
-    def computed(self, value: Any) -> Tensor | None:
+    def value_of(self, value: Any) -> Tensor | None:
         """A value of the trace, computed again; None if it is more than arithmetic on sizes and numbers."""
         node = value.node()
         kind, inputs = node.kind(), list(node.inputs())
         if kind == "prim::Constant":
             number = value.toIValue()
             if isinstance(number, Tensor) and number.numel() == 1:
-                with untraced():
+                with without_tracing():
                     number = number.item()
             return constant([float(number)], self._like, torch.float64) if isinstance(number, (int, float)) else None
         if kind == "aten::size" and len(inputs) == 2:
             return self._size(value, inputs)
         if kind in _KEPT or kind == "aten::full":
-            return self.computed(inputs[1 if kind == "aten::full" else 0])
+            return self.value_of(inputs[1 if kind == "aten::full" else 0])
         if kind in ("aten::to", "aten::_to_copy"):
-            return self._converted(value, inputs[0])
-        operands = [self.computed(one) for one in inputs[: 1 if kind in _UNARY else 2]]
+            return self._convert(value, inputs[0])
+        operands = [self.value_of(one) for one in inputs[: 1 if kind in _UNARY else 2]]
         if any(operand is None for operand in operands):
             return None
-        return self._applied(kind, inputs, operands)
+        return self._apply(kind, inputs, operands)
 
-    def _applied(self, kind: str, inputs: list[Any], operands: list[Any]) -> Tensor | None:
+    def _apply(self, kind: str, inputs: list[Any], operands: list[Any]) -> Tensor | None:
         if kind in _UNARY:
             return _UNARY[kind](operands[0])
         if kind == "aten::mul" and inputs[0].node().kind() == "aten::reciprocal":
             # What torch makes of a number divided by a tensor. Python divides.
-            divisor = self.computed(next(inputs[0].node().inputs()))
+            divisor = self.value_of(next(inputs[0].node().inputs()))
             return None if divisor is None else operands[1] / divisor
         if kind in _BINARY:
             return _BINARY[kind](operands[0], operands[1])
         if kind in ("aten::add", "aten::sub", "aten::rsub"):
-            return self._summed(kind, inputs, operands)
+            return self._sum(kind, inputs, operands)
         if kind == "aten::div":
             quotient: Tensor = operands[0] / operands[1]
             rounding = inputs[2].toIValue() if len(inputs) > 2 else None
             return {None: quotient, "floor": quotient.floor(), "trunc": quotient.trunc()}[rounding]
         return None
 
-    def _summed(self, kind: str, inputs: list[Any], operands: list[Tensor]) -> Tensor | None:
+    def _sum(self, kind: str, inputs: list[Any], operands: list[Tensor]) -> Tensor | None:
         factor = inputs[2].toIValue() if len(inputs) > 2 else 1
         if factor != 1:
             return None
@@ -134,7 +142,7 @@ class _Traced:
         sizes, dim = inputs[0].type().sizes(), inputs[1].toIValue()
         if sizes is None or dim is None:
             return None
-        with untraced():
+        with without_tracing():
             size = torch.tensor(sizes[dim])
         # The trace knows the size as a number; a tensor of it is what operations take.
         graph = current_trace().graph()
@@ -144,8 +152,8 @@ class _Traced:
         record_as(size, made.output())
         return size.to(self._like.device).reshape(1).double()
 
-    def _converted(self, value: Any, operand: Any) -> Tensor | None:
-        number = self.computed(operand)
+    def _convert(self, value: Any, operand: Any) -> Tensor | None:
+        number = self.value_of(operand)
         dtype = value.type().dtype()
         return number if number is None or (dtype is not None and dtype.is_floating_point) else _whole_part(number)
 
@@ -180,7 +188,7 @@ class _Symbolic:
     def __init__(self, node: Any, like: Tensor) -> None:
         self._node, self._like = node, like
 
-    def computed(self, expression: Any) -> Tensor:
+    def value_of(self, expression: Any) -> Tensor:
         """An expression as operations on tensors."""
         if expression.is_Symbol:
             hint = hints_of(self._node.shape_env).get(expression)
@@ -189,7 +197,7 @@ class _Symbolic:
         if expression.is_number:
             return constant([float(expression)], self._like, torch.float64)
         name = type(expression).__name__
-        operands = [self.computed(operand) for operand in expression.args]
+        operands = [self.value_of(operand) for operand in expression.args]
         if name in _FUNCTIONS:
             return _FUNCTIONS[name](*operands)
         if name in _FOLDED:

@@ -141,7 +141,7 @@ def _axis(value: Any, default: str) -> Axis | None:
     if value is None or isinstance(value, int):
         return None
     if isinstance(value, str):
-        return _named(value)
+        return _axis_of_name(value)
     kind = type(value).__name__
     if kind == "_DimHint":
         hint = getattr(value, "type", value)
@@ -164,7 +164,7 @@ def _axis(value: Any, default: str) -> Axis | None:
 _LINEAR = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Add, ast.Sub, ast.Mult, ast.USub, ast.Name, ast.Load)
 
 
-def _named(text: str) -> Axis:
+def _axis_of_name(text: str) -> Axis:
     """An axis by its name, or one that is a sum of multiples of others; any other text is a name, as in ONNX."""
     try:
         expression = ast.parse(text.strip(), mode="eval")

@@ -171,7 +171,7 @@ class Rewrite(Entry):
     @property
     def replaces(self) -> str:
         """The replaced things' dotted names."""
-        return ", ".join(map(dotted, self.match))
+        return ", ".join(map(qualified_name, self.match))
 
     def run(self, place: Callable[[], str], /, *args: Any, **kwargs: Any) -> Any:
         """As any entry's, without ``out=``: no torch function that writes into a tensor of the caller's is replaced."""
@@ -188,7 +188,7 @@ class Machinery(Entry):
     """Where to read on."""
 
 
-def dotted(match: Any) -> str:
+def qualified_name(match: Any) -> str:
     """The name by which users call what a rewrite replaces."""
     if isinstance(match, str):
         return match

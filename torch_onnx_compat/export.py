@@ -187,13 +187,13 @@ def export_compat(
             "autograd_inlining": autograd_inlining,
         },
     )
-    proof = Proof.asked(verify, samples)
+    proof = Proof.from_keywords(verify, samples)
     clock = Clock(progress or (print if verbose else None))
 
     with export_conditions():
         with clock("prepare"):
             patch = Patch(
-                catalogue().extended([*symbolics, *rewrites]),
+                catalogue().with_entries([*symbolics, *rewrites]),
                 include,
                 exclude if control_flow else (*exclude, DECISIONS),
                 allow_approximate,
@@ -274,7 +274,7 @@ def plan(
     if exporter not in EXPORTERS:
         raise unknown_name("exporter", exporter, EXPORTERS)
     with export_conditions():
-        registry = catalogue().extended([*symbolics, *rewrites])
+        registry = catalogue().with_entries([*symbolics, *rewrites])
         prepared = prepare(model, args, kwargs=kwargs, dynamic=dynamic)
         observation = Observation(prepared)
         made = make_plan(

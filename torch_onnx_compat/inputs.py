@@ -76,7 +76,7 @@ class Inputs:
         ]
         return replace(self, tensors=tuple(tensors), paired=self.paired | paired)
 
-    def extended(self, values: Mapping[str, Any], input_names: Sequence[str] | None) -> Inputs:
+    def with_values(self, values: Mapping[str, Any], input_names: Sequence[str] | None) -> Inputs:
         """With further keyword arguments, which need not be forward's, after the others.
 
         Args:
@@ -94,7 +94,7 @@ class Inputs:
             self,
             structure=structure,
             tensors=(*self.tensors, *(tensor.detach().clone() for _, tensor in new)),
-            names=_names([tree.dotted(p) for p in paths], input_names or (), "input"),
+            names=_names([tree.qualified_name(p) for p in paths], input_names or (), "input"),
             arguments=tuple(str(path[0]) for path in paths),
             paths=paths,
             axes=(*self.axes, *({} for _ in new)),
@@ -124,7 +124,7 @@ class Inputs:
         """Smallest and largest size that the caller allows for every named axis."""
         return {a.name: (a.min, a.max) for axes in self.axes for a in axes.values() if not a.terms}
 
-    def resized(self, sizes: Mapping[str, int]) -> Inputs:
+    def at_sizes(self, sizes: Mapping[str, int]) -> Inputs:
         """The example with its dynamic axes shortened, or lengthened by repeating what is there."""
         current = self.sizes()
         wanted = {name: sizes.get(name, size) for name, size in current.items()}
@@ -135,16 +135,16 @@ class Inputs:
             tensors.append(tensor)
         return replace(self, tensors=tuple(tensors))
 
-    def grown(self) -> Inputs:
+    def long_enough_to_trace(self) -> Inputs:
         """The example with every dynamic axis at least MIN_TRACE_SIZE long, by whole repetitions."""
         sizes = {}
         for name, size in self.sizes().items():
             least = MIN_TRACE_SIZE
             limit = self.bounds().get(name, (1, None))[1]
             factor = -(-least // max(size, 1))
-            grown = size * factor if size < least else size
-            sizes[name] = min(grown, limit) if limit is not None else grown
-        return self.resized(sizes)
+            long_enough_to_trace = size * factor if size < least else size
+            sizes[name] = min(long_enough_to_trace, limit) if limit is not None else long_enough_to_trace
+        return self.at_sizes(sizes)
 
     def redrawn(self, seed: int) -> Inputs:
         """The example with other values of the same distribution: each tensor resampled from its own values.
@@ -184,7 +184,7 @@ def bind(model: nn.Module, args: Any, kwargs: Mapping[str, Any] | None, input_na
     return Inputs(
         structure=structure,
         tensors=tensors,
-        names=_names([tree.dotted(p) for p in paths], input_names or (), "input"),
+        names=_names([tree.qualified_name(p) for p in paths], input_names or (), "input"),
         arguments=tuple(str(p[0]) for p in paths),
         paths=paths,
         axes=tuple({} for _ in tensors),
@@ -209,7 +209,9 @@ def forward_parameters(model: nn.Module) -> list[inspect.Parameter]:
 
 def output_names(paths: Sequence[tree.Path], given: Sequence[str]) -> tuple[str, ...]:
     """ONNX names of outputs: those given, then names after their place in the result."""
-    return _names([tree.dotted(p) if _is_word(p) else tree.dotted(("output", *p)) for p in paths], given, "output")
+    return _names(
+        [tree.qualified_name(p) if _is_word(p) else tree.qualified_name(("output", *p)) for p in paths], given, "output"
+    )
 
 
 def _as_call(args: Any, kwargs: Mapping[str, Any] | None) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -25,7 +25,7 @@ from torch_onnx_compat.places import first_line, user_statement
 from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.prepare import Boundary, Prepared
 from torch_onnx_compat.probing import first_accepted, other_sizes
-from torch_onnx_compat.tracing import StaticSizes, untraced
+from torch_onnx_compat.tracing import StaticSizes, without_tracing
 from torch_onnx_compat.watch import ShapeLog, shapes_of, tensors_of
 
 
@@ -87,9 +87,11 @@ class Subject(nn.Module):
     def _flat(self, result: Any) -> tuple[Tensor, ...]:
         result = tree.map_leaves(result, _as_tensor)
         leaves, _ = tree.flatten(result)
-        self.outputs.paths = [self._boundary.path_of(path) if self._boundary else path for path, _ in leaves]
+        named = self._boundary.path_of if self._boundary else (lambda path: path)
+        self.outputs.paths = [named(path) for path, _ in leaves]
         self.outputs.dropped = [
-            f"output {tree.dotted(path) or 'output'} is a {type(value).__name__}, not a tensor; left out of the file."
+            f"output {tree.qualified_name(path) or 'output'} is a {type(value).__name__}, not a tensor; "
+            f"left out of the file."
             for path, value in tree.constants(result)
         ]
         return tuple(tensor for _, tensor in leaves)
@@ -151,14 +153,14 @@ class Observation:
         try:
             outputs = subject(*tensors)
         except Exception as error:
-            raise ModelRefused(_described(error)) from error
+            raise ModelRefused(_describe(error)) from error
         seconds = time.perf_counter() - start
         kept = tuple(o.detach().clone() if _is_one_of(o, tensors) else o.detach() for o in outputs)
         return Reference(kept, tuple(subject.outputs.paths), tuple(subject.outputs.dropped), seconds)
 
     def trace_inputs(self) -> Inputs:
         """The example with every dynamic axis long enough to trace."""
-        return self.prepared.inputs.grown()
+        return self.prepared.inputs.long_enough_to_trace()
 
     def check_example(self, trace_inputs: Inputs) -> None:
         """Runs the model on the example as it is and as it is traced.
@@ -188,7 +190,7 @@ class Observation:
         except CompatError:
             raise
         except Exception as error:
-            raise CompatError(f"the model itself fails on the example: {_described(error)}") from error
+            raise CompatError(f"the model itself fails on the example: {_describe(error)}") from error
 
     def size_facts(self, functions: Sequence[Any], trace_inputs: Inputs) -> SizeFacts:
         """Answers, when asked, which sizes of these functions' arguments never vary."""
@@ -253,7 +255,7 @@ class SizeFacts:
             return None
         if not self._asked:
             self._asked = True
-            with untraced():
+            with without_tracing():
                 self._logs = self._compare()
         if self._logs is None or number >= min(len(log) for log in self._logs):
             return None
@@ -282,7 +284,7 @@ def _is_instance(shape: tuple[int, ...], known: tuple[int | None, ...]) -> bool:
     return len(shape) == len(known) and all(k in (None, size) for size, k in zip(shape, known, strict=True))
 
 
-def _described(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     place = user_statement(error)
     return f"{type(error).__name__}: {first_line(error)}{f' (at {place})' if place else ''}"
 

@@ -84,7 +84,7 @@ class Plan:
         self._events.append((entry, "declined", place, reason))
 
     @contextmanager
-    def muted(self) -> Iterator[None]:
+    def mute(self) -> Iterator[None]:
         """Forgets what is noted inside."""
         there = len(self._events)
         yield

@@ -93,7 +93,7 @@ def prepare(
     inputs = bind(module, args, kwargs, () if state else input_names)
     if state:
         values, late = state_of(module, inputs, state, lambda: twin_of(module, training))
-        inputs = inputs.extended(values, input_names)
+        inputs = inputs.with_values(values, input_names)
         notes += late
     if isinstance(model, torch.export.ExportedProgram) and not (dynamic or dynamic_axes or dynamic_shapes):
         dynamic = _captured_axes(model, inputs)

@@ -23,7 +23,7 @@ def other_sizes(inputs: Inputs, *names: str) -> Iterator[Inputs]:
     """
     sizes = inputs.sizes()
     for step in STEPS if sizes else ():
-        yield inputs.resized({name: sizes[name] + step for name in names or sizes})
+        yield inputs.at_sizes({name: sizes[name] + step for name in names or sizes})
 
 
 def first_accepted(candidates: Iterable[Inputs], run: Callable[[Inputs], T | None]) -> T | None:
@@ -52,13 +52,15 @@ def differing(one: Iterable[T], other: Iterable[T], key: Callable[[T], Hashable]
         key: What tells apart what is done; the n-th of one key is compared with the other's n-th.
         value: What should be equal.
     """
-    theirs = _numbered(other, key)
+    theirs = _number_items(other, key)
     return [
-        item for name, item in _numbered(one, key).items() if name not in theirs or value(theirs[name]) != value(item)
+        item
+        for name, item in _number_items(one, key).items()
+        if name not in theirs or value(theirs[name]) != value(item)
     ]
 
 
-def _numbered(items: Iterable[T], key: Callable[[T], Hashable]) -> dict[tuple[Hashable, int], T]:
+def _number_items(items: Iterable[T], key: Callable[[T], Hashable]) -> dict[tuple[Hashable, int], T]:
     seen: Counter[Hashable] = Counter()
     table = {}
     for item in items:

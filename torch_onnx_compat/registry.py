@@ -22,7 +22,7 @@ from torch_onnx_compat.entry import (
     Rewrite,
     RewriteKind,
     Symbolic,
-    dotted,
+    qualified_name,
 )
 from torch_onnx_compat.errors import ClashError, CompatError, unknown_name
 
@@ -57,14 +57,14 @@ class Registry:
             if _clash(entry, other):
                 low, high = max(entry.opset[0], other.opset[0]), min(entry.opset[1], other.opset[1])
                 raise ClashError(
-                    f"{_claimed(entry)} for opset {low}..{high} is registered by both {other.owner} "
+                    f"{_describe_claim(entry)} for opset {low}..{high} is registered by both {other.owner} "
                     f"({other.name!r}) and {entry.owner} ({entry.name!r}); give one of them targets or a narrower "
                     f"opset range."
                 )
         self._entries[entry.name] = entry
 
-    def extended(self, extra: Iterable[Any]) -> Registry:
-        """A copy with entries for one call, which win over entries of the same name or operator.
+    def with_entries(self, extra: Iterable[Any]) -> Registry:
+        """A copy with entries for one call: one of a name that is there takes its place, others are tried first.
 
         Args:
             extra: Functions decorated with `symbolic`, `decomposition` or `rewrite`, or Entry objects.
@@ -75,9 +75,13 @@ class Registry:
         added = Registry(entry_of(item) for item in extra)
         if not len(added):
             return self
-        claimed = {e.op for e in added.symbolics()}
-        kept = (e for e in self if e.name not in added and not (isinstance(e, Symbolic) and e.op in claimed))
-        return Registry([*kept, *added])
+        replaced, claimed = {e.name: e for e in added}, {e.op for e in added.symbolics()}
+        there = [
+            replaced.get(e.name, e)
+            for e in self
+            if e.name in replaced or not (isinstance(e, Symbolic) and e.op in claimed)
+        ]
+        return Registry([*(e for e in added if e.name not in self), *there])
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._entries.values())
@@ -198,7 +202,7 @@ def decomposition(
         CompatError: It is no function, or an APPROXIMATE entry states no error.
         ClashError: Another entry has the name.
     """
-    return _registering(Rewrite, declaration, **_matched(function, ("function",), "a torch function"))
+    return _registering(Rewrite, declaration, **_match_fields(function, ("function",), "a torch function"))
 
 
 def rewrite(match: Any, **declaration: Unpack[Declaration]) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -222,7 +226,7 @@ def rewrite(match: Any, **declaration: Unpack[Declaration]) -> Callable[[Callabl
         ClashError: Another entry has the name.
     """
     wanted = "an nn.Module class, 'module:package.Class', a torch function, 'package.module.function' or '*.function'"
-    return _registering(Rewrite, declaration, **_matched(match, ("module", "attribute", "function"), wanted))
+    return _registering(Rewrite, declaration, **_match_fields(match, ("module", "attribute", "function"), wanted))
 
 
 def machinery(package: str, **declaration: Unpack[Declaration]) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -238,7 +242,7 @@ def machinery(package: str, **declaration: Unpack[Declaration]) -> Callable[[Cal
     return _registering(Machinery, declaration, package=package)
 
 
-def _matched(match: Any, kinds: Sequence[RewriteKind], wanted: str) -> dict[str, Any]:
+def _match_fields(match: Any, kinds: Sequence[RewriteKind], wanted: str) -> dict[str, Any]:
     """The fields `kind` and `match` of a Rewrite."""
     members = match if isinstance(match, tuple) else (match,)
     found = [_kind(one) for one in members]
@@ -306,11 +310,11 @@ def _source(body: Callable[..., Any], replaced: Sequence[Any] = ()) -> str:
         _, found, rest = (inspect.getdoc(holder) or "").partition("Source:")
         if found:
             return " ".join(rest.partition("\n\n")[0].split())
-    name = dotted(replaced[0]) if replaced else ""
+    name = qualified_name(replaced[0]) if replaced else ""
     return TORCH_PAGE.format(name) if name.startswith("torch.") else ""
 
 
-def _claimed(entry: Entry) -> str:
+def _describe_claim(entry: Entry) -> str:
     if isinstance(entry, Symbolic):
         return f"symbolic {entry.op!r}"
     assert isinstance(entry, Rewrite)

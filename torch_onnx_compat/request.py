@@ -36,7 +36,7 @@ class Cut:
         Raises:
             CompatError: They contradict the keywords.
         """
-        asked: dict[str, Any] = {}
+        from_keywords: dict[str, Any] = {}
         for name, (keyword, value) in ENTRIES_OF_KEYWORDS.items():
             given = getattr(self, keyword)
             if given == value and name in exclude:
@@ -46,8 +46,8 @@ class Cut:
             if name in include:
                 if given not in ("keep", value):
                     raise CompatError(f"{keyword}={given!r} and include=[{name!r}] contradict each other; pass one.")
-                asked[keyword] = value
-        return replace(self, **asked)
+                from_keywords[keyword] = value
+        return replace(self, **from_keywords)
 
 
 ENTRIES_OF_KEYWORDS = {
@@ -95,7 +95,7 @@ class Proof:
     samples: Sequence[Any] = ()
 
     @classmethod
-    def asked(cls, verify: Any, samples: Sequence[Any]) -> Proof:
+    def from_keywords(cls, verify: Any, samples: Sequence[Any]) -> Proof:
         """What the keyword `verify` means: a bool, "target" or a Verify."""
         how = verify if isinstance(verify, Verify) else Verify(on_target=verify == "target")
         return cls(how if verify else None, samples)
@@ -130,13 +130,13 @@ def check_keywords(given: Mapping[str, Any], known: Iterable[str]) -> None:
             raise CompatError(f"{name}={value!r} is not supported; leave it out. ExportResult holds what was done.")
 
 
-def choose_opset(asked: int | None, target: Target) -> int:
+def choose_opset(from_keywords: int | None, target: Target) -> int:
     """The opset of the file.
 
     Raises:
         CompatError: Neither this package nor the target takes the one that was asked for.
     """
-    opset = target.opset if asked is None else asked
+    opset = target.opset if from_keywords is None else from_keywords
     low, high = max(MIN_OPSET, target.opsets[0]), target.opsets[1]
     if not low <= opset <= high:
         raise CompatError(f"opset_version={opset}: target {target.name!r} takes {low}..{high}; choose one of these.")

@@ -18,7 +18,7 @@ from torch import nn
 
 from torch_onnx_compat.entry import Declined, Rewrite
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.functional.complex import answer, has_complex, has_pairs, answer_directly, with_pairs
+from torch_onnx_compat.functional.complex import answer, answer_directly, has_complex, has_pairs, with_pairs
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import SizeFacts, Subject
 from torch_onnx_compat.plan import Plan
@@ -51,7 +51,7 @@ def rewrite(
     @contextmanager
     def scope() -> Iterator[None]:
         with ExitStack() as stack:
-            stack.enter_context(_exchanged(attributes, twin, plan))
+            stack.enter_context(_exchange_all(attributes, twin, plan))
             if functions:
                 stack.enter_context(_FunctionRewrites(functions, twin, plan, facts))
             yield
@@ -118,7 +118,7 @@ def watched_functions(entries: Sequence[Rewrite]) -> list[Any]:
 
 
 @contextmanager
-def _exchanged(entries: Sequence[Rewrite], twin: nn.Module, plan: Plan) -> Iterator[None]:
+def _exchange_all(entries: Sequence[Rewrite], twin: nn.Module, plan: Plan) -> Iterator[None]:
     """Exchanges attributes of loaded modules and classes for the entries' bodies, all or none."""
     with ExitStack() as stack:
         for entry in entries:
@@ -141,11 +141,11 @@ def _owners(match: str, twin: nn.Module) -> list[tuple[Any, str]]:
         if owner is not None:
             for part in parts[cut:]:
                 owner = getattr(owner, part, None)
-            return [(owner, name), *_imported(owner, name, twin)] if hasattr(owner, name) else []
+            return [(owner, name), *_find_imports(owner, name, twin)] if hasattr(owner, name) else []
     return []
 
 
-def _imported(owner: Any, name: str, twin: nn.Module) -> list[tuple[Any, str]]:
+def _find_imports(owner: Any, name: str, twin: nn.Module) -> list[tuple[Any, str]]:
     """Where the model's modules have a function under a name of their own: ``from owner import name``."""
     function = getattr(owner, name)
     if not inspect.ismodule(owner) or not inspect.isfunction(function):

@@ -56,7 +56,7 @@ def state_of(
     late = [place for place in places if not tree.flatten(values[place.text])[0]]
     if late:
         used = twin()
-        args, kwargs = tree.map_leaves(inputs.call(), _copied)
+        args, kwargs = tree.map_leaves(inputs.call(), _copy)
         used(*args, **kwargs)
         values.update({place.text: place.read(used) for place in late})
     for text, value in values.items():
@@ -77,14 +77,14 @@ def state_set_to(model: nn.Module, values: Mapping[str, Any]) -> Iterator[Callab
     before = [place.read(model) for place in places]
     try:
         for place in places:
-            place.write(model, tree.map_leaves(values[place.text], _copied))
-        yield lambda: {place.text: tree.map_leaves(place.read(model), _copied) for place in places}
+            place.write(model, tree.map_leaves(values[place.text], _copy))
+        yield lambda: {place.text: tree.map_leaves(place.read(model), _copy) for place in places}
     finally:
         for place, value in zip(places, before, strict=True):
             place.write(model, value)
 
 
-def _copied(leaf: Any) -> Any:
+def _copy(leaf: Any) -> Any:
     """A model may write into its state in place."""
     return leaf.clone() if isinstance(leaf, Tensor) else leaf
 

@@ -62,7 +62,7 @@ class _Swap:
     def _replacement(self, module: nn.Module, place: str) -> nn.Module:
         for entry in self._entries:
             if any(_is_class(module, match) for match in entry.match):
-                new = self._tried(entry, module, place)
+                new = self._try_entry(entry, module, place)
                 if new is not None:
                     self._plan.applied(entry.name, place)
                     _carry_over(module, new)
@@ -70,7 +70,7 @@ class _Swap:
                     return new
         return module
 
-    def _tried(self, entry: Rewrite, module: nn.Module, place: str) -> nn.Module | None:
+    def _try_entry(self, entry: Rewrite, module: nn.Module, place: str) -> nn.Module | None:
         if _has_hooks(module) and "*" not in entry.match:  # what matches every class looks for hooks itself
             self._plan.declined(entry.name, place, "the module has hooks, which a replacement would not run")
             return None

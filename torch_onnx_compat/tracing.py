@@ -54,13 +54,13 @@ def constant(array: npt.ArrayLike, like: Tensor, dtype: torch.dtype | None = Non
         like: The tensor whose device, and dtype unless one is given, the constant takes.
         dtype: Element type.
     """
-    with untraced():
+    with without_tracing():
         table = torch.tensor(array, dtype=dtype or like.dtype)
         return table.to(like.device) if like.device.type != "cpu" else table
 
 
 @contextmanager
-def untraced() -> Iterator[None]:
+def without_tracing() -> Iterator[None]:
     """Runs torch operations without recording them in a TorchScript trace; what they yield becomes a constant."""
     state = _C._get_tracing_state()
     _C._set_tracing_state(None)

@@ -185,6 +185,6 @@ def _mapping(kind: type, items: dict[Any, Any]) -> Any:
     return items if kind is dict else kind(items)
 
 
-def dotted(path: Path) -> str:
+def qualified_name(path: Path) -> str:
     """A path as text for names: ``("boxes", 0)`` is ``boxes_0``."""
     return "_".join(str(part) for part in path)

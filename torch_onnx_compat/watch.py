@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from torch_onnx_compat import tree
 from torch_onnx_compat.functional.complex import Pair
-from torch_onnx_compat.tracing import below_function_modes, current_trace, resume, untraced
+from torch_onnx_compat.tracing import below_function_modes, current_trace, resume, without_tracing
 
 
 class Watcher(TorchFunctionMode):
@@ -60,7 +60,7 @@ class Watcher(TorchFunctionMode):
         if not isinstance(func, types.FunctionType):
             return None
         if func not in self._copies:
-            self._copies[func] = _unchecked(func)
+            self._copies[func] = _without_dispatch(func)
         return self._copies[func]
 
 
@@ -138,7 +138,7 @@ def tensors_of(args: Any, kwargs: Any) -> list[Tensor]:
 
 def shapes_of(args: Any, kwargs: Any) -> list[tuple[int, ...]]:
     """Shapes of the tensors among a call's arguments, as plain numbers also while tracing."""
-    with untraced():
+    with without_tracing():
         return [tuple(int(s) for s in tensor.shape) for tensor in tensors_of(args, kwargs)]
 
 
@@ -167,7 +167,7 @@ _MODULES = ("torch.nn.functional", "torch.functional")
 in Python call super(), which would hand itself to the mode without end."""
 
 
-def _unchecked(function: types.FunctionType) -> Callable[..., Any] | None:
+def _without_dispatch(function: types.FunctionType) -> Callable[..., Any] | None:
     """A copy of one of torch's Python functions that does not hand itself to the modes in force once more.
 
     Such a function first asks has_torch_function and, under a mode, always gets a yes; calling it from the mode's

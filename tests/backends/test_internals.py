@@ -114,12 +114,14 @@ def test_the_optimiser_s_rules():
 
 def test_python_functions_ask_for_modes():
     """Watcher steps into them by answering that question; if they ask otherwise, what they call is hidden."""
-    from torch_onnx_compat.watch import Watcher, _unchecked
+    from torch_onnx_compat.watch import Watcher, _without_dispatch
 
-    assert _unchecked(torch.nn.functional.multi_head_attention_forward) is not None
-    assert _unchecked(torch.nn.functional.grid_sample) is not None
+    assert _without_dispatch(torch.nn.functional.multi_head_attention_forward) is not None
+    assert _without_dispatch(torch.nn.functional.grid_sample) is not None
     assert not isinstance(torch.relu, types.FunctionType)
-    assert _unchecked(Tensor.unflatten) is None, "a method that calls super() would hand itself to the mode for ever"
+    assert _without_dispatch(Tensor.unflatten) is None, (
+        "a method that calls super() would hand itself to the mode for ever"
+    )
     seen = []
 
     class Log(Watcher):

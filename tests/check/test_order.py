@@ -100,3 +100,8 @@ def test_features_without_scores_keep_their_order():
     constant = torch.cat([features, torch.zeros(2, 12, 1)], -1)  # falls nowhere: no score
     for wanted in (features, constant):
         assert (batched(SWAPPED, (wanted,), ((0,),))[0] != wanted.numpy()).any()
+
+
+def test_neighbouring_infinities_are_no_error():
+    scores = torch.tensor([float("inf"), float("inf"), 0.5, 0.2, 0.1])
+    assert orders([0, 1, 2, 3, 4], wanted=(BOXES, LABELS, scores))[1] == {}

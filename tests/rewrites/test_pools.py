@@ -29,10 +29,11 @@ def averages(axes):
 def divide_average(axes):
     """Divides the average by the divisor, not the sum."""
 
-    def broken(input, kernel_size, stride=None, padding=0, ceil_mode=False, include=True, divisor_override=None):
-        if input.dim() == axes + 1:
-            return NotImplemented
-        return AVERAGE[axes](input, kernel_size, stride, padding) / divisor_override
+    def broken(input, *windows, divisor_override=None, **options):
+        average = catalogue()[f"avg_pool{axes}d_to_sum"].body(input, *windows, **options)
+        if divisor_override is None:
+            return average
+        return (AVERAGE[axes](input, *windows, **options) if average is NotImplemented else average) / divisor_override
 
     return broken
 

@@ -220,7 +220,7 @@ EXAMPLES = [
         dynamic={"image": {1: "height", 2: "width"}},
         broken=resize_in_float32,
         samples=pictures(),
-        options={"verify": FIXED},
+        options={"verify": True},
     ),
     Example(
         "batched_nms_to_nms",
@@ -300,8 +300,10 @@ def test_keeps_boxes_without_a_branch(exporter):
     assert "If" not in result.nodes
 
 
-def test_ssd_takes_one_topk_a_picture(exporter):
-    result = assert_same_outputs(SSDHead().eval(), ssd_outputs(), exporter, uses=("ssd_detections_at_once",))
+@pytest.mark.parametrize("anchors", [60, 12])
+def test_ssd_takes_one_topk_a_picture(exporter, anchors):
+    model, uses = SSDHead(anchors).eval(), ("ssd_detections_at_once",)
+    result = assert_same_outputs(model, ssd_outputs(anchors), exporter, uses=uses)
     assert result.nodes["TopK"] == 2
 
 

@@ -5,7 +5,7 @@ import pytest
 from torch_onnx_compat import CompatError
 from torch_onnx_compat.sweep import Row
 from torch_onnx_compat.sweep.against import changes
-from torch_onnx_compat.sweep.page import counted, page, write_page
+from torch_onnx_compat.sweep.page import count_verdicts, page, write_page
 from torch_onnx_compat.sweep.summary import best_of_stock, cause, causes_of_failure, count
 
 ROWS = [
@@ -61,7 +61,7 @@ def test_the_page(tmp_path):
     assert "newly passing" in text
     assert "<td>z</td><td>export_compat</td><td>3</td><td>2</td><td>0</td><td>1</td>" in text
     assert "http" not in text
-    lines = [line for line in counted(ROWS, lambda row: row.family) if line[1].endswith("better of both")]
+    lines = [line for line in count_verdicts(ROWS, lambda row: row.family) if line[1].endswith("better of both")]
     assert [line[:5] for line in lines] == [("f", "torch.onnx.export, better of both", "2", "1", "1")]
     assert write_page(tmp_path / "a.html", ROWS).read_text(encoding="utf-8") == page(ROWS)
     with pytest.raises(CompatError, match="cannot be written: No such file"):

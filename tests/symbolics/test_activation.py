@@ -27,9 +27,7 @@ EXAMPLES = [
         "softshrink_to_sub",
         lambda x: (F.softshrink(x), F.softshrink(x, 0.2), F.softshrink(x.double())),
         SHRUNK,
-        broken=lambda input, lambd=0.5: torch.where(
-            input.abs() > lambd, input - input.sign() * lambd, 0.0
-        ),  # loses NaN
+        broken=lambda x, lambd=0.5: torch.where(x.abs() > lambd, x - x.sign() * lambd, 0.0),  # loses NaN
         leaves=F.relu,
     ),
     Example(

@@ -3,8 +3,8 @@
 import onnx_ir as ir
 import pytest
 
-from torch_onnx_compat.graph.shapes import infer_model
 from torch_onnx_compat.graph.facts.node import node_facts
+from torch_onnx_compat.graph.shapes import infer_model
 
 
 def facts(text, index=0, opset=18):

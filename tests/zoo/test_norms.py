@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from torch_onnx_compat.zoo import weights
 from torch_onnx_compat.zoo.norms import MANNERS, amplification
-from torch_onnx_compat.zoo.weights import seeded
+from torch_onnx_compat.zoo.weights import build_with_seed
 
 WIDTH = 48
 
@@ -44,7 +44,7 @@ FRESH = torch.randn(6, 3, 12, 12, generator=torch.Generator().manual_seed(1))
 
 @pytest.fixture(scope="module")
 def calm() -> nn.Module:
-    return seeded(deep, (PICTURES,))
+    return build_with_seed(deep, (PICTURES,))
 
 
 def rounding_error(model: nn.Module) -> float:
@@ -56,7 +56,7 @@ def rounding_error(model: nn.Module) -> float:
 
 def test_as_it_is_the_net_grows_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weights, "MANNERS", MANNERS[:1])
-    model = seeded(deep, (PICTURES,))
+    model = build_with_seed(deep, (PICTURES,))
     with torch.no_grad():
         assert amplification(model, (PICTURES,), {}) > 1
     assert model(FRESH).std() > 100
@@ -86,9 +86,9 @@ def test_a_calm_output_depends_on_every_layer(calm: nn.Module, block: int) -> No
 
 
 def test_others_keep_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = seeded(shallow, (PICTURES,)).state_dict()
+    now = build_with_seed(shallow, (PICTURES,)).state_dict()
     monkeypatch.setattr(weights, "MANNERS", MANNERS[:1])
-    then = seeded(shallow, (PICTURES,)).state_dict()
+    then = build_with_seed(shallow, (PICTURES,)).state_dict()
     assert all(torch.equal(now[name], then[name]) for name in then)
 
 

@@ -56,7 +56,7 @@ def _outputs(sample, inputs):
 @pytest.mark.parametrize(("spec", "size", "kind", "dynamic"), MODELS)
 def test_a_model(spec, size, kind, dynamic):
     _needs(spec.partition(":")[0])
-    first, second = load(spec, size).checked(spec), load(spec, size)
+    first, second = load(spec, size).validate(spec), load(spec, size)
     assert family(spec) == kind
     assert first.dynamic == dynamic
     if size:

@@ -28,18 +28,18 @@ def test_input_names_of_a_script_module() -> None:
 
 def test_resized_reaches_nested_pictures_and_leaves_other_tensors() -> None:
     sample = Sample(nn.Identity(), ([torch.full((3, 8, 6), 0.5)], torch.zeros(2, 2)), {"depth": torch.ones(1, 4, 4)})
-    resized = sample.resized((5, 7))
-    assert resized.args[0][0].shape == (3, 5, 7)
-    torch.testing.assert_close(resized.args[0][0], torch.full((3, 5, 7), 0.5))
-    assert resized.args[1].shape == (2, 2)
-    assert resized.kwargs["depth"].shape == (1, 5, 7)
+    at_size = sample.at_size((5, 7))
+    assert at_size.args[0][0].shape == (3, 5, 7)
+    torch.testing.assert_close(at_size.args[0][0], torch.full((3, 5, 7), 0.5))
+    assert at_size.args[1].shape == (2, 2)
+    assert at_size.kwargs["depth"].shape == (1, 5, 7)
 
 
 def test_resized_keeps_dtype_and_leading_axes() -> None:
     clip = torch.randint(0, 255, (1, 3, 4, 8, 8), dtype=torch.uint8)
-    resized = Sample(nn.Identity(), (clip,)).resized((4, 6)).args[0]
-    assert resized.shape == (1, 3, 4, 4, 6)
-    assert resized.dtype == torch.uint8
+    at_size = Sample(nn.Identity(), (clip,)).at_size((4, 6)).args[0]
+    assert at_size.shape == (1, 3, 4, 4, 6)
+    assert at_size.dtype == torch.uint8
 
 
 def test_with_shapes_makes_positional_and_keyword_inputs() -> None:
@@ -68,7 +68,7 @@ def test_with_shapes_refuses_unknown_names() -> None:
 
 def test_checked_names_what_is_missing() -> None:
     with pytest.raises(CompatError, match=r"m.py:make: .*forward\(image, ids, \*, scale=None\): .*'ids'.*--shape"):
-        Sample(Pair(), (torch.zeros(1),)).checked("m.py:make")
+        Sample(Pair(), (torch.zeros(1),)).validate("m.py:make")
 
 
 def test_image_sample_names_the_picture_after_forward() -> None:

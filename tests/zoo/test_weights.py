@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torchvision.ops import FrozenBatchNorm2d
 
 from torch_onnx_compat import CompatError
-from torch_onnx_compat.zoo.weights import load_checkpoint, seeded
+from torch_onnx_compat.zoo.weights import build_with_seed, load_checkpoint
 
 
 class Net(nn.Module):
@@ -35,13 +35,13 @@ def test_seeded_repeats_itself_and_leaves_torchs_generator_alone() -> None:
     torch.manual_seed(7)
     expected = torch.rand(3)
     torch.manual_seed(7)
-    first, second = seeded(Net, (IMAGES,)).state_dict(), seeded(Net, (IMAGES,)).state_dict()
+    first, second = build_with_seed(Net, (IMAGES,)).state_dict(), build_with_seed(Net, (IMAGES,)).state_dict()
     assert torch.equal(torch.rand(3), expected)
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
 def test_seeded_leaves_nothing_constant() -> None:
-    model = seeded(Net, (IMAGES,))
+    model = build_with_seed(Net, (IMAGES,))
     assert not model.training
     for name, value in model.state_dict().items():
         if value.numel() > 1:
@@ -53,13 +53,13 @@ def test_seeded_leaves_nothing_constant() -> None:
 
 @pytest.mark.parametrize("name", ["norm", "frozen"])
 def test_scales_and_offsets_are_drawn(name: str) -> None:
-    norm = getattr(seeded(Net, (IMAGES,)), name).state_dict()
+    norm = getattr(build_with_seed(Net, (IMAGES,)), name).state_dict()
     assert 0.5 <= float(norm["weight"].min()) < float(norm["weight"].max()) <= 1.5
     assert 0.05 < float(norm["bias"].std()) < 0.2
 
 
 def test_batch_norms_measure_the_example() -> None:
-    norm = seeded(Net, (IMAGES,)).norm
+    norm = build_with_seed(Net, (IMAGES,)).norm
     torch.testing.assert_close(norm.running_mean.mean(), IMAGES.mean(), rtol=0.1, atol=0)
     moment = IMAGES.square().mean()
     assert 0.3 * moment < norm.running_var.min() < norm.running_var.max() < 2 * moment
@@ -69,7 +69,7 @@ def test_batch_norms_measure_the_example() -> None:
 @pytest.mark.parametrize("shape", [(1, 4), (1, 4, 1, 1), (0, 4, 2, 2)])
 def test_batch_norms_of_a_single_value_or_none(shape: tuple[int, ...]) -> None:
     norm = nn.BatchNorm1d(4) if len(shape) == 2 else nn.BatchNorm2d(4)
-    assert seeded(lambda: norm, (torch.ones(shape),)).running_var.min() > 0
+    assert build_with_seed(lambda: norm, (torch.ones(shape),)).running_var.min() > 0
 
 
 @pytest.fixture

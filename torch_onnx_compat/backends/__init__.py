@@ -1,4 +1,4 @@
-"""The two exporters of torch; nothing outside this package knows their internals."""
+"""The two exporters of torch behind one interface; their internals are used inside this package only."""
 
 from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, ExportJob
 from torch_onnx_compat.entry import Exporter
@@ -8,7 +8,7 @@ def export(exporter: Exporter, job: ExportJob) -> ExportedGraph:
     """Runs one exporter.
 
     Raises:
-        ExportFailed: It refused the model, or was caught fixing what should vary; the message says what and where.
+        ExportFailed: It refused the model, or fixed a decision or an axis that should vary; the message says where.
     """
     if exporter == "torchscript":
         from torch_onnx_compat.backends import torchscript

@@ -1,7 +1,7 @@
-"""Keeps autograd Functions that have a symbolic as nodes under torch.export, which otherwise inlines their forward.
+"""Keeps autograd Functions that have a symbolic as one operator under torch.export, which otherwise inlines them.
 
-While a model is captured, `Function.apply` of such a class calls a custom operator made for that call; its lowering is
-the catalogue's symbolic for the class, or the class's own `symbolic(g, …)`.
+While a model is captured, `Function.apply` of such a class calls a custom operator that is defined for this call. The
+operator's translation is the catalogue's symbolic for the class, or the class's own `symbolic(g, …)`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def as_custom_operators(job: ExportJob, opset: int) -> Iterator[dict[Any, Callab
         opset: Opset of its nodes.
 
     Yields:
-        The lowering of each operator made so far.
+        The translation of each operator that was defined so far.
     """
     entries = {e.op.removeprefix("autograd::"): e for e in job.plan.symbolics() if e.op.startswith("autograd::")}
     owner = torch.autograd.Function
@@ -115,26 +115,24 @@ def _translation_of(cls: Any, entry: Symbolic | None, job: ExportJob, opset: int
 
 
 class _Value:
-    """What a symbolic written for TorchScript's graph may do with a value."""
+    """A value with the methods that symbolics for TorchScript's graph call."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
     def type(self) -> Any:
-        """A TorchScript symbolic copies types between values; here they follow from the operators."""
+        """Returns the value, for ``value.setType(other.type())``; here types are inferred from the operators."""
         return self
 
     def setType(self, _: Any) -> _Value:
-        """Nothing to set."""
         return self
 
     def with_sizes(self, _: Any) -> _Value:
-        """Nothing to set."""
         return self
 
 
 class _Graph:
-    """The part of TorchScript's graph that symbolics use: op()."""
+    """A graph with the method of TorchScript's graph that symbolics call: op()."""
 
     def __init__(self, ops: DynamoOps) -> None:
         self._ops = ops

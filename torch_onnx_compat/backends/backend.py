@@ -1,4 +1,4 @@
-"""What goes into an exporter and what comes out, the same for both."""
+"""The input and the result of an exporter, the same for both."""
 
 from __future__ import annotations
 
@@ -24,42 +24,42 @@ class ExportJob:
     """One export."""
 
     make_subject: Callable[[], Subject]
-    """Makes a patched twin; each trace gets one of its own, since a forward may leave caches behind."""
+    """Makes a patched twin; each trace gets a new one, since forward may fill caches in the model."""
     subject: Subject
-    """The one that is exported."""
+    """The twin that is exported."""
     inputs: Inputs
-    """With every dynamic axis at least 3 long."""
+    """The inputs; every dynamic axis is at least 3 long."""
     plan: Plan
     opset: int
-    """The opset that the exporter should write if it can; the result says which it wrote."""
+    """The wanted opset; the exporter may write another one, which the graph states."""
     custom_opsets: Mapping[str, int] = field(default_factory=dict)
     allow_baked: tuple[str, ...] = ()
     decides: Callable[[ExportJob], bool] | None = None
-    """Tells whether the model takes a Python decision that may vary; costs two traces. None once such are masked."""
+    """Whether the model takes a Python decision that may vary; costs two traces. None if decisions are rewritten."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Keywords of torch.onnx.export that mean something to one exporter only."""
+    """Keywords of torch.onnx.export that only one exporter has."""
 
 
 @dataclass
 class ExportedGraph:
-    """What an exporter made: the graph, its true opset, and what the user should know."""
+    """The graph that an exporter wrote, with notes for the user."""
 
     model: ir.Model
     notes: list[str] = field(default_factory=list)
     renamed_axes: dict[str, str] = field(default_factory=dict)
-    """Symbols of the graph that stand for the caller's axis names."""
+    """The caller's axis names, by the symbols of the graph."""
 
 
 def refuse(error: Exception, step: str) -> NoReturn:
-    """Raises what an exporter's error comes to.
+    """Raises the error that an exporter's error stands for.
 
     Args:
-        error: What the exporter raised.
-        step: What it was doing.
+        error: The exporter's error.
+        step: The step of the export that raised it.
 
     Raises:
-        CompatError: The one among the causes, where an entry or a check of ours raised it.
-        ExportFailed: Otherwise; the step and the line that says what happened.
+        CompatError: The error of an entry or a check, if it is among the causes.
+        ExportFailed: Otherwise; it names the step and the essential line of the error.
     """
     for cause in causes(error, contexts=True):
         if isinstance(cause, CompatError):
@@ -68,7 +68,7 @@ def refuse(error: Exception, step: str) -> NoReturn:
 
 
 def readable(error: BaseException) -> str:
-    """The one line of an exporter's error that says what happened, without colours and graph dumps."""
+    """The essential line of an exporter's error, without colours and graph dumps."""
     *_, cause = causes(error)
     text = plain(str(cause)).partition(" [Caused by the value")[0]
     lines = [line.strip() for line in text.splitlines()]

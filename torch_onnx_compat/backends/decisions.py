@@ -1,6 +1,6 @@
 """Finds the Python decisions that a TorchScript trace freezes: bool(), int(), item(), len() … of a traced tensor.
 
-Each is followed back through the trace to where its value comes from: the data of an input, sizes, or constants.
+The origins of each value are found in the trace: the data of an input, sizes, or constants.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch import Tensor
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames
-from torch_onnx_compat.tracing import is_tracing, recorded_value, untraced
+from torch_onnx_compat.tracing import is_tracing, recorded_value, without_tracing
 from torch_onnx_compat.watch import Watcher
 
 _CONVERSIONS = {
@@ -37,7 +37,7 @@ _CONVERSIONS = {
 
 
 _LITERALS = frozenset({torch.tensor, torch.as_tensor})
-"""Functions that copy the numbers of tensors in a list into a constant."""
+"""Functions that copy the values of tensors in a list into a constant."""
 
 _READS = frozenset({Tensor.size, Tensor.numel, torch.numel, Tensor.nelement, Tensor.shape.__get__})  # type: ignore[attr-defined]
 """Functions that read sizes."""
@@ -49,7 +49,7 @@ _WATCHERS = (
     "torch_onnx_compat.backends.writes",
     "torch_onnx_compat.backends.repairs",
 )
-"""Modules whose frames stand between a conversion and the statement that asked for it."""
+"""Modules whose frames are on the stack between a conversion and the statement that causes it."""
 
 
 @dataclass(frozen=True)
@@ -57,18 +57,18 @@ class Decision:
     """A conversion of a traced tensor to a Python value."""
 
     place: str
-    """file:line of the model's own code"""
+    """File and line of the model's own code, ``models/net.py:41``."""
     conversion: str
     from_data: bool
-    """Its value depends on the values of an input."""
+    """Whether its value depends on the data of an input."""
     sizes: tuple[int, ...]
     """The sizes that its value was computed from."""
     statements: tuple[tuple[str, int], ...]
-    """File and line of the statement that converts, and of the model's own that led to it."""
+    """File and line of the statement that converts, and of the model's own statement below it on the stack."""
 
     @property
     def guard(self) -> bool:
-        """Whether it only decides if an error is raised: losing that changes no result. Parses source, so ask late."""
+        """Whether it only decides if an error is raised, which changes no result. Slow: parses the source."""
         return any(_is_guard(filename, line) for filename, line in self.statements)
 
     def __str__(self) -> str:
@@ -80,7 +80,7 @@ class DecisionLog(Watcher):
     """Records decisions while a model is traced.
 
     Args:
-        inputs: How many of the trace's inputs are the model's; the others are parameters.
+        inputs: How many of the trace's inputs are inputs of the model; the others are parameters.
     """
 
     def __init__(self, inputs: int) -> None:
@@ -105,16 +105,16 @@ class DecisionLog(Watcher):
         super().__exit__(*error)  # type: ignore[no-untyped-call,unused-ignore]
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Conversions, and what reads sizes."""
+        """Whether a call converts a tensor, or reads sizes."""
         return func in _CONVERSIONS or func in _READS or func in _LITERALS
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Looks at one call before it is made, and keeps the sizes that it reads."""
+        """Records a conversion, makes the call, and keeps the sizes that it reads."""
         conversion = _CONVERSIONS.get(func)
         if conversion is not None and is_tracing() and args and isinstance(args[0], Tensor):
             self._record(args[0], conversion)
         elif func in _LITERALS and is_tracing() and args:
-            for tensor in _tensors_in(args[0]):  # converted out of Python's sight
+            for tensor in _tensors_in(args[0]):  # torch.tensor converts them in C++, where no mode sees it
                 self._record(tensor, "torch.tensor()")
         result = self.pass_on(func, args, kwargs)
         if is_tracing() and isinstance(result, torch.Size):
@@ -132,12 +132,12 @@ class DecisionLog(Watcher):
         for size in sizes:
             if isinstance(size, Tensor):
                 key = _identity(size)
-                with untraced():
+                with without_tracing():
                     self._read[key] = int(size)
 
     def _record(self, tensor: Tensor, conversion: str) -> None:
         if conversion == "len()":
-            with untraced():
+            with without_tracing():
                 self._add(conversion, False, (int(tensor.shape[0]),))
             return
         from_data, leaves = origins(tensor, self.inputs)
@@ -155,13 +155,31 @@ _QUESTIONS = {("aten::eq", 0), ("aten::ne", 0), ("aten::gt", 0), ("aten::le", 0)
 
 _MAY_BE_EMPTY = frozenset(
     f"aten::{name}"
-    for name in (
-        *("nonzero", "nonzero_numpy", "masked_select", "index", "repeat_interleave", "bincount", "unfold", "diff"),
-        *("_unique2", "unique_dim", "unique_consecutive", "narrow", "split", "split_with_sizes", "chunk"),
-        *("tensor_split", "arange", "linspace", "constant_pad_nd", "pad", "diagonal"),
-    )
+    for name in [
+        "nonzero",
+        "nonzero_numpy",
+        "masked_select",
+        "index",
+        "repeat_interleave",
+        "bincount",
+        "unfold",
+        "diff",
+        "_unique2",
+        "unique_dim",
+        "unique_consecutive",
+        "narrow",
+        "split",
+        "split_with_sizes",
+        "chunk",
+        "tensor_split",
+        "arange",
+        "linspace",
+        "constant_pad_nd",
+        "pad",
+        "diagonal",
+    ]
 ) | {"torchvision::nms", "prim::NumToTensor", "prim::PythonOp", "prim::CallFunction"}
-"""What may yield an empty tensor though no axis of the inputs is; among it all that computes with sizes."""
+"""Operators that may yield an empty tensor though no input is empty, all that compute with sizes included."""
 
 
 _SHAPED_AS_FIRST = frozenset(
@@ -170,11 +188,11 @@ _SHAPED_AS_FIRST = frozenset(
 
 
 def asks_for_emptiness(tensor: Tensor, *, is_condition: bool = False) -> bool:
-    """Whether a traced tensor only says if another one is empty, which never is, as no dynamic axis has the size 0.
+    """Whether a traced tensor only says if another one is empty; the answer is fixed, as no dynamic axis has size 0.
 
     Args:
         tensor: The tensor.
-        is_condition: Whether its truth is asked for; a size itself then is such a question, else it is a number.
+        is_condition: Whether the tensor is converted to a bool: then a size itself asks this question.
     """
     value = recorded_value(tensor)
     node = value.node()
@@ -227,7 +245,7 @@ def _tensors_in(data: Any) -> Iterator[Tensor]:
 
 
 def _identity(tensor: Tensor) -> int:
-    """The trace renames values after Python variables, so only their numbers identify them."""
+    """The number of a tensor's value: the trace renames values after Python variables."""
     return int(recorded_value(tensor).unique())
 
 
@@ -257,7 +275,7 @@ def origins(tensor: Tensor, inputs: int) -> tuple[bool, list[int]]:
 
 
 def _statements() -> tuple[str, tuple[tuple[str, int], ...]]:
-    """The place in the model's own code; the converting statement, perhaps torch's, and the model's own."""
+    """The place in the model's code; the converting statement, which may be torch's, and the model's statement."""
     converting: tuple[str, int] | None = None
     for frame in frames():
         here = (frame.f_code.co_filename, frame.f_lineno)

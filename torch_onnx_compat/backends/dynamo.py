@@ -1,4 +1,4 @@
-"""torch.onnx.export(dynamo=True): capture with torch.export, reject what was specialised, lower with the symbolics."""
+"""torch.onnx.export(dynamo=True): captures with torch.export, rejects fixed axes, translates with the symbolics."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ MIN_OPSET = 18
 """Lowest opset that torch's dynamo exporter writes."""
 
 MAX_OPSET = 23
-"""Highest one; beyond it the version converter goes on."""
+"""Highest opset that it writes; the graph is converted to later ones afterwards."""
 
 
 def export(job: ExportJob) -> ExportedGraph:
     """Exports through torch.export.
 
     Raises:
-        ExportFailed: torch refused, or the capture fixed a dynamic axis or bounded it.
+        ExportFailed: torch refused the model, or the capture fixed or bounded a dynamic axis.
     """
     opset = min(max(job.opset, MIN_OPSET), MAX_OPSET)
     with quiet_logs(), without_partial_program(), as_custom_operators(job, opset) as function_table:
@@ -78,7 +78,7 @@ def _capture(job: ExportJob) -> torch.export.ExportedProgram:
     except CompatError:
         raise
     except Exception as error:
-        fixed = _fixed_axis(job, error)
+        fixed = _fixed_axis_error(job, error)
         if fixed is not None:
             raise fixed from error
         refuse(error, "dynamo exporter, torch.export")
@@ -96,8 +96,8 @@ def _with_parameters(subject: Subject, names: list[str]) -> Subject:
     return subject
 
 
-def _fixed_axis(job: ExportJob, error: Exception) -> ExportFailed | None:
-    """torch.export's "Constraints violated" in the caller's words."""
+def _fixed_axis_error(job: ExportJob, error: Exception) -> ExportFailed | None:
+    """The error for torch.export's "Constraints violated", with the caller's names; None for other errors."""
     place = r"L\['(?:tensor_|args'\]\[0\]\[)(\d+)'?\]\.size\(\)\[(\d+)\]"
     found = re.search(rf"Constraints violated.*?{place}", str(error))
     if found is None:
@@ -113,10 +113,10 @@ def _fixed_axis(job: ExportJob, error: Exception) -> ExportFailed | None:
 
 
 def _reject_specialised(job: ExportJob, program: torch.export.ExportedProgram) -> dict[str, str]:
-    """Checks every dynamic axis in the captured program; returns what its symbols are to be called.
+    """Checks every dynamic axis in the captured program; returns the axis names by symbol.
 
-    torch.onnx captures with a flag that lets an axis be unified with 1: no error, its range shrinks to [1, 2], and
-    shapes downstream are fixed. Here every axis is longer, and a bound that nobody asked for is an error.
+    torch.onnx captures with a flag that allows an axis to be unified with 1: there is no error, the axis' range shrinks
+    to [1, 2], and later shapes are fixed. Here every axis is longer, and a bound that was not asked for is an error.
     """
     names: dict[str, str] = {}
     placeholders = {n.name: n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"}
@@ -148,9 +148,9 @@ def _reject_specialised(job: ExportJob, program: torch.export.ExportedProgram) -
 
 
 def _reject_decided(job: ExportJob, program: torch.export.ExportedProgram) -> None:
-    """Checks the conditions on sizes that the capture took for granted, such as `batch % 2 == 1`.
+    """Checks the conditions on sizes that the capture assumed, such as `batch % 2 == 1`.
 
-    Many follow from shapes that have to fit; only where the model's own code decides on a size is one frozen.
+    Many follow from shapes that have to fit. They are an error only if the model's own code decides on a size.
     """
     conditions = [c for c in internals.size_conditions(program) if not _follows_from_names(job, c)]
     if conditions and job.decides is not None and job.decides(job):
@@ -159,9 +159,9 @@ def _reject_decided(job: ExportJob, program: torch.export.ExportedProgram) -> No
 
 
 def _drop_assertions(program: torch.export.ExportedProgram) -> None:
-    """Drops the assertions about sizes, which no file holds, with the comparisons that only they read.
+    """Drops the assertions about sizes, which ONNX cannot express, and the comparisons that only they read.
 
-    Torch's exporter drops the assertions alone, and then translates bounds such as 2**64 - 4, which are no int64.
+    Torch's exporter drops the assertions only, and fails to translate bounds such as 2**64 - 4, which are no int64.
     """
     for node in list(program.graph.nodes):
         if node.target is torch.ops.aten._assert_scalar.default:
@@ -173,8 +173,8 @@ def _drop_assertions(program: torch.export.ExportedProgram) -> None:
 
 
 def _follows_from_names(job: ExportJob, condition: str) -> bool:
-    """Whether a condition only says what the axes' names say, e.g. 4 * batch == 4 * batch, past + new <= total."""
-    import sympy  # slow, and torch.export has imported it
+    """Whether a condition follows from the axes' names, e.g. 4 * batch == 4 * batch, past + new <= total."""
+    import sympy  # a slow import, which torch.export has made already
 
     symbol: Any = sympy.Symbol
     sizes: dict[str, Any] = {}
@@ -194,7 +194,7 @@ def _follows_from_names(job: ExportJob, condition: str) -> bool:
     try:
         left, right = (eval(ast.unparse(side), {"__builtins__": {}}, sizes) for side in (test.left, *test.comparators))
         difference = sympy.expand(left - right)
-    except Exception:  # one of torch's own functions of sizes
+    except Exception:  # the condition calls one of torch's own functions
         return False
     return bool(getattr(difference, _SIGNS.get(type(test.ops[0]), ""), False))
 
@@ -207,4 +207,4 @@ _SIGNS: dict[type[ast.cmpop], str] = {
     ast.Gt: "is_positive",
     ast.GtE: "is_nonnegative",
 }
-"""What sympy is to know of the difference of both sides."""
+"""The property of the difference of both sides that proves a comparison, in sympy's words."""

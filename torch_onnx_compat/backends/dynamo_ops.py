@@ -1,4 +1,4 @@
-"""The `op` of symbolic bodies over onnxscript, as torch's dynamo exporter records it."""
+"""The `op` of symbolic bodies under torch's dynamo exporter, which records onnxscript's nodes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OF_SIZES = {
     "Min": 9,
     "Max": 9,
 }
-"""Operators that compute nothing negative from sizes, and how many of their inputs have to be sizes for that."""
+"""Operators whose result is not negative if their inputs are sizes, and how many inputs have to be sizes."""
 
 
 class DynamoOps(Ops):
@@ -77,7 +77,7 @@ class DynamoOps(Ops):
         return found
 
     def cast(self, value: Value | Number, dtype: torch.dtype) -> Value:
-        """The argument as a tensor of this element type; what a node computed has none that is known yet."""
+        """The argument as a tensor of this element type; the types of computed values are not known yet."""
         if not isinstance(value, (bool, int, float)) and value.dtype is None:
             return self.Cast(value, to=ONNX_TYPES[dtype])
         return super().cast(value, dtype)
@@ -89,7 +89,7 @@ class DynamoOps(Ops):
         return tuple(size if isinstance(size, int) else None for size in value.shape)
 
     def number(self, value: Value | Number | None) -> Number | None:
-        """The Python number that the argument is; a 0-dimensional constant is one, as TorchScript has it."""
+        """The argument as a Python number; a 0-dimensional constant is one, as in TorchScript. None if it is none."""
         if value is None or isinstance(value, (bool, int, float)):
             return value
         tensor = ir.convenience.get_const_tensor(value)
@@ -107,7 +107,7 @@ class DynamoOps(Ops):
         return total.dtype if isinstance(total, torch.Tensor) else number_dtype(total)
 
     def is_size(self, value: Value | Number) -> bool:
-        """Whether the value is computed from sizes and non-negative constants only, by what the graph holds so far."""
+        """Whether the value is computed from sizes and non-negative constants only, by the nodes recorded so far."""
         number = self.number(value)
         if number is not None or isinstance(value, (bool, int, float)):
             return number is not None and number >= 0

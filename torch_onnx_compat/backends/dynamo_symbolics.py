@@ -1,4 +1,4 @@
-"""A plan's symbolics as torch's dynamo exporter takes them: one function for each overload of an operator."""
+"""A plan's symbolics as translations for torch's dynamo exporter: one function for each overload of an operator."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def translation_table(job: ExportJob, opset: int) -> dict[Any, Callable[..., Any
 
 
 def translation_of(entry: Symbolic, job: ExportJob, opset: int, overload: Any = None) -> Callable[..., Any]:
-    """A symbolic as torch wants it: called with onnxscript values and Python numbers."""
+    """A symbolic as a function of onnxscript values and Python numbers, which torch calls."""
     parameters = list(inspect.signature(entry.body).parameters)[1:]
 
     def lower(*args: Any, **kwargs: Any) -> Any:

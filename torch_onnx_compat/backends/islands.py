@@ -1,4 +1,4 @@
-"""Scripted modules inside a traced model: a trace may call their code as a function, not as a module."""
+"""Scripted modules inside a traced model: a trace can call their graph as a function, but not the module."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from torch_onnx_compat.backends import internals
 
 
 class _Island(nn.Module):
-    """A scripted module's forward as a function with its weights as constants; control flow stays control flow."""
+    """A scripted module's forward as a function; its weights are constants, and its If and Loop stay."""
 
     def __init__(self, scripted: torch.jit.ScriptModule) -> None:
         super().__init__()
         graph = torch.jit.freeze(scripted.eval()).graph.copy()
-        # Freezing turned every attribute into a constant, so nothing reads the module itself any more.
+        # Freezing made every attribute a constant, so no node reads input 0, the module itself.
         graph.eraseInput(0)
         self.function = internals.function_of_graph(graph)
 

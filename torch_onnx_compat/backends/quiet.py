@@ -1,4 +1,4 @@
-"""Keeps the exporters' noise away: log lines, warnings, and the graph that TorchScript prints when it fails."""
+"""Suppresses the exporters' output: log lines, warnings, and the graph that TorchScript prints when it fails."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HINTS = (b"In-place op on output of tensor.shape",)
 
 @contextlib.contextmanager
 def quiet_logs() -> Iterator[None]:
-    """Silences the exporters' loggers and warnings; what matters in them is checked elsewhere, or raised."""
+    """Silences the exporters' loggers and warnings; the backends check for the same problems themselves."""
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -37,7 +37,7 @@ def quiet_logs() -> Iterator[None]:
 
 @contextlib.contextmanager
 def without_partial_program() -> Iterator[None]:
-    """Passes on what is printed to the standard error but the unfinished program that a failed torch.export prints."""
+    """Removes the unfinished program that a failed torch.export prints from the standard error."""
     with contextlib.redirect_stderr(_WithoutPrograms(sys.stderr)):
         yield
 
@@ -60,7 +60,7 @@ class _WithoutPrograms:
 
 @contextlib.contextmanager
 def without_graph_dump() -> Iterator[None]:
-    """Holds both standard streams back and passes them on without what torch's C++ code writes past Python."""
+    """Buffers both standard streams, and passes them on without the dumps that torch's C++ code writes."""
     with _hold_back(1, _before_dump), _hold_back(2, _without_hints):
         yield
 
@@ -79,7 +79,7 @@ def _without_hints(text: bytes) -> bytes:
 def _hold_back(stream: int, clean: Callable[[bytes], bytes]) -> Iterator[None]:
     try:
         saved = os.dup(stream)
-    except OSError:  # the process has no such stream, so there is nothing to keep clean
+    except OSError:  # the process has no such stream
         yield
         return
     with tempfile.TemporaryFile() as buffer:
@@ -102,4 +102,4 @@ def _flush() -> None:
         sys.stdout.flush()
         sys.stderr.flush()
     with contextlib.suppress(OSError, TypeError, AttributeError):
-        ctypes.CDLL(None).fflush(None)  # C's own buffers; Windows has no handle for None
+        ctypes.CDLL(None).fflush(None)  # the buffers of C's stdio; on Windows CDLL(None) fails

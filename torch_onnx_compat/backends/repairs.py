@@ -1,4 +1,4 @@
-"""What a TorchScript trace would lose, or write with operators that take other types."""
+"""Repairs a TorchScript trace: writes to views, which it loses, and functions of integers, whose type it gets wrong."""
 
 from __future__ import annotations
 
@@ -11,22 +11,39 @@ from torch_onnx_compat.backends.writes import ViewWrites
 from torch_onnx_compat.tracing import below_function_modes, is_tracing
 
 _NAMES = (
-    *("sin", "cos", "tan", "asin", "acos", "atan", "arcsin", "arccos", "arctan", "tanh", "exp", "log", "log2", "log10"),
-    *("log1p", "sqrt", "rsqrt", "sigmoid", "erf"),
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "arcsin",
+    "arccos",
+    "arctan",
+    "tanh",
+    "exp",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sqrt",
+    "rsqrt",
+    "sigmoid",
+    "erf",
 )
 FUNCTIONS = frozenset(getattr(owner, name) for name in _NAMES for owner in (torch, Tensor))
-"""Functions of one tensor whose result is a float of the default type where the tensor holds integers."""
+"""Functions of one tensor that convert integers to the default floating-point type."""
 
 
 class Repairs(ViewWrites):
-    """Casts the integers that elementary functions get, as torch's promotion does, and makes the writes to views."""
+    """Casts integers before elementary functions, as torch does inside them, and makes writes to views."""
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Views, writes, and elementary functions of integers."""
+        """Whether a call is a view, a write, or an elementary function of integers."""
         return (func in FUNCTIONS and _is_of_integers(args)) or super().concerns(func, args, kwargs)
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Makes one call."""
+        """Makes one call, with integers cast."""
         if func in FUNCTIONS and is_tracing() and _is_of_integers(args):
             args = (args[0].to(torch.get_default_dtype()), *args[1:])
         return super().watch(func, args, kwargs)

@@ -1,4 +1,4 @@
-"""torch.onnx.export(dynamo=False): trace, catch what the trace froze, lower with the plan's symbolics."""
+"""torch.onnx.export(dynamo=False): traces, rejects frozen decisions, and lowers with the plan's symbolics."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ from torch_onnx_compat.stack import own_stacks
 _jit: Any = torch.jit
 
 _LEAST = 1024
-"""Bytes from which a weight is kept out of torch's hands."""
+"""Bytes from which a weight is not passed through torch's exporter, which copies it several times."""
 
 
 def export(job: ExportJob) -> ExportedGraph:
     """Exports through TorchScript.
 
-    Where torch has a symbolic only at a later opset than the requested one, that opset is written; `finish` lowers it.
+    If torch has a symbolic only at a later opset than the wanted one, it writes the highest opset; `finish` lowers it.
 
     Raises:
-        ExportFailed: torch refused, or the trace froze a decision that depends on the inputs or on a dynamic size.
+        ExportFailed: torch refused the model, or the trace froze a decision on the inputs or on a dynamic size.
     """
     highest = internals.max_torchscript_opset()
     opset = min(job.opset, highest)
@@ -117,7 +117,7 @@ def _is_large(weight: Tensor) -> bool:
 
 
 def _with_weights(model: ir.Model, weights: dict[str, Tensor]) -> ir.Model:
-    """Puts the weights that the exporter left out into a model, which then shares their memory with the caller's."""
+    """Puts the weights that the exporter left out into the graph; they share the memory of the caller's weights."""
     for name, tensor in weights.items():
         value = model.graph.initializers[name]
         shared = as_onnx(tensor, name)
@@ -135,7 +135,7 @@ def _is_training(job: ExportJob) -> bool:
 def _symbolic_function(
     entry: Symbolic, job: ExportJob, opset: int, failures: list[BaseException]
 ) -> Callable[..., Any]:
-    """A symbolic as torch wants it: called with a graph, and with a parameter for each of the operator's arguments."""
+    """A symbolic as a function that torch calls with a graph and the operator's arguments."""
     signature = inspect.signature(entry.body)
     hints = typing.get_type_hints(entry.body)
     parameters = list(signature.parameters.values())[1:]
@@ -175,9 +175,9 @@ def _symbolic_function(
 
 
 def _kind(hint: Any) -> str:
-    """What torch's argument parser calls the annotation: v value, i integer, b boolean, f float, s text, is list.
+    """The letter of torch's argument parser for an annotation: v value, i integer, b boolean, f float, s text, is list.
 
-    A list of Values is called vs here, for which the parser has no name.
+    A list of Values is vs, which the parser does not know.
     """
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
         plain = [a for a in typing.get_args(hint) if a is not type(None)]
@@ -215,7 +215,7 @@ def _scope_of(g: Any) -> str:
 
 @contextmanager
 def _function_symbolics(job: ExportJob, opset: int, failures: list[BaseException]) -> Iterator[None]:
-    """Gives autograd Functions that a symbolic was registered for that symbolic, while the export runs."""
+    """While active, autograd Functions have the symbolics that the plan has for them."""
     entries = {e.op.removeprefix("autograd::"): e for e in job.plan.symbolics() if e.op.startswith("autograd::")}
     changed: list[tuple[Any, Any]] = []
     try:
@@ -239,11 +239,11 @@ def _subclasses(cls: Any) -> Iterator[Any]:
         yield from _subclasses(child)
 
 
-# What the trace froze
+# Frozen decisions
 
 
 def _reject_frozen(job: ExportJob, decisions: list[Decision]) -> None:
-    """Raises if a decision depends on input data, or on a size that is to vary; guards only lose their check."""
+    """Raises if a decision depends on input data or on a dynamic size; lost guards are no error."""
     suspects = [d for d in decisions if d.place not in job.allow_baked]
     frozen = [d for d in suspects if d.from_data]
     by_size = [d for d in suspects if not d.from_data]
@@ -260,7 +260,7 @@ def _reject_frozen(job: ExportJob, decisions: list[Decision]) -> None:
 
 
 def _select_varying(job: ExportJob, decisions: list[Decision]) -> list[Decision]:
-    """Those of the size decisions whose sizes differ in a second trace with longer dynamic axes."""
+    """The decisions on sizes whose sizes differ in a second trace, with other sizes of the dynamic axes."""
 
     def decisions_at(inputs: Inputs) -> list[Decision]:
         log = DecisionLog(len(inputs.tensors))
@@ -274,7 +274,7 @@ def _select_varying(job: ExportJob, decisions: list[Decision]) -> list[Decision]
 
     other = first_accepted(other_sizes(job.inputs), decisions_at)
     if other is None:
-        return []  # the model takes no other size; verification has its own word on that
+        return []  # the model accepts no other size, which verification reports
     return differing(decisions, other, lambda d: (d.place, d.conversion), lambda d: d.sizes)
 
 
@@ -287,7 +287,7 @@ def _first_error(failures: list[BaseException]) -> CompatError:
 
 
 def _notes(caught: list[warnings.WarningMessage]) -> list[str]:
-    """Warnings of the model's own code; the exporter's repeat what is checked here anyway."""
+    """Warnings of the model's own code; the exporter's warnings are about problems that are checked here."""
     own = [w for w in caught if w.category is UserWarning and is_user_file(w.filename)]
     texts = (f"{str(w.message).splitlines()[0]} ({short(w.filename, w.lineno)})" for w in own)
     return list(dict.fromkeys(texts))

@@ -58,7 +58,7 @@ class TorchScriptOps(Ops):
         return None if sizes is None else tuple(sizes)
 
     def number(self, value: Value | Number | None) -> Number | None:
-        """The Python number that the argument is; a 0-dimensional constant is one to TorchScript."""
+        """The argument as a Python number; a 0-dimensional constant is one to TorchScript. None if it is none."""
         if value is None or isinstance(value, (bool, int, float)):
             return value
         node = value.node()

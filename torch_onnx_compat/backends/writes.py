@@ -1,9 +1,9 @@
-"""In-place writes that a TorchScript trace would lose, made as writes to the tensor that owns the memory.
+"""Repairs in-place writes to views, which a TorchScript trace would lose.
 
-A trace binds Python tensors to values of the graph. A write to a view of a view changes the memory of all of them, but
-in the graph only the value of the tensor that was written to. While a model is traced, the views that it takes are
-kept together with how they were taken; a write to one becomes a write to its owner, and what is read of a view after a
-write to its owner is taken from the owner once more.
+A trace binds Python tensors to values of the graph. A write to a view changes the memory of its owner and of the
+owner's other views, but in the graph only the value of the tensor that is written to. While a model is traced, each
+view is therefore recorded with the function that took it. A write to a view becomes a write to its owner, and a view
+that is read after a write to its owner is taken from the owner again.
 
 Source: https://docs.pytorch.org/docs/stable/tensor_view.html
 """
@@ -20,17 +20,56 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from torch_onnx_compat import tree
-from torch_onnx_compat.tracing import below_function_modes, is_tracing, untraced
+from torch_onnx_compat.tracing import below_function_modes, is_tracing, without_tracing
 from torch_onnx_compat.watch import Watcher
 
-_TAKING = (
-    *("select", "narrow", "transpose", "t", "permute", "diagonal", "unsqueeze", "squeeze", "view", "reshape"),
-    *("flatten", "unflatten", "unbind", "chunk", "split", "tensor_split", "hsplit", "vsplit", "dsplit", "ravel"),
-    *("swapaxes", "swapdims", "movedim", "moveaxis", "view_as", "unfold", "detach", "adjoint", "__getitem__"),
+_VIEW_NAMES = (
+    "select",
+    "narrow",
+    "transpose",
+    "t",
+    "permute",
+    "diagonal",
+    "unsqueeze",
+    "squeeze",
+    "view",
+    "reshape",
+    "flatten",
+    "unflatten",
+    "unbind",
+    "chunk",
+    "split",
+    "tensor_split",
+    "hsplit",
+    "vsplit",
+    "dsplit",
+    "ravel",
+    "swapaxes",
+    "swapdims",
+    "movedim",
+    "moveaxis",
+    "view_as",
+    "unfold",
+    "detach",
+    "adjoint",
+    "__getitem__",
 )
-_COMPARING = (
-    *("eq", "ne", "lt", "le", "gt", "ge", "greater", "greater_equal", "less", "less_equal", "not_equal"),
-    *("logical_and", "logical_or", "logical_xor", "logical_not"),
+_COMPARISON_NAMES = (
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "greater",
+    "greater_equal",
+    "less",
+    "less_equal",
+    "not_equal",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "logical_not",
 )
 
 
@@ -39,7 +78,7 @@ def _functions(names: Sequence[str]) -> frozenset[Any]:
     return frozenset(function for function in found if callable(function))
 
 
-VIEWS = _functions(_TAKING) | {getattr(Tensor, name).__get__ for name in ("T", "mT")}
+VIEWS = _functions(_VIEW_NAMES) | {getattr(Tensor, name).__get__ for name in ("T", "mT")}
 """Functions whose results may share the memory of their first argument."""
 
 WRITES = frozenset(
@@ -48,54 +87,54 @@ WRITES = frozenset(
     if callable(getattr(Tensor, name))
     and ((name.endswith("_") and not name.startswith("_") and name != "requires_grad_") or name == "__setitem__")
 )
-"""Methods that write to their tensor, except for ``x += y``, whose result Python hands to ``x[...] =`` afterwards."""
+"""Methods that write to their tensor, without ``x += y``: Python passes its result to ``x[...] =`` afterwards."""
 
 _COMPARED: dict[Any, Callable[..., Any]] = {
-    getattr(Tensor, f"{name}_"): getattr(Tensor, name) for name in _COMPARING if hasattr(Tensor, f"{name}_")
+    getattr(Tensor, f"{name}_"): getattr(Tensor, name) for name in _COMPARISON_NAMES if hasattr(Tensor, f"{name}_")
 }
 
 
 @dataclass
 class _View:
-    """How a tensor was taken from another one, which is the call's first argument."""
+    """The record of a view: its parent, and the function that took it from the parent."""
 
     parent: Tensor
     take: Callable[[Tensor], Tensor]
     key: Any
-    """The basic index that does the same; None where there is none."""
+    """The index of numbers and slices that takes the same view; None if there is none."""
     current: Tensor | None
-    """The view as it is in the graph after the owner's writes that `writes` counts; None where that is the view itself,
-    which its own record would keep from ever ending."""
+    """The view as taken after the last of the owner's writes that `writes` counts. None if that is the view itself: a
+    reference to it from its own record would be a reference cycle."""
     writes: int
-    """Of the owner, when `current` was taken."""
+    """How many writes the owner had had when `current` was taken."""
 
 
 class ViewWrites(Watcher):
-    """Makes the writes of a traced model to the owners of the memory."""
+    """Turns the writes of a traced model to views into writes to the owners of the memory."""
 
     def __init__(self) -> None:
         super().__init__()
         self._views: Any = WeakTensorKeyDictionary()
         self._writes: Any = WeakTensorKeyDictionary()
         self._viewed: Any = WeakTensorKeyDictionary()
-        """What views were taken of."""
+        """The tensors that have views."""
         self._fewest = _fewest_references()
         self._stale = False
-        """Whether a tensor was written to of which there are views."""
+        """Whether a tensor that has views was written to."""
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Views and writes; once views were written to, all that may read one."""
+        """Whether a call takes a view or writes; after a write to a viewed tensor, any call may read a stale view."""
         return (func in VIEWS or func in WRITES or self._stale) and is_tracing()
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Makes one call on views as they are now."""
+        """Makes one call, with stale views replaced, and a write to a view made to its owner."""
         writes = func in WRITES and bool(args) and isinstance(args[0], Tensor)
         if self._stale:
             rest, kwargs = self._renew((args[1:] if writes else args, kwargs))
             args = (args[0], *rest) if writes else rest
         if writes and not self._is_plain(func, args[0]):
             return self._write(func, args[0], args[1:], kwargs)
-        # Views and plain writes are called here: the exporter joins the two by the stack that they were called with.
+        # Views and plain writes are called from this line: the exporter matches the two by their Python stacks.
         result = self.pass_on(func, args, kwargs)
         if writes and args[0] in self._views:
             self._count(args[0])
@@ -113,8 +152,8 @@ class ViewWrites(Watcher):
                 continue
 
             def take(tensor: Tensor, number: int | None = place if results is result else None) -> Tensor:
-                result = self.pass_on(func, (tensor, *rest), kwargs)
-                return result if number is None else result[number]  # type: ignore[no-any-return]
+                again = self.pass_on(func, (tensor, *rest), kwargs)
+                return again if number is None else again[number]  # type: ignore[no-any-return]
 
             key = _basic_key(func, parent, rest, kwargs)
             self._viewed[parent] = True
@@ -126,7 +165,7 @@ class ViewWrites(Watcher):
         return tensor
 
     def _current_view(self, tensor: Tensor) -> Tensor:
-        """A view as the writes to its owner left it."""
+        """A view taken again after the writes to its owner, or the tensor itself if it is none."""
         view = self._views.get(tensor)
         if view is None:
             return tensor
@@ -142,7 +181,7 @@ class ViewWrites(Watcher):
     # Writes
 
     def _is_plain(self, func: Any, tensor: Tensor) -> bool:
-        """Whether the exporter makes the write right by itself."""
+        """Whether the exporter translates the write correctly by itself."""
         if func in _COMPARED and tensor.dtype != torch.bool:
             return False
         if self._is_alone(tensor):
@@ -167,7 +206,7 @@ class ViewWrites(Watcher):
         return tensor if result is changed else result
 
     def _is_alone(self, view: Tensor) -> bool:
-        """Whether what a view was taken of is gone, with all other views of it: then nobody else reads the memory."""
+        """Whether a view is the only user of its memory: its parents and their other views are gone."""
         if view not in self._views or view in self._viewed:
             return False
         tensor = view
@@ -180,14 +219,14 @@ class ViewWrites(Watcher):
         return True
 
     def _call_method(self, func: Any, tensor: Tensor, rest: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Calls the method; the trace would give a comparison's result the type bool whatever the tensor's is."""
+        """Calls the method; casts the result of a comparison, which the trace would make bool, to the tensor's type."""
         compared = _COMPARED.get(func)
         if compared is None or tensor.dtype == torch.bool:
             return self.pass_on(func, (tensor, *rest), kwargs)
         return tensor.copy_(compared(tensor, *rest, **kwargs).to(tensor.dtype))
 
     def _put(self, tensor: Tensor, value: Tensor) -> None:
-        """Gives a view new contents, by way of those of what it was taken from."""
+        """Writes new contents to a view, as a write to its parent, and so on up to the owner."""
         view = self._views[tensor]
         is_owner = view.parent not in self._views
         if is_owner and view.key is not None:
@@ -219,14 +258,14 @@ def _references(view: _View) -> int:
 
 
 def _fewest_references() -> int:
-    """How often what a view was taken of is referred to when only the view's record and torch itself do so."""
+    """Reference count of a parent to which only the view's record and torch itself refer."""
 
     def make_record() -> tuple[_View, Tensor]:
         whole = torch.zeros(2)
-        part = whole[:1]  # torch holds the whole as it holds every tensor in a trace; some versions count that
+        part = whole[:1]  # torch keeps a reference to every viewed tensor; some versions count it
         return _View(whole, Tensor.clone, None, None, 0), part
 
-    with below_function_modes(), untraced():
+    with below_function_modes(), without_tracing():
         record, _part = make_record()
         return _references(record)
 
@@ -237,7 +276,7 @@ def _share_memory(a: Tensor, b: Tensor) -> bool:
 
 
 def _basic_key(func: Any, parent: Tensor, rest: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The index of numbers and slices that reads the same as a call."""
+    """The index of numbers and slices that takes the same view as a call; None if there is none."""
     if kwargs or not rest:
         return None
     if func is Tensor.__getitem__:

@@ -1,1 +1,1 @@
-"""Proves a file: against the target's profile, and against the original model in onnxruntime."""
+"""Proves a file: checks it against the target's profile, and compares it with the original model in onnxruntime."""

@@ -1,4 +1,4 @@
-"""Adds to a failed verification where the file first goes wrong."""
+"""Adds the place where a file first goes wrong to the error of its verification."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from torch_onnx_compat.prepare import Prepared
 
 
 def add_location(error: VerificationError, path: Path, prepared: Prepared) -> VerificationError:
-    """The error with one more line: the first layer that differs, or the node that fails.
+    """Adds a line to the error: the first layer that differs, or the node that fails.
 
     Args:
-        error: What verification raised.
+        error: The error that verification raised.
         path: The file.
         prepared: The model.
     """
@@ -23,7 +23,7 @@ def add_location(error: VerificationError, path: Path, prepared: Prepared) -> Ve
         return error
     try:
         line = _line(error, path, prepared)
-    except Exception as failure:  # the search must not take the place of what it was to explain
+    except Exception as failure:  # an error of the search must not hide the one that it explains
         line = f"the place was not found: {type(failure).__name__}: {str(failure)[:200]}"
     error.args = (f"{error}\n  {line}",)
     return error

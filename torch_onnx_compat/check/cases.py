@@ -1,4 +1,4 @@
-"""Which inputs a file is tried on: the example, other values, other sizes of dynamic axes, the caller's samples."""
+"""The inputs that a file is tried on: the example, other values, other sizes of dynamic axes, the caller's samples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch_onnx_compat.inputs import Inputs, bind
 from torch_onnx_compat.observe import ModelRefused, Observation, Reference
 
 HEAVY_SECONDS = 0.3
-"""An eager forward that takes longer makes the model a heavy one, which is tried at fewer and smaller sizes."""
+"""Seconds of an eager forward above which a model counts as heavy; it is tried at fewer and smaller sizes."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,10 @@ class Verify:
     Args:
         rtol: Largest difference relative to the value; None takes it from the output's dtype.
         atol: Largest difference of values near zero, relative to the output's typical magnitude; None likewise.
-        values: How many times the inputs are drawn anew.
+        values: How many times new input values are drawn.
         sizes: Sizes to try, by axis name; an axis that is not named gets 1, the example's and an odd larger one.
         random: Whether inputs may be drawn at random; False where only the example and `samples` make sense.
-        seed: Of the random inputs.
+        seed: Seed of the random inputs.
         on_target: Whether the file is run in the target's own engine too, where that is installed.
     """
 
@@ -40,7 +40,7 @@ class Verify:
 
 @dataclass(frozen=True)
 class Case:
-    """Inputs, and what the original model computes from them."""
+    """Inputs, and the original model's results for them."""
 
     label: str
     inputs: Inputs
@@ -52,7 +52,7 @@ class Cases:
 
     Args:
         observation: Runs the original.
-        verify: What to try.
+        verify: Which cases to make.
         samples: Further inputs for forward: tuples of arguments, or dicts of keyword arguments.
     """
 
@@ -63,7 +63,7 @@ class Cases:
         self._inputs = observation.prepared.inputs
         self.notes: list[str] = []
         self.further: dict[str, int] = {}
-        """Sizes to try besides."""
+        """Sizes of dynamic axes to try in addition."""
 
     def __iter__(self) -> Iterator[Case]:
         example = self._case("example", self._inputs)
@@ -86,7 +86,7 @@ class Cases:
             raise CompatError(f"the model itself fails on the {label} input: {refusal}") from refusal
 
     def _try_case(self, label: str, inputs: Inputs, seed: int) -> Iterator[Case]:
-        """A case on random values; where the model refuses those, on the given ones; where those too, none."""
+        """A case on random values, else on the given values; none where the model refuses both."""
         drawn = inputs.redrawn(self._verify.seed + seed) if self._verify.random else inputs
         for attempt in (drawn, inputs):
             try:
@@ -109,17 +109,17 @@ class Cases:
                     yield from self._case_at({name: size}, seed)
                 continue
             if example[name] != 1 and self._is_allowed(name, 1):
-                yield from self._try_case(f"{name}=1", self._inputs.resized({name: 1}), seed)
+                yield from self._try_case(f"{name}=1", self._inputs.at_sizes({name: 1}), seed)
             found = list(self._larger_size(name, heavy, seed, larger))
             yield from found
             if not found:
-                yield from self._check_fixed_axis(name)
+                self._check_fixed_axis(name)
         if len(larger) > 1 and not heavy:
             label = ", ".join(f"{n}={s}" for n, s in larger.items())
-            yield from self._try_case(label, self._inputs.resized(larger), 0)
+            yield from self._try_case(label, self._inputs.at_sizes(larger), 0)
 
     def _larger_size(self, name: str, heavy: bool, seed: int, larger: dict[str, int]) -> Iterator[Case]:
-        """The first size above the example's, of a few candidates, that the model takes."""
+        """A case at the first size above the example's, of a few candidates, that the model accepts."""
         size = self._inputs.sizes()[name]
         odd = max(size, 3) + (2 if max(size, 3) % 2 else 1)
         candidates = [size + 1, odd] if heavy and size < 3 else [odd, size + 32, 2 * size, size // 2]
@@ -127,7 +127,7 @@ class Cases:
         for candidate in candidates:
             if candidate in (0, size) or not self._is_allowed(name, candidate):
                 continue
-            cases = list(self._try_case(f"{name}={candidate}", self._inputs.resized({name: candidate}), seed))
+            cases = list(self._try_case(f"{name}={candidate}", self._inputs.at_sizes({name: candidate}), seed))
             if cases:
                 larger[name] = candidate
                 del self.notes[before:]
@@ -136,16 +136,16 @@ class Cases:
 
     def _case_at(self, sizes: dict[str, int], seed: int) -> Iterator[Case]:
         label = ", ".join(f"{n}={s}" for n, s in sizes.items())
-        resized = self._inputs.resized(sizes)
-        drawn = resized.redrawn(self._verify.seed + seed) if self._verify.random else resized
+        at_sizes = self._inputs.at_sizes(sizes)
+        drawn = at_sizes.redrawn(self._verify.seed + seed) if self._verify.random else at_sizes
         yield self._case(label, drawn)
 
     def _is_allowed(self, name: str, size: int) -> bool:
         least, most = self._inputs.bounds().get(name, (1, None))
         return size >= least and (most is None or size <= most)
 
-    def _check_fixed_axis(self, name: str) -> Iterator[Case]:
-        """An axis that the original takes at one size only is not dynamic, whatever was asked for."""
+    def _check_fixed_axis(self, name: str) -> None:
+        """Raises an error for an axis that is declared dynamic, but that the original accepts at one size only."""
         least, most = self._inputs.bounds().get(name, (1, None))
         if least == most or not any(a.required for axes in self._inputs.axes for a in axes.values() if name in a.roots):
             return
@@ -156,7 +156,6 @@ class Cases:
                 f"{self._inputs.sizes()[name]}: "
                 f"{reason}; leave the axis out."
             )
-        yield from ()
 
     # Samples
 
@@ -164,9 +163,9 @@ class Cases:
         model = self.observation.prepared.model
         args, kwargs = ((), sample) if isinstance(sample, Mapping) else (sample, None)
         bound = bind(model, args, kwargs, None).real()
-        if [tree.dotted(p) for p in bound.paths] != [tree.dotted(p) for p in self._inputs.paths]:
+        if [tree.qualified_name(p) for p in bound.paths] != [tree.qualified_name(p) for p in self._inputs.paths]:
             raise CompatError(
-                f"samples[{index}] holds the tensors {[tree.dotted(p) for p in bound.paths]} but the example "
-                f"{[tree.dotted(p) for p in self._inputs.paths]}; give every sample the example's structure."
+                f"samples[{index}] holds the tensors {[tree.qualified_name(p) for p in bound.paths]} but the example "
+                f"{[tree.qualified_name(p) for p in self._inputs.paths]}; give every sample the example's structure."
             )
         return replace(self._inputs, tensors=bound.tensors)

@@ -1,4 +1,4 @@
-"""Several files one after the other, as if they were one."""
+"""Runs several sessions one after the other, as if they were one file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Chain:
     """Sessions one after the other, with the interface of one onnxruntime session.
 
     Args:
-        sessions: Each with the names that its outputs have for those after it.
+        sessions: Each session, with the names by which later sessions read its outputs.
         outputs: Names of the chain's outputs.
     """
 
@@ -24,11 +24,11 @@ class Chain:
 
     def get_inputs(self) -> list[Any]:
         """The inputs that no earlier session computes."""
-        made: set[str] = set()
+        computed: set[str] = set()
         wanted = {}
         for session, feeds in self._sessions:
-            wanted.update({value.name: value for value in session.get_inputs() if value.name not in made})
-            made.update(feeds.get(value.name, value.name) for value in session.get_outputs())
+            wanted.update({value.name: value for value in session.get_inputs() if value.name not in computed})
+            computed.update(feeds.get(value.name, value.name) for value in session.get_outputs())
         return list(wanted.values())
 
     def get_outputs(self) -> list[Any]:
@@ -37,7 +37,7 @@ class Chain:
         return [values[name] for name in self._outputs]
 
     def run_with_ort_values(self, names: Sequence[str], feeds: Mapping[str, Any]) -> list[Any]:
-        """Runs the sessions; as onnxruntime's."""
+        """Runs the sessions; the interface is onnxruntime's."""
         known = dict(feeds)
         results: dict[str, Any] = {}
         for session, renamed in self._sessions:

@@ -1,4 +1,4 @@
-"""Judges an output of the file against the original's: one row of the verification table."""
+"""Compares an output of the file with the original's: one row of the verification table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 Array = npt.NDArray[Any]
 
 RTOL = {torch.float64: 1e-6, torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 1e-1}
-"""Largest difference relative to the value, by dtype: some hundred roundings in each."""
+"""Largest difference relative to the value, by dtype: some hundred rounding errors of the dtype."""
 
 ATOL = {torch.float64: 1e-8, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 """Largest difference relative to the output's typical magnitude, for values near zero."""
@@ -21,10 +21,10 @@ ATOL = {torch.float64: 1e-8, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfl
 _DTYPES = {"float64": torch.float64, "float32": torch.float32, "float16": torch.float16}
 
 NOISE_FACTOR = 8.0
-"""How many times as far from float64 as eager torch a file may be."""
+"""Largest error of a file against float64, as a multiple of eager torch's own error."""
 
 NOISE_LIMIT = 1e-2
-"""How far at most, relative to the output's largest value."""
+"""Largest error that noise excuses, relative to the output's largest value."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ def compare(
     Args:
         case: Label of the case.
         output: Name of the output.
-        found: What the file computed.
-        wanted: What the original computed.
+        found: The file's output.
+        wanted: The original's output.
         rtol: Relative tolerance; by dtype if None.
         atol: Tolerance relative to the typical magnitude; by dtype if None.
     """
@@ -81,7 +81,9 @@ def compare(
     max_abs, max_rel = _extremes(difference, b)
     tolerance = f"{relative:g} rel + {absolute:g} of median"
     ok = bool((difference <= allowed).all())
-    return Comparison(case, output, max_abs, max_rel, tolerance, ok, "" if ok else _describe_worst(a, b, difference, allowed))
+    return Comparison(
+        case, output, max_abs, max_rel, tolerance, ok, "" if ok else _describe_worst(a, b, difference, allowed)
+    )
 
 
 def judge_by_noise(
@@ -95,17 +97,17 @@ def judge_by_noise(
 ) -> Comparison:
     """Judges a failed row again in units of the original's own rounding error.
 
-    Where eager torch itself is off a float64 run by nearly as much as the file, the model amplifies rounding and the
-    file is not to blame.
+    Where eager torch is off a float64 run by nearly as much as the file, the model amplifies rounding and the file is
+    not at fault.
 
     Args:
         row: The failed comparison.
-        found: What the file computed.
-        wanted: What the original computed in its own dtype.
-        exact: What the original computed in float64.
-        limit: How far off, of the largest value, no noise excuses.
-        factor: How many times the original's own error is.
-        name: What that error is, in the row's detail.
+        found: The file's output.
+        wanted: The original's output in its own dtype.
+        exact: The original's output in float64.
+        limit: Largest error that noise excuses, relative to the largest value.
+        factor: Largest error, as a multiple of the original's own error.
+        name: How the row's detail calls the original's own error.
     """
     reference, precise = as_array(wanted).astype(np.float64), as_array(exact).astype(np.float64)
     if _mismatch(found, as_array(wanted), wanted.dtype) is not None:
@@ -122,7 +124,7 @@ def judge_by_noise(
 
 
 def is_close(found: Array, wanted: Array) -> Array:
-    """Which values are right within the default tolerance, of arrays of one shape."""
+    """Marks the values that are right within the default tolerance, for arrays of one shape."""
     if wanted.dtype.kind != "f":
         equal: Array = found == wanted
         return equal
@@ -133,7 +135,7 @@ def is_close(found: Array, wanted: Array) -> Array:
 
 
 def allowance(wanted: Array) -> Array:
-    """By how much each of these floating-point values may be off, by default."""
+    """The default tolerance of each of these floating-point values."""
     dtype = _DTYPES.get(wanted.dtype.name, torch.float32)
     return _limits(wanted.astype(np.float64), RTOL[dtype], ATOL[dtype])
 

@@ -1,4 +1,4 @@
-"""What a target makes of a file: a row for each operator and verdict, and a run in the engine."""
+"""Compatibility of a file with a target: a row for each operator and verdict, and a run in the engine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Group:
 
 
 def operator_groups(model: ir.Model, target: Target) -> list[Group]:
-    """The operators of a model, the worst first."""
+    """Groups a model's nodes by operator and verdict, the worst verdict first."""
     shapes.infer_model(model)
     opset = model.opset_imports[""]
     groups: dict[tuple[str, str], Group] = {}

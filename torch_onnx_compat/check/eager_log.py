@@ -1,6 +1,6 @@
-"""Every tensor that a model computes in eager torch: its place, a sample of its values, its rounding error.
+"""Logs every tensor that a model computes in eager torch: its place, a sample of its values, its rounding error.
 
-The model runs twice, in float64 for the values and in its own type for the rounding error that these values carry.
+The model runs twice: in float64 for the values, and in its own dtype for the rounding error of these values.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from torch_onnx_compat.prepare import Prepared, export_conditions
 from torch_onnx_compat.stack import frames
 
 SAMPLE = 4096
-"""Elements of a tensor that are kept; larger tensors are sampled at positions fixed by their size."""
+"""Elements of a tensor that are logged; those of a larger tensor are drawn at positions that its size determines."""
 
 NOISE_FACTOR = 16.0
-"""How many times eager torch's own rounding error a file may be off before it counts as different."""
+"""Largest error of a file that does not count as a difference, as a multiple of eager torch's own rounding error."""
 
 FLOOR = {torch.float64: 1e-9, torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}
-"""Least tolerance relative to a tensor's largest value: other orders of summation in the engine."""
+"""Least tolerance relative to a tensor's largest value: an engine may sum in another order."""
 
 _MARK = "_torch_onnx_compat_step"
 
@@ -50,7 +50,7 @@ class Step:
     dtype: torch.dtype
     sample: Array
     inputs: tuple[int, ...]
-    """Steps that made the operands."""
+    """Numbers of the steps that computed the operands."""
     varies: bool
     """Whether it depends on the model's inputs."""
     boundary: str = ""
@@ -71,7 +71,7 @@ class Step:
 
 @dataclass
 class EagerLog:
-    """What the model computed, in order."""
+    """The tensors that the model computed, in order."""
 
     steps: list[Step] = field(default_factory=list)
     outputs: list[int | None] = field(default_factory=list)
@@ -79,11 +79,11 @@ class EagerLog:
 
 
 def run_eager(prepared: Prepared, inputs: Inputs) -> EagerLog:
-    """Runs the original model and logs what it computes.
+    """Runs the original model and logs its tensors.
 
     Args:
         prepared: The model.
-        inputs: What to run it on.
+        inputs: The inputs to run it on.
     """
     with export_conditions(), sdpa_kernel(SDPBackend.MATH):
         own = _run(prepared, inputs, None)
@@ -217,7 +217,7 @@ def _statement() -> str:
 
 @contextmanager
 def _track_modules(model: nn.Module, mode: _Log) -> Iterator[None]:
-    """Keeps account of the module that runs."""
+    """Keeps the stack of running modules up to date."""
     handles: list[Any] = []
 
     def enter(path: str) -> Callable[..., None]:

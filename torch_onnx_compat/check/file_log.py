@@ -1,4 +1,4 @@
-"""The tensors inside an ONNX file: which node makes them, what they depend on, and a sample of their values."""
+"""The tensors inside an ONNX file: the node that computes each, its dependencies, and a sample of its values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SCOPES = "pkg.torch.onnx.name_scopes"
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor of the file as one run made it."""
+    """A tensor of the file as one run computed it."""
 
     shape: tuple[int, ...]
     sample: Array
@@ -37,10 +37,10 @@ class FileLog:
 
     model: onnx.ModelProto
     folder: Path | None
-    """Where weights outside the file lie."""
+    """The folder of weights outside the file."""
     inputs: Inputs
     makers: dict[str, onnx.NodeProto] = field(default_factory=dict)
-    """The node that makes each tensor, in the order in which they run."""
+    """The node that computes each tensor, in the order of execution."""
     values: dict[str, Value] = field(default_factory=dict)
 
     @classmethod
@@ -49,7 +49,7 @@ class FileLog:
 
         Args:
             file: Path, serialised model or model.
-            inputs: What to run it on.
+            inputs: The inputs to run it on.
         """
         if isinstance(file, onnx.ModelProto):
             log = cls(file, None, inputs)
@@ -66,7 +66,7 @@ class FileLog:
         return [output.name for output in self.model.graph.output]
 
     def read(self, names: Collection[str]) -> None:
-        """Runs the file and keeps these tensors; without the engine's fusions, which would do away with some."""
+        """Runs the file and stores these tensors; the engine's fusions, which would remove some of them, are off."""
         wanted = [name for name in names if name not in self.values and name in self.makers]
         if not wanted:
             return
@@ -87,7 +87,7 @@ class FileLog:
 
     @contextmanager
     def _write_model(self) -> Iterator[str]:
-        """The model in a file; beside weights that lie outside, as onnxruntime reads none that a link leads to."""
+        """The model in a temporary file, beside its external weights: onnxruntime reads none through a link."""
         is_outside = any(tensor.data_location for tensor in self.model.graph.initializer)
         number, path = tempfile.mkstemp(prefix=".torch_onnx_compat_", dir=self.folder if is_outside else None)
         try:
@@ -98,11 +98,11 @@ class FileLog:
             os.unlink(path)
 
     def operands(self, name: str) -> list[str]:
-        """The tensors that a tensor is made of, those that subgraphs take from outside included."""
+        """The tensors from which a tensor is computed, including those that subgraphs capture from outside."""
         return [operand for operand in _operands(self.makers[name]) if operand in self.makers]
 
     def ancestors(self, names: Iterable[str]) -> set[str]:
-        """These tensors and everything that they are made of."""
+        """These tensors, and all tensors from which they are computed."""
         found: set[str] = set()
         waiting = [name for name in names if name in self.makers]
         while waiting:
@@ -157,7 +157,7 @@ def module_of(node: onnx.NodeProto, modules: Collection[str]) -> str | None:
 
 
 def scope_of(node: onnx.NodeProto) -> str:
-    """Path of the module that a node comes from, as far as the file alone tells it."""
+    """Path of the module that a node comes from, as far as the file alone shows it."""
     metadata = {entry.key: entry.value for entry in node.metadata_props}
     scopes = re.findall(r"'([^']*)'", metadata.get(_SCOPES, ""))
     if scopes:

@@ -1,4 +1,4 @@
-"""Which ONNX operators stand for which of torch's, as far as a search for a place needs to know."""
+"""Which ONNX operators correspond to which of torch's, as far as the search for a place needs it."""
 
 from __future__ import annotations
 

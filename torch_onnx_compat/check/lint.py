@@ -1,4 +1,4 @@
-"""Holds a graph against the target's profile: what the engine refuses or runs wrong is found before it sees it."""
+"""Checks a graph against the target's profile: finds nodes that the engine refuses or runs wrong without running it."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ class Unsuitable(UnsupportedError):
 
     @property
     def operators(self) -> Found:
-        """The operators and their facts."""
+        """The operators that the target does not run right, with their facts."""
         return [(finding.op_type, finding.facts) for finding in self.findings]
 
     def is_avoidable(self, registry: Registry) -> bool:
-        """Whether some entry avoids one of the operators."""
+        """Whether some entry of the registry avoids one of the operators."""
         return any(avoids_any(entry, self.operators) for entry in registry)
 
 
 def findings(model: ir.Model, target: Target) -> list[Finding]:
-    """The nodes that speak against running the model on the target, in order."""
+    """The nodes that the target does not run right, in order."""
     opset = model.opset_imports[""]
     found = []
     nodes = chain(all_nodes(model.graph), *(all_nodes(f.graph) for f in model.functions.values()))

@@ -1,4 +1,4 @@
-"""What localise() finds."""
+"""The result of localise()."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Layer:
-    """How far a file is off at the result of one module."""
+    """The error of a file at the result of one module."""
 
     module: str
     error: float
     """Largest difference relative to the largest value."""
     tolerance: float
-    """What rounding explains."""
+    """Largest difference that rounding explains."""
 
 
 @dataclass(frozen=True)
@@ -22,18 +22,18 @@ class Localisation:
     """Where a file first differs from the model.
 
     Attributes:
-        found: Whether it differs at all, by more than rounding explains.
+        found: Whether it differs by more than rounding explains.
         module: Path of the module; empty for the model itself.
         kind: Class of the module.
-        operator: ONNX operator that makes the wrong tensor.
+        operator: ONNX operator that computes the wrong tensor.
         node: Name of its node.
         tensor: The wrong tensor of the file.
         statement: Statement of the model's code, ``file.py:line``.
-        torch_operator: What eager torch calls there.
-        wanted: What eager torch computes in float64, at the element that differs most.
-        got: What the file computes there.
+        torch_operator: The operator that eager torch calls there.
+        wanted: Eager torch's value in float64, at the element that differs most.
+        got: The file's value there.
         detail: Shapes, where these differ.
-        layers: The results of all modules that stand in the file.
+        layers: The errors of all modules whose result stands in the file.
     """
 
     found: bool

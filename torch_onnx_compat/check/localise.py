@@ -1,9 +1,9 @@
-"""localise(): the first layer at which a file computes something else than the model.
+"""localise(): finds the first layer at which a file computes something else than the model.
 
-A tensor of the file is known by its values: it is the model's where it equals one that eager torch computed, within
-some multiples of eager torch's own rounding error. What an exporter fuses, folds or rewrites is missing on one side; a
-missing tensor is right where something right is made of it. What remains wrong, and is made of right tensors only, is
-the place. Names and scopes decide where several nodes qualify.
+Tensors are identified by their values: a tensor of the file matches a tensor of eager torch that it equals within some
+multiples of eager torch's own rounding error. A tensor that an exporter fuses, folds or rewrites is missing on one
+side; it counts as right where a right tensor is computed from it. The place is a tensor that is wrong although it is
+computed from right tensors only. Names and scopes decide where several nodes qualify.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.prepare import Prepared, prepare
 
 BUDGET = 512 * 2**20
-"""Bytes of tensors that one run of the file may hold; beyond it, a few are read and the search narrows down."""
+"""Bytes of tensors that one run of the file may hold; beyond it, a few tensors are read and the search narrows down."""
 
 OUTPUT_FACTOR = 4.0
-"""How many tolerances an output may be off: rounding has added up by then."""
+"""Largest error of an output, in tolerances: rounding errors have added up by then."""
 
-LOOSENED = 2
-"""How often a first difference within so many tolerances is passed over for a larger one further on."""
+RETRIES = 2
+"""How often the search is repeated with larger tolerances, where the difference that it found is near its tolerance."""
 
 
 def localise(
@@ -79,7 +79,7 @@ def localise_prepared(
     Args:
         prepared: The model.
         file: As for localise().
-        inputs: What to run both on.
+        inputs: The inputs to run both on.
     """
     log = FileLog.open(file, inputs)
     weights = {tensor.name for tensor in log.model.graph.initializer}
@@ -91,7 +91,7 @@ def localise_prepared(
     eager, modules = run_eager(prepared, inputs), dict(prepared.model.named_modules())
     search = _Search(eager, log, modules)
     found = search.run()
-    for _ in range(LOOSENED):
+    for _ in range(RETRIES):
         if not search.is_near:
             break
         for step in eager.steps:
@@ -102,7 +102,7 @@ def localise_prepared(
 
 
 class _Search:
-    """One comparison of what both sides computed."""
+    """One comparison of the tensors of both sides."""
 
     def __init__(self, eager: EagerLog, file: FileLog, modules: Mapping[str, nn.Module]) -> None:
         self.steps = eager.steps
@@ -111,18 +111,20 @@ class _Search:
         self.modules = modules
         self.input_dependents = file.input_dependents()
         self.region: set[str] | None = None
-        """The tensors around the first wrong one, where not all were read."""
+        """The tensors around the first wrong one; None where all tensors were read."""
         self.alike = group_by_shape(self.steps)
         self.matched_steps: set[int] = set()
         self.right_steps: set[int] = set()
         self.matched_values: set[str] = set()
         self.is_near = False
-        """Whether what was found differs by little more than its tolerance, far from what is wrong with the outputs."""
+        """Whether the difference found is near its tolerance, so that it may not explain the wrong outputs."""
 
     def run(self) -> Localisation:
-        """The first difference."""
+        """Finds the first difference."""
         all_at_once = self._size() <= BUDGET
-        self._match(self.file.ancestors(self.file.outputs) & self.input_dependents if all_at_once else self.file.outputs)
+        self._match(
+            self.file.ancestors(self.file.outputs) & self.input_dependents if all_at_once else self.file.outputs
+        )
         wrong = self._wrong_outputs()
         self._read(self.file.ancestors(name for _, name in wrong) or self.file.ancestors(self.file.outputs))
         self.right_steps = self._right_steps()
@@ -142,7 +144,7 @@ class _Search:
             step = counterpart(self.steps, step, self.file.values[name], self.matched_steps)
         return step, name
 
-    # Which tensors are the same
+    # Matching tensors
 
     def _wrong_outputs(self) -> list[tuple[int, str]]:
         wrong = []
@@ -160,11 +162,11 @@ class _Search:
         return wrong
 
     def _size(self) -> int:
-        """Bytes of everything that the model computes, in twice its own precision."""
+        """Bytes of all tensors that depend on the inputs, in float64."""
         return sum(8 * prod(step.shape) for step in self.steps if step.varies)
 
     def _read(self, names: set[str]) -> None:
-        """Reads tensors; where they are too many for one run, a few first and then those around the first wrong one."""
+        """Reads tensors; where one run cannot hold them all, a few first and then those around the first wrong one."""
         ordered = [name for name in self.file.makers if name in names & self.input_dependents]
         whole, size = len(ordered), self._size()
         while size * len(ordered) > BUDGET * whole:
@@ -183,14 +185,14 @@ class _Search:
         self._match(ordered)
 
     def _first_wrong(self, coarse: list[str], ordered: list[str]) -> list[str]:
-        """The first of these tensors that nothing right comes of, and some that follow it."""
+        """The first of these tensors from which no right tensor is computed, and some that follow it."""
         while True:
             right = self.file.ancestors(self.matched_values)
             bad = next((name for name in coarse if name not in right), None)
             if bad is None:
                 return []
             start = ordered.index(bad)
-            near = ordered[start : start + AHEAD]  # a tensor inside of a decomposed layer has none of torch's to match
+            near = ordered[start : start + AHEAD]  # a tensor inside a decomposed layer matches none of torch's
             if all(name in self.file.values for name in near):
                 return near
             before = len(self.file.values)
@@ -211,10 +213,10 @@ class _Search:
                 self.matched_values.add(name)
                 self.matched_steps.update(found)
 
-    # What is wrong and made of right tensors
+    # Wrong tensors that are computed from right ones
 
     def _right_steps(self) -> set[int]:
-        """Steps that stand in the file, or that something is made of which does."""
+        """Steps that match a tensor of the file, and steps from which such a step is computed."""
         steps = self.steps
         return right_items(
             range(len(steps)),
@@ -227,7 +229,7 @@ class _Search:
     def _first_steps(self, wrong: list[int]) -> list[int]:
         relevant = closure(wrong, lambda index: self.steps[index].inputs)
         bad = {i for i in relevant - self.right_steps if self.steps[i].is_float and self.steps[i].varies}
-        if self.region is not None:  # what was not read is no witness: the tensors of the region decide
+        if self.region is not None:  # a tensor that was not read proves nothing: those of the region decide
             return sorted(bad)
         return first_items(range(len(self.steps)), bad, lambda index: self.steps[index].inputs)
 
@@ -247,7 +249,7 @@ class _Search:
         return first_items(makers, bad, self.file.operands)
 
     def _pair(self, steps: list[int], values: list[str]) -> tuple[Step | None, str | None]:
-        """Of several candidates, a step and a tensor of one module and kind, else the first of each."""
+        """A step and a tensor of one module and kind, of several candidates; else the first of each."""
         best: tuple[int, Step | None, str | None] = (
             -1,
             self.steps[steps[0]] if steps else None,
@@ -271,7 +273,7 @@ class _Search:
                 reach[index] = None
         return list(reach)
 
-    # What is told
+    # The result
 
     def _finding(self, step: Step | None, name: str | None) -> Localisation:
         node = self.file.makers[name] if name else None
@@ -294,7 +296,7 @@ class _Search:
         )
 
     def _layers(self) -> tuple[Layer, ...]:
-        """The modules whose result stands in the file, each with the error of the tensor nearest to it."""
+        """The modules whose result stands in the file, each with the error of the nearest tensor."""
         shapes: dict[tuple[int, ...], list[Array]] = defaultdict(list)
         for value in self.file.values.values():
             if value.is_float:

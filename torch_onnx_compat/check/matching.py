@@ -1,4 +1,4 @@
-"""Which tensors of a file are the model's, and where in a graph right ones end."""
+"""Matches a file's tensors with the model's, and finds where in a graph the right tensors end."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from torch_onnx_compat.check.file_log import Value
 T = TypeVar("T")
 
 AHEAD = 8
-"""How many tensors after one are looked at for what comes of it."""
+"""How many tensors after a wrong one are examined."""
 
 
 class SameShapeSteps:
-    """Steps of one shape, compared with a tensor all at once."""
+    """Steps of one shape, which are compared with a tensor all at once."""
 
     def __init__(self, steps: list[tuple[int, Step]]) -> None:
         self._steps = steps
@@ -29,7 +29,7 @@ class SameShapeSteps:
         self._stride = -(-self._samples.shape[1] // 64)
 
     def equal_steps(self, sample: Array) -> list[int]:
-        """The steps that a tensor equals."""
+        """Numbers of the steps that equal a tensor."""
         thin = slice(None, None, self._stride)
         with np.errstate(invalid="ignore"):
             off = np.abs(self._samples[:, thin] - sample[thin]) > self._tolerances[:, None]
@@ -53,19 +53,23 @@ def squeeze_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def distance(step: Step, value: Value) -> float:
     """Largest absolute difference; infinite between tensors of different shapes."""
-    return difference(value.sample, step.sample) if squeeze_shape(step.shape) == squeeze_shape(value.shape) else float("inf")
+    return (
+        difference(value.sample, step.sample)
+        if squeeze_shape(step.shape) == squeeze_shape(value.shape)
+        else float("inf")
+    )
 
 
 def counterpart(steps: Sequence[Step], step: Step, value: Value, matched: Set[int]) -> Step:
-    """The step that a tensor stands for: this one, or one soon after it that is far nearer to the tensor.
+    """The step that a tensor corresponds to: this one, or one soon after it that is far nearer to the tensor.
 
-    A Conv with a batch norm folded in stands for the norm.
+    A Conv into which a batch norm was folded corresponds to the norm.
 
     Args:
-        steps: All of them.
-        step: One that does not stand in the file.
-        value: A tensor of the file that none is equal to.
-        matched: Numbers of the steps that stand in it.
+        steps: All steps.
+        step: A step that matches no tensor of the file.
+        value: A tensor of the file that matches no step.
+        matched: Numbers of the steps that match a tensor of the file.
     """
     start = steps.index(step)
     reach = {start}
@@ -81,7 +85,7 @@ def counterpart(steps: Sequence[Step], step: Step, value: Value, matched: Set[in
 
 
 def is_evidence(sample: Array) -> bool:
-    """Whether equal values are evidence: not where all are the same."""
+    """Whether equality with these values is evidence: not where all values are the same."""
     return sample.size > 1 and bool((sample != sample[0]).any())
 
 
@@ -92,11 +96,14 @@ def right_items(
     is_part: Callable[[T], bool],
     shape: Callable[[T], tuple[int, ...]],
 ) -> set[T]:
-    """What is matched, and what something right is made of; of a part of it, only all parts together say so."""
+    """The matched items, and the items from which a right item is computed.
+
+    An item that is a part of its operand vouches for this part only; all parts together make the operand right.
+    """
     right: set[T] = set()
     share: dict[T, float] = defaultdict(float)
     for item in reversed(order):
-        if item in matched or share[item] > 0.99:
+        if item in matched or share[item] > 0.99:  # the shares of all parts add up to 1 but for rounding
             right.add(item)
             for operand in before(item):
                 share[operand] += prod(shape(item)) / max(prod(shape(operand)), 1) if is_part(item) else 1.0
@@ -104,7 +111,7 @@ def right_items(
 
 
 def closure(start: Iterable[T], before: Callable[[T], Iterable[T]]) -> set[T]:
-    """These items and everything that they are made of."""
+    """These items, and all items from which they are computed."""
     found: set[T] = set()
     waiting = list(start)
     while waiting:
@@ -116,12 +123,12 @@ def closure(start: Iterable[T], before: Callable[[T], Iterable[T]]) -> set[T]:
 
 
 def first_items(order: Iterable[T], bad: Set[T], before: Callable[[T], Iterable[T]]) -> list[T]:
-    """The bad items that are made of no other bad one.
+    """The bad items that are computed from no other bad one.
 
     Args:
-        order: All items, each after those it is made of.
+        order: All items, each after its operands.
         bad: Some of them.
-        before: What an item is made of.
+        before: The operands of an item.
     """
     below: set[T] = set()
     first = []

@@ -1,4 +1,4 @@
-"""Runs a file in the target's own engine against the original model."""
+"""Compares a file in the target's own engine with the original model."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from torch_onnx_compat.surgery.on_graph.stage import Stage
 
 _LIMIT = 300.0
+"""Seconds that one run of the file may take."""
 _FACTOR = 5
-"""How much more a whole model may differ than a single operator."""
+"""Tolerance of a whole model, as a multiple of the engine's tolerance for a single operator."""
 _NARROW_FACTOR = 4
-"""How many times as far off as eager torch in its element type an engine may be that computes in fewer bits; RKNN was
-seen to be 0.5 to 1.5 times as far off, in nine networks."""
+"""Largest error of an engine that computes in fewer bits, as a multiple of eager torch's error in that element type.
+RKNN was seen to be 0.5 to 1.5 times as far off, in nine networks."""
 _NARROW_LIMIT = 5e-2
-"""How far at most, relative to the output's largest value."""
+"""Largest such error, relative to the output's largest value."""
 
 
 class EngineSession:
@@ -51,7 +52,7 @@ class EngineSession:
         self._inputs = [value for value in graph.input if value.name not in weights]
         self._outputs = {value.name: value for value in graph.output}
         self._last_values: list[onnxruntime.OrtValue] = []
-        """The last outputs: arrays taken from an OrtValue that was made from an array end with it."""
+        """The last outputs: they must outlive the arrays that are taken from them, which share their memory."""
 
     def get_inputs(self) -> list[Any]:
         """The file's inputs."""
@@ -62,7 +63,7 @@ class EngineSession:
         return list(self._outputs.values())
 
     def run_with_ort_values(self, names: Sequence[str], feeds: Mapping[str, Any]) -> list[Any]:
-        """Runs the file; as onnxruntime's.
+        """Runs the file; the interface is onnxruntime's.
 
         Raises:
             RuntimeError: The engine refuses the file, or crashes.
@@ -77,7 +78,7 @@ class EngineSession:
         return self._last_values
 
     def _cast_output(self, name: str, found: Array) -> Array:
-        """An output as the file declares it: some engines have no int64, and give numbers an axis."""
+        """An output in the type and shape that the file declares: some engines lack int64 or scalars."""
         tensor = self._outputs[name].type.tensor_type
         found = found.astype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
         is_number = tensor.HasField("shape") and not tensor.shape.dim
@@ -103,8 +104,8 @@ def verify_on_target(
         cases: Inputs, and what the original computes.
         target: The engine.
         how: Tolerances; the engine's own are tried first.
-        before: What onnxruntime runs before the file.
-        after: What onnxruntime runs after the file.
+        before: Stages that onnxruntime runs before the file.
+        after: Stages that onnxruntime runs after the file.
 
     Returns:
         One row for each case and output.
@@ -157,13 +158,13 @@ def _compare_case(
     rows = [compare(label, n, a, b, rtol, atol) for n, a, b in zip(names, found, wanted, strict=True)]
     if all(row.ok for row in rows):
         return rows
-    if engine.computes_in == "float32":  # what rounding excuses in onnxruntime it excuses here
+    if engine.computes_in == "float32":  # rounding excuses the same differences as in onnxruntime
         others = compare_outputs(names, found, case, how, observation)
         return [row if row.ok else replace(other, case=label) for row, other in zip(rows, others, strict=True)]
-    return _with_narrow_noise(rows, found, wanted, case, engine.computes_in, observation)
+    return _judge_by_narrow_type(rows, found, wanted, case, engine.computes_in, observation)
 
 
-def _with_narrow_noise(
+def _judge_by_narrow_type(
     rows: list[Comparison],
     found: Sequence[Array],
     wanted: Sequence[torch.Tensor],
@@ -171,7 +172,7 @@ def _with_narrow_noise(
     computes_in: str,
     observation: Observation,
 ) -> list[Comparison]:
-    """The failed rows, judged by how far off eager torch is in the engine's element type."""
+    """Judges the failed rows by eager torch's error in the engine's element type."""
     try:
         narrow = observation.reference(f"{case.label} in {computes_in}", case.inputs, getattr(torch, computes_in))
     except ModelRefused:

@@ -1,7 +1,8 @@
 """Puts rows that a model sorts by score in eager torch's order, where scores are equal but for rounding.
 
 Detectors and top-k selections return several outputs row by row, best score first. Two rows whose scores differ by less
-than the tolerance come in either order, and both are right; which box belongs to which label is not up to rounding.
+than the tolerance may come in either order. The outputs of one row stay together: rounding does not decide which box
+belongs to which label.
 """
 
 from __future__ import annotations
@@ -18,23 +19,24 @@ from torch_onnx_compat import tree
 from torch_onnx_compat.check.compare import Array, allowance, as_array
 
 _WIDEST_ROW = 4096
-"""Outputs with more values in a row, such as masks, are moved along but not used to tell rows apart."""
+"""Outputs with more values in a row, such as masks, are moved along, but rows are not told apart by them."""
 
 
 _FEWEST_ROWS = 8
-"""Rows in which a column must fall to be one of scores: of fewer, numbers of any kind may do so by chance."""
+"""Rows in which a column must fall to count as scores: over fewer rows any numbers may fall by chance."""
 
 
 def row_orders(outputs: Sequence[Tensor], paths: Sequence[tree.Path], found: Sequence[Array]) -> dict[int, Any]:
-    """How the rows of what a file computed have to be taken to be the original's.
+    """Finds the order in which the rows of a file's outputs are the original's rows.
 
-    Rows are the first axis of outputs that share a container with sorted scores of shape (rows,). In outputs of shape
-    (..., rows, columns) they are that axis, and the scores a column of one of them, or the largest in each of its rows.
+    Outputs in one container of the original's result share their rows if one of them holds sorted scores. Where the
+    scores have the shape (rows,), rows are the first axis. In outputs of shape (..., rows, columns), rows are the axis
+    before the last, and the scores are a column of one of them, or the largest value in each of its rows.
 
     Args:
-        outputs: The original's.
+        outputs: The original's outputs.
         paths: Where each of them is in the original's result; those of one container belong together.
-        found: The file's.
+        found: The file's outputs.
 
     Returns:
         For every output whose rows have to be moved, by its number, the index that moves them.
@@ -57,7 +59,7 @@ def row_orders(outputs: Sequence[Tensor], paths: Sequence[tree.Path], found: Seq
 def _groups(
     wanted: list[Array], paths: Sequence[tree.Path], found: Sequence[Array]
 ) -> dict[tuple[tree.Path, int, int], list[int]]:
-    """The outputs that share their rows, by container, items of a batch (0 where rows come first) and rows."""
+    """The outputs that share their rows, by container, items of a batch (0 where rows are the first axis) and rows."""
     groups: dict[tuple[tree.Path, int, int], list[int]] = defaultdict(list)
     for index, (array, path) in enumerate(zip(wanted, paths, strict=True)):
         if not array.ndim or array.shape != found[index].shape:
@@ -70,7 +72,7 @@ def _groups(
 
 
 def _order(wanted: list[Array], found: list[Array]) -> Array | None:
-    """Which of the file's rows stands for each of the original's; None where they are as they should be."""
+    """For each of the original's rows the number of the file's row that it is; None where the order is right."""
     key = next((a for a in wanted if _is_sorted(a)), None)
     if key is None:
         return None
@@ -79,7 +81,7 @@ def _order(wanted: list[Array], found: list[Array]) -> Array | None:
 
 
 def _orders(wanted: list[Array], found: list[Array]) -> Array | None:
-    """The same of arrays (batch, rows, columns), for each item of the batch: (batch, rows)."""
+    """The same for arrays (batch, rows, columns): an order for each item of the batch, (batch, rows)."""
     keys = next((key for key in map(_scores, wanted) if key is not None), None)
     if keys is None:
         return None
@@ -97,19 +99,24 @@ def _match_rows(key: Array, wanted: list[Array], found: list[Array]) -> Array:
 
 
 def _index(order: Array, leading: tuple[int, ...]) -> tuple[Array, ...]:
-    """What takes the rows of an array (*leading, rows, columns) in this order, (batch, rows)."""
+    """The index that takes the rows of an array (*leading, rows, columns) in this order, (batch, rows)."""
     return (*(grid[..., None] for grid in np.indices(leading)), order.reshape(*leading, -1))
 
 
 def _is_sorted(array: Array) -> bool:
-    return array.ndim == 1 and array.dtype.kind == "f" and bool((np.diff(array) <= 0).all())
+    return array.ndim == 1 and array.dtype.kind == "f" and bool(_falls(array).all())
+
+
+def _falls(array: Array, axis: int = 0) -> Array:
+    """Whether each value is at most the one before; not a difference, which two infinities do not have."""
+    return np.take(array, range(1, array.shape[axis]), axis) <= np.take(array, range(array.shape[axis] - 1), axis)
 
 
 def _scores(array: Array) -> Array | None:
     """The scores (batch, rows) by which the rows of (batch, rows, columns) are sorted; None where they are not."""
     if array.dtype.kind != "f" or array.shape[2] > _WIDEST_ROW:
         return None
-    falling = np.flatnonzero((np.diff(array, axis=1) <= 0).all(axis=(0, 1)))
+    falling = np.flatnonzero(_falls(array, 1).all(axis=(0, 1)))
     for key in (*(array[..., column] for column in falling), array.max(axis=2)):
         if all(_is_sorted(k) and k[0] - k[-1] > allowance(k).max() for k in key):
             return np.asarray(key)
@@ -117,14 +124,15 @@ def _scores(array: Array) -> Array | None:
 
 
 def _ties(key: Array) -> list[tuple[int, int]]:
-    """Stretches of more than one row, each row within the tolerance of the one before it."""
-    close = -np.diff(key) <= allowance(key)[1:]
+    """Ranges of more than one row, each row within the tolerance of the one before it."""
+    with np.errstate(invalid="ignore"):  # two infinities have no difference; they are equal
+        close = (key[1:] == key[:-1]) | (-np.diff(key) <= allowance(key)[1:])
     edges = np.flatnonzero(np.diff(np.concatenate(([False], close, [False])).astype(np.int8)))
     return [(int(a), int(b) + 1) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def _distances(wanted: Array, found: Array) -> Array:
-    """How far each of the original's rows is from each of the file's, in tolerances."""
+    """The distance of each of the original's rows from each of the file's, in tolerances."""
     count = len(wanted)
     a, b = wanted.reshape(count, -1), found.reshape(count, -1)
     if a.shape[1] > _WIDEST_ROW:
@@ -138,7 +146,7 @@ def _distances(wanted: Array, found: Array) -> Array:
 
 
 def _assign_rows(costs: Array) -> Array:
-    """One column for each row, cheap ones first; rows that are right where they stand stay."""
+    """A column for each row, chosen greedily by cost; rows that are right where they stand stay."""
     chosen = np.full(len(costs), -1)
     for place in np.flatnonzero(np.diag(costs) <= 1.0):
         chosen[place] = place

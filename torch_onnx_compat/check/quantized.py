@@ -1,9 +1,10 @@
-"""What of a failed comparison is the rounding to eight bits within the model.
+"""Judges failed comparisons of quantized models by how far rounding moves the original's own outputs.
 
-A quantized model rounds the result of each layer to one of 256 steps. What lies between two steps falls to either side
-after a rounding error of the convolution or its bias, and a step is no small change to the next layer: of torchvision's
-quantized resnet18 with random weights three quarters of the logits move when its input changes by a millionth. So these
-outputs are compared as a whole: how far they are off in the mean, beside how far the original moves.
+A quantized model rounds the result of each layer to one of 256 steps. A value halfway between two steps falls to either
+side after a rounding error of the convolution or its bias, and one step is a large change to the next layer: in
+torchvision's quantized resnet18 with random weights, three quarters of the logits move when the input changes by a
+millionth. These outputs are therefore compared as a whole: the file's error in the mean with the original's own change
+in the mean.
 """
 
 from __future__ import annotations
@@ -18,10 +19,13 @@ from torch_onnx_compat.check.cases import Case
 from torch_onnx_compat.check.compare import Array, Comparison, as_array
 
 OWN_FACTOR = 1.5
-"""How many times as far as the original moves a file may be off, in the root of the mean square."""
+"""Largest error of a file, as a multiple of the original's own change; both are roots of the mean square."""
 
 SPREAD_SHARE = 0.5
-"""How far at most, of the output's own standard deviation: what else the model computes has 1.4 of it."""
+"""Largest error of a file, relative to the output's own standard deviation.
+
+An unrelated output of the same distribution would be off by sqrt(2) = 1.4 standard deviations.
+"""
 
 
 def is_quantized(model: object) -> bool:
@@ -35,13 +39,13 @@ def is_quantized(model: object) -> bool:
 def judge_by_spread(
     rows: Sequence[Comparison], found: Sequence[Array], case: Case, others: Iterable[Case]
 ) -> list[Comparison]:
-    """The rows, with those right whose output is off no further than eager torch's own moves after a rounding.
+    """Passes the rows whose output is off no further than eager torch's own moves after a rounding.
 
     Args:
         rows: Comparisons of one case.
-        found: What the file computed.
-        case: What the original computed.
-        others: The original on inputs that were changed by roundings.
+        found: The file's outputs.
+        case: The inputs, and the original's outputs.
+        others: Runs of the original on inputs that were changed by roundings.
     """
     wanted = [as_array(o).astype(np.float64) for o in case.reference.outputs]
     doubtful = [

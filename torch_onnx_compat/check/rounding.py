@@ -1,8 +1,8 @@
-"""The rows of one case, and what of a failed comparison is the model's own rounding.
+"""Compares the outputs of one case, and decides whether the model's own rounding explains a difference.
 
-Where eager torch is itself as far from float64 as the file is, the model amplifies rounding. Where a decision hangs on
-a rounding, such as which of two equal cells is the largest or whether a score exceeds a threshold, the original decides
-otherwise too once its inputs change by a few roundings, and the file may have what it then computes.
+Where eager torch is itself as far from float64 as the file is, the model amplifies rounding. Some decisions depend on a
+rounding, such as which of two equal cells is the largest, or whether a score exceeds a threshold. The original then
+decides otherwise too once its inputs change by a few roundings, and the file may return that other result.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused, Observation, Reference
 
 RUNS = 24
-"""Runs of the original on inputs that were changed by roundings, at most."""
+"""Largest number of runs of the original on inputs that were changed by roundings."""
 
 BUDGET_S = 20.0
-"""How long these runs may take together; twelve are made in any case."""
+"""Seconds that these runs may take together; twelve are made in any case."""
 
 STEPS = (2.0**-18, 2.0**-17, 2.0**-16)
-"""Relative changes of the inputs, in turn: roundings of float32, as many as the layers of a network add to them."""
+"""Relative changes of the inputs, in turn: several roundings of float32, as the layers of a network add up."""
 
 SHARE = 0.2
-"""How many of an output's values may be decided otherwise."""
+"""Largest share of an output's values that may be decided otherwise."""
 
 _MOVED = "rows of equal score in another order"
 _OTHERWISE = "when its inputs change by a few roundings"
@@ -52,36 +52,36 @@ def compare_outputs(
     observation: Observation,
     limit: float = NOISE_LIMIT,
 ) -> list[Comparison]:
-    """Compares the outputs of one case, those that fail again with what rounding may do.
+    """Compares the outputs of one case; those that fail are judged again by their rounding errors.
 
     Args:
-        names: The outputs.
-        found: What the file computed.
-        case: The inputs, and what the original computed.
+        names: Names of the outputs.
+        found: The file's outputs.
+        case: The inputs, and the original's outputs.
         how: Tolerances; where the caller gave one, rounding excuses nothing.
         observation: Runs the original.
-        limit: How far off, of an output's largest value, the noise of eager torch does not excuse.
+        limit: Largest error that the noise of eager torch excuses, relative to an output's largest value.
     """
     rows, found = _compare_in_order(names, found, case, how)
     if how.rtol is not None or how.atol is not None or _all_ok(rows):
         return rows
-    rows = _with_noise(rows, found, case, observation, limit)
+    rows = _judge_by_float64(rows, found, case, observation, limit)
     if is_quantized(observation.prepared.model):
         return judge_by_spread(rows, found, case, _runs_after_rounding(case, observation))
     if _all_ok(rows) or not all(row.ok or _is_near(a, w) for row, a, w in _triples(rows, found, case)):
         return rows
     if not any(tensor.is_floating_point() for tensor in _weights(observation)):
-        return rows  # without weights nothing was rounded before the decision: the inputs are exactly what they are
+        return rows  # without weights nothing is rounded before a decision: the inputs are exact
     others = _runs_after_rounding(case, observation)
     if [a.shape for a in found] == [tuple(w.shape) for w in case.reference.outputs]:
-        return _with_values_of(others, rows, found, case)
-    return _with_rows_of(others, names, rows, found, case, how, observation)
+        return _judge_by_values(others, rows, found, case)
+    return _judge_by_rows(others, names, rows, found, case, how, observation)
 
 
 def _compare_in_order(
     names: Sequence[str], found: Sequence[Array], case: Case, how: Verify
 ) -> tuple[list[Comparison], Sequence[Array]]:
-    """The plain comparison, and the outputs with their rows in the original's order."""
+    """Compares the outputs; returns the comparisons, and the outputs with their rows in the original's order."""
 
     def table(arrays: Sequence[Array]) -> list[Comparison]:
         pairs = zip(names, arrays, case.reference.outputs, strict=True)
@@ -111,10 +111,10 @@ def _triples(
     return zip(rows, found, case.reference.outputs, strict=True)
 
 
-def _with_noise(
+def _judge_by_float64(
     rows: list[Comparison], found: Sequence[Array], case: Case, observation: Observation, limit: float = NOISE_LIMIT
 ) -> list[Comparison]:
-    """The failed rows judged against a run in float64."""
+    """Judges the failed rows by a run in float64."""
     doubtful = [
         not row.ok and w.is_floating_point() and w.dtype is not torch.float64 and a.shape == tuple(w.shape)
         for row, a, w in _triples(rows, found, case)
@@ -135,13 +135,13 @@ def _with_noise(
 
 
 def _orders(case: Case, other: Reference) -> dict[int, Any]:
-    """How to bring the rows of another run of the original into the order of the case's."""
+    """The indices that bring the rows of another run of the original into the case's order."""
     values = [as_array(o.to(w.dtype)) for o, w in zip(other.outputs, case.reference.outputs, strict=True)]
     return row_orders(case.reference.outputs, case.reference.paths, values)
 
 
 def _is_near(found: Array, wanted: torch.Tensor) -> bool:
-    """Whether a decision or two could explain a failed row: few values are off, or rows are missing or too many."""
+    """Whether a decision or two could explain a failed row: few values are off, or the number of rows differs."""
     reference = as_array(wanted)
     if found.ndim == 0 or found.dtype != reference.dtype or found.shape[1:] != reference.shape[1:]:
         return False
@@ -149,7 +149,7 @@ def _is_near(found: Array, wanted: torch.Tensor) -> bool:
 
 
 def _runs_after_rounding(case: Case, observation: Observation) -> Iterator[Case]:
-    """The case with inputs that were changed by roundings."""
+    """Runs of the original on inputs that were changed by roundings."""
     if not any(tensor.is_floating_point() for tensor in case.inputs.tensors):
         return
     for number in range(max(12, min(RUNS, int(BUDGET_S / max(case.reference.seconds, 1e-3))))):
@@ -173,10 +173,10 @@ def _perturb_inputs(inputs: Inputs, step: float, seed: int) -> Inputs:
     return replace(inputs, tensors=tuple(perturb(t) for t in inputs.tensors))
 
 
-def _with_values_of(
+def _judge_by_values(
     others: Iterator[Case], rows: list[Comparison], found: Sequence[Array], case: Case
 ) -> list[Comparison]:
-    """The rows, with those right of which no more values are off than eager torch's own ones are after a rounding."""
+    """Passes the rows in which no more values are off than in eager torch's own output after a rounding."""
     wanted = {i: as_array(w) for i, (row, _, w) in enumerate(_triples(rows, found, case)) if not row.ok}
     off = {i: _count_wrong(found[i], w) for i, w in wanted.items()}
     own = dict.fromkeys(off, 0)
@@ -201,7 +201,7 @@ def _count_wrong(found: Array, wanted: Array) -> int:
     return int((~is_close(found, wanted)).sum())
 
 
-def _with_rows_of(
+def _judge_by_rows(
     others: Iterator[Case],
     names: Sequence[str],
     rows: list[Comparison],
@@ -210,12 +210,12 @@ def _with_rows_of(
     how: Verify,
     observation: Observation,
 ) -> list[Comparison]:
-    """The rows against another run that has as many rows as the file, if there is one."""
+    """Compares with another run of the original that has as many rows as the file, if there is one."""
     shapes = [array.shape for array in found]
     for other in others:
         if [tuple(o.shape) for o in other.reference.outputs] == shapes:
             again, arrays = _compare_in_order(names, found, other, how)
-            again = _with_noise(again, arrays, other, observation)
+            again = _judge_by_float64(again, arrays, other, observation)
             if _all_ok(again):
                 return [
                     replace(row, case=case.label, detail=f"as many rows as eager torch has {_OTHERWISE}")

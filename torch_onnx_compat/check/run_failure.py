@@ -1,4 +1,4 @@
-"""explain_run(): why onnxruntime refuses some inputs, and the nearest ones that it takes."""
+"""explain_run(): why onnxruntime refuses some inputs, and the nearest inputs that it accepts."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class RunFailure:
     """Why a file does not run on some inputs.
 
     Attributes:
-        message: What onnxruntime said, in one line.
-        problems: What is wrong with which input: what was given and what the file wants.
+        message: onnxruntime's error, in one line.
+        problems: The errors of the inputs: the given size, type or name, and the one that the file wants.
         node: The node that failed, if the run came so far.
-        operator: Its operator.
-        module: Path of the module that it comes from.
+        operator: Operator of this node.
+        module: Path of the module that the node comes from.
         axes: Each input's axes: a name where it is dynamic, a number where it is fixed.
-        given: Shapes that were given.
-        works: Shapes near them that the file runs on; empty where none was found.
+        given: Shapes of the given inputs.
+        works: Shapes near the given ones that the file runs on; empty where none was found.
         advice: Cause and action, where the error is a known one.
     """
 
@@ -59,25 +59,25 @@ class RunFailure:
             lines.append("the file does not run on these inputs")
         shapes = ", ".join(f"{n!r} {self.given.get(n, 'nothing')} for {_axes(a)}" for n, a in self.axes.items())
         works = ", ".join(f"{name!r} {shape}" for name, shape in self.works.items())
-        told = [
+        parts = [
             "; ".join(lines),
             f"given {shapes}",
             f"it runs on {works}" if works else "no inputs near these were found that it runs on",
             f"onnxruntime: {self.message}" if self.message else "",
             f"diagnosis: {self.advice}" if self.advice else "",
         ]
-        return ".\n  ".join(line.rstrip(".") for line in told if line) + "."
+        return ".\n  ".join(line.rstrip(".") for line in parts if line) + "."
 
 
 def explain_run(
     file: str | os.PathLike[str] | bytes, feeds: Mapping[str, Array], error: BaseException | None = None
 ) -> RunFailure | None:
-    """Tells why a file does not run on some inputs.
+    """Explains why a file does not run on some inputs.
 
     Args:
         file: Path, or serialised model.
         feeds: The inputs by name.
-        error: What onnxruntime raised; the file is run to learn it if it is not given.
+        error: onnxruntime's error; the file is run to find it if it is not given.
 
     Returns:
         The reason; None if the file does run.
@@ -149,7 +149,7 @@ def _dtype(kind: str) -> np.dtype[Any]:
 
 
 def find_failed_node(file: str | os.PathLike[str] | bytes, message: str) -> onnx.NodeProto | None:
-    """The node that onnxruntime names; after its fusions it may be one that is not in the file."""
+    """The node that onnxruntime's error names; None where the file has no such node, as after a fusion."""
     found = re.search(r"running (\w+) node\. Name:'([^']*)'", message)
     if found is None:
         return None
@@ -189,7 +189,7 @@ def _axis(name: str, dim: int, axis: Any) -> str:
 
 
 def _candidates(sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """The given sizes, then one axis at a time at sizes nearest first, then all at multiples of powers of two."""
+    """The given sizes, then one axis at a time, nearest sizes first, then all axes at multiples of powers of two."""
     yield dict(sizes)
     steps = sorted({step for power in (1, 2, 4, 8, 16, 32) for step in (-power, power)}, key=abs)
     for axis, size in sizes.items():
@@ -202,7 +202,7 @@ def _candidates(sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
 
 
 def _make_input(value: Any, sizes: Mapping[str, int], given: Array | None) -> Array:
-    """An input of the wanted type and shape, filled with the values that were given as far as they go."""
+    """An input of the wanted type and shape, filled with the given values, which are repeated or cut."""
     shape = [
         axis if isinstance(axis, int) else sizes[_axis(value.name, dim, axis)] for dim, axis in enumerate(value.shape)
     ]

@@ -1,4 +1,4 @@
-"""Runs a file in onnxruntime against the original model."""
+"""Compares a file in onnxruntime with the original model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from torch_onnx_compat.surgery.on_graph.stage import Stage
 
 FOLDING_LIMIT = 1_000_000_000
-"""Bytes of a file up to which onnxruntime folds constants before the file is verified."""
+"""Bytes of a file up to which onnxruntime folds its constants when it is opened for verification."""
 
 
 def verify(
@@ -41,12 +41,12 @@ def verify(
     """Compares a file with the original model on every case.
 
     Args:
-        path: The file; None where the stages are all there is.
+        path: The file; None where there are stages only.
         names: Its outputs, or those of the last stages.
         cases: Inputs, and what the original computes.
         how: Tolerances.
-        before: What runs before the file.
-        after: What runs after the file.
+        before: Stages that run before the file.
+        after: Stages that run after the file.
 
     Returns:
         The table, one row for each case and output.
@@ -59,7 +59,7 @@ def verify(
         session = _open_all(path, names, before, after)
     except Exception as error:
         raise VerificationError(f"onnxruntime does not load the file: {_reason(error)}") from error
-    trim()  # onnxruntime has laid weights out anew
+    trim()  # onnxruntime has copied the weights into another layout
     for case in cases:
         try:
             found = run_session(session, case.inputs)
@@ -78,26 +78,31 @@ def _open_all(
     opened: list[Any] = [] if path is None else [(open_to_verify(path), {})]
     if path is not None and not before and not after:
         return opened[0][0]
-    first, last = ([(s.session(sess_options=_options_without_spinning()), s.feeds) for s in stages] for stages in (before, after))
+    first, last = (
+        [(s.session(sess_options=_options_without_spinning()), s.feeds) for s in stages] for stages in (before, after)
+    )
     return Chain([*first, *opened, *last], names)
 
 
 def open_to_verify(path: str | os.PathLike[str]) -> onnxruntime.InferenceSession:
-    """A session for a few runs.
+    """Opens a session for a few runs.
 
-    Of a large file it folds no constants: onnxruntime holds every step of a fold until all are done, for weights that
-    are standardised in the graph four times their size. The runs compute what would have been folded.
+    Constants of a large file are not folded. onnxruntime holds every intermediate result until all folds are done; for
+    weights that are standardised in the graph these take four times the weights' size. The runs compute these nodes
+    instead.
 
     Args:
         path: The file.
     """
     files = (Path(path), external_data_path(Path(path)))
     is_large = sum(file.stat().st_size for file in files if file.exists()) > FOLDING_LIMIT
-    return open_session(path, sess_options=_options_without_spinning(), disabled_optimizers=["ConstantFolding"] if is_large else None)
+    return open_session(
+        path, sess_options=_options_without_spinning(), disabled_optimizers=["ConstantFolding"] if is_large else None
+    )
 
 
 def _options_without_spinning() -> onnxruntime.SessionOptions:
-    """Threads that sleep between operators: a few runs gain nothing from ones that spin, and others want the cores."""
+    """Options with threads that sleep between operators: spinning gains nothing in a few runs and occupies cores."""
     options = onnxruntime.SessionOptions()
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return options
@@ -108,7 +113,7 @@ def run_session(
     inputs: Inputs,
     outputs: Sequence[str] | None = None,
 ) -> list[Array]:
-    """These outputs of the file, or all in order, as numpy arrays; bfloat16 ones widened to float32."""
+    """Runs a session; returns these outputs, or all in order, as numpy arrays. bfloat16 is widened to float32."""
     accepted = {value.name for value in session.get_inputs()}
     feeds = {n: _value(t) for n, t in zip(inputs.names, inputs.tensors, strict=True) if n in accepted}
     names = [o.name for o in session.get_outputs()] if outputs is None else list(outputs)

@@ -79,13 +79,13 @@ def explain_command(
     if json:
         print_json([diagnosis.to_dict() for diagnosis in found])
     elif found:
-        typer.echo("\n\n".join(_told(diagnosis) for diagnosis in found))
+        typer.echo("\n\n".join(_lines_of(diagnosis) for diagnosis in found))
     else:
         typer.echo("nothing known is said here.", err=True)
     raise typer.Exit(0 if found else 1)
 
 
-def _told(diagnosis: Diagnosis) -> str:
+def _lines_of(diagnosis: Diagnosis) -> str:
     about = {
         "cause": diagnosis.cause,
         "action": diagnosis.action,

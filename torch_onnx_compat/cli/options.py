@@ -79,7 +79,7 @@ def load_sample(spec: str, size: str | None, shapes: list[str] | None, weights: 
     step(f"load {spec}")
     with usage():
         sample = zoo.load(spec, arguments.size(size))
-        sample = sample.with_shapes(dict(map(arguments.shape, shapes or ()))).checked(spec)
+        sample = sample.with_shapes(dict(map(arguments.shape, shapes or ()))).validate(spec)
         if weights is not None:
             load_checkpoint(sample.model, weights)
     return sample

@@ -101,7 +101,7 @@ def _chosen(models: Sequence[str], pattern: str, chance: int, seed: int) -> list
     found: list[tuple[str, Size | None]] = []
     for model in models:
         if model.startswith("@"):
-            found += _listed(Path(model[1:]))
+            found += _read_list(Path(model[1:]))
         elif ":" in model or model.endswith(".pt2"):
             found.append((model, None))
         else:
@@ -115,7 +115,7 @@ def _chosen(models: Sequence[str], pattern: str, chance: int, seed: int) -> list
     return found
 
 
-def _listed(path: Path) -> list[tuple[str, Size | None]]:
+def _read_list(path: Path) -> list[tuple[str, Size | None]]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -170,7 +170,7 @@ def _plain(rows: Sequence[Row], changed: Sequence[Change]) -> dict[str, Any]:
 
 
 def _show(rows: Sequence[Row], changed: Sequence[Change], against: Path | None) -> None:
-    print_table([_counted(c) for c in count(rows)])
+    print_table([_count_row(c) for c in count(rows)])
     failures = [
         {"verdict": v, "models": str(len(held)), "by": held[0].by, "reason": reason, "e.g.": held[0].spec}
         for v, reason, held in causes_of_failure(rows)
@@ -183,7 +183,7 @@ def _show(rows: Sequence[Row], changed: Sequence[Change], against: Path | None) 
         print_table([{"change": c.kind, "model": c.spec, "by": c.by, "what": c.text} for c in changed])
 
 
-def _counted(c: Count) -> dict[str, str]:
+def _count_row(c: Count) -> dict[str, str]:
     verdicts = ", ".join(f"{n} {verdict}" for verdict, n in c.verdicts.items())
     return {
         "exported by": TITLES[c.by],

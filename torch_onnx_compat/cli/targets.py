@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import onnx_ir as ir
 import typer
 
-from torch_onnx_compat.check.compatibility import Group, run, operator_groups
+from torch_onnx_compat.check.compatibility import Group, operator_groups, run
 from torch_onnx_compat.cli.console import EXIT_CODES, print_json, print_table, reporting, usage
 from torch_onnx_compat.engines import find_engine
 from torch_onnx_compat.errors import CompatError

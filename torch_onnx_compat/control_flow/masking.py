@@ -28,7 +28,7 @@ class RewrittenJob:
 
     @property
     def decisions(self) -> dict[str, str]:
-        """How each decision was written, by place: masked, If or Loop; complete once the job has run."""
+        """How each decision was written, by place: masked, If, Loop …; complete once the job has run."""
         return {place: what for session in self.sessions for place, what in session.done.items()}
 
     def report(self, plan: Plan) -> None:
@@ -78,7 +78,7 @@ def rewrite_decisions(job: ExportJob) -> RewrittenJob:
 
 def explain(job: ExportJob) -> None:
     """Notes in the job's plan which decisions an export would rewrite, and the rewritten source."""
-    with job.plan.muted():  # the search runs the entries again, and their notes are in the plan already
+    with job.plan.mute():  # the search runs the entries again, and their notes are in the plan already
         found = survey(job)
     for place in found.places:
         job.plan.applied(DECISIONS, place, found.obstacle_at(place) or "depends on the inputs")

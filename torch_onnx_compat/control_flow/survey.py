@@ -91,13 +91,13 @@ def survey(job: ExportJob) -> Survey:
             break
     if found.rewriting and job.inputs.sizes():
         # Shapes may agree by chance at two sizes; at a third one that is unlikely.
-        third = job.inputs.resized({name: size + FAR for name, size in job.inputs.sizes().items()})
+        third = job.inputs.at_sizes({name: size + FAR for name, size in job.inputs.sizes().items()})
         found.conflicts = {**_trace(job, third, found, found.own_sizes).session.conflicts, **found.conflicts}
     return found
 
 
 def _find_alternatives(job: ExportJob, found: Survey, one: _Run, other: _Run | None) -> bool:
-    """Searches for decisions of which one branch works at every size, and the other computes the same where it runs.
+    """Searches for decisions with a branch that works at every size and a branch that computes the same where it runs.
 
     Example: attention over the whole picture if it is one window, else over the windows that it is cut into. The two
     branches can only be compared at sizes at which both run.
@@ -113,7 +113,7 @@ def _find_alternatives(job: ExportJob, found: Survey, one: _Run, other: _Run | N
         smaller = {name: size // part for name, size in sizes.items() if size // part >= SMALLEST}
         if not smaller or len(new) == len(asked):
             break
-        runs.append(_trace(job, job.inputs.resized(smaller), found, found.own_sizes))
+        runs.append(_trace(job, job.inputs.at_sizes(smaller), found, found.own_sizes))
         if {key for key in asked for _ in _branch_for_every_size(key, runs)} - set(new):
             found.equal_at = {**sizes, **smaller}
     new = {key: first for key in asked for first in _branch_for_every_size(key, runs)}
@@ -144,7 +144,7 @@ class _Run:
 def _other_sizes(job: ExportJob) -> list[Inputs]:
     """The example at other sizes; the first adds more than 64, so that it differs after a network of stride 64."""
     strided = {name: size + (65 if size > 64 else 1) for name, size in job.inputs.sizes().items()}
-    return [job.inputs.resized(strided), *other_sizes(job.inputs)] if strided else []
+    return [job.inputs.at_sizes(strided), *other_sizes(job.inputs)] if strided else []
 
 
 def _first_run(job: ExportJob, candidates: list[Inputs], found: Survey, known: Sizes | None) -> _Run | None:

@@ -1,4 +1,4 @@
-"""explain(): from an error's text to its causes, the likeliest first."""
+"""explain(): finds the causes of an error from its text, the likeliest first."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ else:
 
 _KEYS = {"tool", "texts", "cause", "action", "entries", "sources"}
 _LONGEST = 200_000
-"""Characters of a text that are read, from its end: a traceback says what happened last."""
+"""Characters of a text that are read, from its end: a traceback names the error last."""
 
 _MOST_REASONS = 3
-"""Notes of entries that are added to an error."""
+"""Notes of entries that are added to an error, at most."""
 
 _OTHER_EXPORTER = re.compile(r"take exporter='\w+',? ?(?:or )?")
 _OPERATOR = re.compile(
@@ -39,15 +39,15 @@ class Diagnosis:
     """One cause of an error.
 
     Attributes:
-        name: Of the pattern.
-        tool: Who says such a thing.
-        cause: What is wrong.
-        action: What to do about it.
+        name: Name of the pattern.
+        tool: The tool that writes such a message.
+        cause: The cause.
+        action: The remedy.
         entries: Catalogue entries that help.
         sources: Where it is discussed.
         operator: The operator that the text names, if any.
         place: The statement of the user's code that the text names, if any.
-        score: Share of the known message that was found, 0..1.
+        score: Share of the known message that stands in the text, 0..1.
     """
 
     name: str
@@ -72,13 +72,13 @@ class Diagnosis:
 
 
 def explain(text: str) -> list[Diagnosis]:
-    """Tells what an error of an exporter, of an ONNX tool or of an engine means.
+    """Explains an error of an exporter, of an ONNX tool or of an engine.
 
     Args:
         text: The error, or a log or traceback that holds it; colours, paths and numbers do not matter.
 
     Returns:
-        The causes, the likeliest first; none where nothing known is said.
+        The causes, the likeliest first; none where the text holds no known message.
     """
     text = plain(text)[-_LONGEST:]
     places = positions(words(text))
@@ -87,14 +87,14 @@ def explain(text: str) -> list[Diagnosis]:
         share = score(message, places)
         if share > found.get(message.name, (0.0,))[0]:
             found[message.name] = share, message
-    # Of several messages that stand in the text, the one that says most is the one to act on.
+    # Of several messages in the text, the one of the largest weight is the most specific.
     ranked = sorted(found.values(), key=lambda f: (f[1].name in _WRAPPERS, -f[0] * f[1].total))
-    told: list[Message] = []
+    seen: list[Message] = []
     chosen = []
     for share, message in ranked:
-        if not any(set(message.weights) <= set(other.weights) for other in told):
+        if not any(set(message.weights) <= set(other.weights) for other in seen):
             chosen.append((share, message))
-        told.append(message)
+        seen.append(message)
     operator, place = _operator(text), _place(text)
     return [_diagnosis(message.name, share, operator, place) for share, message in chosen]
 
@@ -104,18 +104,18 @@ _WRAPPERS = frozenset({"dynamo_step_capture", "dynamo_step_convert"})
 
 
 def explain_error(error: BaseException) -> list[Diagnosis]:
-    """The causes that an error and the errors that caused it speak of, the likeliest first."""
+    """Explains an error together with the errors that caused it; the likeliest cause is first."""
     return explain("\n".join(_chain(error)))
 
 
 def hint(*texts: str) -> str:
-    """The likeliest cause and what to do, in one line; empty where nothing known is said."""
+    """The likeliest cause and its action, in one line; empty where the texts hold no known message."""
     found = explain("\n".join(texts))
     return f"{found[0].cause}; {found[0].action}." if found else ""
 
 
 def with_hint(error: CompatError, *reasons: CompatError) -> CompatError:
-    """Adds the likeliest causes to an error's message; what it said before stays.
+    """Adds the likeliest causes to an error's message, which otherwise stays as it is.
 
     Args:
         error: The error that the caller will see.
@@ -131,11 +131,11 @@ def with_hint(error: CompatError, *reasons: CompatError) -> CompatError:
 
 
 def with_reasons(error: CompatError, plan: Plan) -> CompatError:
-    """Adds why entries of the plan did not help.
+    """Adds the reasons why entries of the plan declined.
 
     Args:
         error: The error of an attempt.
-        plan: What that attempt carried out.
+        plan: The plan of this attempt.
     """
     text = "\n".join(_chain(error))
     lines = [str(note) for note in plan.notes if note.verdict == "declined" and note.reason not in text][:_MOST_REASONS]
@@ -145,7 +145,7 @@ def with_reasons(error: CompatError, plan: Plan) -> CompatError:
 
 
 def _chain(error: BaseException) -> list[str]:
-    """What an error and the errors that caused it say, the first cause first."""
+    """The texts of an error and of the errors that caused it, the first cause first."""
     return [str(cause) for cause in causes(error)][::-1]
 
 
@@ -187,7 +187,7 @@ def _operator(text: str) -> str:
 
 
 def _entries_for(operator: str) -> list[str]:
-    """Entries of the catalogue that write an operator, or replace the function or module of its name."""
+    """Entries of the catalogue for an operator, or for a function or module of its name."""
     bare = operator.rpartition("::")[2]
     if not bare:
         return []

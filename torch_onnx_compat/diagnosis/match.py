@@ -1,4 +1,4 @@
-"""How much of a known message stands in a text: word by word, so that paths, numbers and phrasings may differ."""
+"""Scores how much of a known message stands in a text, word by word, so that paths, numbers and phrasing may differ."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ THRESHOLD = 0.72
 """Least share of a message's weight that must stand in the text; unrelated messages reach about 0.5."""
 
 SHORT_THRESHOLD = 0.9
-"""The same for a message of few telling words."""
+"""The same for a short message."""
 
 SHORT = 5
-"""Telling words below which a message is short."""
+"""Distinctive words below which a message is short."""
 
 LEAST_WEIGHT = 4.5
 """Least weight of the matched words, in bits: two or three words that few messages hold."""
 
 _SPREAD = 2.0
-"""In how many times its own length, in words, a message must be found."""
+"""Longest stretch of a text in which a message may stand, as a multiple of the message's length in words."""
 
 _PATHS = re.compile(r"(?:[A-Za-z]:)?(?:[\w.\-+~]*[/\\])+[\w.\-+~]+(?:\.py)?(?:[(:]\d+\)?)?")
 _LINKS = re.compile(r"\b\w+://\S+")
@@ -77,7 +77,7 @@ def words(text: str) -> list[str]:
 
 
 def _is_words(path: str) -> bool:
-    """Whether what looks like a path is two words, as in ``input/output``."""
+    """Whether an apparent path is two words, as in ``input/output``."""
     return path.count("/") == 1 and "." not in path and not path.startswith("/")
 
 
@@ -99,8 +99,8 @@ class Message:
     @property
     def threshold(self) -> float:
         """Least weight that must stand in a text."""
-        telling = sum(weight > _COMMON_WEIGHT for weight in self.weights.values())
-        return self.total * (THRESHOLD if telling >= SHORT else SHORT_THRESHOLD)
+        distinctive = sum(weight > _COMMON_WEIGHT for weight in self.weights.values())
+        return self.total * (THRESHOLD if distinctive >= SHORT else SHORT_THRESHOLD)
 
     @property
     def total(self) -> float:
@@ -109,7 +109,7 @@ class Message:
 
 
 def messages(texts: Mapping[str, Sequence[str]]) -> list[Message]:
-    """Weighs the words of known messages: the fewer messages hold a word, the more it says.
+    """Weighs the words of known messages: a word weighs more if fewer messages hold it.
 
     Args:
         texts: The phrasings of each message, by its name.
@@ -158,7 +158,7 @@ def _is_enough(message: Message, weight: float) -> bool:
 
 
 def positions(stems: Iterable[str]) -> dict[str, list[int]]:
-    """Where each stem stands."""
+    """The positions of each stem."""
     table: dict[str, list[int]] = defaultdict(list)
     for place, stem in enumerate(stems):
         table[stem].append(place)

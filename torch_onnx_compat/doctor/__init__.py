@@ -1,1 +1,1 @@
-"""What will stand in the way of an export, found without exporting."""
+"""Finds the obstacles to an export without exporting."""

@@ -1,4 +1,4 @@
-"""doctor(): what will stand in the way of an export, found without exporting."""
+"""doctor(): finds the obstacles to an export without exporting."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _ORDER: tuple[Severity, ...] = ("error", "warning", "info")
 
 @dataclass(frozen=True)
 class Checkup:
-    """What doctor() found, the worst first."""
+    """The findings of doctor(), the worst first."""
 
     findings: tuple[Symptom, ...]
 
     @property
     def ok(self) -> bool:
-        """Whether nothing stands in the way: no errors."""
+        """Whether there are no errors."""
         return not any(finding.severity == "error" for finding in self.findings)
 
     @property
@@ -63,7 +63,7 @@ def doctor(
     include: Collection[str] = (),
     exclude: Collection[str] = (),
 ) -> Checkup:
-    """Looks for what will stand in the way of an export, in some eager runs and one trace.
+    """Looks for obstacles to an export, in some eager runs and one trace.
 
     Args:
         model: As for export_compat.
@@ -77,8 +77,8 @@ def doctor(
         exclude: As for export_compat.
 
     Returns:
-        Errors, which an export will meet; warnings, which it may survive with another result than is wanted; and
-        what is good to know.
+        Errors, which stop an export; warnings, with which it may give another result than is wanted; and
+        information.
 
     Raises:
         CompatError: The target, the exporter or an entry's name is wrong.
@@ -128,7 +128,7 @@ def _examine(model: Any, args: Any, kwargs: Any, dynamic: Any, plan: Any, export
 
 
 def _examine_sizes(prepared: Prepared, observation: Observation) -> Iterator[Symptom]:
-    """Axes that the model itself does not let vary."""
+    """Finds axes that are declared dynamic, but that the model itself accepts at one size only."""
     if not prepared.inputs.sizes():
         return
     cases = Cases(observation, Verify(values=0))

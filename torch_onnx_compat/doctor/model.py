@@ -1,4 +1,4 @@
-"""What a model's weights and a forward pass tell about an export."""
+"""Obstacles to an export that a model's weights and a forward pass show."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Severity = Literal["error", "warning", "info"]
 
 @dataclass(frozen=True)
 class Symptom:
-    """One thing that stands, or may stand, in the way.
+    """One obstacle, or possible obstacle, to an export.
 
     Attributes:
         severity: error, warning or info.
         place: Module path or ``file.py:line``; empty for the model itself.
-        what: What was found.
-        action: What to do about it; empty where `what` says so.
+        what: The finding.
+        action: The remedy; empty where `what` states it.
     """
 
     severity: Severity
@@ -40,7 +40,7 @@ class Symptom:
 
 
 def examine_weights(model: nn.Module) -> Iterator[Symptom]:
-    """What parameters and buffers tell."""
+    """Examines parameters and buffers."""
     tensors = {n: t for n, t in (*model.named_parameters(), *model.named_buffers()) if not is_lazy(t)}
     kinds: dict[torch.dtype, str] = {}
     for name, tensor in tensors.items():
@@ -57,7 +57,10 @@ def examine_weights(model: nn.Module) -> Iterator[Symptom]:
         yield Symptom("warning", "", "double precision, which many engines lack", "convert the model with .float()")
     if _byte_size(tensors) > INLINE_LIMIT:
         yield Symptom(
-            "info", "", f"{_byte_size(tensors) / 1e9:.1f} GB of weights lie in a file beside the model", "move both together"
+            "info",
+            "",
+            f"{_byte_size(tensors) / 1e9:.1f} GB of weights lie in a file beside the model",
+            "move both together",
         )
     yield from _examine_shared_parameters(model)
 
@@ -80,7 +83,7 @@ def _dtype_name(dtype: torch.dtype) -> str:
 
 
 def examine_forward(prepared: Prepared, observation: Observation) -> Iterator[Symptom]:
-    """What running the model twice tells."""
+    """Examines two runs of the model."""
     try:
         reference = observation.reference("example", prepared.inputs)
     except ModelRefused as refusal:
@@ -106,7 +109,7 @@ def _is_same(one: Tensor, other: Tensor) -> bool:
 
 
 def _examine_buffers(prepared: Prepared) -> Iterator[Symptom]:
-    """Buffers that forward writes to."""
+    """Finds buffers that forward writes to."""
     twin = prepared.twin()
     before = {name: buffer.clone() for name, buffer in twin.named_buffers()}
     subject = Subject(twin, prepared.inputs, boundary=prepared.boundary)

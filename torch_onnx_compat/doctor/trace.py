@@ -1,4 +1,4 @@
-"""What one TorchScript trace tells about an export: operators without translation, frozen decisions, custom code."""
+"""Obstacles that one TorchScript trace shows: operators without translation, frozen decisions, custom code."""
 
 from __future__ import annotations
 
@@ -54,21 +54,21 @@ _ONNX = {
     "bitwise_and": "BitwiseAnd",
     "gelu": "Gelu",
 }
-"""The ONNX operator that an operator of torch becomes, where engines differ in having it."""
+"""The ONNX operator that an operator of torch becomes, where not all engines have it."""
 
 _OPTIONAL = {"GroupNormalization", "LayerNormalization", "Gelu", "Einsum", "STFT"}
-"""Operators that the exporters write only where the opset has them, else several plainer ones."""
+"""Operators that the exporters write only where the opset has them; otherwise they write several plainer ones."""
 
 _HANDLED = {"copy", "fill", "zero", "detach", "lift", "lift_fresh", "ScalarImplicit", "IntImplicit", "FloatImplicit"}
 """Operators that the TorchScript exporter removes before it looks for symbolics."""
 
 
 def examine_trace(make: Callable[[], Subject], inputs: Inputs, plan: Plan, exporter: str) -> Iterator[Symptom]:
-    """Traces a model and looks at what the trace holds.
+    """Traces a model and examines the trace.
 
     Args:
         make: Makes the patched twin.
-        inputs: What to trace it on.
+        inputs: The inputs to trace it on.
         plan: The entries that are applied.
         exporter: The back end, or auto.
     """
@@ -153,19 +153,19 @@ def _examine_untranslated(
 
 
 def _find_dynamo_gaps(subject: Subject, inputs: Inputs, plan: Plan) -> dict[str, str]:
-    """Operators that eager torch calls and dynamo neither translates nor takes apart."""
+    """Operators that eager torch calls, and that dynamo neither translates nor decomposes."""
     log = _OverloadLog()
     with log:
         subject(*[tensor.clone() for tensor in inputs.tensors])
     written = {entry.op for entry in plan.symbolics()}
-    taken = torch.export.default_decompositions()
+    decomposed = torch.export.default_decompositions()
     with internals.cache_torchlib():
         internals.build_torchlib()
         return {
             overload._schema.name: ""
             for overload in log.overloads
             if overload._schema.name not in written
-            and overload not in taken
+            and overload not in decomposed
             and not any(internals.torchlib_function(o) for o in internals.overloads(overload._schema.name.rstrip("_")))
             and overload._schema.name.rpartition("::")[2].strip("_") not in _EAGER
         }
@@ -175,7 +175,7 @@ _FINAL = {"numpy()", "tolist()", "torch.tensor()"}
 """Conversions that leave torch, so that no rewrite of control flow can follow the value."""
 
 _EAGER = {"native_batch_norm", "empty", "lift_fresh", "detach", "copy", "set", "resize", "unsafe_view", "to_copy"}
-"""Operators of eager torch that a captured program does not hold."""
+"""Operators of eager torch that a captured program does not contain."""
 
 
 class _OverloadLog(TorchDispatchMode):

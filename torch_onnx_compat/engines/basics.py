@@ -1,4 +1,4 @@
-"""What an engine takes whatever the operators are: opsets, IR versions, dynamic axes, what follows from constants."""
+"""Properties of an engine beside its operators: opsets, IR versions, dynamic axes, nodes that depend on constants."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ _BOUNDS = {
 
 
 def opsets(process: EngineProcess) -> tuple[int, int]:
-    """The lowest and the highest opset that it takes; none is taken for all: other things are wrong with it then."""
-    taken = [opset for opset in range(MIN_OPSET, _HIGHEST + 1) if _takes(process, opset, 6)]
-    return (taken[0], taken[-1]) if taken else (MIN_OPSET, _HIGHEST)
+    """The lowest and the highest opset that the engine accepts.
+
+    An engine that accepts none fails for another reason; it counts as accepting all.
+    """
+    accepted = [opset for opset in range(MIN_OPSET, _HIGHEST + 1) if _takes(process, opset, 6)]
+    return (accepted[0], accepted[-1]) if accepted else (MIN_OPSET, _HIGHEST)
 
 
 def ir_version(process: EngineProcess, opset: int) -> int:
-    """The highest IR version that it takes."""
+    """The highest IR version that the engine accepts."""
     return max((v for v in range(6, _HIGHEST_IR + 1) if _takes(process, opset, v)), default=_HIGHEST_IR)
 
 
@@ -37,25 +40,25 @@ def _takes(process: EngineProcess, opset: int, ir_version: int) -> bool:
 
 
 def dynamic_support(process: EngineProcess) -> Dynamic:
-    """Whether it runs a file with a dynamic batch, and one with dynamic height and width, at two sizes each."""
+    """Whether the engine runs a dynamic batch and dynamic height and width; partly where it runs one of them."""
     batch = _pointwise_model(["n", 3, 8, 8], 17, 8)
     image = _pointwise_model([1, 3, "h", "w"], 17, 8)
-    taken = [
+    accepted = [
         all(_runs(process, model, shape) for shape in shapes)
         for model, shapes in ((batch, ((1, 3, 8, 8), (3, 3, 8, 8))), (image, ((1, 3, 8, 8), (1, 3, 6, 10))))
     ]
-    return "yes" if all(taken) else "partly" if any(taken) else "no"
+    return "yes" if all(accepted) else "partly" if any(accepted) else "no"
 
 
 def folds(process: EngineProcess) -> bool:
-    """Whether it runs what follows from constants alone."""
+    """Whether the engine runs nodes that depend on constants alone."""
     return _runs(process, _constant_branch_model(), (1, 3, 8, 8))
 
 
 def _constant_branch_model() -> bytes:
-    """A Conv of the input, and one of what follows from constants alone, as position embeddings do.
+    """A model that adds a Conv of the input and a Conv of a constant branch, such as position embeddings.
 
-    Some of their channels are taken; which, nodes say that are constants.
+    Some channels of both are sliced out; Constant nodes hold the bounds.
     """
     image = np.linspace(-1, 1, 192, dtype=np.float32).reshape(1, 3, 8, 8)
     weight = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3, 1, 1)
@@ -77,7 +80,7 @@ def _constant_branch_model() -> bytes:
 
 
 def _pointwise_model(shape: Sequence[int | str], opset: int, ir_version: int) -> bytes:
-    """A Conv of 1 x 1 and a Relu."""
+    """A model of a 1 x 1 Conv and a Relu."""
     weight = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3, 1, 1)
     graph = helper.make_graph(
         [helper.make_node("Conv", ["x", "w"], ["c"]), helper.make_node("Relu", ["c"], ["y"])],
@@ -94,5 +97,5 @@ def _runs(process: EngineProcess, model: bytes, shape: tuple[int, ...]) -> bool:
     feeds = {"x": np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape)}
     outcome = process.run(model, feeds, ["y"])
     right = onnx.load_from_string(model)
-    right.ir_version, right.opset_import[0].version = 8, 17  # the oracle need not take what the engine takes
+    right.ir_version, right.opset_import[0].version = 8, 17  # onnxruntime need not accept what the engine accepts
     return judge(outcome, reference(right.SerializeToString(), feeds), (1e-3, 1e-3))[0] == "works"

@@ -1,4 +1,4 @@
-"""Whether an engine's outputs are those of onnxruntime."""
+"""Compares an engine's outputs with onnxruntime's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 
 
 def reference(model: str | bytes, feeds: Mapping[str, Array]) -> list[Array]:
-    """What onnxruntime computes."""
+    """The outputs of onnxruntime."""
     found: list[Any] = list(open_session(model).run(None, dict(feeds)))
     if not all(isinstance(array, np.ndarray) for array in found):
         raise TypeError("an output is a sequence")
@@ -24,13 +24,13 @@ def reference(model: str | bytes, feeds: Mapping[str, Array]) -> list[Array]:
 
 
 def judge(outcome: Outcome, wanted: Sequence[Array], tolerance: tuple[float, float]) -> tuple[Verdict, str]:
-    """The verdict on a run, and the reason where it is no good one.
+    """The verdict on a run, and the reason unless it works.
 
     Args:
-        outcome: What the engine did.
-        wanted: What onnxruntime computed.
+        outcome: The outcome of the run in the engine.
+        wanted: onnxruntime's outputs.
         tolerance: Allowed difference relative to the value, and absolute for outputs of typical magnitude 1 or less;
-            it grows with the magnitude.
+            the absolute one grows with the magnitude.
     """
     if outcome.status != "ran":
         return ("refused" if outcome.status == "refused" else "crashes"), outcome.error
@@ -44,13 +44,13 @@ def judge(outcome: Outcome, wanted: Sequence[Array], tolerance: tuple[float, flo
 
 
 def difference(found: Array, right: Array, tolerance: tuple[float, float]) -> str:
-    """What is wrong with one output; empty if nothing is."""
+    """Describes the error of one output; empty if there is none."""
     if found.size == right.size == 1:
         found = found.reshape(right.shape)  # engines without tensors of rank 0
     if found.shape != right.shape:
         return f"shape {found.shape}, wanted {right.shape}"
     if right.dtype.kind not in "fc":
-        with np.errstate(invalid="ignore"):  # no integer is NaN: what an engine makes of it differs
+        with np.errstate(invalid="ignore"):  # NaN as an integer differs from engine to engine
             wrong = int((found.astype(np.int64) != right.astype(np.int64)).sum())
         return f"{wrong} of {right.size} values differ" if wrong else ""
     a, b = found.astype(np.float64), right.astype(np.float64)

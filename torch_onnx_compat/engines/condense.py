@@ -1,4 +1,4 @@
-"""Finds the fewest conditions that tell the samples which failed from those which did not."""
+"""Condenses samples into rows: finds the fewest conditions that separate failed samples from those that passed."""
 
 from __future__ import annotations
 
@@ -11,19 +11,34 @@ from torch_onnx_compat.targets.target import Row, Verdict
 
 _SEVERITY: tuple[Verdict, ...] = ("wrong", "crashes", "refused")
 _LATE = (
-    *("outputs", "reused", "input.1", "input.2", "input.3", "input.4"),
-    *("inputs", "version", "type", "rank", "rank.1", "rank.out", "shapes", "batch", "image"),
+    "outputs",
+    "reused",
+    "input.1",
+    "input.2",
+    "input.3",
+    "input.4",
+    "inputs",
+    "version",
+    "type",
+    "rank",
+    "rank.1",
+    "rank.out",
+    "shapes",
+    "batch",
+    "image",
 )
-"""Facts that explain a failure less often than words and flags do, in the order in which they are tried; free numbers
-come after them: that a failure is one of 6 channels is seldom its cause."""
+"""Facts that are tried last, in this order, because words and flags explain a failure more often than they do. Free
+numbers come after them: that a failing node had 6 channels is seldom the cause."""
 _AROUND = frozenset({"version", "rank", "rank.1", "rank.out", "shapes", "batch", "reused", "gates"})
-"""Facts that have nothing to do with which values an operator gets wrong."""
+"""Facts that do not decide which values an operator gets wrong."""
 _FLAGS = (0, 1, -1)
+"""Whole numbers that count as flags; all other numbers are free."""
 _PLACES = ("axis", "axes", "rank")
-"""Facts, or their beginnings, whose small numbers are no flags."""
+"""Facts, or their prefixes, whose small numbers are not flags."""
 _MOST = 3
+"""Facts in one condition, at most."""
 _LUCK = 0.5
-"""What reads memory that it never wrote is right now and then: so many times for each time that it is wrong."""
+"""Samples that may have passed by luck, for each that failed: uninitialised memory is right now and then."""
 
 Items = tuple[tuple[str, Any], ...]
 
@@ -62,26 +77,26 @@ def _rows(op_type: str, samples: Sequence[Sample]) -> list[Row]:
 def _evidence(passed: Sequence[Sample], failed: Sequence[Sample]) -> list[Sample]:
     """The samples that passed, without those whose facts are a failure's: there the values decide.
 
-    Where they decide about numbers, which are wrong without a word, they are taken to do so at every shape and place.
+    Where such a failure is a wrong result, the values are taken to decide at every shape and place.
     """
     deciding: list[tuple[dict[str, Any], bool]] = []
     for sample in failed:
         if any(s.facts == sample.facts for s in passed):
             wrong = sample.verdict == "wrong"
-            deciding.append((_without_surroundings(sample.facts) if wrong else dict(sample.facts), wrong))
-    return [s for s in passed if not any((_without_surroundings(s.facts) if wrong else s.facts) == f for f, wrong in deciding)]
+            deciding.append((_value_facts(sample.facts) if wrong else dict(sample.facts), wrong))
+    return [s for s in passed if not any((_value_facts(s.facts) if wrong else s.facts) == f for f, wrong in deciding)]
 
 
-def _without_surroundings(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _value_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if name not in _AROUND}
 
 
 def _best_items(failed: Sequence[Sample], passed: Sequence[Sample], luck: float = 0.0) -> Items | None:
-    """The fewest facts that no sample may have which passed, and as many as possible have which failed.
+    """The fewest facts that hold for no sample that passed, and for as many as possible that failed.
 
     Args:
-        failed: What is to be explained.
-        passed: What is not.
+        failed: The samples to explain.
+        passed: The samples that the facts must exclude.
         luck: How many may have passed by luck, for each that failed.
     """
     for size in range(1, _MOST + 1):
@@ -98,18 +113,18 @@ def _best_items(failed: Sequence[Sample], passed: Sequence[Sample], luck: float 
 
 
 def _drop_useless(sample: Sample, passed: Sequence[Sample]) -> Items:
-    """The facts of a failure, without those that keep no sample out which passed."""
-    kept = _sort_facts(sample.facts)
-    least = sum(_may_have(s, tuple(kept)) for s in passed)
-    for item in reversed(kept):
-        fewer = [other for other in kept if other != item]
+    """The facts of a failure, without those that exclude no sample that passed."""
+    items = _sort_facts(sample.facts)
+    least = sum(_may_have(s, tuple(items)) for s in passed)
+    for item in reversed(items):
+        fewer = [other for other in items if other != item]
         if sum(_may_have(s, tuple(fewer)) for s in passed) == least:
-            kept = fewer
-    return tuple(kept)
+            items = fewer
+    return tuple(items)
 
 
 def _sort_facts(facts: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """The facts, those first that are tried first: of equally good ones the first wins."""
+    """The facts in the order in which they are tried; of equally good ones the first wins."""
     return sorted(facts.items(), key=lambda item: (_lateness(*item), item[0]))
 
 
@@ -124,12 +139,12 @@ def _is_free(value: Any) -> bool:
 
 
 def _may_have(sample: Sample, items: Items) -> bool:
-    """Whether the facts hold, as targets judge: one that the graph does not tell may be anything."""
+    """Whether the facts may hold; as for targets, a fact that the graph does not tell may be anything."""
     return all(sample.facts.get(name, value) == value for name, value in items)
 
 
 def _merge_rows(op_type: str, found: Sequence[tuple[Items, list[Sample]]], passed: Sequence[Sample]) -> list[Row]:
-    """Rows; those of one verdict that differ in the value of a single fact become one with a list of values."""
+    """Builds rows; those of one verdict that differ in the value of a single fact become one with a list of values."""
     rows: list[tuple[dict[str, Any], list[Sample]]] = []
     for items, samples in found:
         when = dict(items)
@@ -145,16 +160,16 @@ def _merge_rows(op_type: str, found: Sequence[tuple[Items, list[Sample]]], passe
             rows.append((when, list(samples)))
     wide = [_widen(when, passed) for when, _ in rows]
     return [
-        # Of rows that would say the same of untried numbers, the last one does.
+        # Of rows that would be equal when widened, only the last one is widened.
         Row(op_type, _worst_verdict(samples), when if wide[i] in wide[i + 1 :] else wide[i], source=_source(samples))
         for i, (when, samples) in enumerate(rows)
     ]
 
 
 def _widen(when: Mapping[str, Any], passed: Sequence[Sample]) -> dict[str, Any]:
-    """The condition, with numbers that were seen to fail turned into all but those that were seen to pass.
+    """The condition, with failing numbers replaced by all numbers except those that passed.
 
-    No measurement tries every number: one that was not tried is taken to fail like its neighbours.
+    No measurement tries every number: an untried one is taken to fail like its neighbours.
     """
     wide = dict(when)
     for name, wanted in when.items():

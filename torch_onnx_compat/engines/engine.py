@@ -20,17 +20,17 @@ class Engine:
 
     Args:
         name: The target's name.
-        module: What is imported to see whether an interpreter has it; a directory of its environment for npm's.
-        packages: What pip installs for it.
-        alone: What pip installs without its dependencies.
-        npm: What npm installs for it; its adapter runs in Python, and starts node.
-        adapter: File in this directory; by default called as the engine.
+        module: Module that an interpreter has if it has the engine; for npm's a directory of the environment.
+        packages: Packages that pip installs for it.
+        alone: Packages that pip installs without their dependencies.
+        npm: Packages that npm installs for it; its adapter runs in Python and starts node.
+        adapter: Name of the adapter's file in this directory; by default the engine's name.
         variant: Passed to the adapter.
         tolerance: Relative and absolute difference from onnxruntime that rounding explains.
         computes_in: Element type that it computes floating-point numbers in.
-        opset: Opset to export at unless the caller asks for one.
+        opset: The opset to export at unless the caller asks for one.
         environment: Name of its virtual environment, which engines of one package share.
-        turns_images: Whether it moves the channels of images to the end: probes then stand behind a convolution too.
+        turns_images: Whether it moves images' channels to the end; probes are then tried behind a convolution too.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Engine:
         return f"TORCH_ONNX_COMPAT_{self.name.upper().replace('-', '_')}_PYTHON"
 
     def interpreter(self) -> str | None:
-        """The interpreter to run it with: the variable's, its own environment's, this one; None if none has it."""
+        """The interpreter that has the engine: the variable's, the environment's, or this one; None if none has it."""
         given = os.environ.get(self.variable)
         own = self.home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
         candidates = [given] if given else [*([str(own)] if own.exists() else []), sys.executable]
@@ -108,10 +108,18 @@ class Engine:
 _OPENCV = ("opencv-python-headless>=5",)
 _WEB = "node_modules/onnxruntime-web"
 _BESIDE_RKNN = (
-    *("onnx==1.18", "onnxruntime==1.23.2", "numpy<2", "protobuf==4.25.4", "scipy", "psutil", "tqdm", "ruamel.yaml"),
-    *("fast-histogram", "opencv-python-headless<4.12"),
+    "onnx==1.18",
+    "onnxruntime==1.23.2",
+    "numpy<2",
+    "protobuf==4.25.4",
+    "scipy",
+    "psutil",
+    "tqdm",
+    "ruamel.yaml",
+    "fast-histogram",
+    "opencv-python-headless<4.12",
 )
-"""What rknn-toolkit2 asks for, without torch: see its adapter."""
+"""Dependencies of rknn-toolkit2 without torch, which its adapter replaces."""
 
 ENGINES: dict[str, Engine] = {
     engine.name: engine
@@ -126,13 +134,15 @@ ENGINES: dict[str, Engine] = {
         Engine("tinygrad", "tinygrad", ("tinygrad", "ziglang")),
         Engine("onnxruntime-web", _WEB, (), npm=("onnxruntime-web",), adapter="onnxruntime_web", opset=20),
         Engine(
-            *("rknn", "rknn", _BESIDE_RKNN),
+            "rknn",
+            "rknn",
+            _BESIDE_RKNN,
             alone=("rknn-toolkit2==2.5.0",),
             tolerance=(2e-2, 1e-2),
             computes_in="float16",
         ),
         Engine("tvm", "tvm", ("apache-tvm", "onnx")),
-        # onnx2tf pins TensorFlow and the interpreter; its later versions are others altogether.
+        # onnx2tf pins TensorFlow and the interpreter; its later versions are different programs.
         Engine("tflite", "onnx2tf", ("onnx2tf==1.29.24",), turns_images=True),
     )
 }

@@ -1,4 +1,4 @@
-"""Measures an engine: runs probes in it, compares with onnxruntime, and condenses what was found into a profile."""
+"""Measures an engine: runs probes in it and compares its outputs with onnxruntime's."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from torch_onnx_compat.targets.target import Verdict
 
 UNSTABLE = "its numbers differ from run to run"
 _TRIES = 6
+"""How often a probe that passed is run again, where the engine reads uninitialised memory."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What an engine did with one probe."""
+    """The result of one probe in an engine."""
 
     name: str
     op_type: str
@@ -39,9 +40,9 @@ def run_probes(
 
     Args:
         engine: The engine.
-        probes: What to run; those that onnxruntime itself does not run are left out, those of opsets that the engine
-            does not take, and those that say nothing about it because its element type holds other numbers, or because
-            it does not run what stands before the node.
+        probes: The probes. Some are left out: those that onnxruntime itself does not run, those of opsets that the
+            engine does not accept, those that rounding to the engine's element type decides, and those whose nodes
+            before the tested one the engine does not run.
         progress: Called with each probe's name.
 
     Returns:
@@ -60,7 +61,7 @@ def run_probes(
             if wanted is None:
                 continue
             if found and found[-1].op_type != probe.op_type:
-                process.restart()  # what another operator left in memory decides nothing
+                process.restart()  # so that another operator's leftovers in memory decide nothing
             progress(probe.name)
             verdict, reason = _verdict(engine, process, probe, wanted)
             if verdict != "works" and not _is_reached(process, probe):
@@ -77,7 +78,7 @@ def run_probes(
 
 
 def _reference_outputs(engine: Engine, probe: Probe) -> Sequence[Array] | None:
-    """What a probe's outputs should be; None if onnxruntime does not run it, or rounding decides."""
+    """The outputs of onnxruntime for a probe; None if it does not run the probe, or if rounding decides."""
     try:
         wanted = reference(probe.model.SerializeToString(), probe.feeds)
     except Exception:  # onnxruntime's errors have no common class
@@ -86,7 +87,7 @@ def _reference_outputs(engine: Engine, probe: Probe) -> Sequence[Array] | None:
 
 
 def _is_reached(process: EngineProcess, probe: Probe) -> bool:
-    """Whether the engine runs what stands before the probe's node."""
+    """Whether the engine runs the nodes before the probe's node."""
     model = model_before(probe)
     if model is None:
         return True
@@ -108,7 +109,7 @@ def rounding_decides(engine: Engine, probe: Probe, wanted: Sequence[Array]) -> b
 
 
 def _rerun(engine: Engine, process: EngineProcess, probe: Probe, wanted: Sequence[Array]) -> tuple[Verdict, str]:
-    """Tries what worked again, where the engine was seen to read memory it never wrote: once may have been luck."""
+    """Runs a probe that passed several times again: an engine that reads uninitialised memory may be right by luck."""
     model = probe.model.SerializeToString()
     for _ in range(_TRIES):
         outcome = process.run(model, probe.feeds, probe.outputs)
@@ -118,9 +119,10 @@ def _rerun(engine: Engine, process: EngineProcess, probe: Probe, wanted: Sequenc
 
 
 def _verdict(engine: Engine, process: EngineProcess, probe: Probe, wanted: Sequence[Array]) -> tuple[Verdict, str]:
-    """What is bad is tried again in a new process: an earlier probe may have done it, or memory that was never written.
+    """Runs a probe, and again in a new process where the result is bad.
 
-    So the reasons tell no numbers that the next measurement would not find.
+    An earlier probe, or uninitialised memory, may be the cause of a bad result. A result that differs in the second run
+    gets the reason UNSTABLE, because the next measurement would not find the same numbers.
     """
     model = probe.model.SerializeToString()
     outcome = process.run(model, probe.feeds, probe.outputs)

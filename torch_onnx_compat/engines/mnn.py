@@ -26,7 +26,7 @@ def version() -> str:
 
 def load(path: str, feeds: dict[str, Any], outputs: list[str], variant: str) -> Callable[[dict[str, Any]], list[Any]]:
     """Returns a function from feeds to outputs; integers are 32 bits wide."""
-    with tempfile.TemporaryDirectory(dir=".") as folder:  # in this process's, which goes with it
+    with tempfile.TemporaryDirectory(dir=".") as folder:  # in the folder of this process, which is removed with it
         converted = os.path.join(folder, "model.mnn")
         _tools.mnnconvert(["mnnconvert", "-f", "ONNX", "--modelFile", path, "--MNNModel", converted, "--bizCode", "x"])
         net = MNN.nn.load_module_from_file(converted, list(feeds), outputs, precision_mode=MNN.expr.PrecisionMode.High)

@@ -29,26 +29,28 @@ def load(path: str, feeds: dict[str, Any], outputs: list[str], variant: str) -> 
     net = ncnn.Net()
     net.opt.num_threads = 1
     net.opt.use_fp16_packed = net.opt.use_fp16_storage = net.opt.use_fp16_arithmetic = False
-    with tempfile.TemporaryDirectory(dir=".") as folder:  # in this process's, which goes with it
+    with tempfile.TemporaryDirectory(dir=".") as folder:  # in the folder of this process, which is removed with it
         script = _convert(path, folder)
         if net.load_param(os.path.join(folder, "m.ncnn.param")) or net.load_model(os.path.join(folder, "m.ncnn.bin")):
             raise RuntimeError(f"no such layer: {_unknown_layers(os.path.join(folder, 'm.ncnn.param'))}")
-    given, taken = _INPUT.findall(script), _OUTPUT.findall(script)
-    if len(given) != len(feeds) or len(taken) != len(outputs):
-        raise RuntimeError(f"pnnx kept {len(given)} of {len(feeds)} inputs and {len(taken)} of {len(outputs)} outputs")
+    input_blobs, output_blobs = _INPUT.findall(script), _OUTPUT.findall(script)
+    if len(input_blobs) != len(feeds) or len(output_blobs) != len(outputs):
+        raise RuntimeError(
+            f"pnnx kept {len(input_blobs)} of {len(feeds)} inputs and {len(output_blobs)} of {len(outputs)} outputs"
+        )
 
     def run(feeds: dict[str, Any]) -> list[Any]:
         with net.create_extractor() as extractor:
-            for (name, batch), array in zip(given, feeds.values(), strict=True):
+            for (name, batch), array in zip(input_blobs, feeds.values(), strict=True):
                 array = np.ascontiguousarray(array, _NARROW.get(str(array.dtype), array.dtype))
                 extractor.input(name, ncnn.Mat(array, batch_index=int(batch)).clone())
-            return [_extract(extractor, name, int(batch)) for name, batch in taken]
+            return [_extract(extractor, name, int(batch)) for name, batch in output_blobs]
 
     return run
 
 
 def _convert(path: str, folder: str) -> str:
-    """Converts a file; returns the Python that pnnx writes beside it, which tells how tensors lose their batch axis."""
+    """Converts a file; returns the Python code that pnnx writes beside it, which tells how tensors lose their batch."""
     spec = importlib.util.find_spec("pnnx")  # importing it needs torch
     assert spec is not None
     assert spec.submodule_search_locations is not None
@@ -65,7 +67,7 @@ def _convert(path: str, folder: str) -> str:
 
 
 def _unknown_layers(path: str) -> str:
-    """Layers that ncnn does not have: pnnx leaves operators that it cannot convert as they are."""
+    """Layers that ncnn does not have: pnnx writes operators that it cannot convert unchanged."""
     with open(path, encoding="utf-8") as file:
         kinds = {line.split()[0] for line in file.read().splitlines()[2:] if line.strip()}
     return ", ".join(sorted(kind for kind in kinds if ncnn.layer_to_index(kind) < 0))

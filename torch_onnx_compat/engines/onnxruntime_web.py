@@ -45,7 +45,7 @@ def _ask(job: dict[str, Any]) -> list[dict[str, Any]]:
     except BrokenPipeError:
         line = ""
     if not line:
-        os._exit(1)  # as node crashed, this process does
+        os._exit(1)  # node crashed, so this process reports a crash
     answer: dict[str, Any] = json.loads(line)
     if "error" in answer:
         raise RuntimeError(answer["error"])

@@ -1,4 +1,4 @@
-"""A probe, and the surroundings in which engines run an operator otherwise than alone."""
+"""Probes, and the contexts in which engines run an operator otherwise than alone."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Probe:
-    """A small model that tries one node, and what to feed it."""
+    """A small model that tries one node, and its inputs."""
 
     name: str
     model: onnx.ModelProto
     feeds: Mapping[str, Array]
     position: int = 0
-    """Of the node in the graph."""
+    """Index of the node in the graph."""
 
     @property
     def op_type(self) -> str:
-        """Its operator."""
+        """Operator of the node."""
         return str(self.model.graph.node[self.position].op_type)
 
     @property
     def opset(self) -> int:
-        """Of the model."""
+        """Opset of the model."""
         return int(self.model.opset_import[0].version)
 
     @property
     def outputs(self) -> list[str]:
-        """Names of its outputs."""
+        """Names of the model's outputs."""
         return [value.name for value in self.model.graph.output]
 
 
 def make_model(graph: onnx.GraphProto, opset: int) -> onnx.ModelProto:
-    """A model of a graph, with the types of its outputs."""
+    """Builds a model from a graph, with inferred types of its outputs."""
     imports = [onnx.helper.make_opsetid("", opset)]
     ir_version = min(onnx.helper.find_min_ir_version_for(imports), 10)
     model = onnx.helper.make_model(graph, opset_imports=imports, ir_version=ir_version)
     inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    # Inference leaves outputs without a type alone; they are taken from what it noted besides.
+    # Inference does not complete outputs without a type; their types stand among the other values.
     known = {value.name: value for value in (*inferred.graph.value_info, *inferred.graph.output)}
     for output in model.graph.output:
         output.CopyFrom(known[output.name])
@@ -54,20 +54,20 @@ def make_model(graph: onnx.GraphProto, opset: int) -> onnx.ModelProto:
 
 
 def model_before(probe: Probe) -> onnx.ModelProto | None:
-    """What stands before the probe's node, with the node's inputs as its outputs; None if nothing does."""
+    """The nodes before the probe's node as a model, whose outputs are the node's inputs; None if there are none."""
     model = onnx.ModelProto()
     model.CopyFrom(probe.model)
     graph = model.graph
     read = graph.node[probe.position].input
     known = {value.name: value for value in graph.value_info}
     del graph.node[probe.position :], graph.output[:]
-    made = {name for node in graph.node for name in node.output}
-    graph.output.extend(known[name] for name in dict.fromkeys(read) if name in made and name in known)
+    computed = {name for node in graph.node for name in node.output}
+    graph.output.extend(known[name] for name in dict.fromkeys(read) if name in computed and name in known)
     return model if graph.output else None
 
 
 def add_reader(probe: Probe) -> Probe:
-    """The same with an input that is computed, and read again later: some engines overwrite it."""
+    """The node on a computed input that another node reads later: some engines overwrite it."""
     model = onnx.ModelProto()
     model.CopyFrom(probe.model)
     graph = model.graph
@@ -84,7 +84,7 @@ def add_reader(probe: Probe) -> Probe:
 
 
 def prepend_activation(probe: Probe, activation: str) -> Probe:
-    """The same behind a convolution and its activation: some engines fuse all three, in another order."""
+    """The node behind a convolution and its activation: some engines fuse all three, in another order."""
     model = onnx.ModelProto()
     model.CopyFrom(probe.model)
     graph, shape = model.graph, list(probe.feeds["x0"].shape)
@@ -106,7 +106,7 @@ def prepend_activation(probe: Probe, activation: str) -> Probe:
 
 
 def prepend_convolution(probe: Probe) -> Probe:
-    """The same behind a convolution that changes nothing: some engines have their images in another order there."""
+    """The node behind an identity convolution: some engines hold images in another layout there."""
     model = onnx.ModelProto()
     model.CopyFrom(probe.model)
     graph, shape = model.graph, list(probe.feeds["x0"].shape)
@@ -121,7 +121,7 @@ def prepend_convolution(probe: Probe) -> Probe:
 
 
 def prepend_reshape(probe: Probe) -> Probe:
-    """The same of a view of its input, which is fed as rows: some engines pull operators through a Reshape."""
+    """The node behind a Reshape of rows: some engines move operators through a Reshape."""
     model = onnx.ModelProto()
     model.CopyFrom(probe.model)
     graph, x = model.graph, probe.feeds["x0"]
@@ -137,7 +137,7 @@ def prepend_reshape(probe: Probe) -> Probe:
 
 
 def divide_by_norm(probe: Probe, how: str) -> Probe:
-    """Divides by the norm of what is divided, which the second input's shape says the axes of; before opset 18."""
+    """The division of a value by its own norm, over the axes that the second input's shape tells; before opset 18."""
     model = onnx.ModelProto()
     model.CopyFrom(probe.model)
     graph, shapes = model.graph, [list(probe.feeds[name].shape) for name in ("x0", "x1")]
@@ -155,14 +155,14 @@ def divide_by_norm(probe: Probe, how: str) -> Probe:
 
 
 def embed_in_attention(probe: Probe) -> Probe:
-    """The same within an attention of its scores' shape, from tokens to tokens: some engines run that as one."""
+    """The node within an attention whose scores have its shape: some engines run an attention as one operator."""
     make = onnx.helper.make_node
     nodes = [make("Mul", ["t0", "root"], ["scaled"]), make("MatMul", ["scaled", "t1"], ["x0"])]
     return _attention(probe, probe.feeds["x0"].shape, [0, 2, 3, 1], [*nodes, *probe.model.graph.node], "y0")
 
 
 def embed_as_scores(probe: Probe, scaled: str) -> Probe:
-    """The same product as scores of an attention, of scaled queries, keys or both; keys are turned by themselves."""
+    """The product as scores of an attention, with scaled queries, keys or both; a separate node transposes the keys."""
     make, names = onnx.helper.make_node, {"queries": ("x0", "turned1"), "keys": ("t0", "x1"), "both": ("x0", "x1")}
     nodes = [make("Transpose", ["t1"], ["turned1"], perm=[0, 1, 3, 2])]
     nodes += [make("Mul", ["t0", "root"], ["x0"])] * (scaled in ("queries", "both"))
@@ -178,19 +178,19 @@ def embed_as_scores(probe: Probe, scaled: str) -> Probe:
 def _attention(
     probe: Probe, scores: tuple[int, ...], turn: list[int], between: list[onnx.NodeProto], weights: str
 ) -> Probe:
-    """An attention from tokens to tokens; `between` makes its weights of queries t0 and keys t1, and holds the node."""
+    """An attention from tokens to tokens; `between` holds the node and makes the weights of queries t0 and keys t1."""
     batch, heads, queries, keys = scores
     width = 4 * heads
     random = np.random.default_rng(zlib.crc32(probe.name.encode()))
     # A single token comes without an axis, as the class token does.
     asking = (batch, width) if queries == 1 else (batch, queries, width)
     tokens = {"q": random.uniform(-1, 1, asking), "k": random.uniform(-1, 1, (batch, keys, width))}
-    held: dict[str, Any] = {f"w{i}": random.uniform(-1, 1, (width, width)).astype(np.float32) for i in range(4)}
-    held |= {f"b{i}": random.uniform(-1, 1, width).astype(np.float32) for i in range(4)}
-    held |= {"root": np.array(0.5, np.float32), "tokens": np.array([batch, queries, width])}
+    constants: dict[str, Any] = {f"w{i}": random.uniform(-1, 1, (width, width)).astype(np.float32) for i in range(4)}
+    constants |= {f"b{i}": random.uniform(-1, 1, width).astype(np.float32) for i in range(4)}
+    constants |= {"root": np.array(0.5, np.float32), "tokens": np.array([batch, queries, width])}
     make, nodes = onnx.helper.make_node, []
     for index, (source, order) in enumerate((("q", [0, 2, 1, 3]), ("k", turn), ("k", [0, 2, 1, 3]))):
-        held[f"heads{index}"] = np.array([batch, queries if source == "q" else keys, heads, 4])
+        constants[f"heads{index}"] = np.array([batch, queries if source == "q" else keys, heads, 4])
         nodes += [
             make("MatMul", [source, f"w{index}"], [f"m{index}"]),
             make("Add", [f"m{index}", f"b{index}"], [f"a{index}"]),
@@ -204,14 +204,14 @@ def _attention(
     nodes.append(make("Add", ["m3", "b3"], ["y"]))
     feeds = {name: array.astype(np.float32) for name, array in tokens.items()}
     inputs = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, a.shape) for n, a in feeds.items()]
-    initializers = [onnx.numpy_helper.from_array(array, name) for name, array in held.items()]
+    initializers = [onnx.numpy_helper.from_array(array, name) for name, array in constants.items()]
     graph = onnx.helper.make_graph(nodes, probe.name, inputs, [onnx.ValueInfoProto(name="y")], initializers)
     model = onnx.shape_inference.infer_shapes(make_model(graph, probe.opset), data_prop=True)
     return Probe(f"{probe.name}_attends", model, feeds, position)
 
 
 def embed_in_group_norm(probe: Probe) -> Probe:
-    """The same within a normalization of groups of channels, as which some engines run three nodes."""
+    """The node within a group normalization: some engines run its three nodes as one operator."""
     model = onnx.ModelProto()
     model.CopyFrom(probe.model)
     graph, x = model.graph, probe.feeds["x0"]
@@ -230,7 +230,7 @@ def embed_in_group_norm(probe: Probe) -> Probe:
 
 
 def prepend_pad(probe: Probe) -> Probe:
-    """The same of an image that zeros were put around: some engines take these for its own padding."""
+    """The node behind a Pad by zeros: some engines take these zeros for the node's own padding."""
     model = onnx.ModelProto()
     model.CopyFrom(probe.model)
     graph, shape = model.graph, list(probe.feeds["x0"].shape)
@@ -248,7 +248,7 @@ def prepend_pad(probe: Probe) -> Probe:
 
 
 def sum_products(probe: Probe) -> Probe:
-    """The same of two products of one value: some engines run the products and their sum as one."""
+    """The sum of two products of one value: some engines run the products and their sum as one operator."""
     model = onnx.ModelProto()
     model.CopyFrom(probe.model)
     graph, shape = model.graph, list(probe.feeds["x0"].shape)
@@ -267,7 +267,7 @@ def sum_products(probe: Probe) -> Probe:
 
 
 def multiply_result(probe: Probe) -> Probe:
-    """The same with its result multiplied by another input: some engines take x * f(y) for x * f(x)."""
+    """The node with its result multiplied by another input: some engines take x * f(y) for x * f(x)."""
     model = onnx.ModelProto()
     model.CopyFrom(probe.model)
     graph = model.graph

@@ -1,4 +1,4 @@
-"""The small models that engines are measured on: this package's own (probes.toml) and ONNX's node tests."""
+"""The small models that engines are measured with: this package's own (probes.toml) and ONNX's node tests."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ else:
 
 Array = npt.NDArray[Any]
 _HIGHEST = 23
-"""Opset beyond which torch's exporters do not go."""
+"""The highest opset that torch's exporters write."""
 _IMAGE_RANKS = (3, 4, 5)
 _TYPES = frozenset({"float32", "float64", "float16", "int64", "int32", "uint8", "int8", "bool"})
 _RANDOM = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Dropout"})
 _NEVER = frozenset({"test_gather_elements_negative_indices"})
-"""Tests of what torch does not do: its gather takes no negative indices, which some engines do not either."""
+"""Tests of behaviour that torch does not have: its gather takes no negative indices, nor do some engines."""
 _ROUNDED = frozenset({"test_dynamicquantizelinear", "test_nonmaxsuppression_iou_threshold_boundary"})
-"""Tests that a rounding decides, a 127.5 and an overlap of 1/7 against a threshold of 1/7: no answer is wrong."""
+"""Tests that a rounding decides, so that no answer is wrong: a 127.5, and an overlap of 1/7 with a threshold of 1/7."""
 
 _CONTEXTS: Mapping[str, Callable[..., Probe]] = {
     "attends": lambda probe, how=True: embed_in_attention(probe) if how is True else embed_as_scores(probe, how),
@@ -87,7 +87,7 @@ def probes_for(engine: Engine, own: bool = False) -> Iterator[Probe]:
 
     Args:
         engine: The engine.
-        own: Leave ONNX's node tests out.
+        own: Whether to leave ONNX's node tests out.
     """
     ours = list(own_probes())
     yield from ours
@@ -149,7 +149,7 @@ def _array(given: Mapping[str, Any], random: np.random.Generator) -> Array:
 
 
 def node_tests() -> Iterator[Probe]:
-    """ONNX's own node tests, as far as torch's exporters could emit the like: up to opset 23, plain element types."""
+    """ONNX's own node tests that torch's exporters could emit in a like form: up to opset 23, plain element types."""
     from onnx.backend.test.case.node import collect_testcases
 
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""An engine's process: takes files and feeds, gives outputs; survives crashes and hangs of the engine."""
+"""An engine's process: takes files and feeds, returns outputs, and survives crashes and hangs of the engine."""
 
 from __future__ import annotations
 
@@ -24,20 +24,21 @@ from torch_onnx_compat.errors import CompatError
 Array = npt.NDArray[Any]
 _WORKER = Path(__file__).parent / "worker.py"
 _START = 120.0
+"""Seconds that an engine's process may take to start."""
 _ENVIRONMENT = {"OMP_NUM_THREADS": "1"}
 _FILLED = {"MALLOC_PERTURB_": "192", "MallocPreScribble": "1", "MallocScribble": "1"}
-"""glibc fills memory with the float 0.75 when it is taken and with -6 when it is given back, macOS with bytes of its
-own: an engine that reads what it never wrote is wrong every time, not now and then."""
+"""Settings that fill memory: glibc writes the float 0.75 when it is allocated and -6 when it is freed, macOS writes
+bytes of its own. An engine that reads uninitialised memory is then wrong every time, not now and then."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one run.
+    """The outcome of one run.
 
     Attributes:
         status: ran, refused (the engine raised an error) or crashed (its process died, or took too long).
-        outputs: In the order asked for.
-        error: What the engine said.
+        outputs: The outputs, in the order asked for.
+        error: The engine's error.
     """
 
     status: str
@@ -51,7 +52,7 @@ class EngineProcess:
     Args:
         engine: The engine.
         limit: Seconds that one file may take.
-        fills: Whether memory is filled with odd numbers, which shows an engine that reads what it never wrote, and
+        fills: Whether memory is filled with odd numbers. This exposes an engine that reads uninitialised memory, and
             takes time.
 
     Raises:
@@ -110,7 +111,7 @@ class EngineProcess:
         return Outcome("ran", found)
 
     def time(self, times: int) -> tuple[float, ...]:
-        """Processor seconds of each further run of the last file, loaded as it is; engines run on one thread.
+        """Processor seconds of each further run of the last file, which stays loaded; engines run on one thread.
 
         Raises:
             CompatError: No file ran last, or the engine failed now.
@@ -121,7 +122,7 @@ class EngineProcess:
         return tuple(answer["seconds"])
 
     def restart(self) -> None:
-        """Goes on in a new process: what earlier runs left in memory is gone."""
+        """Ends the process; the next run starts a new one, whose memory earlier runs have not touched."""
         self._stop()
 
     def _ask(self, job: dict[str, Any]) -> dict[str, Any] | None:
@@ -159,7 +160,7 @@ class EngineProcess:
             bufsize=1,
             cwd=self._folder.name,
             env=self._environment,
-            start_new_session=True,  # some engines start programs of their own, which end with it
+            start_new_session=True,  # some engines start programs; killing the session ends these too
         )
         hello = self._read(_START)
         if hello is None:
@@ -174,6 +175,6 @@ class EngineProcess:
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
-                with contextlib.suppress(BrokenPipeError):  # what a crash left unread
+                with contextlib.suppress(BrokenPipeError):  # a crash left data unread
                     stream.close()
         self._process = None

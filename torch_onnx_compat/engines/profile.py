@@ -1,4 +1,4 @@
-"""Makes an engine's profile, from samples to the text of the TOML file."""
+"""Makes an engine's profile from samples."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def measure(
 
     Args:
         engine: The engine.
-        probes: What to run in it.
-        date: Of the measurement, e.g. 2026-11-21.
+        probes: The probes to run in it.
+        date: Date of the measurement, e.g. 2026-11-21.
         progress: Called with each probe's name.
 
     Raises:
@@ -34,14 +34,14 @@ def measure(
 
 
 def profile(engine: Engine, version: str, found: Sequence[Sample], date: str) -> Target:
-    """The profile that samples add up to; opsets, IR versions and dynamic axes are tried besides.
+    """Makes the profile from samples; opsets, IR versions and dynamic axes are tried here.
 
-    Samples do not tell times: what the profile that ships calls slow is kept.
+    Samples hold no times: the rows of the shipped profile with the verdict slow are kept.
     """
     works, rows = condense(found)
     slow = _slow(engine.name)
     counts = Counter(sample.verdict for sample in found)
-    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in sorted(counts))
+    summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in sorted(counts))
     with EngineProcess(engine, limit=20.0) as process:
         opsets = basics.opsets(process)
         ir_version, dynamic = basics.ir_version(process, opsets[1]), basics.dynamic_support(process)
@@ -58,7 +58,7 @@ def profile(engine: Engine, version: str, found: Sequence[Sample], date: str) ->
         folds=folds,
         works=works - {row.op_type for row in slow},
         date=date,
-        how=f"{len(found)} probes against onnxruntime: {told}",
+        how=f"{len(found)} probes against onnxruntime: {summary}",
     )
 
 

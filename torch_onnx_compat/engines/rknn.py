@@ -1,7 +1,7 @@
 """Rockchip's RKNN, in its simulator of an RK3588, in float16.
 
-The toolkit imports torch for reading torch's own files; a stand-in spares the environment some gigabytes. The
-few functions of torch that it computes with are numpy's there.
+The toolkit imports torch to read torch's own files. A stand-in for torch saves the environment some gigabytes; it
+implements the few functions of torch that the toolkit computes with by numpy's.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def _cat(tensors: Sequence[Any], dim: int = 0) -> Any:
 
 
 _FUNCTIONS = {"arange": _arange, "cat": _cat, "split": _split}
-"""What the toolkit computes with torch when it simplifies a graph: it enumerates the places of a split."""
+"""The functions of torch with which the toolkit simplifies a graph: it enumerates the places of a split."""
 
 
 class _TorchModule(types.ModuleType):
-    """A module that has every name: a class whose instances, taken as decorators, change nothing."""
+    """A module in which every name is a class; its instances, used as decorators, change nothing."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

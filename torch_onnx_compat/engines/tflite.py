@@ -1,8 +1,8 @@
-"""TensorFlow Lite, CPU, in float32, its own operators alone; onnx2tf converts the ONNX file.
+"""TensorFlow Lite, CPU, in float32, with its own operators only; onnx2tf converts the ONNX file.
 
-onnx2tf lays images out with the channels last. It is told to take inputs as they are (its option -kat); outputs of
-three axes and more become rows by a Reshape, before which it restores ONNX's order of axes. Without -kat it would take
-every input of three axes and more for an image.
+onnx2tf lays images out with the channels last, and takes every input of three axes or more for an image. Its option
+-kat names inputs that keep their layout; here these are all inputs. Outputs of three axes or more become rows by a
+Reshape, before which onnx2tf restores ONNX's order of axes.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
 
 _SAMPLES = "calibration_image_sample_data_20x128x128x3_float32.npy"
-"""What onnx2tf tries images with, and downloads unless it lies in the folder of this process, which goes with it."""
+"""File of the images that onnx2tf tests a conversion with. It downloads the file unless it lies in the working folder,
+here the folder of this process, which is removed with it."""
 _LEAST = 3
-"""Axes of a tensor that onnx2tf may turn."""
+"""Axes from which on onnx2tf may transpose a tensor."""
 
 
 def version() -> str:
-    """Version of the converter, which asks for one version of TensorFlow and of the interpreter."""
+    """Version of the converter, which requires one version of TensorFlow and of the interpreter."""
     return metadata.version("onnx2tf")
 
 
@@ -37,27 +38,29 @@ def load(path: str, feeds: dict[str, Any], outputs: list[str], variant: str) -> 
     names = [value.name for value in model.graph.input if value.name in feeds]
     shapes = _output_shapes(model, feeds)
     interpreter = Interpreter(model_content=_convert(_prepare(model, outputs)), num_threads=1)
-    given = sorted(interpreter.get_input_details(), key=lambda detail: str(detail["name"]))
-    taken = interpreter.get_output_details()
-    if len(given) != len(names) or len(taken) != len(outputs):
-        raise RuntimeError(f"{len(given)} of {len(names)} inputs and {len(taken)} of {len(outputs)} outputs are left")
-    for detail, name in zip(given, names, strict=True):
+    input_details = sorted(interpreter.get_input_details(), key=lambda detail: str(detail["name"]))
+    output_details = interpreter.get_output_details()
+    if len(input_details) != len(names) or len(output_details) != len(outputs):
+        raise RuntimeError(
+            f"{len(input_details)} of {len(names)} inputs and {len(output_details)} of {len(outputs)} outputs are left"
+        )
+    for detail, name in zip(input_details, names, strict=True):
         if tuple(detail["shape"]) != feeds[name].shape:
             interpreter.resize_tensor_input(detail["index"], feeds[name].shape, strict=True)
     interpreter.allocate_tensors()
 
     def run(feeds: dict[str, Any]) -> list[Any]:
-        for detail, name in zip(given, names, strict=True):
+        for detail, name in zip(input_details, names, strict=True):
             interpreter.set_tensor(detail["index"], feeds[name])
         interpreter.invoke()
-        found = [interpreter.get_tensor(detail["index"]) for detail in taken]
+        found = [interpreter.get_tensor(detail["index"]) for detail in output_details]
         return [array.reshape(shapes[name]) for array, name in zip(found, outputs, strict=True)]
 
     return run
 
 
 def _output_shapes(model: onnx.ModelProto, feeds: dict[str, Any]) -> dict[str, list[int]]:
-    """The shapes of the outputs for these feeds, as ONNX infers them; -1 for a size that values decide."""
+    """The shapes of the outputs for these feeds, as ONNX infers them; -1 for a size that depends on values."""
     fixed = onnx.ModelProto()
     fixed.CopyFrom(model)
     del fixed.graph.value_info[:]
@@ -76,7 +79,7 @@ def _sizes(value: onnx.ValueInfoProto) -> list[int | None]:
 
 
 def _prepare(model: onnx.ModelProto, outputs: list[str]) -> onnx.ModelProto:
-    """The model with a name for each node, the shapes that can be inferred, and rows for outputs of many axes."""
+    """The model with a name for each node and the shapes that can be inferred; outputs of many axes become rows."""
     for index, node in enumerate(model.graph.node):
         node.name = node.name or f"{node.op_type}_{index}"
     inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
@@ -97,7 +100,7 @@ def _prepare(model: onnx.ModelProto, outputs: list[str]) -> onnx.ModelProto:
 
 
 def _convert(model: onnx.ModelProto) -> bytes:
-    """The .tflite file; its outputs are in the order of the model's."""
+    """The .tflite file; its outputs have the model's order."""
     if not os.path.exists(_SAMPLES):
         np.save(_SAMPLES, np.random.default_rng(0).random((20, 128, 128, 3), dtype=np.float32))
     tf.keras.backend.clear_session()

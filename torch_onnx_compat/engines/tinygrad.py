@@ -1,4 +1,4 @@
-"""tinygrad, CPU; its kernels are compiled by clang, which ziglang brings where the machine has none."""
+"""tinygrad, CPU; clang compiles its kernels, and ziglang provides clang where the machine has none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _use_zig() -> None:
     spec = importlib.util.find_spec("ziglang")
     if spec is None or not spec.submodule_search_locations:
         return
-    script = os.path.abspath("clang")  # the folder of this process, which goes with it
+    script = os.path.abspath("clang")  # in the folder of this process, which is removed with it
     zig = os.path.join(spec.submodule_search_locations[0], "zig")
     with open(script, "w", encoding="utf-8") as file:
         file.write(f'#!/bin/sh\nexec "{zig}" clang "$@"\n')

@@ -31,5 +31,5 @@ def load(path: str, feeds: dict[str, Any], outputs: list[str], variant: str) -> 
 
 
 def _array(value: Any) -> Any:
-    """A tensor's values, or a shape's: Relax has a type of its own for it."""
+    """The values of a tensor, or of a shape, for which Relax has a type of its own."""
     return value.numpy() if hasattr(value, "numpy") else np.array(list(value), np.int64)

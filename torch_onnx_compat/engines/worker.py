@@ -18,13 +18,13 @@ from typing import Any
 
 sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != os.path.dirname(os.path.abspath(__file__))]
 
-import numpy as np  # noqa: E402 - adapters in this directory are called as their engines' modules
+import numpy as np  # noqa: E402 - adapters in this directory have the names of their engines' modules
 
 
 def main() -> None:
     """Answers jobs until standard input ends."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # engines print what they like
+    os.dup2(2, 1)  # engines print to standard output, which holds the answers
     spec = importlib.util.spec_from_file_location("adapter", sys.argv[1])
     assert spec is not None
     assert spec.loader is not None
@@ -47,11 +47,11 @@ def _answer(adapter: Any, job: dict[str, Any], last: list[Callable[[], Any]]) ->
 
 
 def _run_job(adapter: Any, job: dict[str, Any], last: list[Callable[[], Any]]) -> list[float]:
-    last.clear()  # before the next file takes memory
+    last.clear()  # frees its memory before the next file is loaded
     with np.load(job["feeds"]) as archive:
         feeds = {name: archive[name] for name in archive.files}
     run = adapter.load(job["model"], feeds, job["outputs"], sys.argv[2])
-    run(feeds)  # what is read but never written is often empty in the first run, and right by luck
+    run(feeds)  # uninitialised memory is often zero in the first run, and its result right by luck
     arrays: list[Any] = [np.asarray(array) for array in run(feeds)]
     if any(array.dtype == object for array in arrays):
         raise TypeError("an output is no plain array")
@@ -63,7 +63,7 @@ def _run_job(adapter: Any, job: dict[str, Any], last: list[Callable[[], Any]]) -
 def _time_runs(run: Callable[[], Any], times: int) -> list[float]:
     seconds = []
     for _ in range(times):
-        start = time.process_time()  # the wall clock would measure what else the machine does
+        start = time.process_time()  # the wall clock would count other programs too
         run()
         seconds.append(time.process_time() - start)
     return seconds

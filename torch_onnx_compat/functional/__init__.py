@@ -1,1 +1,1 @@
-"""Torch functions that catalogue entries share: mathematics that several entries need, and custom operators."""
+"""Torch functions that several families of entries share: mathematics and custom operators."""

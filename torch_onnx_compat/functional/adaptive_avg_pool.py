@@ -21,14 +21,15 @@ from torch import Tensor
 from torch_onnx_compat.tracing import constant, static_size
 
 Output: TypeAlias = Any
-"""A number of output cells: an int where it is fixed, a SymInt or Tensor where not; None keeps the axis as it is."""
+"""A number of output cells: an int if it is fixed, else a SymInt or Tensor; None leaves the axis unchanged."""
 
 JOINT_LIMIT = 8192
-"""Entries up to which one matrix for all axes beats one each in onnxruntime: 3 to 9 times at 2000, no more at 12000."""
+"""Most elements of a joint matrix for all axes: in onnxruntime it is 3 to 9 times as fast as one per axis at 2000
+elements, and not faster at 12000."""
 
 
 def outputs_of(output_size: Any, axes: int) -> tuple[Output, ...]:
-    """The argument of torch's functions as one output for each of the pooled axes."""
+    """The argument `output_size` of torch's functions as one output for each pooled axis."""
     return tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * axes
 
 
@@ -38,11 +39,11 @@ def is_single_cell(outputs: Sequence[Output]) -> bool:
 
 
 def windows_of(input: Tensor, outputs: Sequence[Output]) -> tuple[int, ...] | None:
-    """Lengths of the windows where an ordinary pool will do: all sizes fixed, and multiples of the outputs; else None.
+    """Lengths of the windows if an ordinary pool does the same (all sizes fixed multiples of the outputs); else None.
 
     Args:
         input: The argument of the rewrite's body, as static_size wants it.
-        outputs: One for each of the last axes.
+        outputs: The number of cells for each of the last axes.
     """
     windows = []
     for axis, output in enumerate(outputs, start=-len(outputs)):
@@ -56,12 +57,12 @@ def windows_of(input: Tensor, outputs: Sequence[Output]) -> tuple[int, ...] | No
 
 
 def adaptive_avg_pool(input: Tensor, outputs: Sequence[Output]) -> Tensor:
-    """Averages the last axes over windows that follow from their sizes.
+    """Averages the last axes over the windows of adaptive pooling.
 
     Args:
         input: The argument of the rewrite's body, (..., *sizes). An infinite or NaN cell spreads beyond its window,
             because 0 * inf is NaN.
-        outputs: One for each of the last axes.
+        outputs: The number of cells for each of the last axes.
     """
     sizes = [static_size(input, axis) for axis in range(-len(outputs), 0)]
     if len(outputs) > 1:
@@ -87,7 +88,7 @@ def pooling_matrix(size: int, output: int) -> npt.NDArray[Any]:
 
 
 def _pool_axis(x: Tensor, axis: int, argument: Tensor, size: int | None, output: Output) -> Tensor:
-    """Pools one axis of `x`, whose size there is still that of the body's argument."""
+    """Pools one axis of `x`, which has the same size in the body's argument."""
     if output is None or (_is_fixed(output) and output == size):
         return x
     if _is_fixed(output) and output == 1:
@@ -102,7 +103,7 @@ def _pool_axis(x: Tensor, axis: int, argument: Tensor, size: int | None, output:
 
 
 def _matrix_in_graph(x: Tensor, axis: int, output: Output) -> Tensor:
-    """`pooling_matrix`, computed in the file from the size of an axis."""
+    """The matrix of `pooling_matrix`, computed in the file from the size of an axis."""
     size = x.shape[axis]
     first = torch.arange(output, device=x.device).unsqueeze(1) * size
     cell = torch.arange(size, device=x.device) * output

@@ -9,10 +9,10 @@ Source: ATen/native/UpSample.h (cubic_convolution1, cubic_convolution2);
 from typing import Any
 
 PLAIN = -0.75
-"""The free parameter where torch interpolates between four cells: in interpolate and grid_sample."""
+"""The free parameter in interpolate and grid_sample without antialiasing."""
 
 ANTIALIASED = -0.5
-"""The free parameter where torch resizes with antialias=True."""
+"""The free parameter in interpolate with antialias=True."""
 
 
 def inner(distance: Any, a: float) -> Any:

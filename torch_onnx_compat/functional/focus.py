@@ -1,4 +1,4 @@
-"""YOLO's Focus: the slicing as an operator of its own, and a look at what a module of that name slices.
+"""YOLO's Focus: its slicing as a custom operator, and a probe for the slicing of a module of that name.
 
 Source: https://github.com/ultralytics/yolov5/blob/v7.0/models/common.py#L168
 """
@@ -16,10 +16,10 @@ from torch_onnx_compat.entry import decline
 
 @torch.library.custom_op("torch_onnx_compat::focus", mutates_args=())
 def focus(image: Tensor) -> Tensor:
-    """Puts the four cells of every 2 x 2 patch one behind the other: (N, C, H, W) -> (N, 4 C, H / 2, W / 2).
+    """Moves the four cells of every 2 x 2 patch into channels: (N, C, H, W) -> (N, 4 C, H / 2, W / 2).
 
     Args:
-        image: H and W must be even.
+        image: Picture (N, C, H, W); H and W must be even.
 
     Returns:
         First the upper left cells of all channels, then the lower left, the upper right and the lower right ones.
@@ -34,7 +34,7 @@ def _(image: Tensor) -> Tensor:
 
 
 class Cell(NamedTuple):
-    """What one output channel of a slicing holds: this cell of every 2 x 2 patch of this input channel."""
+    """The content of one output channel of a slicing: a cell of every 2 x 2 patch of an input channel."""
 
     channel: int
     row: int
@@ -42,19 +42,19 @@ class Cell(NamedTuple):
 
 
 def focus_order(channels: int) -> list[Cell]:
-    """The cells that `focus` yields."""
+    """The cells in the channels of `focus`, in order."""
     return [Cell(channel, row, column) for column in (0, 1) for row in (0, 1) for channel in range(channels)]
 
 
 def observe_order(module: nn.Module, channels: int) -> list[Cell]:
-    """The cells that a module slices its input into before it hands it to its child `conv`, by running it on a probe.
+    """Runs a module on a probe; returns the cells in the channels that it passes to its child `conv`, in order.
 
     Args:
-        module: Has a child `conv`; is not changed.
-        channels: How many its input has.
+        module: A module with a child `conv`; it is not changed.
+        channels: Channels of its input.
 
     Raises:
-        Declined: What it hands to `conv` is no permutation of the 2 x 2 patches.
+        Declined: The input of `conv` is no permutation of the cells of the 2 x 2 patches.
     """
     copied_module = copy.copy(module)
     copied_module.__dict__["_modules"] = {**module._modules, "conv": nn.Identity()}

@@ -1,8 +1,8 @@
-"""Discrete Fourier transforms as products with tables, of real tensors and of pairs.
+"""Discrete Fourier transforms of real tensors and of pairs, as products with constant matrices.
 
 Math:   X[k] = sum over j of x[j] exp(-2 pi i j k / n): a product with a matrix of cosines and sines, which is computed
-        in float64. Padding to n and trimming to n leave rows of the matrix out, or make them 0. A real result needs
-        half of the spectrum only, whose inner frequencies count twice.
+        in float64. Trimming to n leaves rows of the matrix out, and padding to n makes rows 0. A real result needs
+        half of the spectrum only, in which the inner frequencies count twice.
 Source: https://docs.pytorch.org/docs/stable/fft.html
 """
 
@@ -22,8 +22,8 @@ from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.tracing import constant, static_size
 
 DIRECT = 256
-"""Points up to which one product is the fastest (benchmarks/results/transforms.md); the tables of 2048 points take a
-hundredth of the space as products of 32 and of 64 points."""
+"""Most points of a transform in one product, the fastest way (benchmarks/results/transforms.md). In two products, of 32
+and 64 points, the tables of 2048 points take a hundredth of the space."""
 
 MAX_PRIME = 1024
 """Largest prime factor of a length; the tables of a product of p points take 16 p^2 bytes."""
@@ -54,31 +54,31 @@ def fixed_size(input: Any, dim: int) -> int:
 
 
 def as_pair(x: Any) -> Pair:
-    """A pair, whose imaginary part is 0 where there was none."""
+    """A signal as a pair; the imaginary part of a real one is 0."""
     if isinstance(x, Pair):
         return x
     return Pair.of(x) if x.dtype.is_complex else Pair(x, torch.zeros_like(x))
 
 
 def fft(x: Signal, dim: int, size: int, n: int | None, norm: str | None, *, inverse: bool = False) -> Pair:
-    """One axis of `size` elements, transformed to n."""
+    """Transforms one axis of `size` elements to n points."""
     length = check_length(size if n is None else n)
     return _transform(x, dim, size, length, length, norm, inverse)
 
 
 def rfft(x: Tensor, dim: int, size: int, n: int | None, norm: str | None, *, inverse: bool = False) -> Pair:
-    """The first half of the spectrum of a real axis."""
+    """Transforms a real axis; returns the first half of the spectrum."""
     length = check_length(size if n is None else n)
     return _transform(x, dim, size, length, length // 2 + 1, norm, inverse)
 
 
 def irfft(x: Signal, dim: int, size: int, n: int | None, norm: str | None, *, inverse: bool = True) -> Tensor:
-    """The real axis whose spectrum has the given first half."""
+    """Transforms the first half of a spectrum back to a real axis."""
     length = check_length(2 * (size - 1) if n is None else n)
     if _factors(length) is not None:
         weights = np.full(length // 2 + 1, 2.0)
         weights[0] = 1
-        weights[(length + 1) // 2 :] = 1  # the last one of an even length
+        weights[(length + 1) // 2 :] = 1  # the Nyquist frequency of an even length
         half = _resize(Pair(_move_last(x.real, dim), _move_last(x.imag, dim)), size, length // 2 + 1)
         whole = _transform(half * constant(weights, half.real), -1, length // 2 + 1, length, length, norm, inverse)
         return _move_last(whole.real, dim)
@@ -90,20 +90,20 @@ def irfft(x: Signal, dim: int, size: int, n: int | None, norm: str | None, *, in
 
 
 def fftn(input: Any, s: Sequence[int] | None, dim: Any, norm: str | None, *, inverse: bool = False) -> Pair:
-    """Several axes of the argument of a rewrite's body."""
+    """Transforms several axes of the argument of a rewrite's body."""
     spectrum: Pair = _fft_axes(signal(input), _axes(input, s, dim), norm, inverse)
     return spectrum
 
 
 def rfftn(input: Tensor, s: Sequence[int] | None, dim: Any, norm: str | None) -> Pair:
-    """The last axis as by rfft, the others as by fft."""
+    """Transforms the last axis by rfft, the others by fft."""
     *others, (axis, size, length) = _axes(input, s, dim)
     spectrum: Pair = _fft_axes(rfft(signal(input), axis, size, length, norm), others, norm, False)
     return spectrum
 
 
 def irfftn(input: Any, s: Sequence[int] | None, dim: Any, norm: str | None) -> Tensor:
-    """The last axis as by irfft, the others as by ifft."""
+    """Transforms the last axis by irfft, the others by ifft."""
     *others, (axis, size, length) = _axes(input, s, dim)
     return irfft(_fft_axes(as_pair(signal(input)), others, norm, True), axis, size, length, norm)
 
@@ -115,7 +115,7 @@ def _fft_axes(x: Signal, axes: Sequence[tuple[int, int, int | None]], norm: str 
 
 
 def _axes(input: Any, s: Sequence[int] | None, dim: Any) -> list[tuple[int, int, int | None]]:
-    """The arguments of an n-dimensional transform: for each axis its size, and its length or None."""
+    """The axes of an n-dimensional transform: number, size, and length or None."""
     if isinstance(dim, int):
         dim = (dim,)
     if dim is None:
@@ -126,13 +126,13 @@ def _axes(input: Any, s: Sequence[int] | None, dim: Any) -> list[tuple[int, int,
 
 
 def check_length(n: int) -> int:
-    """The length of a transform.
+    """Checks the length of a transform, and returns it as an int.
 
     Raises:
         Declined: It is not fixed, or has too large a prime factor.
     """
     if isinstance(n, Tensor):
-        n = int(n)  # a size of a TorchScript trace, which notes that it is made a number
+        n = int(n)  # a size of a TorchScript trace; DecisionLog records the conversion
     if type(n) is not int:
         decline("the length of the transform must be a fixed number")
     if n > MAX_PRIME and _largest_prime(n) > MAX_PRIME:
@@ -154,7 +154,7 @@ def _largest_prime(n: int) -> int:
 
 
 def _factors(n: int) -> tuple[int, int] | None:
-    """Two factors of nearly the same size; None where one product is better."""
+    """Two factors of nearly the same size; None if a single product is better."""
     if n <= DIRECT:
         return None
     smaller = next(a for a in range(math.isqrt(n), 0, -1) if n % a == 0)
@@ -162,7 +162,7 @@ def _factors(n: int) -> tuple[int, int] | None:
 
 
 def _transform(x: Signal, dim: int, size: int, n: int, outputs: int, norm: str | None, inverse: bool) -> Pair:
-    """The first outputs of a transform of one axis, of `size` elements, to n points.
+    """Transforms one axis of `size` elements to n points; returns the first `outputs` of them.
 
     Math:   for n = a b, j = b j1 + j2 and k = k1 + a k2 the sum is one of a points over j1, for each j2, times
             exp(-2 pi i j2 k1 / n), and one of b points over j2, for each k1 (Cooley and Tukey, 1965).
@@ -185,7 +185,7 @@ def _transform(x: Signal, dim: int, size: int, n: int, outputs: int, norm: str |
 
 
 def _resize(x: Signal, size: int, n: int) -> Signal:
-    """The last axis cut off, or filled up with zeros."""
+    """Trims the last axis to n elements, or pads it with zeros."""
     if size == n:
         return x
     if isinstance(x, Pair):
@@ -195,10 +195,14 @@ def _resize(x: Signal, size: int, n: int) -> Signal:
 
 def _roots(rows: int, columns: int, n: int, inverse: bool) -> npt.NDArray[np.complex128]:
     """exp(-2 pi i j k / n), of j rows and k columns."""
-    turns = np.outer(np.arange(rows), np.arange(columns)) % n / n  # reduced, or sines of large angles lose digits
+    turns = np.outer(np.arange(rows), np.arange(columns)) % n / n  # modulo n, since sines of large angles lose digits
     roots = np.exp((2j if inverse else -2j) * np.pi * turns)
-    roots = roots.real * (turns % 0.5 != 0.25) + 1j * (roots.imag * (turns % 0.5 != 0))  # sin(pi) is 1e-16 in floats
-    found: npt.NDArray[np.complex128] = roots + 0.0  # no negative zeros, which would turn a real number's angle round
+    roots = roots.real * (turns % 0.5 != 0.25) + 1j * (
+        roots.imag * (turns % 0.5 != 0)
+    )  # exact zeros: np.sin(pi) is 1e-16
+    found: npt.NDArray[np.complex128] = (
+        roots + 0.0
+    )  # no negative zeros, which would change the angle of a real number from pi to -pi
     return found
 
 
@@ -249,12 +253,12 @@ def _product_of_columns(x: Signal, factors: npt.NDArray[np.complex128]) -> Pair:
 
 
 def exchange_halves(x: Any, dim: int | Sequence[int] | None, *, longer_first: bool) -> Any:
-    """The argument of a rewrite's body with the second half of each axis before the first one.
+    """Exchanges the halves of each axis of the argument of a rewrite's body.
 
     Args:
         x: A tensor or a pair.
         dim: The axes; all of them by default.
-        longer_first: Whether the part that comes to stand first is the longer one of an odd axis.
+        longer_first: Whether the longer part of an odd axis comes first in the result.
     """
     parts: tuple[Tensor, ...] = (x.real, x.imag) if isinstance(x, Pair) else (x,)
     example = parts[0]

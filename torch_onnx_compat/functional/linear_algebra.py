@@ -1,7 +1,7 @@
-"""Solvers and factorisations of small matrices, unrolled: every step is a handful of operations on whole batches.
+"""Solvers and factorisations of small matrices, unrolled; every step is a few operations on a whole batch.
 
-Math:   elimination exchanges no rows: it marks the rows that have been a pivot, takes the largest unused element of
-        each column as LAPACK does, and puts the rows in order at the end, by one product with a permutation matrix.
+Math:   elimination exchanges no rows. It marks the rows that have been pivots, takes the largest unused element of each
+        column, as LAPACK does, and orders the rows at the end, by one product with a permutation matrix.
 Source: Golub and Van Loan, Matrix Computations, sections 3.4 (partial pivoting), 4.2 (Cholesky), 5.2 (Householder);
         https://docs.pytorch.org/docs/stable/linalg.html
 """
@@ -19,15 +19,15 @@ from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.tracing import constant, static_size
 
 MAX_SIZE = 8
-"""Rows up to which the steps are written out; each of them takes about a dozen nodes."""
+"""Most rows of a matrix whose steps are unrolled; a step takes about a dozen nodes."""
 
 
 def small_size(matrix: Tensor, dim: int = -1) -> int:
-    """Size of a matrix whose elimination is written out.
+    """The size of a matrix whose elimination is unrolled.
 
     Args:
-        matrix: The argument of the rewrite's body, as static_size wants it.
-        dim: The axis to look at.
+        matrix: The argument of the rewrite's body itself, since static_size knows no other tensor.
+        dim: The axis.
 
     Raises:
         Declined: The size is not fixed, or larger than MAX_SIZE.
@@ -44,14 +44,14 @@ def small_size(matrix: Tensor, dim: int = -1) -> int:
 
 
 def common_batch(matrix: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-    """Both arguments of a rewrite's body with the batch axes that they have together."""
+    """Broadcasts the batch axes of both arguments of a rewrite's body."""
     if _batch(matrix) == _batch(right):
         return matrix, right
     return matrix + torch.zeros_like(right[..., :1, :1]), right + torch.zeros_like(matrix[..., :1, :1])
 
 
 def is_vector(matrix: Tensor, right: Tensor) -> bool:
-    """Whether the right-hand side of a system is a batch of vectors: it has the axes of the matrices but the last."""
+    """Whether the right-hand side of a system is a batch of vectors: (..., rows) for matrices (..., rows, columns)."""
     if right.dim() == 1:
         return True
     sizes = [_size(right, axis) for axis in range(right.dim())]
@@ -76,7 +76,7 @@ def solve(matrix: Any, right: Any, size: int) -> Tensor:
 
     Args:
         matrix: (..., size, size), real or a pair.
-        right: (..., size, columns), of the matrix's kind.
+        right: (..., size, columns), real or a pair as the matrix is.
         size: A fixed number.
     """
     if isinstance(matrix, Pair):
@@ -134,7 +134,7 @@ def inverse(matrix: Any, size: int) -> Tensor:
 
 
 def cholesky(matrix: Tensor, size: int) -> Tensor:
-    """The lower factor L of L @ L.T = matrix, of whose triangles only the lower is read."""
+    """The lower factor L of L @ L.T = matrix; only the lower triangle of the matrix is read."""
     return cholesky_with_info(matrix, size)[0]
 
 
@@ -161,7 +161,7 @@ def solve_triangular(matrix: Tensor, right: Tensor, size: int, *, upper: bool, u
         right: (..., size, columns).
         size: A fixed number.
         upper: Whether it is the upper triangle.
-        unit: Whether the diagonal counts as ones.
+        unit: Whether the diagonal is taken to be ones.
     """
     solved: list[Tensor] = []
     for i in reversed(range(size)) if upper else range(size):
@@ -208,7 +208,7 @@ def qr(matrix: Tensor, rows: int, columns: int) -> tuple[Tensor, Tensor]:
 
 
 def pivots(matrix: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Pivots (..., size) of an elimination with partial pivoting, and the rows (..., size) that they were found in."""
+    """Pivots (..., size) of an elimination with partial pivoting, and their rows (..., size)."""
     rows = matrix
     number = constant(np.arange(size), matrix, torch.int64)
     unused = None
@@ -231,14 +231,14 @@ def pivots(matrix: Tensor, size: int) -> tuple[Tensor, Tensor]:
 
 
 def determinant(matrix: Tensor, size: int) -> Tensor:
-    """Determinants of (..., size, size), sizes that are written out."""
+    """Determinants of (..., size, size); size is at most MAX_SIZE."""
     found, places = pivots(matrix, size)
     product: Tensor = _permutation_sign(matrix, places, size) * found.prod(-1)
     return product
 
 
 def log_determinant(matrix: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Sign and logarithm of the magnitude of the determinants of (..., size, size), sizes that are written out."""
+    """Sign, and logarithm of the magnitude, of the determinants of (..., size, size); size is at most MAX_SIZE."""
     found, places = pivots(matrix, size)
     negative = torch.remainder((found < 0).to(torch.int64).sum(-1), 2).to(matrix.dtype)
     logarithm = torch.log(found.abs()).sum(-1)

@@ -1,11 +1,11 @@
 """Non-maximum suppression of a batch of pictures as a mask over the candidates: as an operator, or as arithmetic.
 
 Math:   greedy suppression keeps a box unless a kept one with a higher score overlaps it by more than the threshold.
-        With the boxes sorted by score, and S[i, j] = 1 where j < i and they overlap, that is the only solution of
-        keep[i] = (sum over j of S[i, j] keep[j] = 0). Started from all ones, keep <- relu(1 - S keep) has the first
-        t + 1 of them right after t steps, so that k - 1 steps are exact for k boxes.
-        The operator knows no classes here: boxes of class c are moved by c (m + 1), m being the extent of all of them,
-        as torchvision.ops.batched_nms does, which rounds large coordinates.
+        Let the boxes be sorted by score, and S[i, j] = 1 where j < i and the two overlap. Then the kept boxes are the
+        only solution of keep[i] = (sum over j of S[i, j] keep[j] = 0). From all ones, the iteration
+        keep <- relu(1 - S keep) has the first t + 1 elements right after t steps, so k - 1 steps are exact for k boxes.
+        The operator has no classes here: boxes of class c are moved by c (m + 1), where m is the extent of all boxes.
+        torchvision.ops.batched_nms does so too; it rounds large coordinates.
 Source: torchvision/csrc/ops/cpu/nms_kernel.cpp for the overlap, which is compared in float64 there: see `threshold_of`.
 """
 
@@ -33,13 +33,13 @@ class Candidates(NamedTuple):
 
 
 def best_candidates(boxes: Tensor, scores: Tensor, count: int, pad: bool) -> Candidates:
-    """The boxes with the highest scores, each with its best class; of equal ones the first.
+    """The boxes with the highest scores, each with its best class; among equal scores the first.
 
     Args:
         boxes: (N, A, 4), corners.
         scores: (N, A, C).
         count: How many to take.
-        pad: Whether there may be fewer; then empty boxes with a score of -inf make up for those that lack.
+        pad: Whether there may be fewer boxes; then empty ones with a score of -inf are added.
     """
     if pad:
         batch, classes_of_box = boxes.shape[0], scores.shape[2]
@@ -53,7 +53,7 @@ def best_candidates(boxes: Tensor, scores: Tensor, count: int, pad: bool) -> Can
 
 
 def best_pairs(boxes: Tensor, scores: Tensor, count: int) -> Candidates:
-    """The pairs of a box and a class with the highest scores; of equal ones the first.
+    """The pairs of a box and a class with the highest scores; among equal scores the first.
 
     Args:
         boxes: (N, A, 4), corners.
@@ -69,7 +69,7 @@ def best_pairs(boxes: Tensor, scores: Tensor, count: int) -> Candidates:
 
 
 def threshold_of(iou_threshold: float) -> float:
-    """The float32 that a float32 overlap is above if and only if it is above this float64."""
+    """The float32 threshold that is equivalent to a float64 one, for float32 overlaps."""
     rounded = torch.tensor(iou_threshold, dtype=torch.float32)
     if rounded.item() > iou_threshold:
         rounded = torch.nextafter(rounded, torch.tensor(-1.0))
@@ -77,12 +77,12 @@ def threshold_of(iou_threshold: float) -> float:
 
 
 def keep_mask_dense(found: Candidates, allowed: Tensor, iou_threshold: float, by_class: bool) -> Tensor:
-    """Which boxes greedy suppression keeps, in operators that every engine has.
+    """Mask of the boxes that suppression keeps, in operators that every engine has.
 
     Args:
         found: By decreasing score; their number K is fixed.
-        allowed: (N, K); False for what takes no part.
-        iou_threshold: A box is dropped that overlaps a kept one by more, 0..1.
+        allowed: (N, K), bool; False for boxes that take no part.
+        iou_threshold: A box is dropped if it overlaps a kept one by more, 0..1.
         by_class: Whether only boxes of one class suppress each other.
 
     Returns:
@@ -128,14 +128,14 @@ def keep_mask_by_operator(found: Candidates, allowed: Tensor, iou_threshold: flo
 
 
 def compact(found: Candidates, keep: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The kept boxes of each picture before the others, padded with zeros, and with -1 for the class.
+    """Moves the kept boxes of each picture to the front, and pads with zeros, and with -1 for the class.
 
     Returns:
         boxes (N, D, 4), scores (N, D), classes (N, D) int64, count (N,) int64; D is `count` or K, whichever is less.
     """
     candidates = int(keep.shape[1])
     rank = constant(np.arange(candidates, 0, -1), like=found.scores)
-    # No two keys are equal: some engines' TopK, OpenVINO's among them, takes equal ones in any order.
+    # All keys differ, since the TopK of some engines, e.g. OpenVINO's, orders equal keys arbitrarily.
     key, order = torch.sort(keep.to(rank.dtype) * candidates + rank, dim=-1, descending=True)
     flag, order = (key[:, :count] > candidates).to(rank.dtype), order[:, :count]
     boxes = found.boxes.gather(1, order.unsqueeze(-1).expand(-1, -1, 4)) * flag.unsqueeze(-1)

@@ -1,7 +1,7 @@
-"""Reading the cells of one axis by a table of any rank, as an operator of its own that becomes one ONNX Gather.
+"""Reads cells of one axis by a table of any rank, as a custom operator that becomes one ONNX Gather.
 
-torch has no operator that both exporters write so: an index such as ``x[:, table]`` becomes two Transpose nodes and a
-GatherND through dynamo, and index_select takes flat tables only.
+torch has no operator that both exporters write as one Gather: an index such as ``x[:, table]`` becomes two Transpose
+nodes and a GatherND under dynamo, and index_select takes 1-dimensional tables only.
 
 Source: https://onnx.ai/onnx/operators/onnx__Gather.html
 """
@@ -16,9 +16,9 @@ def take(x: Tensor, table: Tensor, axis: int) -> Tensor:
     """Puts ``x[..., table, ...]`` in place of an axis: (..., n, ...) and (*t) -> (..., *t, ...).
 
     Args:
-        x: What is read.
-        table: Numbers of cells, int64, from 0 up to the axis' size.
-        axis: Which axis, not negative.
+        x: The tensor that is read.
+        table: Numbers of cells, int64, from 0 to the axis' size - 1.
+        axis: The axis, not negative.
     """
     result: Tensor = operator(x, table, axis)
     return result
@@ -26,7 +26,7 @@ def take(x: Tensor, table: Tensor, axis: int) -> Tensor:
 
 @torch.library.custom_op("torch_onnx_compat::take", mutates_args=())
 def operator(x: Tensor, table: Tensor, axis: int) -> Tensor:
-    """What `take` calls."""
+    """The custom operator of `take`."""
     shape = (*x.shape[:axis], *table.shape, *x.shape[axis + 1 :])
     return x.index_select(axis, table.reshape(-1)).reshape(shape)
 

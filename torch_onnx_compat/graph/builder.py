@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from torch_onnx_compat.graph import shapes
 from torch_onnx_compat.graph.constants import constant_tensor
-from torch_onnx_compat.graph.obstacle import Refused
+from torch_onnx_compat.graph.obstacle import Refusal
 
 
 class Scope:
@@ -125,9 +125,9 @@ class Builder:
             hint: A remedy other than a higher opset, e.g. ``"fold its axes to a constant"``.
 
         Raises:
-            Refused: Always.
+            Refusal: Always.
         """
-        raise Refused(reason, hint)
+        raise Refusal(reason, hint)
 
     def dtype(self, value: ir.Value) -> ir.DataType:
         """Element type of a value; refuses the node where it is unknown."""

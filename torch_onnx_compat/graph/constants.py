@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 
 def constant_tensor(value: ir.Value | None) -> Any:
-    """The tensor of an initializer or of a Constant node; None for what is computed, fed or omitted."""
+    """The tensor of an initializer or of a Constant node; None for a value that is computed, fed or omitted."""
     if value is None or value.is_graph_input():
         return None
     return ir.convenience.get_const_tensor(value)

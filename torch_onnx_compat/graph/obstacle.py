@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch_onnx_compat.errors import UnsupportedError
 
 
-class Refused(Exception):
+class Refusal(Exception):
     """Raised by a rule that cannot write its node for the lower opset.
 
     Attributes:
@@ -30,7 +30,7 @@ class Obstacle:
     place: str
     reason: str
     remedy: str
-    """What the caller can do, as a command."""
+    """Advice to the caller, in the imperative."""
 
 
 def error(obstacles: Iterable[Obstacle], source: int, target: int) -> UnsupportedError:

@@ -20,7 +20,7 @@ def replace(node: ir.Node, op: Builder, outputs: Outputs) -> bool:
         Whether the node was replaced.
 
     Raises:
-        Refused: An output without a new value is used.
+        Refusal: An output without a new value is used.
     """
     if outputs is None:
         return False

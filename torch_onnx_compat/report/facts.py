@@ -15,7 +15,7 @@ from torch_onnx_compat.check.localisation import Localisation
 from torch_onnx_compat.diagnosis import explain_error
 from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.plan import DECISIONS, Note
-from torch_onnx_compat.report.picture import changed_parts
+from torch_onnx_compat.report.picture import parts_that_differ
 from torch_onnx_compat.report.snippets import snippet
 from torch_onnx_compat.report.stock import Before
 from torch_onnx_compat.result import ExportResult
@@ -171,7 +171,7 @@ def _changes(result: ExportResult, proto: onnx.ModelProto | None, without: Befor
             continue
         parts: dict[str, Any] = {}
         if without is not None and proto is not None:
-            found = changed_parts(without.graph, proto, place, without.modules)
+            found = parts_that_differ(without.graph, proto, place, without.modules)
             parts = dict(zip(("before", "after"), found, strict=True)) if found else {}
         code = inspect.getsource(entry.body) if entry else ""
         changes.append({"entry": note.entry, "place": place or "the model", "code": code, **parts})

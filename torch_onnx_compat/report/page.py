@@ -61,12 +61,12 @@ def _what(facts: Facts) -> list[str]:
     notes = "".join(f"<li>{escape(note)}</li>" for note in facts["notes"])
     changes = "".join(_change(change) for change in facts["changes"])
     return [
-        _listed("Inputs and outputs", ("", "name", "type", "shape"), tensors),
-        _listed("What was changed", ("entry", "what", "where", "how exact"), applied),
+        _table_of("Inputs and outputs", ("", "name", "type", "shape"), tensors),
+        _table_of("What was changed", ("entry", "what", "where", "how exact"), applied),
         _section("Before and after", f"<p>{escape(facts['stock'])}</p>{changes}") if facts["stock"] else changes,
         _section("Rewritten source", _scroll("Rewritten source", _diff(facts["source"]))) if facts["source"] else "",
-        _listed("What was left alone", ("entry", "where", "why"), declined),
-        _listed("Tried before", ("exporter", "why it lost"), list(facts["rejected"].items())),
+        _table_of("What was left alone", ("entry", "where", "why"), declined),
+        _table_of("Tried before", ("exporter", "why it lost"), list(facts["rejected"].items())),
         _section("Notes", f"<ul>{notes}</ul>") if notes else "",
     ]
 
@@ -104,11 +104,11 @@ def _proof(facts: Facts) -> list[str]:
     seconds = [(step, f"{spent:.2f}") for step, spent in facts["seconds"].items()]
     code = f"<pre><code>{escape(facts['snippet'])}</code></pre>"
     return [
-        _listed("Verification", ("case", "output", "max abs", "max rel", "tolerance", "verdict"), rows),
+        _table_of("Verification", ("case", "output", "max abs", "max rel", "tolerance", "verdict"), rows),
         _section("Error per layer", plot(facts["layers"])) if facts["layers"] else "",
         _section("How to run it", _scroll("Code", code)) if facts["snippet"] else "",
-        _listed("Operators", tuple(columns.values()), operators),
-        _listed("Time", ("step", "seconds"), seconds),
+        _table_of("Operators", tuple(columns.values()), operators),
+        _table_of("Time", ("step", "seconds"), seconds),
     ]
 
 
@@ -126,7 +126,7 @@ def _scroll(label: str, body: str) -> str:
     return f'<div class="scroll" role="region" aria-label="{escape(label)}" tabindex="0">{body}</div>'
 
 
-def _listed(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def _table_of(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     lines = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
     if not lines:
         return ""

@@ -19,7 +19,7 @@ _MOST_TOLD, _MOST_CHANGED, _MOST_NEAR = 24, 10, 3
 _ROW, _BOX, _GAP, _LETTER = 46, 24, 14, 6.6
 
 
-def changed_parts(
+def parts_that_differ(
     before: onnx.ModelProto | None, after: onnx.ModelProto, place: str, modules: Collection[str]
 ) -> tuple[Part | None, Part] | None:
     """The nodes of one module that differ between two graphs, with their neighbours.

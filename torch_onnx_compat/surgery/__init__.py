@@ -1,1 +1,1 @@
-"""Surgery at both boundary of a model: other outputs, parts of it, and what the host does before and after it."""
+"""Surgery on a model and its graph: other inputs and outputs, parts, preprocessing and postprocessing."""

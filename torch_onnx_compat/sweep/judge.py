@@ -44,14 +44,14 @@ def judge(path: Path, prepared: Prepared, how: Verify) -> str:
             try:
                 found = run_session(session, case.inputs)
             except Exception as error:  # likewise
-                return f"fails in onnxruntime at {_told(case)}: {error}"
+                return f"fails in onnxruntime at {_describe(case)}: {error}"
             # A file that is as near to float64 as eager torch is not wrong, however far off both are: export_compat
             # refuses it, as nothing is proven, but what nobody can tell is held against no exporter.
             bad = [row for row in compare_outputs(names, found, case, how, observation, limit=math.inf) if not row.ok]
             if bad:
-                return f"{bad[0].output} is off at {_told(case)}: {bad[0].detail}"
+                return f"{bad[0].output} is off at {_describe(case)}: {bad[0].detail}"
     return ""
 
 
-def _told(case: Case) -> str:
+def _describe(case: Case) -> str:
     return f"the {case.label}" if case.label == "example" else case.label

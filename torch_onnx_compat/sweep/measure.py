@@ -39,10 +39,10 @@ def measure(job: Job, folder: Path, step: Callable[[str], None]) -> dict[str, An
     step("load")
     start = time.perf_counter()
     try:
-        sample = load(job.spec, job.size).checked(job.spec)
+        sample = load(job.spec, job.size).validate(job.spec)
         loaded = time.perf_counter() - start
     except Exception as error:  # whatever the zoo's code raises
-        return _failed("not built", error)
+        return _failure("not built", error)
     path = folder / "model.onnx"
     step("export")
     start = time.perf_counter()
@@ -50,12 +50,12 @@ def measure(job: Job, folder: Path, step: Callable[[str], None]) -> dict[str, An
         about = _ours(job, sample, path, step) if job.by == "ours" else _stock(job, sample, path)
     except Exception as error:  # torch raises anything; what is not a CompatError of ours is a bug of ours
         verdict = "refused" if job.by != "ours" or isinstance(error, CompatError) else "crashed"
-        return {**_failed(verdict, error), "load_s": round(loaded, 2), "export_s": _since(start)}
+        return {**_failure(verdict, error), "load_s": round(loaded, 2), "export_s": _since(start)}
     step("check")
     start = time.perf_counter()
     model = ir.load(path)
     about |= {"nodes": sum(node_counts(model).values()), "opset": model.opset_imports[""]}
-    wrong = judge(path, _prepared(sample), sample.verify)
+    wrong = judge(path, _prepare(sample), sample.verify)
     about["check_s"] = round(about.get("check_s", 0.0) + time.perf_counter() - start, 2)
     return {**about, "verdict": "wrong" if wrong else "verified", "reason": tidy(wrong), "load_s": round(loaded, 2)}
 
@@ -73,23 +73,23 @@ def _ours(job: Job, sample: Sample, path: Path, step: Callable[[str], None]) -> 
         verify=how,
         progress=step,
     )
-    checked = result.seconds.get("check", 0.0)
-    export_s = round(sum(result.seconds.values()) - checked, 2)
-    return {"exporter": result.exporter, "export_s": export_s, "check_s": checked}
+    validate = result.seconds.get("check", 0.0)
+    export_s = round(sum(result.seconds.values()) - validate, 2)
+    return {"exporter": result.exporter, "export_s": export_s, "check_s": validate}
 
 
 def _stock(job: Job, sample: Sample, path: Path) -> dict[str, Any]:
-    prepared = _prepared(sample)
+    prepared = _prepare(sample)
     start = time.perf_counter()
     exporter = export_stock(job, prepared, path)
     return {"exporter": exporter, "export_s": _since(start)}
 
 
-def _prepared(sample: Sample) -> Any:
+def _prepare(sample: Sample) -> Any:
     return prepare(sample.model, sample.args, kwargs=sample.kwargs, dynamic=sample.dynamic or None)
 
 
-def _failed(verdict: str, error: Exception) -> dict[str, Any]:
+def _failure(verdict: str, error: Exception) -> dict[str, Any]:
     if any(_is_of_memory(cause) for cause in causes(error)):
         verdict = "out of memory"
     text = str(error) if isinstance(error, CompatError) else f"{type(error).__name__}: {readable(error)}"

@@ -11,7 +11,7 @@ from pathlib import Path
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.sweep.against import Change
 from torch_onnx_compat.sweep.job import Row
-from torch_onnx_compat.sweep.summary import TITLES, Count, best_of_stock, causes_of_failure, count, grouped
+from torch_onnx_compat.sweep.summary import TITLES, Count, best_of_stock, causes_of_failure, count, group_rows
 
 
 def write_page(path: str | os.PathLike[str], rows: Sequence[Row], changed: Sequence[Change] = ()) -> Path:
@@ -38,20 +38,20 @@ def page(rows: Sequence[Row], changed: Sequence[Change] = ()) -> str:
     style = resources.files("torch_onnx_compat.report").joinpath("style.css").read_text(encoding="utf-8")
     parts = [
         f"<header><h1>Sweep</h1><p>{escape(told_when(rows))}</p></header>",
-        _section("Zoos", _table(COUNTED, counted(rows, lambda row: row.zoo))),
+        _section("Zoos", _table(COUNTED, count_verdicts(rows, lambda row: row.zoo))),
     ]
     if changed:
         cells = [(c.kind, c.spec, TITLES[c.by], c.text) for c in changed]
         parts.append(_section("Changes", _table(("change", "model", "exported by", "what"), cells)))
     causes = [
         (v, TITLES[held[0].by], str(len(held)), reason, ", ".join(row.spec for row in held))
-        for by in grouped(rows, lambda row: row.by).values()
+        for by in group_rows(rows, lambda row: row.by).values()
         for v, reason, held in causes_of_failure(by)
     ]
     parts.append(_section("Failures", _table(("verdict", "exported by", "models", "reason", "which"), causes)))
     parts += [
-        _section(f"{source}: families", _table(COUNTED, counted(held, lambda row: row.family)))
-        for source, held in grouped(rows, lambda row: row.zoo).items()
+        _section(f"{source}: families", _table(COUNTED, count_verdicts(held, lambda row: row.family)))
+        for source, held in group_rows(rows, lambda row: row.zoo).items()
     ]
     parts.append(_section("Models", _table(_MODELS, [_model(row) for row in sorted(rows, key=lambda r: r.name)])))
     body = "\n".join(parts)
@@ -83,13 +83,13 @@ COUNTED = (
     "median nodes",
     "median MB",
 )
-"""Columns of `counted`."""
+"""Columns of `count_verdicts`."""
 
 
-def counted(rows: Iterable[Row], key: Callable[[Row], str]) -> list[tuple[str, ...]]:
+def count_verdicts(rows: Iterable[Row], key: Callable[[Row], str]) -> list[tuple[str, ...]]:
     """One line for each group and exporter, and one for the best of torch's two."""
     lines: list[tuple[str, ...]] = []
-    for name, held in grouped(rows, key).items():
+    for name, held in group_rows(rows, key).items():
         lines += [(name, *_cells(c)) for c in count(held)]
         best = list(best_of_stock(held).values())
         if best:

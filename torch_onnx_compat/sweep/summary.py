@@ -66,7 +66,7 @@ def best_of_stock(rows: Iterable[Row]) -> dict[str, Verdict]:
     return {spec: min(v, key=VERDICTS.index) for (spec, _), v in found.items() if len(v) == len(BY) - 1}
 
 
-def grouped(rows: Iterable[Row], key: Callable[[Row], str]) -> dict[str, list[Row]]:
+def group_rows(rows: Iterable[Row], key: Callable[[Row], str]) -> dict[str, list[Row]]:
     """Rows by zoo, family or whatever `key` says, in its order."""
     found: dict[str, list[Row]] = defaultdict(list)
     for row in rows:

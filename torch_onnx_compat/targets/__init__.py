@@ -1,4 +1,4 @@
-"""Inference engines as measured data: which opsets and operators each one runs, and which it runs wrong."""
+"""Inference engines as measured data: the opsets and operators that each runs, and the operators that it runs wrong."""
 
 from torch_onnx_compat.targets.profile import known_targets, load_target
 from torch_onnx_compat.targets.target import Objection, Row, Target

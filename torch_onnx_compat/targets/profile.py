@@ -1,4 +1,4 @@
-"""Profiles: the TOML files that targets are read from, and written to by measuring."""
+"""Profiles: the TOML files that targets are read from, and that measurements write."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def known_targets() -> tuple[str, ...]:
 
 
 def load_target(target: str | os.PathLike[str] | Target) -> Target:
-    """A target by name, perhaps with a version (``"opencv@5.0"``), or from the caller's own TOML file.
+    """Loads a target by name, perhaps with a version (``"opencv@5.0"``), or from the caller's own TOML file.
 
     Raises:
         CompatError: There is no target of that name or version, or the file is not a profile.
@@ -98,7 +98,7 @@ def _word(kind: str, text: str, known: tuple[str, ...]) -> Any:
 
 
 def to_toml(target: Target) -> str:
-    """The profile of a target; the same text for the same target."""
+    """The profile of a target as TOML; the same text for the same target."""
     head: dict[str, Any] = {
         "name": target.name,
         "version": target.version,

@@ -1,4 +1,4 @@
-"""The Target: an engine's profile, and what it says about an operator."""
+"""Target: an engine's profile, and its verdicts on operators."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from torch_onnx_compat.entry import MIN_OPSET, Operator
 Verdict = Literal["works", "wrong", "refused", "crashes", "slow", "unknown"]
 Dynamic = Literal["yes", "partly", "no"]
 VERDICTS: tuple[Verdict, ...] = ("works", "wrong", "refused", "crashes", "slow")
-"""What a row can say; slow is what the engine runs right, and faster in another form."""
+"""The verdicts of rows. slow: the engine runs the node right, but another form of it faster."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """What the engine does with one operator where its facts are as stated.
+    """The engine's verdict on one operator under certain facts.
 
     Args:
         op_type: Operator of the default ONNX domain.
-        verdict: What the engine does with it.
-        when: Facts that a node must have, by name (see `facts`): one value, a list of which any will do, or
-            ``{"not": [...]}``, where all others will.
-        opset: First and last opset of the files meant.
+        verdict: The verdict.
+        when: Facts that a node must have, by name (see `graph/facts`): one value, a list of allowed values, or
+            ``{"not": [...]}`` with the values that are excluded.
+        opset: First and last opset of the files that the row is about.
         source: Where it was measured or can be read.
     """
 
@@ -37,11 +37,11 @@ class Row:
     source: str = ""
 
     def may_match(self, opset: int, facts: Mapping[str, Any]) -> bool:
-        """Whether no known fact speaks against it; what is not known may be anything."""
+        """Whether no known fact contradicts the row; an unknown fact may be anything."""
         return self._in_range(opset) and all(_fits(facts[k], v) for k, v in self.when.items() if k in facts)
 
     def matches(self, opset: int, facts: Mapping[str, Any]) -> bool:
-        """Whether all of its facts are known and as stated."""
+        """Whether all facts of the row are known and hold."""
         return self._in_range(opset) and all(k in facts and _fits(facts[k], v) for k, v in self.when.items())
 
     def _in_range(self, opset: int) -> bool:
@@ -49,7 +49,7 @@ class Row:
 
     @property
     def condition(self) -> str:
-        """The facts in words; empty where the row speaks of the operator as such."""
+        """The facts in words; empty where the row holds for the operator as such."""
         texts = [_describe(name, wanted) for name, wanted in self.when.items()]
         if self.opset != (1, 99):
             texts.append(f"opset {self.opset[0]}..{self.opset[1]}")
@@ -72,16 +72,16 @@ class Target:
     Args:
         name: What `target=` and messages call it.
         version: Version that was measured.
-        opset: The opset it is exported at unless the caller asks for one.
+        opset: The opset to export at unless the caller asks for one.
         opsets: First and last opset that it accepts.
         rows: Operators that it does not run right, or only in part.
         measured: Whether the rows come from running the engine, as opposed to its documentation.
         ir_version: Highest IR version that it accepts.
-        dynamic: Whether it takes axes without a fixed size.
-        folds: Whether it runs what follows from constants alone; if not, it is computed before the file is written.
-        works: Operators that ran right wherever they were tried.
+        dynamic: Whether it accepts axes without a fixed size.
+        folds: Whether it runs nodes that depend on constants alone; if not, they are folded before the file is written.
+        works: Operators that ran right in all probes.
         date: When it was measured.
-        how: On what it was measured.
+        how: With which probes it was measured.
     """
 
     name: str
@@ -98,17 +98,17 @@ class Target:
     how: str = ""
 
     def judge(self, op_type: str, opset: int, facts: Mapping[str, Any]) -> Objection | None:
-        """What stands against a node; None where it works or nothing is known.
+        """The objection to a node; None where it works or nothing is known.
 
         Args:
             op_type: Operator of the default ONNX domain.
             opset: Opset of the file.
-            facts: What is known of the node; the rest may be anything.
+            facts: The known facts of the node; the others may be anything.
         """
         return next(self._objections(op_type, opset, facts, sure=False), None)
 
     def verdict(self, op_type: str, opset: int, facts: Mapping[str, Any]) -> Verdict:
-        """Works, one of the objections, or unknown where the operator was not measured."""
+        """The verdict on a node; unknown where the operator was not measured."""
         objection = self.judge(op_type, opset, facts)
         if objection is not None:
             return objection.verdict
@@ -116,12 +116,12 @@ class Target:
         return "works" if tried else "unknown"
 
     def objection(self, op_type: str, opset: int, attributes: Mapping[str, Any] | None = None) -> str | None:
-        """Why an operator is to be avoided whatever else holds of it, or None."""
+        """Why an operator with these attributes is to be avoided whatever its other facts are, or None."""
         found = next(self._objections(op_type, opset, attributes or {}, sure=True), None)
         return found.reason.partition(" where ")[0] if found else None
 
     def avoids(self, operator: Operator, opset: int) -> str | None:
-        """Why an operator, perhaps only with certain attributes, is to be avoided here, or None."""
+        """Why an operator, perhaps only with certain attributes, is to be avoided on this target, or None."""
         return self.objection(operator.op_type, opset, operator.attributes)
 
     def asks(self, op_type: str) -> bool:

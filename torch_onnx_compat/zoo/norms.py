@@ -110,12 +110,12 @@ def amplification(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, 
     negatives = tree_map_only(Tensor, _negative, (args, dict(kwargs)))
     generator = torch.Generator().manual_seed(0)
 
-    def changed(tensor: Tensor) -> Tensor:
+    def mirror(tensor: Tensor) -> Tensor:
         noise = torch.randn(tensor.shape, generator=generator).to(tensor)
         return tensor * (1 + CHANGE * noise) if _is_picture(tensor) else tensor
 
     before, sizes = _inputs_of_norms(model, *negatives)
-    after, _ = _inputs_of_norms(model, *tree_map_only(Tensor, changed, negatives))
+    after, _ = _inputs_of_norms(model, *tree_map_only(Tensor, mirror, negatives))
     grown = [_growth(a, b) for a, b in zip(before, after, strict=False) if a.shape == b.shape and a.numel() > 1]
     return max(max(grown, default=0.0) / CHANGE / AMPLIFIED, max(sizes, default=0.0) / GROWN)
 

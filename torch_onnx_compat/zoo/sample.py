@@ -47,9 +47,9 @@ class Sample:
         """Example inputs by the name of the forward's parameter."""
         return {**dict(zip(self.input_names, self.args, strict=False)), **self.kwargs}
 
-    def resized(self, size: Size) -> Sample:
+    def at_size(self, size: Size) -> Sample:
         """The same with every tensor (..., H, W) of three or more axes resampled to another height and width."""
-        args, kwargs = tree_map_only(Tensor, lambda image: _resampled(image, size), (self.args, dict(self.kwargs)))
+        args, kwargs = tree_map_only(Tensor, lambda image: _resample(image, size), (self.args, dict(self.kwargs)))
         return replace(self, args=args, kwargs=kwargs)
 
     def with_shapes(self, shapes: Mapping[str, Sequence[int]]) -> Sample:
@@ -79,7 +79,7 @@ class Sample:
         args = tuple(inputs.pop(name) for name in takewhile(inputs.__contains__, names))
         return replace(self, args=args + self.args[len(names) :], kwargs=inputs)
 
-    def checked(self, where: str) -> Sample:
+    def validate(self, where: str) -> Sample:
         """Itself.
 
         Raises:
@@ -111,12 +111,12 @@ def _parameters(model: nn.Module, *, positional: bool) -> list[str]:
     return [p.name for p in forward_parameters(model) if p.kind in wanted]
 
 
-def _resampled(image: Tensor, size: Size) -> Tensor:
+def _resample(image: Tensor, size: Size) -> Tensor:
     if image.ndim < 3:
         return image
     planes = image.reshape(-1, 1, *image.shape[-2:]).float()
-    resized = interpolate(planes, size=size, mode="bilinear", align_corners=False)
-    return resized.reshape(*image.shape[:-2], *size).to(image.dtype)
+    at_size = interpolate(planes, size=size, mode="bilinear", align_corners=False)
+    return at_size.reshape(*image.shape[:-2], *size).to(image.dtype)
 
 
 def _random_like(example: Any, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 
 from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.zoo.sample import SEED, Sample, Size, image_sample
-from torch_onnx_compat.zoo.weights import PICTURES, seeded
+from torch_onnx_compat.zoo.weights import PICTURES, build_with_seed
 
 PACKAGES = ("segmentation-models-pytorch", "timm")
 
@@ -56,4 +56,4 @@ def build(name: str, size: Size | None = None) -> Sample:
         made: torch.nn.Module = _DECODERS[decoder](encoder, encoder_weights=None, classes=CLASSES)
         return made
 
-    return image_sample(seeded(make, (images,)), images[:1], {0: "batch"})
+    return image_sample(build_with_seed(make, (images,)), images[:1], {0: "batch"})

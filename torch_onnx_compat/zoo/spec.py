@@ -109,7 +109,7 @@ def load(spec: str, size: Size | None = None) -> Sample:
     """
     if spec.endswith(".pt2"):
         sample = _exported_program(Path(spec))
-        return sample.resized(size) if size else sample
+        return sample.at_size(size) if size else sample
     source, colon, name = spec.rpartition(":")
     if not colon or not source or not name:
         raise CompatError(
@@ -119,7 +119,7 @@ def load(spec: str, size: Size | None = None) -> Sample:
         return find(source).build(name, size)
     with _path_entry(Path(source).parent.resolve() if source.endswith(".py") else Path.cwd()):
         sample = _sample(spec, _call(spec, _factory(source, name)))
-    return sample.resized(size) if size else sample
+    return sample.at_size(size) if size else sample
 
 
 def _owner(point: EntryPoint) -> str:

@@ -9,7 +9,7 @@ import torch
 
 from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.zoo.sample import SEED, Sample, Size, image_sample
-from torch_onnx_compat.zoo.weights import PICTURES, seeded
+from torch_onnx_compat.zoo.weights import PICTURES, build_with_seed
 
 PACKAGES = ("timm",)
 
@@ -31,7 +31,7 @@ def build(name: str, size: Size | None = None) -> Sample:
     config = timm.get_pretrained_cfg(name)
     channels, *default = config.input_size if config is not None else (3, 224, 224)
     images = torch.randn(PICTURES, channels, *(size or default), generator=torch.Generator().manual_seed(SEED))
-    model = seeded(lambda: timm.create_model(name, pretrained=False, **options(name, size)), (images,))
+    model = build_with_seed(lambda: timm.create_model(name, pretrained=False, **options(name, size)), (images,))
     return image_sample(model, images[:1], {0: "batch"})
 
 

@@ -16,7 +16,7 @@ from torchaudio import models, transforms
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.inputs import forward_parameters
 from torch_onnx_compat.zoo.sample import SEED, Sample, Size
-from torch_onnx_compat.zoo.weights import PICTURES, seeded
+from torch_onnx_compat.zoo.weights import PICTURES, build_with_seed
 
 RATE = 16000
 """Samples in a second."""
@@ -58,7 +58,7 @@ def build(name: str, size: Size | None = None) -> Sample:
     if size:
         raise CompatError(f"torchaudio:{name}: takes sound, which has no height and width; leave --size out.")
     entry = _ENTRIES[name]
-    model = seeded(entry.make, entry.inputs(PICTURES))
+    model = build_with_seed(entry.make, entry.inputs(PICTURES))
     args = entry.inputs(1)
     parameters = [p.name for p in forward_parameters(model)]
     return Sample(model, args, dynamic={parameters[i]: dict(axes) for i, axes in entry.axes.items()})

@@ -17,7 +17,7 @@ from torchvision import models
 from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.zoo.detectors import spread_scores
 from torch_onnx_compat.zoo.sample import SEED, Sample, Size, image_sample
-from torch_onnx_compat.zoo.weights import PICTURES, seeded
+from torch_onnx_compat.zoo.weights import PICTURES, build_with_seed
 
 FRAMES = 16
 """Frames of a clip; MViT takes no other number, S3D needs at least 14."""
@@ -58,20 +58,20 @@ def _video(name: str, size: Size | None) -> Sample:
 def _optical_flow(name: str, size: Size | None) -> Sample:
     first, second = _random(2, 1, 3, *(size or (128, 128))).tanh()  # in [-1, 1]
     dynamic = {"image1": {0: "batch"}, "image2": {0: "batch"}}
-    return Sample(seeded(_builder(name), (first, second)), (first, second), dynamic=dynamic)
+    return Sample(build_with_seed(_builder(name), (first, second)), (first, second), dynamic=dynamic)
 
 
 def _detection(name: str, size: Size | None) -> Sample:
     images = [_random(3, *(size or (320, 320))).sigmoid()]  # in [0, 1]
     # The detector resizes its pictures, to 800 pixels by default: small ones to twice their size instead.
-    resized = {"min_size": 2 * min(size), "max_size": 4 * max(size)} if size and "ssd" not in name else {}
-    model = seeded(_builder(name, **resized), (images,), spread_scores)
+    at_size = {"min_size": 2 * min(size), "max_size": 4 * max(size)} if size and "ssd" not in name else {}
+    model = build_with_seed(_builder(name, **at_size), (images,), spread_scores)
     return Sample(model, (images,), note="The class scores are shifted so that a few detections remain.")
 
 
 def _quantization(name: str, size: Size | None) -> Sample:
     images = _random(PICTURES, 3, *(size or _trained_size(name)))
-    model = seeded(_builder(name), (images,))
+    model = build_with_seed(_builder(name), (images,))
     previous = torch.backends.quantized.engine
     engines = torch.backends.quantized.supported_engines
     torch.backends.quantized.engine = "fbgemm" if "fbgemm" in engines else "qnnpack"
@@ -102,7 +102,7 @@ def _quantize(model: Any, images: Tensor) -> None:
 
 
 def _of_pictures(name: str, images: Tensor, axes: dict[int, str | Dim]) -> Sample:
-    return image_sample(seeded(_builder(name), (images,)), images[:1], axes)
+    return image_sample(build_with_seed(_builder(name), (images,)), images[:1], axes)
 
 
 _TASKS: dict[str, Callable[[str, Size | None], Sample]] = {

@@ -15,7 +15,7 @@ from transformers.utils import logging
 from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.zoo.sample import SEED, Sample, Size
 from torch_onnx_compat.zoo.transformers_tiny import ARCHITECTURES, Tiny
-from torch_onnx_compat.zoo.weights import seeded
+from torch_onnx_compat.zoo.weights import build_with_seed
 
 PACKAGES = ("transformers",)
 
@@ -45,7 +45,7 @@ def build(name: str, size: Size | None = None) -> Sample:
         inputs = {key: _input(key, tiny, config, size) for key in tiny.inputs}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = seeded(lambda: _model(config), (), kwargs=inputs)
+            model = build_with_seed(lambda: _model(config), (), kwargs=inputs)
     finally:
         logging.set_verbosity(verbosity)
     sample = Sample(model, kwargs={key: value[:1] for key, value in inputs.items()})

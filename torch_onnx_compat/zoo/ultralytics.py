@@ -15,7 +15,7 @@ from ultralytics.utils import YAML
 
 from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.zoo.sample import SEED, Sample, Size, image_sample
-from torch_onnx_compat.zoo.weights import PICTURES, seeded
+from torch_onnx_compat.zoo.weights import PICTURES, build_with_seed
 
 PACKAGES = ("ultralytics",)
 
@@ -64,7 +64,7 @@ def build(name: str, size: Size | None = None) -> Sample:
         made: nn.Module = kind(config, ch=3, verbose=False)
         return made
 
-    sample = image_sample(seeded(make, (images,)), images[:1], {0: "batch"})
+    sample = image_sample(build_with_seed(make, (images,)), images[:1], {0: "batch"})
     _forget_pictures(sample.model)
     return sample
 

@@ -20,7 +20,7 @@ PICTURES = 4
 _SHOWN = 5
 
 
-def seeded(
+def build_with_seed(
     build: Callable[[], nn.Module],
     args: tuple[Any, ...],
     hook: Callable[[nn.Module], RemovableHandle] | None = None,
@@ -99,7 +99,7 @@ def load_checkpoint(model: nn.Module, path: Path) -> None:
     if state and all(name.startswith("module.") for name in state):
         state = {name.removeprefix("module."): value for name, value in state.items()}
     own = model.state_dict()
-    problems = _named("missing", own.keys() - state.keys()) + _named("unexpected", state.keys() - own.keys())
+    problems = _name_of("missing", own.keys() - state.keys()) + _name_of("unexpected", state.keys() - own.keys())
     problems += [
         f"{name} has shape {tuple(value.shape)}, wanted {tuple(own[name].shape)}"
         for name, value in state.items()
@@ -138,7 +138,7 @@ def _state_dict(path: Path, loaded: Any) -> Mapping[str, Tensor]:
     return loaded
 
 
-def _named(kind: str, names: set[str]) -> list[str]:
+def _name_of(kind: str, names: set[str]) -> list[str]:
     if not names:
         return []
     shown = ", ".join(sorted(names)[:_SHOWN])

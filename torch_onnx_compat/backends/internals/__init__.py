@@ -1,4 +1,4 @@
-"""Every use of torch's internals, each guarded; tests/backends/test_internals.py fails when one moves."""
+"""Every use of torch's internals; tests/backends/test_internals.py fails if one of them moves."""
 
 from torch_onnx_compat.backends.internals.dynamo import (
     allow_dynamic_composites,

@@ -1,4 +1,4 @@
-"""The dynamo exporter: its registry of torchlib functions, and what a capture took for granted."""
+"""Internals of the dynamo exporter: its registry of torchlib functions, and the conditions of a capture."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from torch_onnx_compat.backends.internals.find import first_module
 
 @contextmanager
 def cache_torchlib() -> Iterator[None]:
-    """Builds dynamo's registry once a process instead of once an export (0.5 to 1.2 s each)."""
+    """Builds dynamo's registry once per process instead of once per export (0.5 to 1.2 s each)."""
     registration = first_module("torch.onnx._internal.exporter._registration")
     owner = registration.ONNXRegistry
     raw = vars(owner)["from_torchlib"]
@@ -43,23 +43,23 @@ _torchlib: dict[Any, Any] = {}
 
 
 def build_torchlib() -> None:
-    """Builds dynamo's registry, for `torchlib_function` to look into."""
+    """Builds dynamo's registry, which `torchlib_function` reads."""
     first_module("torch.onnx._internal.exporter._registration").ONNXRegistry.from_torchlib()
 
 
 def record_node(node: Any) -> None:
     """Adds a node to the graph that onnxscript is recording.
 
-    Past the recorder's own way in, which counts outputs and converts numbers differently from version to version.
+    The recorder's own methods are avoided: they count outputs and convert numbers differently in each version.
     """
     recorder: Any = evaluator.default()
     recorder.nodes.append(node)
 
 
 def _make_overriding_registry(cls: Any) -> Any:
-    """A registry in which a function that is registered for an operator replaces torch's for real values.
+    """A registry in which a function that is registered for an operator replaces torch's own for real values.
 
-    Up to torch 2.9 both would stay, and a guess from the arguments' types would choose between them.
+    Up to torch 2.9 torch's own would stay too, and torch would choose between them by the types of the arguments.
     """
 
     class OverridingRegistry(cls):  # type: ignore[misc]
@@ -73,7 +73,7 @@ def _make_overriding_registry(cls: Any) -> Any:
 
 
 def torchlib_function(target: OpOverload) -> Callable[..., Any] | None:
-    """Torch's own lowering of an operator in the registry built last; None where there is none."""
+    """Torch's own translation of an operator, from the registry that was built last; None if there is none."""
     for registry in reversed(list(_torchlib.values())):
         metas = [m for m in registry.get_decomps(target) if not m.is_custom and not m.is_complex]
         if metas:
@@ -92,16 +92,16 @@ def allow_dynamic_composites() -> Any:
 
 
 def rnn_decompositions(dynamic: bool) -> Any:
-    """Torch's own context that keeps a dynamic sequence length dynamic in LSTM and GRU; torch 2.15 introduced it."""
+    """Torch's context that keeps a dynamic sequence length dynamic in LSTM and GRU; torch 2.15 introduced it."""
     strategies = first_module("torch.onnx._internal.exporter._capture_strategies")
     patch = getattr(strategies, "patch_dynamic_shape_rnn_decompositions", None)
     return patch(dynamic) if patch is not None else nullcontext()
 
 
 def overloads(op: str) -> list[Any]:
-    """All overloads of a qualified operator that this torch has; none if it lacks the operator.
+    """All overloads of a qualified operator in this version of torch; none if it lacks the operator.
 
-    In the namespace ``_operator`` are Python's own, which torch.export records of sizes.
+    The namespace ``_operator`` holds Python's own operators, which torch.export records on sizes.
     """
     namespace, _, name = op.partition("::")
     if namespace == "_operator":
@@ -113,5 +113,5 @@ def overloads(op: str) -> list[Any]:
 
 
 def size_conditions(program: torch.export.ExportedProgram) -> list[str]:
-    """The conditions on input sizes under which a captured program is right; torch 2.9 and later keep them."""
+    """The conditions on input sizes that a captured program assumes; torch 2.9 and later keep them."""
     return list(getattr(program, "_guards_code", None) or ())

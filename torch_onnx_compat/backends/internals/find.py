@@ -1,4 +1,4 @@
-"""Where a version of torch keeps a module."""
+"""Finds modules of torch whose place differs between versions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch_onnx_compat.errors import CompatError
 
 
 def first_module(*names: str) -> Any:
-    """The first of some modules that this torch has: they move from version to version.
+    """The first of some modules that this version of torch has.
 
     Raises:
         CompatError: It has none of them.

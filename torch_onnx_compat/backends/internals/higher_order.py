@@ -1,7 +1,8 @@
-"""torch's higher-order operators, and the state of a capture around them.
+"""Calls of torch's higher-order operators, and the state of a capture around them.
 
-They are called as operators with all that they read as arguments, since torch's functions that find that out by
-themselves cannot follow the run-time module. No two arguments may share memory.
+The operators are called directly, with every tensor that they read as an argument. torch's public functions (torch.cond
+and others) would find these tensors themselves, but cannot trace through the run-time module. No two arguments may
+share memory.
 """
 
 from __future__ import annotations
@@ -20,30 +21,31 @@ from torch_onnx_compat.errors import CompatError
 def call_cond(
     condition: Any, then: Callable[..., Any], otherwise: Callable[..., Any], read: list[Any]
 ) -> tuple[Any, ...]:
-    """One of two functions of the same tensors."""
+    """Calls cond: one of two functions of the same tensors."""
     return tuple(torch.ops.higher_order.cond(condition, then, otherwise, tuple(read)))
 
 
 def call_while_loop(body: Callable[..., Any], state: list[Any], read: list[Any]) -> list[Any]:
-    """A while_loop; the first value carried says whether to go on, and is not given to the body."""
+    """Calls while_loop; the first carried value says whether to go on, and is not passed to the body."""
     operator = getattr(torch.ops.higher_order, "while_loop", None)
     if operator is None:
         raise CompatError(f"torch {torch.__version__} has no while_loop")
-    # torch takes a clone away before it looks whether a result is one of the arguments.
+    # Not go.clone(): torch removes clones before it checks that no result is an argument.
     made = operator(lambda go, *_: go.logical_and(go), lambda go, *rest: body(*rest), tuple(state), tuple(read))
     return list(made)
 
 
 def exports_scan() -> bool:
-    """Whether torch's ONNX exporter has a lowering for its scan; torch 2.9 does."""
+    """Whether torch's ONNX exporter translates scan; torch 2.9 does."""
     hops = first_module("torch.onnx._internal.exporter._torchlib.ops.hop")
     return hasattr(torch.ops.higher_order, "scan") and hasattr(hops, "higher_order_scan")
 
 
 def call_scan(body: Callable[..., Any], rows: list[Any], state: list[Any], read: list[Any]) -> list[Any]:
-    """A scan over the rows of some tensors: what is carried in the end, then what the rounds made, stacked.
+    """Calls scan over the rows of some tensors; returns the final carried tensors, then the stacked results.
 
-    The body is given a row of each, what is carried and what is read; it returns the carried and what it made.
+    The body takes a row of each tensor, the carried tensors and the read ones; it returns the carried tensors and the
+    results of the round.
     """
     if not exports_scan():
         raise CompatError(f"torch {torch.__version__} does not export scan")
@@ -58,7 +60,7 @@ def call_scan(body: Callable[..., Any], rows: list[Any], state: list[Any], read:
 
 @contextmanager
 def without_function_modes(kind: type) -> Iterator[None]:
-    """Takes the TorchFunctionModes of a class off their stack for a while; torch.cond cannot be captured under them."""
+    """While active, TorchFunctionModes of a class are off their stack; torch.cond cannot be captured under them."""
     overrides = first_module("torch.overrides")
     modes: list[Any] = []
     try:
@@ -77,9 +79,9 @@ def without_function_modes(kind: type) -> Iterator[None]:
 
 @contextmanager
 def suppress_in_capture(kind: type[BaseException]) -> Iterator[None]:
-    """Ends quietly when an exception of this kind comes out of a module.
+    """Suppresses an exception that leaves a running module, as contextlib.suppress does, also during a capture.
 
-    torch.export's tracer keeps a stack of the modules that are running, from which an exception takes nothing.
+    torch.export's tracer keeps a stack of the running modules, which an exception does not unwind.
     """
     mode = get_proxy_mode()
     stack = getattr(getattr(mode, "tracer", None), "module_stack", None)

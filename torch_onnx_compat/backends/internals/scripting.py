@@ -1,4 +1,4 @@
-"""Conditionals and loops of traced functions, which only torch's script compiler writes."""
+"""If and Loop over traced functions, which only torch's script compiler can write."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 
 def script_if(then: Any, otherwise: Any, inputs: int, outputs: int) -> Callable[..., Any]:
-    """A scripted function of a condition and tensors that calls one of two traced functions."""
+    """Scripts a function of a condition and tensors that calls one of two traced functions."""
     tensors = _number_names("x", inputs)
     results = _number_names("r", outputs)
     # A traced function that returns one tensor in a tuple gives the tensor.
@@ -24,19 +24,19 @@ def script_if(then: Any, otherwise: Any, inputs: int, outputs: int) -> Callable[
 
 
 def script_loop(kind: str, body: Any, carried: int, read: int, rows: int) -> Callable[..., Any]:
-    """A scripted function that calls a traced function again and again.
+    """Scripts a loop that calls a traced function.
 
     Args:
-        kind: ``for``: the function's first argument is how often; the body takes the number of the round first.
+        kind: ``for``: the control value is the number of rounds; the body takes the number of the round first.
             ``while``: it is whether there is a first round; the body returns first whether there is another.
-        body: Takes what is carried, then what is read; returns what is carried, then what is appended.
+        body: Takes the carried tensors, then the read ones; returns the carried ones, then the appended ones.
         carried: How many tensors are carried from round to round.
         read: How many tensors are only read.
         rows: How many tensors a round appends.
 
     Returns:
-        A function of the control value, what is carried, what is read, and the empty tensors to append to; it returns
-        what is carried and what was appended to.
+        A function of the control value, the carried tensors, the read ones, and empty tensors to append to; it returns
+        the carried tensors and those that were appended to.
     """
     state, reads, items, lists = (
         _number_names(n, k) for n, k in (("c", carried), ("x", read), ("y", rows), ("l", rows))
@@ -60,7 +60,7 @@ def _number_names(name: str, count: int) -> str:
 
 
 def _script_source(source: str, scope: dict[str, Any]) -> Callable[..., Any]:
-    """Scripts a function; torch reads its source, which for a made one has to lie where linecache finds it."""
+    """Scripts the function `made` of a source; torch reads the source of a function through linecache."""
     name = f"<scripted {next(_made)}>"
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
     scope["__name__"] = __name__

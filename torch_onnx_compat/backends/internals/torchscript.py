@@ -1,4 +1,4 @@
-"""The TorchScript exporter: its registry of symbolics, the weights on their way to the file, its trace."""
+"""Internals of the TorchScript exporter: its registry of symbolics, its weights, its trace and graph."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from torch_onnx_compat.backends.internals.find import first_module
 
 
 def symbolic_registry() -> Any:
-    """Torch's registry of TorchScript symbolics, complete; its place moved in torch 2.9.
+    """Torch's complete registry of TorchScript symbolics; its module moved in torch 2.9.
 
-    Torch fills it for the later opsets when it first exports; what is put back after an export must not depend on that.
+    Torch registers the later opsets at its first export only. They are imported here, so that the registry is the same
+    before and after an export.
     """
     for opset in range(7, max_torchscript_opset() + 1):
         importlib.import_module(f"torch.onnx.symbolic_opset{opset}")
@@ -26,10 +27,10 @@ def symbolic_registry() -> Any:
 
 @contextmanager
 def register_symbolics(functions: dict[str, Callable[..., Any]], opset: int) -> Iterator[None]:
-    """Registers TorchScript symbolics at exactly one opset, then puts back what was there, the user's own included.
+    """Registers TorchScript symbolics at one opset, then restores the registry, the user's own symbolics included.
 
-    torch looks a symbolic up at the highest opset not above the exported one, so an override at a lower opset than the
-    built-in is ignored; and torch's unregister forgets what the user had registered before.
+    torch takes the symbolic of the highest opset up to the exported one, and would ignore an override at a lower opset
+    than the built-in one's. torch's unregister does not restore a symbolic that the user had registered before.
     """
     registry = symbolic_registry()
     before = {name: _overrides_of(registry, name) for name in functions}
@@ -56,7 +57,7 @@ def _overrides_of(registry: Any, name: str) -> tuple[bool, dict[int, Any]]:
 
 
 def built_in_symbolic(name: str, opset: int) -> Callable[..., Any] | None:
-    """Torch's own symbolic for an operator at an opset; None where there is none."""
+    """Torch's own symbolic for an operator at an opset; None if there is none."""
     group = symbolic_registry().get_function_group(name)
     versions = [v for v in (group._functions._base if group else ()) if v <= opset]
     return group._functions._base[max(versions)] if versions else None
@@ -70,10 +71,10 @@ def max_torchscript_opset() -> int:
 
 @contextmanager
 def without_weights(of: Callable[[torch.Tensor], bool]) -> Iterator[dict[str, torch.Tensor]]:
-    """While active, the TorchScript exporter leaves weights out; it makes three copies of each on the way to the file.
+    """While active, the TorchScript exporter leaves weights out of the file; it would make three copies of each.
 
     Args:
-        of: Whether it is to leave out this one.
+        of: Whether to leave out a weight.
 
     Yields:
         The weights that were left out, by name; in the file they are empty.
@@ -95,35 +96,35 @@ def without_weights(of: Callable[[torch.Tensor], bool]) -> Iterator[dict[str, to
 
 
 def trace(module: torch.nn.Module, tensors: tuple[torch.Tensor, ...]) -> Any:
-    """Traces a module as the TorchScript exporter does: the graph, for what can be seen in it or on the way."""
+    """Traces a module as the TorchScript exporter does; returns the graph."""
     jit: Any = torch.jit
     return jit._get_trace_graph(module, tensors)[0]
 
 
 def function_of_graph(graph: Any) -> Any:
-    """A scripted function of a graph, which is called like any."""
+    """A scripted function that runs a graph."""
     return torch._C._create_function_from_graph("forward", graph)
 
 
 def is_graph_value(value: Any) -> bool:
-    """Whether something that a symbolic is given is a value of the graph, not a number."""
+    """Whether an argument of a symbolic is a value of the graph, not a number."""
     return isinstance(value, torch._C.Value)
 
 
 def optional_tensor_type() -> Any:
-    """The type of an input that is left out."""
+    """The type of an omitted input."""
     return torch._C.OptionalType.ofTensor()
 
 
 def references_to(storage: torch.UntypedStorage) -> int:
-    """How many tensors and Python objects hold a storage; 0 where this torch does not tell."""
+    """How many tensors and Python objects refer to a storage; 0 if this version of torch does not tell."""
     count = getattr(torch._C, "_storage_Use_Count", None)
     return 0 if count is None else int(count(storage._cdata))
 
 
 @contextmanager
 def add_tensor_method(name: str, method: Callable[..., Any]) -> Iterator[None]:
-    """Gives tensors a method that they lack."""
+    """While active, tensors have a method that they lack."""
     setattr(torch.Tensor, name, method)
     try:
         yield

@@ -15,7 +15,7 @@ from torch_onnx_compat.backends.decisions import DecisionLog
 from torch_onnx_compat.control_flow.find.source import lexical_chain
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames
-from torch_onnx_compat.tracing import is_tracing, untraced
+from torch_onnx_compat.tracing import is_tracing, without_tracing
 
 _UNPACKING = {Tensor.__iter__: 1, Tensor.unbind: 1, torch.unbind: 1, Tensor.split: 2, torch.split: 2}
 """Functions that split a tensor into a tuple, with the position of the axis among their arguments."""
@@ -59,7 +59,7 @@ class SiteLog(DecisionLog):
         if func in _UNPACKING and is_tracing():
             place = _UNPACKING[func]
             tensor, dim = args[0], kwargs.get("dim", args[place] if len(args) > place else 0)
-            with untraced():
+            with without_tracing():
                 self._add("iteration", False, (int(tensor.shape[dim]),))
         return super().watch(func, args, kwargs)
 

@@ -61,7 +61,7 @@ def source_lines(filename: str) -> list[str]:
 
 @functools.lru_cache(maxsize=256)
 def _definitions(filename: str) -> dict[int, Definition]:
-    """The functions of a file by the first line of their code objects, which is that of the first decorator."""
+    """The functions of a file by the first line of their code objects, at the first decorator if there is one."""
     try:
         tree = ast.parse("".join(source_lines(filename)))
     except SyntaxError:

@@ -192,7 +192,7 @@ class Expressions(ast.NodeTransformer):
         return node
 
     def visit_Delete(self, node: ast.Delete) -> ast.AST:
-        """``del y`` becomes ``y = UNDEFINED``, which can be joined with the other branch's value."""
+        """``del y`` becomes ``y = UNDEFINED``, which can be joined."""
         targets = [name for target in node.targets for name in _each(target)]
         own = [name.id for name in targets if isinstance(name, ast.Name) and name.id not in self._outer]
         if len(own) < len(targets):
@@ -201,7 +201,7 @@ class Expressions(ast.NodeTransformer):
         return set_location(ast.Assign([ast.Name(name, ast.Store()) for name in own], undefined), node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
-        """``n += 1`` of a tensor that stands for a number is not in place, since other names may refer to the tensor."""
+        """``n += 1`` of a tensor that stands for a number is not in place: other names may refer to it."""
         self.generic_visit(node)
         if not isinstance(node.target, ast.Name):
             return node

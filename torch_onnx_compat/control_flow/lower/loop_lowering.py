@@ -87,11 +87,11 @@ class LoopLowering(LoopForm):
             raise Unrewritable(f"the loop in line {stmt.lineno} has an else clause")
         name = self.fresh_name("loop", stmt)
         names = [n for n in names_bound_by([stmt]) if n in live]
-        leave = _Leave(self, stmt, name, names)
+        leave = _ExitMaker(self, stmt, name, names)
         inside = live | loads(stmt)
         body: list[ast.stmt] = []
         if isinstance(stmt, ast.While):
-            body += leave.when(runtime_call("not_", stmt.test, at=stmt.test), [set_location(ast.Break(), stmt)])
+            body += leave.make_exit(runtime_call("not_", stmt.test, at=stmt.test), [set_location(ast.Break(), stmt)])
             target: ast.expr = ast.Name(f"step_{stmt.lineno}", ast.Store())
             iterated: ast.expr = runtime_call("steps", at=stmt)
         else:
@@ -111,7 +111,7 @@ class LoopLowering(LoopForm):
         leaving.masked = True  # type: ignore[attr-defined]
         return [start, lowered, end], leaving
 
-    def _lower_round(self, stmts: Sequence[ast.stmt], live: set[str], leave: _Leave) -> list[ast.stmt]:
+    def _lower_round(self, stmts: Sequence[ast.stmt], live: set[str], leave: _ExitMaker) -> list[ast.stmt]:
         """Lowers the body of a loop; its exits are recorded."""
         out: list[ast.stmt] = []
         for index, stmt in enumerate(stmts):
@@ -119,7 +119,7 @@ class LoopLowering(LoopForm):
             if isinstance(stmt, ast.If) and exits([stmt], EXITS):
                 return out + self._lower_leaving_if(stmt, rest, live, leave)
             if isinstance(stmt, (ast.Break, ast.Return)):
-                return out + leave.when(set_location(ast.Constant(True), stmt), [stmt])
+                return out + leave.make_exit(set_location(ast.Constant(True), stmt), [stmt])
             if isinstance(stmt, ast.If) and getattr(stmt, "masked", False):
                 out += self.join_branches(stmt, live)
             elif isinstance(stmt, (ast.For, ast.While)) and getattr(stmt, "in_file", False):
@@ -139,7 +139,9 @@ class LoopLowering(LoopForm):
             raise Unrewritable(f"line {stmt.lineno} leaves the loop around it in a way that is not covered")
         return self.lower_inside(stmt, live)
 
-    def _lower_leaving_if(self, stmt: ast.If, rest: list[ast.stmt], live: set[str], leave: _Leave) -> list[ast.stmt]:
+    def _lower_leaving_if(
+        self, stmt: ast.If, rest: list[ast.stmt], live: set[str], leave: _ExitMaker
+    ) -> list[ast.stmt]:
         body, orelse = stmt.body, stmt.orelse
         for block, other in ((body, orelse), (orelse, body)):
             if block and isinstance(block[-1], ast.Continue):
@@ -149,10 +151,10 @@ class LoopLowering(LoopForm):
                 other += rest
                 return self._lower_round([stmt], live, leave)
         if terminates(body):
-            return leave.when(stmt.test, body) + self._lower_round([*orelse, *rest], live, leave)
+            return leave.make_exit(stmt.test, body) + self._lower_round([*orelse, *rest], live, leave)
         if terminates(orelse):
             test = runtime_call("not_", stmt.test, at=stmt.test)
-            return leave.when(test, orelse) + self._lower_round([*body, *rest], live, leave)
+            return leave.make_exit(test, orelse) + self._lower_round([*body, *rest], live, leave)
         if len(body) == 1 and isinstance(body[0], ast.If) and not orelse and not body[0].orelse:
             inner = body[0]
             inner.test = runtime_call("and_", stmt.test, thunk(inner.test), at=stmt.test)
@@ -183,13 +185,13 @@ class LoopLowering(LoopForm):
         return out
 
 
-class _Leave:
+class _ExitMaker:
     """Makes the statements that record the exits of one loop."""
 
     def __init__(self, lowering: LoopLowering, loop: ast.stmt, name: str, names: list[str]) -> None:
         self._lowering, self._loop, self._name, self._names = lowering, loop, name, names
 
-    def when(self, test: ast.expr, block: Sequence[ast.stmt]) -> list[ast.stmt]:
+    def make_exit(self, test: ast.expr, block: Sequence[ast.stmt]) -> list[ast.stmt]:
         """Statements that leave the loop through a block, which ends in break or return, if the test holds."""
         at = block[-1]
         stmts = [_LeavesToReturns(self._names).visit(copy_tree(stmt)) for stmt in block]

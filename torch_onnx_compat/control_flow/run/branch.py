@@ -49,7 +49,7 @@ def flatten(value: Any, tensors: list[Tensor]) -> Any:
 
 
 def unflatten(structure: Any, tensors: Iterator[Tensor]) -> Any:
-    """The result again, with tensors put in the places of those that `flatten` took out."""
+    """Rebuilds a result from its structure and the tensors in the order of `flatten`."""
     if structure is Tensor:
         return next(tensors)
     if not isinstance(structure, tuple):

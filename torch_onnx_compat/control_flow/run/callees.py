@@ -20,7 +20,7 @@ from torch_onnx_compat.tracing import is_tracing
 
 
 def callee(function: Any) -> Any:
-    """The stand-in for a function, which keeps a number that may vary a tensor or a symbol; else the function itself."""
+    """The stand-in for a function, if it has one: it keeps numbers that may vary as tensors or symbols."""
     session = current()
     if session is None:
         return function

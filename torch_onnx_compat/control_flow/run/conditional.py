@@ -13,7 +13,7 @@ from torch_onnx_compat.control_flow.run.guard import Guard, attempt
 from torch_onnx_compat.control_flow.run.lifting import Lifting, Table, clone_arguments
 from torch_onnx_compat.control_flow.run.session import RefusedDecision, Session
 from torch_onnx_compat.places import first_line
-from torch_onnx_compat.tracing import is_tracing, untraced
+from torch_onnx_compat.tracing import is_tracing, without_tracing
 from torch_onnx_compat.watch import Watcher
 
 
@@ -104,9 +104,9 @@ def _script_both(
     given: list[Tensor],
 ) -> tuple[Tensor, ...]:
     """Traces both branches separately; a scripted if calls one of them."""
-    with untraced():
+    with without_tracing():
         examples = tuple(tensor.detach().clone() for tensor in read)
-    with session.inner_trace(len(examples)), untraced():
+    with session.inner_trace(len(examples)), without_tracing():
         functions = [torch.jit.trace(branch.over(read), examples, check_trace=False) for branch in branches]
         _check_alike(branches)
         chooser = internals.script_if(functions[0], functions[1], len(examples), len(branches[0].results))

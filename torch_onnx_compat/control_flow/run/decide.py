@@ -13,7 +13,7 @@ from torch_onnx_compat.control_flow.run.join import Mismatch, join, join_what_fi
 from torch_onnx_compat.control_flow.run.raising import raises_on_purpose
 from torch_onnx_compat.control_flow.run.session import Key, RefusedDecision, Session, current, refusal
 from torch_onnx_compat.places import first_line
-from torch_onnx_compat.tracing import is_tracing, untraced
+from torch_onnx_compat.tracing import is_tracing, without_tracing
 
 CLOSE = 1e-4
 """Tolerance between two branches that compute the same, relative to the largest value."""
@@ -77,7 +77,7 @@ def _compare(session: Session, key: Key, yes: Outcome, no: Outcome) -> None:
 def _are_close(a: Any, b: Any) -> bool:
     ours: list[Tensor] = []
     theirs: list[Tensor] = []
-    with untraced():
+    with without_tracing():
         try:
             if flatten(a, ours) != flatten(b, theirs) or not ours:
                 return False
@@ -157,5 +157,5 @@ def _truth_now(condition: Tensor) -> bool:
     """The condition's value for the example; True under torch.export, where it has none."""
     if not is_tracing():
         return True
-    with untraced():
+    with without_tracing():
         return bool(condition)

@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_leaves
 
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.control_flow.run.session import as_tensor, refusal
-from torch_onnx_compat.tracing import is_tracing, untraced
+from torch_onnx_compat.tracing import is_tracing, without_tracing
 from torch_onnx_compat.watch import Watcher
 
 
@@ -51,7 +51,7 @@ class WriteLog(Watcher):
         for tensor in result if isinstance(result, (tuple, list)) else (result,):
             if (
                 isinstance(tensor, Tensor) and id(_root(tensor)) not in given
-            ):  # x.contiguous() may be x, which is not new
+            ):  # else an argument, as x.contiguous() may be x
                 self._made[id(_root(tensor))] = _root(tensor)
         return result
 
@@ -71,7 +71,7 @@ def _root(tensor: Tensor) -> Tensor:
 
 
 def refuse_shared(target: Tensor) -> None:
-    """Raises if a write to a tensor would change others through shared memory, which a TorchScript trace does not record."""
+    """Raises if a write would change other tensors through shared memory, which a TorchScript trace does not record."""
     root = _root(target)
     if is_tracing() and (root is not target or _is_shared(root)):
         raise refusal(
@@ -148,7 +148,7 @@ def _is_mask(index: Any) -> bool:
 
 def _is_shared(tensor: Tensor) -> bool:
     """Whether another tensor shares the storage."""
-    with untraced():
+    with without_tracing():
         if tensor._is_view():
             return True
         storage = tensor.untyped_storage()

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from torch_onnx_compat.control_flow.run.iterables import AppendLog
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, as_tensor, current, is_number
-from torch_onnx_compat.tracing import is_tracing, untraced
+from torch_onnx_compat.tracing import is_tracing, without_tracing
 
 
 class Undefined:
@@ -151,7 +151,7 @@ def same_shape(x: Tensor, y: Tensor) -> bool:
 
 
 def _sizes(tensor: Tensor) -> list[int]:
-    with untraced():
+    with without_tracing():
         return list(tensor.shape)
 
 

@@ -1,7 +1,7 @@
-"""What a loop in the file carries from round to round, and the ONNX Loop or Scan that each exporter has for it.
+"""Plans a loop that runs in the file, and makes the ONNX Loop or Scan of it, as each exporter wants it.
 
-Every leave of a loop is a value that it carries, whether to go on; a list that it appends to is a tensor with an axis
-more.
+The loop carries tensors from round to round. An exit becomes one more carried value, whether to go on. A list that
+the loop appends to becomes a tensor with one more axis.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from torch_onnx_compat.control_flow.run.iterables import AppendLog, Rows
 from torch_onnx_compat.control_flow.run.lifting import clone_arguments
 from torch_onnx_compat.control_flow.run.rounds import Result, Round, flatten_values, unflatten_values
 from torch_onnx_compat.control_flow.run.session import Session, as_tensor
-from torch_onnx_compat.tracing import is_tracing, untraced
+from torch_onnx_compat.tracing import is_tracing, without_tracing
 from torch_onnx_compat.watch import Watcher
 
 
 @dataclass
 class LoopPlan:
-    """What a loop carries from round to round, and the calls that make it."""
+    """The tensors that a loop carries, writes to and reads, and the calls that make the loop."""
 
     session: Session
     one: Round
     initial: dict[str, Any]
     trial: Result
     originals: dict[int, Tensor]
-    """The tensors that names start with, by the identity of the copies in `initial`."""
+    """The tensors that the names hold before the loop, by the identity of their copies in `initial`."""
 
     def __post_init__(self) -> None:
         self.structure, before = flatten_values(self.initial)
@@ -61,8 +61,8 @@ class LoopPlan:
         self.read = [tensor for identity, tensor in self.trial.outside.items() if identity not in known]
         self.appended = {name: len(rows) for name, rows in self.trial.rows.items()}
 
-    def round(self, number: Tensor | None, tensors: tuple[Tensor, ...]) -> tuple[Any, list[Tensor], list[Tensor]]:
-        """One round on other tensors: whether to go on, what is carried on, what is appended."""
+    def run_round(self, number: Tensor | None, tensors: tuple[Tensor, ...]) -> tuple[Any, list[Tensor], list[Tensor]]:
+        """Runs a round on other tensors; returns whether to go on, the carried tensors, and the appended ones."""
         carried, written, read = self._split(tensors)
         carried = [tensor.clone() for tensor in carried]
         copies = [tensor.clone() for tensor in written]
@@ -79,7 +79,7 @@ class LoopPlan:
         return result.go, [*news, *states], rows
 
     def _values(self, carried: list[Tensor]) -> dict[str, Any]:
-        """The names' values; what no round changes is as it was before the loop."""
+        """The values of the names, from the carried tensors; other values are those before the loop."""
         moving = iter(carried)
         tensors = [next(moving) if fixed is None else fixed for fixed in self.fixed]
         return unflatten_values(self.structure, iter(tensors), self.initial)
@@ -90,18 +90,18 @@ class LoopPlan:
 
     @property
     def count(self) -> int:
-        """How many tensors it carries."""
+        """How many tensors the loop carries."""
         return len(self.carried) + len(self.written)
 
     # The two kinds of loop
 
     def for_loop(self, length: Any) -> dict[str, Any]:
-        """A loop of a known number of rounds."""
+        """Makes a loop whose number of rounds is known before its first round; returns the values of its names."""
         state = [*self.carried, *self.written]
         rows = [as_tensor(item) for items in self.trial.rows.values() for item in items]
 
         def body(number: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
-            _, news, appended = self.round(number, tensors)
+            _, news, appended = self.run_round(number, tensors)
             return *news, *appended
 
         if is_tracing():
@@ -113,7 +113,7 @@ class LoopPlan:
         return self._values_after(made)
 
     def while_loop(self, go: Tensor, number: Tensor | None, length: Tensor | None) -> dict[str, Any]:
-        """A loop that goes on as long as a round says so, and numbers are left."""
+        """Makes a loop that goes on while its rounds say so, up to `length` rounds; returns the values of its names."""
         ahead = [] if number is None else [number]
         state = [*self.carried, *self.written]
         read = list(self.read) if length is None else [*self.read, length]
@@ -121,9 +121,9 @@ class LoopPlan:
 
         def body(*tensors: Tensor) -> tuple[Tensor, ...]:
             if number is None or length is None:
-                on, news, appended = self.round(None, tensors)
+                on, news, appended = self.run_round(None, tensors)
                 return as_tensor(on), *news, *appended
-            on, news, appended = self.round(tensors[0], tensors[1:-1])
+            on, news, appended = self.run_round(tensors[0], tensors[1:-1])
             following = tensors[0] + 1
             return as_tensor(self.session.condition(on)) & (following < tensors[-1]), following, *news, *appended
 
@@ -138,7 +138,7 @@ class LoopPlan:
         return self._values_after(made[len(ahead) :])
 
     def _values_after(self, made: list[Tensor]) -> dict[str, Any]:
-        """The names' values, from what the loop left."""
+        """The values of the names after the loop, from the tensors that it returns."""
         carried, written, rows = self._split(tuple(made))
         for tensor, value in zip(self.written, written, strict=True):
             tensor.copy_(value)
@@ -161,7 +161,7 @@ class LoopPlan:
                 after[name] = Rows(list(before or []), rest)
         return after
 
-    # TorchScript: a round is traced on its own and called by a scripted loop
+    # TorchScript: the body is traced separately, and a scripted loop calls it
 
     def _script_loop(
         self,
@@ -174,9 +174,9 @@ class LoopPlan:
     ) -> list[Tensor]:
         numbers = [torch.zeros((), dtype=torch.int64)] if kind == "for" else []
         empty = [torch.empty_like(row).unsqueeze(0).narrow(0, 0, 0) for row in rows]
-        with untraced():
+        with without_tracing():
             examples = tuple(tensor.detach().clone() for tensor in (*numbers, *ahead, *tensors))
-        with self.session.inner_trace(len(examples)), untraced():
+        with self.session.inner_trace(len(examples)), without_tracing():
             function = torch.jit.trace(_unwrap_single(body), examples, check_trace=False)
             carried = len(ahead) + self.count
             loop = internals.script_loop(kind, function, carried, len(tensors) - self.count, len(rows))
@@ -185,7 +185,7 @@ class LoopPlan:
 
 
 def _unwrap_single(body: Callable[..., tuple[Tensor, ...]]) -> Callable[..., Any]:
-    """One result instead of a tuple of one."""
+    """The body, with a single result unwrapped: torch.jit.trace turns a tuple of one tensor into the tensor."""
 
     def run(*tensors: Tensor) -> Any:
         made = body(*tensors)
@@ -195,7 +195,7 @@ def _unwrap_single(body: Callable[..., tuple[Tensor, ...]]) -> Callable[..., Any
 
 
 def _clone_results(body: Callable[..., tuple[Tensor, ...]]) -> Callable[..., tuple[Tensor, ...]]:
-    """What torch's loops want: results that are nothing that the body was given."""
+    """The body, with its results cloned: torch's loops refuse results that are arguments."""
     return lambda *tensors: tuple(tensor.clone() for tensor in body(*tensors))
 
 

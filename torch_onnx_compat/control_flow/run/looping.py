@@ -1,4 +1,4 @@
-"""A loop in the file: its body is run on copies to see what it carries, and a plan makes the loop of that."""
+"""Makes a loop that runs in the file: runs the body on copies to find out what it carries, then makes the loop."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from torch_onnx_compat.tracing import is_tracing
 def make_loop(
     session: Session, one: Round, source: CountedItems | None, values: dict[str, Any], leaves_early: bool
 ) -> Any:
-    """Runs a loop whose number of rounds is known when the file runs.
+    """Makes a loop whose number of rounds depends on the inputs.
 
     Args:
         session: Of the run.
         one: Its body.
-        source: What a ``for`` runs over; None for a ``while``.
-        values: Of the names before the loop, by name.
+        source: The items of a ``for``; None for a ``while``.
+        values: The values of the names before the loop.
         leaves_early: Whether the body may end the loop.
 
     Returns:
-        The names' values after it, by name.
+        The values of the names after the loop.
 
     Raises:
-        Refused: It has no equivalent; says where and why.
+        RefusedDecision: It has no equivalent; says where and why.
     """
     try:
         made = _build_loop(session, one, source, values, leaves_early)
@@ -57,7 +57,7 @@ def _build_loop(
     originals: dict[int, tuple[Tensor, Tensor]] = {}
 
     def clone_leaf(leaf: Any) -> Any:
-        """A tensor of its own for each name: what the body reads from outside may be what a name starts with."""
+        """Gives each name a tensor of its own, since the body may read the same tensor from outside."""
         if not isinstance(leaf, Tensor):
             return leaf
         copy = leaf.clone()
@@ -65,9 +65,9 @@ def _build_loop(
         return copy
 
     before = tree.map_leaves(values, clone_leaf)
-    trial = one(number, tree.map_leaves(before, _same_leaf))  # a round may change a container
+    trial = one(number, tree.map_leaves(before, _same_leaf))  # new containers, since a round may change them
     initial = {name: initial_value(name, old, trial.values.get(name)) for name, old in before.items()}
-    trial = one(number, tree.map_leaves(initial, _same_leaf))  # now with the types that later rounds see
+    trial = one(number, tree.map_leaves(initial, _same_leaf))  # again, with the types of the values in later rounds
     plan = LoopPlan(session, one, initial, trial, {key: leaf for key, (_, leaf) in originals.items()})
     if source is None:
         assert one.test is not None
@@ -86,5 +86,5 @@ def _same_leaf(leaf: Any) -> Any:
 
 
 def _first_number(length: Any) -> Tensor:
-    """The number of the first round, as a tensor that depends on the inputs as the others do."""
+    """The number of the first round, 0, computed from the length: the trial then depends on the inputs too."""
     return as_tensor(length) * 0

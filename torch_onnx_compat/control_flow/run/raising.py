@@ -1,4 +1,4 @@
-"""Tells an error that the model raises on purpose from one that an operation runs into."""
+"""Distinguishes errors that the model raises itself from errors of operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One round of a loop as a function of tensors alone: what it carries on, what it reads, what it writes."""
+"""One round of a loop as a function of tensors: finds out what it carries, reads and writes."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from torch_onnx_compat.watch import Watcher
 
 
 class ItemPicker(Watcher):
-    """Takes and writes items by a number that is a tensor, without asking for its value."""
+    """Reads and writes items by a number that is a tensor, without converting it to a Python number."""
 
     def __init__(self) -> None:
         super().__init__()
         self._next: dict[int, tuple[Tensor, Any]] = {}
-        """By identity: what is one more than a number, and that number."""
+        """By identity of n + 1: that tensor, and n; it recognises the slice ``x[n : n + 1]``."""
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """``x[i]``, ``x[:, i]``, ``x[i : i + 1]`` and writes to the first two."""
+        """Whether a call indexes, or adds 1 to a tensor; `watch` handles x[i], x[:, i] and x[i : i + 1]."""
         if func in _ADDITIONS:
             return len(args) == 2 and type(args[1]) is int and args[1] == 1
         return func in (Tensor.__getitem__, Tensor.__setitem__)
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Makes one call."""
+        """Makes one call, as Gather or Where if a number is a tensor."""
         if func in _ADDITIONS:
             result = self.pass_on(func, args, kwargs)
             self._next[id(result)] = result, args[0]
@@ -46,7 +46,7 @@ class ItemPicker(Watcher):
         return self._pick(func, args, kwargs) if len(_numbers(args[1])) == 1 else self.pass_on(func, args, kwargs)
 
     def _is_one(self, part: slice) -> bool:
-        """Whether a slice takes the one item of a number, of a loop that ends before the tensor does."""
+        """Whether a slice is ``n : n + 1``; n is then inside the tensor, as the number of a round."""
         _, number = self._next.get(id(part.stop), (None, None))
         return number is not None and number is part.start and part.step in (None, 1)
 
@@ -76,7 +76,7 @@ _ADDITIONS = (Tensor.add, Tensor.__add__, torch.add)
 
 
 def _numbers(key: Any) -> list[int]:
-    """Where in an index of numbers and slices tensors of shape () stand; none if there is anything else."""
+    """Positions of 0-dimensional tensors in an index of numbers and slices; empty if the index holds anything else."""
     parts = key if isinstance(key, tuple) else (key,)
     places = []
     for place, part in enumerate(parts):
@@ -89,13 +89,13 @@ def _numbers(key: Any) -> list[int]:
 
 @dataclass
 class Result:
-    """What a round did."""
+    """The result of a round."""
 
     go: Any
     values: dict[str, Any]
     rows: dict[str, list[Any]]
     writes: Table
-    """What was written to, by the identity of the tensor from outside, and what is in it now."""
+    """By identity: a tensor from outside that the round wrote to, and its contents after it."""
     outside: dict[int, Tensor]
 
 
@@ -105,11 +105,11 @@ class Round:
 
     Attributes:
         session: Of the run.
-        body: Takes an item and the names; returns whether to go on, and the names.
-        names: What it carries on.
-        item: The item of a number; None in a ``while``.
-        test: Whether there is another round, given the names; None in a ``for``.
-        scope: Values of the names before the loop, and of the parameters of `body` and `test`.
+        body: Takes an item and the values of names; returns whether to go on, and the values of `names`.
+        names: The names that it carries from round to round.
+        item: Gives the item of a number; None in a ``while``.
+        test: Takes values of names; returns whether there is another round. None in a ``for``.
+        scope: Values before the loop of `names` and of the other parameters of `body` and `test`.
     """
 
     session: Session
@@ -125,9 +125,9 @@ class Round:
         """Runs one round.
 
         Args:
-            number: Of the round, shape (), int64.
-            values: Of the names; a list that is appended to is an `AppendLog`.
-            table: What to take for tensors from outside; None for a trial, on copies.
+            number: Number of the round, shape (), int64.
+            values: Values of the names; a list that is appended to is an `AppendLog`.
+            table: Replacements of tensors from outside; None replaces each by a copy, as a trial.
             own: Tensors that the round may write to.
         """
         given = [*own, *([number] if number is not None else [])]
@@ -160,10 +160,10 @@ class Round:
 
 
 def initial_value(name: str, old: Any, new: Any) -> Any:
-    """The value that a name has before the first round, in the form that later rounds give it.
+    """The value of a name before the first round, converted to the type, shape and dtype of later rounds.
 
     Raises:
-        NoConditional: There is none.
+        NoConditional: It cannot be converted.
     """
     if old is new or isinstance(old, AppendLog):
         return old
@@ -217,12 +217,12 @@ def _convert_like(old: Any, new: Tensor) -> Tensor:
 
 
 def flatten_values(values: dict[str, Any]) -> tuple[Any, list[Tensor]]:
-    """The structure of the names' values, and the tensors in them; lists that are appended to have none."""
+    """Flattens the values of names; leaves out lists that are appended to."""
     tensors: list[Tensor] = []
     structure = {name: flatten(v, tensors) for name, v in values.items() if not isinstance(v, AppendLog)}
     return structure, tensors
 
 
 def unflatten_values(structure: dict[str, Any], tensors: Iterator[Tensor], values: dict[str, Any]) -> dict[str, Any]:
-    """The values again, with other tensors."""
+    """The values with other tensors, in the order of `flatten_values`."""
     return {name: unflatten(structure[name], tensors) if name in structure else value for name, value in values.items()}

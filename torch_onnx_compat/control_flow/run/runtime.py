@@ -1,7 +1,7 @@
-"""What rewritten functions call. Outside an export every function here does what plain Python would have done.
+"""Functions that rewritten code calls. Outside an export each does what the original Python code does.
 
-During an export, a decision whose condition may vary is taken in the file: both branches run, and what they made is
-joined by a mask.
+During an export, the file takes a decision whose condition may vary: both branches run, and a mask joins their
+values.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ __all__ = [
 def branch(
     test: Any, then: Callable[..., Any], otherwise: Callable[..., Any], scope: dict[str, Any], why: str = ""
 ) -> Any:
-    """An ``if`` statement: what one of the two functions returns, or both joined.
+    """An ``if`` statement: returns the value of one of two functions, or both values joined.
 
     Args:
         test: The condition.
         then: The statements under the ``if``.
         otherwise: Those under the ``else``.
         scope: Values of the functions' parameters, by name.
-        why: What stands against running both.
+        why: The side effect that forbids running both; empty if there is none.
     """
     session = current()
     if session is None:
@@ -68,12 +68,12 @@ def choose(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> 
 
 
 def and_(first: Any, *rest: Callable[[], Any]) -> Any:
-    """``first and …``; of tensors, in a decision, their conjunction as a boolean."""
+    """``first and …``; of tensors that may vary, their conjunction as a boolean tensor."""
     return _connect(first, rest, False)
 
 
 def or_(first: Any, *rest: Callable[[], Any]) -> Any:
-    """``first or …``; of tensors, in a decision, their disjunction as a boolean."""
+    """``first or …``; of tensors that may vary, their disjunction as a boolean tensor."""
     return _connect(first, rest, True)
 
 
@@ -122,7 +122,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def compare(left: Any, *rest: Any) -> Any:
-    """``left < right``, or a chain; symbolic sizes are compared as tensors, since they claim never to be 0 or 1."""
+    """``left < right``, or a chain. Compares symbolic sizes as tensors: torch.export assumes that none is 0 or 1."""
     results = []
     for symbol, right in zip(rest[::2], rest[1::2], strict=True):
         if current() is not None and (isinstance(left, SYMBOLS) or isinstance(right, SYMBOLS)):
@@ -143,7 +143,7 @@ def _are_numbers(*values: Any) -> bool:
 
 
 def holds(test: Any) -> Any:
-    """The condition of an assert; one that may vary cannot be checked in the file and passes."""
+    """The condition of an assert; True if it may vary, since the file cannot check it."""
     session = current()
     if session is None:
         return test
@@ -172,7 +172,7 @@ _AUGMENTED: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]
 
 
 def augment(name: str, value: Any, other: Any) -> Any:
-    """``value += other`` and its like; a tensor that stands for a Python number is not written in place."""
+    """``value += other`` and the other augmented assignments; not in place on a tensor that stands for a number."""
     in_place, fresh = _AUGMENTED[name]
     number = current() is not None and isinstance(value, Tensor) and value.dim() == 0
     return (fresh if number else in_place)(value, other)

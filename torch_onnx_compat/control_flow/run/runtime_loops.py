@@ -1,4 +1,4 @@
-"""The part of the run-time module that loops call: unrolled in Python, or handed to looping.py where that cannot be."""
+"""The run-time functions of loops: a loop is unrolled in Python if its length is fixed, else made by looping.py."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from torch_onnx_compat.control_flow.run.rounds import Round
 from torch_onnx_compat.control_flow.run.session import Session, current, here, refusal
 
 MAX_STEPS = 64
-"""A ``while`` that has not ended by itself after so many rounds has no bound that can be seen."""
+"""Rounds up to which a ``while`` is unrolled; beyond it the loop is taken to have no bound."""
 
 
 def steps() -> Iterator[int]:
     """The rounds of a ``while``.
 
     Raises:
-        Refused: It does not end by itself.
+        RefusedDecision: It has not ended after MAX_STEPS rounds.
     """
     number = 0
     while current() is None or number < MAX_STEPS:
@@ -42,13 +42,13 @@ def _nothing() -> Any:
 
 
 class Loop:
-    """A loop that decisions leave; every leave is recorded, and the first whose condition holds wins in the end."""
+    """Records the exits of a loop that decisions may leave; the first one whose condition holds gives its values."""
 
     def __init__(self) -> None:
         self._leaves: list[tuple[Any, tuple[Any, ...]]] = []
 
     def leave(self, test: Any, function: Callable[..., Any], scope: dict[str, Any]) -> bool:
-        """Records a leave; true if the loop ends here for every input."""
+        """Records an exit; returns True if the loop ends here for every input."""
         session = current()
         known = bool(test) if session is None else session.condition(test)
         if known is False:
@@ -61,7 +61,7 @@ class Loop:
         return False
 
     def join_leaves(self, scope: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
-        """What the loop left behind: whether it returned, what, and the values of its names."""
+        """Joins the exits: whether the loop returned, the returned value, and the values of the names."""
         result: Any = (False, UNDEFINED, *(scope.get(name, UNDEFINED) for name in names))
         for test, state in reversed(self._leaves):
             result = state if test is True else join_or_refuse(test, state, result)
@@ -77,16 +77,16 @@ def for_(
     leaves: bool = False,
     why: str = "",
 ) -> tuple[Any, ...]:
-    """A ``for``: in Python, or in the file if its length may vary.
+    """A ``for``: runs in Python, or in the file if its length may vary.
 
     Args:
-        items: What it runs over.
+        items: The items.
         body: Takes the item and the names that it reads; returns whether to go on, and all names.
         scope: Values of the body's parameters, by name.
-        names: What it carries from round to round.
-        appended: Those of them that the body appends to.
-        leaves: Whether the body may say not to go on.
-        why: What stands against a loop in the file.
+        names: Names that it carries from round to round.
+        appended: The names among them of lists that the body appends to.
+        leaves: Whether the body may end the loop.
+        why: The side effect that forbids a loop in the file; empty if there is none.
     """
     session = current()
     source = as_counted_items(session, items) if session is not None else None
@@ -114,7 +114,7 @@ def while_(
     appended: tuple[str, ...] = (),
     why: str = "",
 ) -> tuple[Any, ...]:
-    """A ``while`` that does not end by itself when it is unrolled; parameters as of `for_`."""
+    """A ``while`` that does not end when it is unrolled; other parameters as in `for_`."""
     session = current()
     state = dict(scope)
     while True:
@@ -146,7 +146,7 @@ def _loop_in_file(
 
 
 def collect(items: Any, function: Callable[..., Any], star: bool = False) -> Any:
-    """``[function(item) for item in items]``; with `star`, of an item's parts."""
+    """``[function(item) for item in items]``; with `star`, ``function(*item)``."""
     session = current()
     source = as_counted_items(session, items) if session is not None else None
     if source is None:

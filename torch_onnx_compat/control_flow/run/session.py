@@ -1,4 +1,4 @@
-"""What is known while a rewritten model runs: which exporter records it, and which sizes vary."""
+"""The state of one run of a rewritten model: its exporter, its sizes, and its decisions."""
 
 from __future__ import annotations
 
@@ -18,48 +18,48 @@ from torch_onnx_compat.backends.decisions import DecisionLog, asks_for_emptiness
 from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.places import short
 from torch_onnx_compat.stack import frames
-from torch_onnx_compat.tracing import is_tracing, untraced
+from torch_onnx_compat.tracing import is_tracing, without_tracing
 
 Key = tuple[str, int, int]
-"""A decision of one run: file, line, and how many were taken there before."""
+"""A decision of one run: file, line, and its number among the decisions of this line, from 1."""
 
 SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 class RefusedDecision(ExportFailed):
-    """A decision that has no equivalent; the message begins with its place."""
+    """A decision has no equivalent; the message begins with its place."""
 
 
 @dataclass
 class Session:
-    """One run, or several of the same model at different sizes that are compared."""
+    """The state of a run of a rewritten model; an exporter may run the model several times."""
 
     exporter: Exporter
     inputs: int
-    """How many of the trace's inputs are the model's."""
+    """How many of the trace's inputs are inputs of the model; the others are parameters."""
     sizes_vary: bool = False
     surveying: bool = False
-    """Whether this run only looks for decisions: nothing is refused then."""
+    """Whether this run is part of the search for decisions, which refuses nothing."""
     log: DecisionLog | None = None
-    """The log of the run, which knows the sizes that were read."""
+    """The log of the run, which has the sizes that were read."""
     sizes: dict[Key, tuple[int, ...]] = field(default_factory=dict)
-    """What each decision of this run rests on, if on sizes only."""
+    """The sizes that each decision of this run was computed from, unless it depends on data."""
     other: dict[Key, tuple[int, ...]] | None = None
-    """The same of a run at other sizes."""
+    """The same from a run at other sizes; None if there was none."""
     conflicts: dict[Key, str] = field(default_factory=dict)
-    """Decisions whose branches cannot be joined by a mask at every size, and why."""
+    """Decisions whose branches cannot be joined by a mask at every size, and the reason."""
     alternatives: dict[Key, bool] = field(default_factory=dict)
-    """Decisions between two ways to compute the same, and whether the first way, or the second, serves every size."""
+    """Decisions between two ways to compute the same: True if the first works at every size, False if the second."""
     lone: dict[Key, bool] = field(default_factory=dict)
-    """Decisions on sizes of which one branch does not run at this run's sizes, and whether the first one does."""
+    """Decisions on sizes with one branch that fails at this run's sizes: True if the first one runs."""
     equal: dict[Key, bool] = field(default_factory=dict)
-    """Decisions on sizes of which both branches run at this run's sizes, and whether they compute the same."""
+    """Decisions on sizes with two branches that run at this run's sizes: True if they compute the same."""
     unbounded: set[tuple[str, int]] = field(default_factory=set)
-    """File and line of each ``while`` that did not end by itself."""
+    """File and line of each ``while`` that did not end when it was unrolled."""
     done: dict[str, str] = field(default_factory=dict)
-    """What became of each place."""
+    """How each decision was written, by place."""
     dropped: dict[str, None] = field(default_factory=dict)
-    """Checks that the file cannot make."""
+    """Places of checks that the file does not make, as keys."""
     _seen: Counter[tuple[str, int]] = field(default_factory=Counter)
 
     def begin(self) -> None:
@@ -69,7 +69,7 @@ class Session:
 
     @contextmanager
     def inner_trace(self, inputs: int) -> Iterator[None]:
-        """For a trace in a trace, which has inputs of its own."""
+        """While active, decisions are those of a nested trace, which has inputs of its own."""
         before = self.inputs
         logged = self.log.inputs if self.log else 0
         self.inputs = inputs
@@ -83,13 +83,13 @@ class Session:
                 self.log.inputs = logged
 
     def key(self) -> Key:
-        """Identity of the decision that is being taken."""
+        """Counts and identifies the present decision."""
         filename, line = here()
         self._seen[filename, line] += 1
         return filename, line, self._seen[filename, line]
 
     def is_dynamic(self, value: Any, key: Key | None = None, *, is_condition: bool = False) -> bool:
-        """Whether a value, or only its truth, may differ in the file's runs from what it is now."""
+        """Whether a value may differ between runs of the file; with `is_condition`, whether its truth may."""
         if isinstance(value, SYMBOLS):
             return True
         if not isinstance(value, Tensor):
@@ -108,29 +108,29 @@ class Session:
         return self.other is not None and self.other.get(key) == self.sizes[key]
 
     def from_data(self, value: Any) -> bool:
-        """Whether a value that may vary does so with the data of the inputs, not only with their sizes."""
+        """Whether a value depends on the data of the inputs, not only on their sizes."""
         if isinstance(value, Tensor) and is_tracing():
             return origins(value, self.inputs)[0]
         return False
 
     def mark(self, what: str) -> None:
-        """Notes what became of the decision that is being taken."""
+        """Notes how the present decision was written."""
         place = short(*here())
         if self.done.get(place) in (None, "computed in the file"):
             self.done[place] = what
 
     def drop_check(self) -> None:
-        """Notes that the check that is being made has no place in the file."""
+        """Notes that the file does not make the present check."""
         self.dropped[short(*here())] = None
 
     def condition(self, value: Any, key: Key | None = None) -> bool | Tensor:
-        """The truth of a value: a Python bool if it cannot vary, else a tensor of shape ()."""
+        """The truth of a value: a Python bool if it cannot vary, else a boolean tensor of shape ()."""
         if not self.is_dynamic(value, key, is_condition=True):
-            with untraced():
+            with without_tracing():
                 return bool(value)
         tensor = as_tensor(value)
         if tensor.dim():
-            tensor = tensor.reshape(())  # as bool() does, an error if it has more than one element
+            tensor = tensor.reshape(())  # like bool(), fails if there is more than one element
         return tensor if tensor.dtype == torch.bool else tensor != 0
 
 
@@ -161,12 +161,12 @@ def here() -> tuple[str, int]:
 
 
 def refusal(reason: str) -> RefusedDecision:
-    """The error for the decision that is being taken."""
+    """The error that refuses the present decision."""
     return RefusedDecision(f"{short(*here())}: {reason}")
 
 
 def as_tensor(value: Any, like: Tensor | None = None) -> Tensor:
-    """A number, a symbolic size or a tensor as a tensor; numbers get shape ()."""
+    """Converts a number or a symbolic size to a tensor of shape (); a tensor stays as it is."""
     device = like.device if like is not None else None
     if isinstance(value, Tensor):
         return value
@@ -177,7 +177,9 @@ def as_tensor(value: Any, like: Tensor | None = None) -> Tensor:
     if isinstance(value, torch.SymFloat):
         return torch.full((), value, device=device)
     if not is_tracing() and current() is not None:
-        return torch.full((), value, device=device)  # a constant of torch.tensor may not stand in a loop's body
+        return torch.full(
+            (), value, device=device
+        )  # torch.export would lift a constant of torch.tensor out of a loop's body
     return torch.tensor(value, device=device)
 
 

@@ -1,7 +1,6 @@
-"""Complex tensors as pairs of real ones, which is all that ONNX has.
+"""Complex tensors as pairs of real ones, the form in which a file holds them.
 
-While a model is exported, a `Pair` (pair.py) takes the place of a complex tensor, and what torch's functions make of it
-is written in functions.py.
+While a model is exported, a `Pair` (pair.py) replaces a complex tensor; functions.py has torch's functions of pairs.
 """
 
 from torch_onnx_compat.functional.complex.functions import polar, view_as_real

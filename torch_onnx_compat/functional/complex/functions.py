@@ -15,18 +15,68 @@ from torch import Tensor
 from torch_onnx_compat.functional.angles import atan2
 from torch_onnx_compat.functional.complex.pair import COMPLEX_TYPES, HANDLERS, Pair, map_leaves, on_pairs, spellings
 
+_ELEMENTWISE = (
+    "reshape",
+    "view",
+    "flatten",
+    "unflatten",
+    "permute",
+    "transpose",
+    "swapaxes",
+    "swapdims",
+    "movedim",
+    "t",
+    "unsqueeze",
+    "squeeze",
+    "expand",
+    "expand_as",
+    "__getitem__",
+    "clone",
+    "contiguous",
+    "detach",
+    "narrow",
+    "chunk",
+    "split",
+    "tensor_split",
+    "unbind",
+    "select",
+    "index_select",
+    "gather",
+    "take_along_dim",
+    "flip",
+    "roll",
+    "repeat",
+    "tile",
+    "repeat_interleave",
+    "sum",
+    "mean",
+    "cumsum",
+    "diff",
+    "neg",
+    "negative",
+    "__neg__",
+    "reshape_as",
+    "view_as",
+    "broadcast_to",
+    "tril",
+    "triu",
+    "diagonal",
+    "unfold",
+    "T",
+    "hsplit",
+    "vsplit",
+    "atleast_1d",
+    "zeros_like",
+    "ravel",
+    "moveaxis",
+    "rot90",
+)
+"""Functions that move, copy, add up or negate elements."""
+
 
 def _register_elementwise() -> None:
-    """Functions that only move, copy, add up or negate elements do the same to both parts."""
-    names = (
-        *("reshape", "view", "flatten", "unflatten", "permute", "transpose", "swapaxes", "swapdims", "movedim", "t"),
-        *("unsqueeze", "squeeze", "expand", "expand_as", "__getitem__", "clone", "contiguous", "detach", "narrow"),
-        *("chunk", "split", "tensor_split", "unbind", "select", "index_select", "gather", "take_along_dim", "flip"),
-        *("roll", "repeat", "tile", "repeat_interleave", "sum", "mean", "cumsum", "diff"),
-        *("neg", "negative", "__neg__", "reshape_as", "view_as", "broadcast_to", "tril", "triu", "diagonal", "unfold"),
-        *("T", "hsplit", "vsplit", "atleast_1d", "zeros_like", "ravel", "moveaxis", "rot90"),
-    )
-    for name in names:
+    """Registers the functions that apply to both parts alike: they move, copy, add up or negate elements."""
+    for name in _ELEMENTWISE:
         for function in spellings(name):
             HANDLERS[function] = functools.partial(_by_parts, function)
     HANDLERS[torch.nn.functional.pad] = _pad
@@ -45,7 +95,7 @@ def _real(value: Any) -> Any:
 
 
 def _imag(value: Any) -> Any:
-    """The imaginary part; what is no pair stays as it is, being an index or a size."""
+    """The imaginary part of a pair; other arguments, such as indices and sizes, stay as they are."""
     return value.imag if isinstance(value, Pair) else value
 
 
@@ -172,7 +222,7 @@ def _rdiv(input: Any, other: Any) -> Any:
 
 @on_pairs("reciprocal")
 def _reciprocal(input: Pair) -> Pair:
-    # Divided by the larger part first, whose square may be beyond the largest number.
+    # Divides by the larger part first, since its square may overflow.
     scale = torch.maximum(input.real.abs(), input.imag.abs())
     real, imag = input.real / scale, input.imag / scale
     square = (real * real + imag * imag) * scale
@@ -203,7 +253,7 @@ def polar(abs: Tensor, angle: Tensor) -> Pair:
 
 @on_pairs("abs", "absolute", "__abs__")
 def _abs(input: Pair) -> Tensor:
-    # Scaled, so that parts whose squares are beyond the largest number have a finite length.
+    # Scaled, since the square of a part may overflow.
     scale = torch.maximum(input.real.abs(), input.imag.abs())
     safe = torch.where((scale > 0) & (scale < torch.inf), scale, torch.ones_like(scale))
     real, imag = input.real / safe, input.imag / safe
@@ -276,7 +326,7 @@ def _is_floating_point(input: Pair) -> bool:
 
 
 def _register_in_place() -> None:
-    """``add_`` and its like, whose result is copied into both parts, so that views of them see it."""
+    """Registers ``add_`` and the other in-place methods: the result is copied into both parts, and so into views."""
     for name in ("add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "neg", "reciprocal"):
         for function in spellings(f"{name}_"):
             HANDLERS[function] = functools.partial(_write_in_place, HANDLERS[getattr(Tensor, name)])
@@ -284,7 +334,7 @@ def _register_in_place() -> None:
 
 def _write_in_place(handler: Callable[..., Any], input: Any, *args: Any, **kwargs: Any) -> Any:
     if not isinstance(input, Pair):
-        return NotImplemented  # torch itself says that a real tensor holds no complex result
+        return NotImplemented  # torch raises its own error for a complex result in a real tensor
     return _copy(input, handler(input, *args, **kwargs))
 
 

@@ -1,8 +1,8 @@
-"""The pair of real tensors that stands for a complex tensor, and how it meets torch's functions.
+"""The pair of real tensors that stands for a complex tensor, and its dispatch of torch's functions.
 
 Entries for functions that make complex tensors of real ones (torch.view_as_complex, torch.polar, the transforms of
-torch.fft) return a `Pair`; `with_pairs` makes one of each complex constant that a function is given. A torch function
-that meets a `Pair` is answered by its handler; one that nobody has written for pairs gets the complex tensors.
+torch.fft) return a `Pair`; `with_pairs` converts complex constants among the arguments of a function. A torch function
+of a `Pair` is computed by its handler. A function without a handler gets complex tensors.
 
 Source: https://docs.pytorch.org/docs/stable/complex_numbers.html;
         https://docs.pytorch.org/docs/stable/notes/extending.html#extending-torch-python-api
@@ -19,10 +19,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.tracing import below_function_modes, is_tracing, recorded_value, untraced
+from torch_onnx_compat.tracing import below_function_modes, is_tracing, recorded_value, without_tracing
 
 COMPLEX_TYPES = {torch.float16: torch.complex32, torch.float32: torch.complex64, torch.float64: torch.complex128}
-"""By the type of their parts."""
+"""Complex types by the type of their parts."""
 
 
 def part_type(dtype: torch.dtype) -> torch.dtype | None:
@@ -34,11 +34,11 @@ _SHARED = frozenset({"shape", "device", "ndim", "size", "dim", "numel", "layout"
 """Attributes in which a complex tensor and its parts agree."""
 
 HANDLERS: dict[Any, Callable[..., Any]] = {}
-"""What torch functions do with pairs; functions.py fills it."""
+"""The handlers of torch's functions of pairs; functions.py registers them."""
 
 
 class Pair:
-    """Stands for a complex tensor; has a complex tensor's methods and attributes.
+    """A pair of real tensors with the methods and attributes of a complex tensor.
 
     Args:
         real: The real parts.
@@ -79,12 +79,12 @@ class Pair:
         return len(self.real)
 
 
-_answers_directly: ContextVar[bool] = ContextVar("unwatched", default=False)
+_answers_directly: ContextVar[bool] = ContextVar("answers_directly", default=False)
 
 
 @contextmanager
 def answer_directly() -> Iterator[None]:
-    """While an entry's body runs, which no mode rewrites again, methods of pairs are answered at once."""
+    """While active, methods of pairs call their handlers directly, since no mode rewrites the body of an entry."""
     token = _answers_directly.set(True)
     try:
         yield
@@ -93,7 +93,7 @@ def answer_directly() -> Iterator[None]:
 
 
 def _call(function: Any, *args: Any, **kwargs: Any) -> Any:
-    """Calls a torch function so that the modes in force see it."""
+    """Calls a torch function so that the active modes see the call."""
     if _answers_directly.get():
         return answer(function, args, kwargs)
     return torch.overrides.handle_torch_function(function, (args[0],), *args, **kwargs)
@@ -103,10 +103,25 @@ def _operator(name: str) -> Callable[..., Any]:
     return lambda self, *args: _call(getattr(Tensor, name), self, *args)
 
 
-for _name in (
-    *("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "matmul", "rmatmul"),
-    *("pow", "neg", "abs", "getitem", "setitem", "eq", "ne"),
-):
+for _name in [
+    "add",
+    "radd",
+    "sub",
+    "rsub",
+    "mul",
+    "rmul",
+    "truediv",
+    "rtruediv",
+    "matmul",
+    "rmatmul",
+    "pow",
+    "neg",
+    "abs",
+    "getitem",
+    "setitem",
+    "eq",
+    "ne",
+]:
     setattr(Pair, f"__{_name}__", _operator(f"__{_name}__"))
 
 
@@ -122,15 +137,15 @@ def has_pairs(args: Any, kwargs: Any) -> bool:
 
 def has_complex(args: Any, kwargs: Any) -> bool:
     """Whether there is anything complex among a call's arguments: a pair, a tensor, a number."""
-    with below_function_modes():  # modes below the one that asks would see a call for every dtype
+    with below_function_modes():  # else the modes below would see a call for each .dtype
         return any(map(_has_complex, args)) or (bool(kwargs) and any(map(_has_complex, kwargs.values())))
 
 
 def with_pairs(func: Any, args: Any, kwargs: Any, constants: Collection[int] = ()) -> tuple[Any, Any]:
-    """The arguments of a torch function that knows pairs, with one in place of each complex tensor or number.
+    """Replaces the complex tensors and numbers among the arguments of a torch function that has a handler by pairs.
 
     Args:
-        func: The function; the arguments of others are returned as they are.
+        func: The function; without a handler its arguments are returned unchanged.
         args: The positional arguments.
         kwargs: The keyword arguments.
         constants: Identities of tensors that are not computed from inputs, though TorchScript traces them as inputs.
@@ -142,7 +157,7 @@ def with_pairs(func: Any, args: Any, kwargs: Any, constants: Collection[int] = (
 
 
 def answer(func: Any, args: Any, kwargs: Any) -> Any:
-    """Calls a torch function, or method of Tensor, with pairs among its arguments."""
+    """Calls a torch function, or a method of Tensor, with pairs among its arguments."""
     handler = HANDLERS.get(func)
     result = handler(*args, **kwargs) if handler is not None else NotImplemented
     return (
@@ -162,12 +177,12 @@ def _has_complex(value: Any) -> bool:
 
 def _to_pair(value: Any, constants: Collection[int]) -> Any:
     if isinstance(value, complex):
-        with untraced():
+        with without_tracing():
             return Pair(torch.tensor(value.real), torch.tensor(value.imag))
     if not isinstance(value, Tensor) or not value.dtype.is_complex:
         return value
     if is_tracing() and (id(value) in constants or recorded_value(value).node().kind() == "prim::Constant"):
-        with untraced():
+        with without_tracing():
             return Pair(value.real.clone(), value.imag.clone())
     return Pair.of(value)
 
@@ -177,7 +192,7 @@ def _to_complex(value: Any) -> Any:
 
 
 def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A structure of lists, tuples and dicts with each of its leaves changed."""
+    """Applies a function to each leaf of a structure of lists, tuples and dicts."""
     if type(value) in (tuple, list):
         return type(value)(map_leaves(item, change) for item in value)
     if type(value) is dict:
@@ -186,11 +201,11 @@ def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def on_pairs(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers what a torch function and the Tensor method of its name, or an attribute, do when they meet a pair.
+    """Registers the handler of a torch function and of the Tensor method or attribute of the same name.
 
     Args:
         *names: Names in torch or Tensor. The decorated function has the call's arguments, some of them pairs, and
-            returns the result, or NotImplemented where only torch itself can tell.
+            returns the result, or NotImplemented if torch is to compute it with complex tensors.
     """
 
     def register(handler: Callable[..., Any]) -> Callable[..., Any]:
@@ -203,6 +218,6 @@ def on_pairs(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def spellings(name: str) -> list[Any]:
-    """The function and the method of a name, or the getter of an attribute."""
+    """The torch function and the Tensor method of a name, or the getter of the attribute."""
     found = [getattr(owner, name) for owner in (torch, Tensor) if hasattr(owner, name)]
     return [f if callable(f) else f.__get__ for f in found if hasattr(f, "__get__") or callable(f)]

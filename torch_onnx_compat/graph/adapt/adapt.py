@@ -25,7 +25,7 @@ from torch_onnx_compat.graph.adapt.high_rank import lower_ranks
 from torch_onnx_compat.graph.builder import Builder, Scope
 from torch_onnx_compat.graph.constants import constant_tensor
 from torch_onnx_compat.graph.facts.node import node_facts
-from torch_onnx_compat.graph.obstacle import Refused
+from torch_onnx_compat.graph.obstacle import Refusal
 from torch_onnx_compat.graph.opset.lowering import RULES, Rule
 from torch_onnx_compat.graph.replacement import replace
 from torch_onnx_compat.graph.tidy.tidy import fold_constants
@@ -72,7 +72,7 @@ def adapt_to_target(model: ir.Model, target: Target) -> dict[str, int]:
 
 
 def _constant_nodes(model: ir.Model) -> Iterator[ir.Node]:
-    """The nodes whose results do not depend on what is fed; a Shape of known sizes is one of them."""
+    """The nodes whose results do not depend on the model's inputs; a Shape of known sizes is one of them."""
     known: set[ir.Value] = set()
     for node in model.graph:
         inputs = [value for value in node.inputs if value is not None]
@@ -116,7 +116,7 @@ def _try(rule: Rule, node: ir.Node, scope: Scope, opset: int, target: Target, st
         outputs = rule(op, node)
         if outputs is not None and all(_is_acceptable(new, node, opset, target, strict) for new in op.nodes):
             return replace(node, op, outputs)
-    except Refused:
+    except Refusal:
         pass
     node.attributes.clear()
     node.attributes.update(before)

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from torch_onnx_compat.graph.adapt.reordering import LOW, Sizes, reshape_to, transpose_blocks
 from torch_onnx_compat.graph.builder import Builder
-from torch_onnx_compat.graph.obstacle import Refused
+from torch_onnx_compat.graph.obstacle import Refusal
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class View:
         if numbers is not None:
             return FlatTensor(self._op.constant(numbers.reshape(-1), self._op.dtype(value)))
         if value not in self._flat:
-            raise Refused(f"{value.name!r} comes from elsewhere")
+            raise Refusal(f"{value.name!r} comes from elsewhere")
         return self._flat[value]
 
     def elements(self, value: ir.Value) -> ir.Value:
@@ -67,7 +67,7 @@ class View:
     def __call__(self, value: ir.Value, sizes: Sizes) -> ir.Value:
         """A value in the given shape of few axes; None stands for one unknown size."""
         if len(sizes) > LOW or sum(size is None for size in sizes) > 1:
-            raise Refused("too many axes, or unknown sizes")
+            raise Refusal("too many axes, or unknown sizes")
         numbers = self._op.numbers(value) if is_high(value) else None
         if numbers is not None:
             shape = [-1 if size is None else size for size in sizes]
@@ -97,10 +97,10 @@ def sizes_of(value: ir.Value) -> list[int | None]:
     """The sizes of a value's axes.
 
     Raises:
-        Refused: Its rank is unknown.
+        Refusal: Its rank is unknown.
     """
     if value.shape is None:
-        raise Refused(f"the rank of {value.name!r} is unknown")
+        raise Refusal(f"the rank of {value.name!r} is unknown")
     return [size if isinstance(size, int) else None for size in value.shape]
 
 

@@ -17,7 +17,7 @@ from torch_onnx_compat.graph.adapt import high_rank_rules  # noqa: F401 - the ru
 from torch_onnx_compat.graph.adapt.flat_tensor import RULES, FlatTensor, View, is_high, sizes_of
 from torch_onnx_compat.graph.builder import Builder, Scope
 from torch_onnx_compat.graph.constants import constant_tensor
-from torch_onnx_compat.graph.obstacle import Refused
+from torch_onnx_compat.graph.obstacle import Refusal
 from torch_onnx_compat.graph.replacement import replace
 from torch_onnx_compat.graph.walk import all_nodes
 
@@ -76,7 +76,7 @@ class _Part:
         try:
             for node, op in zip(self._nodes, self._builders, strict=True):
                 found.append(self._write_node(op, node))
-        except Refused:
+        except Refusal:
             return self._give_up()
         if any(is_bad(new) for op in self._builders for new in op.nodes):
             return self._give_up()
@@ -107,11 +107,11 @@ class _Part:
         view = View(op, self._flat)
         outputs = rule(op, node, view) if rule is not None else None
         if outputs is None:
-            raise Refused(f"this {node.op_type} has no form of few axes")
+            raise Refusal(f"this {node.op_type} has no form of few axes")
         written = []
         for old, new in zip(node.outputs, outputs, strict=True):
             if is_high(old) and old.is_graph_output():
-                raise Refused(f"{old.name!r} is an output")
+                raise Refusal(f"{old.name!r} is an output")
             self._flat[old] = new if isinstance(new, FlatTensor) else FlatTensor(new)
             if not is_high(old):
                 written.append(view.in_own_shape(old, sizes_of(old)))

@@ -11,7 +11,7 @@ from itertools import combinations, pairwise, permutations
 import onnx_ir as ir
 
 from torch_onnx_compat.graph.builder import Builder
-from torch_onnx_compat.graph.obstacle import Refused
+from torch_onnx_compat.graph.obstacle import Refusal
 
 LOW = 4
 """The highest rank that every engine takes."""
@@ -30,10 +30,10 @@ def transpose_blocks(op: Builder, x: ir.Value, sizes: Sizes, perm: Sequence[int]
         perm: As of a Transpose.
 
     Raises:
-        Refused: Two sizes are unknown.
+        Refusal: Two sizes are unknown.
     """
     if sum(size is None for size in sizes) > 1:
-        raise Refused("two sizes are unknown")
+        raise Refusal("two sizes are unknown")
     sizes = list(sizes)
     movable = [axis for axis in perm if sizes[axis] != 1]
     places = sorted(movable)
@@ -57,7 +57,7 @@ def product(sizes: Sizes) -> int | None:
 
 
 def reshape_to(op: Builder, x: ir.Value, shape: Sizes) -> ir.Value:
-    """`x` in another shape, of which one size may be unknown; Reshapes that lead to `x` are skipped."""
+    """`x` in another shape, which may have one unknown size; Reshapes that lead to `x` are skipped."""
     wanted = [-1 if size is None else size for size in shape]
     while (producer := x.producer()) is not None and producer.op_type == "Reshape" and not producer.domain:
         source = producer.inputs[0]

@@ -82,7 +82,7 @@ def pool_without_ceil_mode(op: Builder, node: ir.Node) -> Outputs:
     if axes is None or len(node.outputs) > 1:
         return None
     begins = [axis.begin for axis in axes]
-    ends = [axis.fitting_end if axis.window_count > axis.floor else axis.end for axis in axes]
+    ends = [axis.end_padding if axis.window_count > axis.floor else axis.end for axis in axes]
     if not attribute(node, "count_include_pad", 0):
         return op.clone(node, node.inputs, ceil_mode=0, pads=[*begins, *ends])
     padded = _pad_image(op, first_input(node), begins, [axis.end for axis in axes], 0.0)

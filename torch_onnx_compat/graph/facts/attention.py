@@ -38,7 +38,7 @@ def scale_of(value: ir.Value | None) -> tuple[ir.Value, float] | None:
     return None
 
 
-def _scaled_operands(node: ir.Node) -> dict[str, Any]:
+def _operand_scales(node: ir.Node) -> dict[str, Any]:
     scores = node.outputs[0]
     softmax = _only_reader(scores, "Softmax")
     mixed = _only_reader(softmax.outputs[0], "MatMul") if softmax is not None else None
@@ -99,7 +99,7 @@ def _mask(node: ir.Node) -> dict[str, Any]:
 
 ATTENTION_FACTS: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "Attention": _attention,
-    "MatMul": _scaled_operands,
+    "MatMul": _operand_scales,
     "Softmax": _queries,
 }
 """The function that finds an operator's facts, by operator."""

@@ -43,7 +43,7 @@ _CELL_BY_CELL = frozenset(
     {"Abs", "Add", "Celu", "Clip", "Div", "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu"}
     | {"Log", "Mish", "Mul", "Neg", "PRelu", "Pow", "Relu", "Selu", "Sigmoid", "Softplus", "Sub", "Tanh"}
 )
-"""Elementwise operators of which activations are made."""
+"""Elementwise operators that exporters write activations with."""
 _KEEP_PLACES = frozenset({"BatchNormalization", "Cast", "Concat", "Identity", "LogSoftmax", "Pad", "Slice", "Softmax"})
 _KEEP_PLACES |= {"Transpose", "Where"}
 """Operators that leave the places along some axes as they are."""

@@ -16,7 +16,7 @@ from torch_onnx_compat.entry import MIN_OPSET
 from torch_onnx_compat.errors import UnsupportedError
 from torch_onnx_compat.graph import schema, shapes
 from torch_onnx_compat.graph.builder import Builder, Scope
-from torch_onnx_compat.graph.obstacle import Obstacle, Refused, error
+from torch_onnx_compat.graph.obstacle import Obstacle, Refusal, error
 from torch_onnx_compat.graph.opset import (  # noqa: F401 - the rules register themselves
     activation,
     attention,
@@ -121,7 +121,7 @@ def _lower_node(node: ir.Node, op: Builder) -> Obstacle | None:
     try:
         if rule is not None and replace(node, op, rule(op, node)):
             return None
-    except Refused as refusal:
+    except Refusal as refusal:
         remedy = f"ask for opset_version >= {opset}" + (f", or {refusal.hint}" if refusal.hint else "")
         return Obstacle(node.op_type, place(node), refusal.reason, remedy)
     return schema.obstacle(node, opset, op.opset)

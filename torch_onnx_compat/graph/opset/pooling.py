@@ -40,7 +40,7 @@ class _Axis:
         return self.ceil - ((self.ceil - 1) * self.stride >= self.size + self.begin)
 
     @property
-    def fitting_end(self) -> int:
+    def end_padding(self) -> int:
         """The padding at the end that the last window needs."""
         return (self.window_count - 1) * self.stride + self.window - self.size - self.begin
 
@@ -56,7 +56,7 @@ def pool_without_window_on_padding(op: Builder, node: ir.Node) -> Outputs:
         return None
     if all(axis.window_count == axis.floor for axis in axes):
         return op.clone(node, node.inputs, ceil_mode=0)
-    ends = [axis.end if axis.window_count == axis.ceil else axis.fitting_end for axis in axes]
+    ends = [axis.end if axis.window_count == axis.ceil else axis.end_padding for axis in axes]
     if min(ends) < 0:
         op.refuse("ceil_mode with a last window that starts on the padding")
     return op.clone(node, node.inputs, pads=[*(axis.begin for axis in axes), *ends])

@@ -1,1 +1,1 @@
-"""What is done around the call of a twin: other inputs and outputs, parts, state."""
+"""Surgery around the call of a twin: other inputs and outputs, parts of the model, state."""

@@ -1,6 +1,6 @@
-"""The attention weights of a module that computes attention in one fused call, which never has them.
+"""The attention weights of modules that compute attention in one fused call, which does not return the weights.
 
-Math:   softmax(q k^T scale + mask), computed beside the fused call, whose result is not touched.
+Math:   softmax(q k^T scale + mask), computed in addition to the fused call.
 Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html
 """
 
@@ -20,10 +20,10 @@ _SOFTMAX = (functional.softmax, torch.softmax, Tensor.softmax)
 
 
 class AttentionLog(TorchFunctionMode):
-    """While in force and open, notes the weights of every attention that is computed.
+    """While active, records the weights of every attention that a module in `logs` computes.
 
     Attributes:
-        logs: One list for each module that is running and was asked for; the weights go to the innermost.
+        logs: One list for each running module whose weights were asked for; the innermost, last one gets the weights.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class AttentionLog(TorchFunctionMode):
             elif self.logs and func in _SOFTMAX:
                 self.logs[-1].append(result)
             return result
-        except Exception:  # whatever a model may catch: the error goes on, the trace must too
+        except Exception:  # a model may catch the error and go on; the trace must go on too
             resume(trace)
             raise
 
@@ -65,7 +65,7 @@ def attention_weights(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """The weights (..., L, S) that scaled_dot_product_attention gives the values (..., S, E)."""
+    """The weights (..., L, S) by which scaled_dot_product_attention multiplies the values (..., S, E)."""
     if enable_gqa:
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale

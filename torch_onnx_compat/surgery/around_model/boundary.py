@@ -1,4 +1,4 @@
-"""What is done at both ends of a model, around the call of a twin; the model itself is not edited."""
+"""Changes the inputs and outputs of a model around the call of a twin; the model itself is not edited."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from torch_onnx_compat.surgery.around_model.selectors import OWN, Selector, pars
 
 _OWN = Selector(OWN, None)
 STATE_KEY = ":kept"
-"""Key in a result of what attributes hold after the call; no module has such a name."""
+"""Key of the attributes' values after the call, in a result; no module can have this name."""
 
 
 @dataclass(frozen=True)
 class BoundaryAdapter:
-    """Calls a twin so that the result is what the caller asked for. The original is run through it, too.
+    """Calls a model with the preprocessing, outputs and state that the caller asked for; twin and original alike.
 
     Attributes:
-        outputs: What the file gives; the model's own result by default.
-        normalize: What is done to a picture before the model gets it.
-        argument: The forward parameter that is the picture, by number and name.
-        dtype: What the model computes in.
-        detections: What is made of the model's own result.
+        outputs: Places in the model whose values are the file's outputs; the model's own result by default.
+        normalize: Preprocessing of a picture.
+        argument: The parameter of forward that is the picture: its number and name.
+        dtype: Floating-point type of the model's parameters.
+        detections: Postprocessing of the model's own result.
     """
 
     outputs: tuple[Selector, ...] = (_OWN,)
@@ -44,19 +44,19 @@ class BoundaryAdapter:
     dtype: torch.dtype = torch.float32
     detections: Detections | None = None
     state: tuple[str, ...] = ()
-    """Attributes that are inputs, after the model's own, and outputs."""
+    """Attributes that become inputs, after the model's own, and outputs."""
     pads: bool = True
-    """Whether the model may return fewer boxes than candidates are wanted."""
+    """Whether the model may return fewer boxes than `detections.candidates`."""
     marked: bool = False
-    """Whether the result also tells what the engine's own operator for the detections takes and gives."""
+    """Whether the result also holds the inputs and outputs of the engine's own operator for detections."""
 
     @property
     def places(self) -> tuple[str, ...]:
-        """Paths of the modules whose results, or whose input, are outputs, and of the attributes that are state."""
+        """Paths of the modules that `outputs` names, and of the attributes that are state."""
         return (*(selector.path for selector in self.outputs if selector.path is not None), *self.state)
 
     def call(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Calls the model; the result is a mapping, in the order of the outputs."""
+        """Calls the model; returns a mapping, in the order of the outputs."""
         with state_set_to(model, {text: kwargs[text] for text in self.state}) as read_state:
             result = Recorder(self.outputs, to_the_end=bool(self.state)).run(model, *self.adapt_arguments(args, kwargs))
             if self.detections is not None:
@@ -65,7 +65,7 @@ class BoundaryAdapter:
             return {**result, STATE_KEY: read_state()} if self.state else result
 
     def adapt_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments as the model gets them."""
+        """The arguments of the model's forward: without state, the picture preprocessed."""
         kwargs = {name: value for name, value in kwargs.items() if name not in self.state}
         if self.normalize is None:
             return args, kwargs
@@ -75,7 +75,7 @@ class BoundaryAdapter:
         return (*args[:number], self.normalize.apply(args[number], self.dtype), *args[number + 1 :]), kwargs
 
     def path_of(self, path: tree.Path) -> tree.Path:
-        """The place of a tensor in the result as it names the file's output: the model's own are called as ever."""
+        """The path of a tensor in the result, which names the output; the model's own outputs keep their paths."""
         if path[:1] == (STATE_KEY,):
             return (*path[1:], "next")
         own = any(selector.path is None for selector in self.outputs)
@@ -83,10 +83,10 @@ class BoundaryAdapter:
 
 
 def select(keyword: str, prepared: Prepared, places: Sequence[str] | str) -> tuple[Selector, ...]:
-    """The places in a model that the caller named, found in a run on the example.
+    """Reads the places in a model that the caller named, and checks them in a run on the example.
 
     Raises:
-        CompatError: One names no module, or a module that is not called, or not just once, or returns no tensor.
+        CompatError: One names no module, or the module is not called, or more than once, or returns no tensor.
     """
     selectors = parse_all(keyword, places, prepared.model)
     recorder = Recorder(selectors, to_the_end=True)
@@ -96,10 +96,10 @@ def select(keyword: str, prepared: Prepared, places: Sequence[str] | str) -> tup
 
 
 def with_boundary_adapter(prepared: Prepared, cut: Cut) -> Prepared:
-    """The model with what the caller wants before and after it, where that is a part of the file.
+    """The model with the inputs, outputs and state that the caller asked for, as far as the file computes them.
 
     Raises:
-        CompatError: As the functions below.
+        CompatError: As in the functions below.
     """
     if cut.state:
         texts = (cut.state,) if isinstance(cut.state, str) else tuple(cut.state)
@@ -117,7 +117,7 @@ def with_boundary_adapter(prepared: Prepared, cut: Cut) -> Prepared:
 
 
 def adapter_of(prepared: Prepared) -> BoundaryAdapter:
-    """The adapter that the model has already, or one that does nothing."""
+    """The model's adapter, or one that changes nothing."""
     assert prepared.boundary is None or isinstance(prepared.boundary, BoundaryAdapter)
     return prepared.boundary or BoundaryAdapter()
 
@@ -127,7 +127,7 @@ def with_outputs(prepared: Prepared, outputs: Sequence[str] | str) -> Prepared:
 
     Args:
         prepared: The model.
-        outputs: Places in it, in order.
+        outputs: Places in the model, in order.
 
     Raises:
         CompatError: As `select`.
@@ -139,7 +139,7 @@ def with_normalize(prepared: Prepared, normalize: Normalize) -> Prepared:
     """The model with preprocessing before it.
 
     Raises:
-        CompatError: There is no such argument, or it is no picture of that layout.
+        CompatError: There is no such argument, or it is no picture of this layout.
     """
     names = list(prepared.inputs.parameters)
     name = normalize.input or prepared.inputs.arguments[0]
@@ -163,7 +163,7 @@ def with_detections(prepared: Prepared, detections: Detections) -> Prepared:
     """The model with non-maximum suppression after it.
 
     Raises:
-        CompatError: Its outputs are not what was declared, or others were asked for.
+        CompatError: Its outputs are not as declared, or `outputs` was passed too.
     """
     boundary = adapter_of(prepared)
     if boundary.outputs != (_OWN,):
@@ -171,18 +171,20 @@ def with_detections(prepared: Prepared, detections: Detections) -> Prepared:
     recorder = Recorder(boundary.outputs)
     run(prepared, prepared.inputs, recorder)
     limited = detections.fit_candidates(recorder.found[OWN])
-    pads = any(dim for axes in prepared.inputs.axes for dim in axes)  # the batch says nothing about boxes
+    pads = any(
+        dim for axes in prepared.inputs.axes for dim in axes
+    )  # axis 0, the batch, does not change the number of boxes
     return replace(prepared, boundary=replace(boundary, detections=detections if pads else limited, pads=pads))
 
 
 def with_cuts(prepared: Prepared, cuts: Sequence[Selector]) -> BoundaryAdapter:
-    """The adapter that also gives the values at which the graph is to be cut, after the outputs."""
+    """The adapter with the values at which the graph is to be cut as further outputs."""
     boundary = adapter_of(prepared)
     new = (cut for cut in cuts if cut not in boundary.outputs)
     return replace(boundary, marked=True, outputs=(*boundary.outputs, *new))
 
 
 def run(prepared: Prepared, inputs: Inputs, recorder: Recorder) -> None:
-    """Runs the original, unpatched model for what is to be taken out of it."""
+    """Runs the original, unpatched model, so that the recorder gets its values."""
     args, kwargs = adapter_of(prepared).adapt_arguments(*inputs.call([tensor.clone() for tensor in inputs.tensors]))
     recorder.run(prepared.twin(), args, kwargs)

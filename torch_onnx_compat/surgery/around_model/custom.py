@@ -1,4 +1,4 @@
-"""What a part of a model that stays whole is called in the file."""
+"""Parts of a model that become one node in the file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch_onnx_compat.surgery.around_model.selectors import Selector
 
 
 class CustomNode:
-    """A node that the engine has, in the place of a module.
+    """An operator of the engine, which replaces a module.
 
     Args:
         operator: Its domain and name, ``"TRT::EfficientNMS_TRT"``.
@@ -31,13 +31,13 @@ class WholeCall:
     """One call of a module that becomes one node.
 
     Attributes:
-        inputs: Where the tensors that it is given are found in a run.
-        outputs: Where those that it returns are.
+        inputs: Place of its arguments in a run.
+        outputs: Place of its results in a run.
         domain: Of the node.
         op_type: Of the node.
         attributes: Of the node.
-        has_body: Whether the file says what the node computes.
-        path: Of the module; empty for what is no module of the model.
+        has_body: Whether the file holds a function that defines the node.
+        path: Of the module; empty if the call is of no module of the model.
     """
 
     inputs: Selector
@@ -50,5 +50,5 @@ class WholeCall:
 
     @property
     def name(self) -> str:
-        """The operator as messages name it."""
+        """The operator's qualified name, for messages."""
         return f"{self.domain}::{self.op_type}"

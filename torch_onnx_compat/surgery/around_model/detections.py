@@ -22,10 +22,10 @@ from torch_onnx_compat.surgery.around_model.custom import WholeCall
 from torch_onnx_compat.surgery.around_model.selectors import Selector
 
 _PLUGIN_INPUTS, _PLUGIN_OUTPUTS = Selector(":detections:input", None), Selector(":detections", None)
-"""What the engine's own operator takes and gives; no module has such a name."""
+"""Places of the inputs and outputs of the engine's own operator; no module can have these names."""
 
 _PLUGIN_CANDIDATES = 4096
-"""Pairs of a box and a class that take part where the plugin is imitated to check the file."""
+"""Pairs of a box and a class, the best ones, in the imitation of the plugin that checks the file."""
 
 ALTERNATIVES = ("nms", "nms-dense", "efficient-nms")
 BOX_FORMATS = ("xyxy", "cxcywh", "xywh")
@@ -33,28 +33,28 @@ BOX_FORMATS = ("xyxy", "cxcywh", "xywh")
 
 @dataclass(frozen=True)
 class Detections:
-    """Which outputs of a model are boxes and scores, and what is to be made of them.
+    """Declares which outputs of a model are boxes and scores, and how they are suppressed.
 
     The file's outputs are then ``boxes`` (N, D, 4), corners in the model's own units; ``scores`` (N, D); ``classes``
-    (N, D), int64, -1 beyond the count; and ``count`` (N,), int64. With ``max_detections=None`` they are as many as
-    there are: boxes (D, 4), scores (D,), classes (D,) and ``images`` (D,), the picture that each belongs to.
+    (N, D), int64, -1 beyond the count; and ``count`` (N,), int64. With ``max_detections=None`` their number
+    varies: boxes (D, 4), scores (D,), classes (D,) and ``images`` (D,), the picture that each belongs to.
 
     Args:
         form: ``"nms"`` uses ONNX's NonMaxSuppression; ``"nms-dense"`` arithmetic that every engine has, in about three
             nodes for each of the `candidates`; ``"efficient-nms"`` TensorRT's plugin, with the plugin's outputs
             ``num_detections`` (N, 1), ``detection_boxes`` (N, D, 4), ``detection_scores`` and ``detection_classes``
-            (N, D), of which those beyond the number mean nothing, and with a detection for each class of a box.
+            (N, D), without meaning beyond the number, and with a detection for each class of a box.
         boxes: The output that holds the boxes, by its number or name: (N, A, 4).
-        scores: The output that holds the scores: (N, A) or (N, A, C). None: they stand in the boxes' own, after the
-            four coordinates: (N, A, 4 + C).
-        channels_first: Whether that one is (N, 4 + C, A), as ultralytics' is.
+        scores: The output that holds the scores: (N, A) or (N, A, C). None: they are in the output of the boxes, after
+            the four coordinates: (N, A, 4 + C).
+        channels_first: Whether this output is (N, 4 + C, A), as in ultralytics.
         objectness: Whether a column before the class scores multiplies them, as in YOLOv5's own repository.
-        classes: How many columns are scores; the rest, e.g. mask coefficients, is left out. None: all.
+        classes: How many columns are scores; the other columns, e.g. mask coefficients, are left out. None: all.
         box_format: ``"xyxy"`` corners, ``"cxcywh"`` centre and size, ``"xywh"`` corner and size.
-        iou_threshold: A box is dropped that overlaps a better one of its class by more, 0..1.
-        score_threshold: A box is dropped whose score is not above.
-        candidates: How many boxes of a picture, the best ones, take part.
-        max_detections: How many a picture has at most; None for a varying number.
+        iou_threshold: A box is dropped if it overlaps a better one of its class by more, 0..1.
+        score_threshold: A box is dropped if its score is not above this.
+        candidates: How many boxes of a picture take part, the best ones.
+        max_detections: How many detections a picture has at most; None for a varying number.
         class_aware: Whether only boxes of one class suppress each other.
     """
 
@@ -79,11 +79,11 @@ class Detections:
         if self.form == "efficient-nms" and self.max_detections is None:
             raise CompatError("Detections: efficient-nms has a fixed number of outputs; pass max_detections.")
         if self.form != "nms-dense":
-            import torchvision  # noqa: F401  (defines the operator; slow, and nothing else needs it)
+            import torchvision  # noqa: F401  (defines the operator; a slow import)
 
     @property
     def node(self) -> WholeCall | None:
-        """The engine's own operator that does it, if one does."""
+        """The engine's own operator for the detections; None if there is none."""
         if self.form != "efficient-nms":
             return None
         attributes = {
@@ -99,14 +99,14 @@ class Detections:
         return WholeCall(_PLUGIN_INPUTS, _PLUGIN_OUTPUTS, "TRT", "EfficientNMS_TRT", attributes, has_body=False)
 
     def detect(self, result: Any, pad: bool = True) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Makes detections of what a model returned.
+        """Suppresses the boxes in a result of the model.
 
         Args:
-            result: What it returned.
+            result: The model's result.
             pad: Whether there may be fewer boxes than `candidates`.
 
         Returns:
-            The detections; and what the engine's own operator takes and gives, if it is one.
+            The detections; and the inputs and outputs of the engine's own operator, empty if it has none.
 
         Raises:
             CompatError: An output that was named is not there, or has another shape.
@@ -142,7 +142,7 @@ class Detections:
         keep = keep_mask_by_operator(found, found.scores > self.score_threshold, self.iou_threshold, self.class_aware)
         assert self.max_detections is not None
         found_boxes, found_scores, classes, number = compact(found, keep, self.max_detections)
-        lacking = max(self.max_detections - count, 0)  # the plugin's outputs are always as long
+        lacking = max(self.max_detections - count, 0)  # the plugin's outputs have a fixed length
         return {
             "num_detections": number.unsqueeze(1).to(torch.int32),
             "detection_boxes": pad(found_boxes, (0, 0, 0, lacking)),
@@ -151,10 +151,10 @@ class Detections:
         }
 
     def fit_candidates(self, result: Any) -> Detections:
-        """The same for a model that always returns as many boxes as in this result: no more candidates than these.
+        """A copy for a model with a fixed number of boxes, which has no more candidates than boxes.
 
         Raises:
-            CompatError: As `apply`.
+            CompatError: As in `detect`.
         """
         return replace(self, candidates=min(self.candidates, self._parts(result)[0].shape[1]))
 
@@ -179,7 +179,7 @@ class Detections:
 
 
 def _choose_output(what: str, which: int | str, leaves: list[tuple[tree.Path, Tensor]]) -> Tensor:
-    names = [tree.dotted(path) or "output" for path, _ in leaves]
+    names = [tree.qualified_name(path) or "output" for path, _ in leaves]
     if isinstance(which, str):
         if which not in names:
             raise unknown_name(f"output for the {what}", which, names)

@@ -1,7 +1,7 @@
-"""Which outputs of a known kind of detector are boxes and scores; any other kind has to be declared.
+"""Knows which outputs of ultralytics' detectors are boxes and scores; other detectors have to be declared.
 
-Heads are known by what they hold, not by their class: those of ultralytics' detectors by ``nc``, the number of classes,
-with ``reg_max`` (distances in cells; channels first) or ``num_queries`` (a transformer's queries; 0..1).
+A head is recognised by its attributes, not by its class: ``nc``, the number of classes, with ``reg_max`` (distances in
+cells; channels first) or ``num_queries`` (a transformer's queries; boxes 0..1).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def detections_of(model: nn.Module, form: Any) -> Detections:
 
     Args:
         model: The detector.
-        form: As Detections takes it.
+        form: The `form` of the Detections.
 
     Raises:
         CompatError: The head is of no known kind, gives final detections already, or has rotated boxes.
@@ -51,5 +51,5 @@ def _check_final(head: nn.Module, form: str) -> None:
             f"postprocess={form!r}: {kind} gives final detections, of which none overlap; leave it out, or set "
             f"end2end=False on the head to get all boxes."
         )
-    if hasattr(head, "ne"):  # the number of channels for the angle
+    if hasattr(head, "ne"):  # ultralytics' name for the number of channels of the angle
         raise CompatError(f"postprocess={form!r}: {kind} gives rotated boxes, and suppression is of upright ones.")

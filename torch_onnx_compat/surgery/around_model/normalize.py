@@ -19,20 +19,20 @@ FITS = ("stretch", "letterbox")
 
 @dataclass(frozen=True)
 class Normalize:
-    """What the file does to a picture before the network: layout, channel order, size, type, mean and deviation.
+    """Preprocessing that the file does before the network: layout, channel order, size, type, mean and deviation.
 
-    The example is then what the file takes, e.g. a uint8 picture (1, 480, 640, 3), 0..255, for ``layout="NHWC"``.
+    The example is then an input of the file, e.g. a uint8 picture (1, 480, 640, 3), 0..255, for ``layout="NHWC"``.
 
     Args:
-        mean: Of each channel, or of all, in the units of the picture times `scale`.
-        std: Deviation of each channel, or of all, likewise.
+        mean: Mean of each channel, or of all, in the units of the picture times `scale`.
+        std: Standard deviation of each channel, or of all, in the same units.
         scale: Factor before mean and deviation are applied, e.g. 1 / 255.
-        layout: Of the picture that the file takes.
-        bgr: Whether it has the channels in the opposite order to what the network wants.
-        size: Height and width that the network wants, in pixels; None leaves the size.
-        fit: How the picture gets that size: ``"stretch"``, or ``"letterbox"``, which keeps its proportions and fills
-            the rest; the latter needs a picture of fixed size.
-        fill: What the rest is filled with, in the units of the picture.
+        layout: Layout of the file's input.
+        bgr: Whether the order of the channels is reversed before the network.
+        size: Height and width of the network's input, in pixels; None leaves the size.
+        fit: How the picture gets that size: ``"stretch"``, or ``"letterbox"``, which keeps the proportions and fills
+            the borders; a letterbox needs a picture of fixed size.
+        fill: Value of the borders, in the units of the picture.
         input: The argument of forward; the first by default.
     """
 
@@ -53,11 +53,11 @@ class Normalize:
             raise unknown_name("fit of Normalize", str(self.fit), FITS)
 
     def apply(self, picture: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-        """The picture as the network wants it: (N, C, H, W).
+        """Preprocesses a picture; returns (N, C, H, W).
 
         Args:
-            picture: In the layout of this.
-            dtype: Floating-point type that the network computes in; a picture of such a type keeps its own.
+            picture: In the layout of this Normalize.
+            dtype: The network's floating-point type, for pictures of integers; other pictures keep their type.
 
         Raises:
             CompatError: The picture has another rank.

@@ -1,4 +1,4 @@
-"""A part of a model as a model of its own, with the inputs that it gets in a real run of the whole."""
+"""Makes a part of a model a model of its own, with inputs recorded in a run of the whole model."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def part_of(
 ) -> Prepared:
     """One module of a model, with its inputs recorded.
 
-    An axis of its inputs is dynamic where its size follows a dynamic axis of the model, and has that axis's name
-    where it has its size.
+    An axis of its inputs is dynamic if its size changes with a dynamic axis of the model. It has that axis's name if
+    the two sizes are always equal.
 
     Args:
         prepared: The whole model.
         submodule: The path of a module; ``"path:1"`` takes the inputs of its second call.
         input_names: Names of the part's inputs.
-        state: What the caller wants of the whole model's state: nothing.
+        state: State that the caller asked for, which must be empty.
 
     Raises:
-        CompatError: It names no module, or one that is not called, or more than once without saying which call; or
-            state was asked for too.
+        CompatError: It names no module, or the module is not called, or is called several times and no call is named;
+            or `state` is not empty.
     """
     if state:
         raise CompatError(
@@ -55,7 +55,7 @@ def part_of(
 
 
 def _axes(prepared: Prepared, selector: Selector, inputs: Inputs) -> tuple[tuple[dict[int, Axis], ...], list[str]]:
-    """The part's dynamic axes, and the model's axes of which nothing could be learnt."""
+    """The part's dynamic axes, and the model's axes at whose other sizes the model does not run."""
     histories = {name: [size] for name, size in prepared.inputs.sizes().items()}
     shapes = [[size] for tensor in inputs.tensors for size in tensor.shape]
     refused = []
@@ -87,13 +87,13 @@ def _axes(prepared: Prepared, selector: Selector, inputs: Inputs) -> tuple[tuple
 def _record_at(
     prepared: Prepared, selector: Selector, name: str, inputs: Inputs
 ) -> tuple[dict[str, int], tuple[Tensor, ...]] | None:
-    """The part's inputs when one axis of the model is longer, and the sizes of the model's axes then."""
+    """The sizes of the model's axes, and the part's inputs, in a run in which one axis has another size."""
 
-    def record(resized: Inputs) -> tuple[dict[str, int], tuple[Tensor, ...]] | None:
+    def record(at_sizes: Inputs) -> tuple[dict[str, int], tuple[Tensor, ...]] | None:
         recorder = Recorder([replace(selector, part="input")])
-        run(prepared, resized, recorder)
+        run(prepared, at_sizes, recorder)
         other = bind(prepared.model.get_submodule(str(selector.path)), *recorder.arguments[selector.text], None)
         same = [t.dim() for t in other.tensors] == [t.dim() for t in inputs.tensors]
-        return (resized.sizes(), other.tensors) if same else None
+        return (at_sizes.sizes(), other.tensors) if same else None
 
     return first_accepted(other_sizes(prepared.inputs, name), record)

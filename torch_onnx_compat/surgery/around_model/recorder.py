@@ -1,4 +1,4 @@
-"""Takes what modules return, or are given, out of a running model; the hooks are there for the length of one call."""
+"""Records inputs and outputs of modules during one call of a model, with hooks that are removed afterwards."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from torch_onnx_compat.surgery.around_model.selectors import OWN, Selector
 
 
 class _AllRecorded(BaseException):
-    """Everything that was asked for has been computed; no Exception, which a model might catch."""
+    """Ends the call when everything is recorded; no Exception, since a model might catch it."""
 
 
 @dataclass
 class Recorder:
-    """What one call of a model yields at some places in it.
+    """Records the values at some places in a model during one call.
 
-    A tensor is copied when it is taken: the next module may write to it in place.
+    A tensor is copied when it is recorded, since the next module may write to it in place.
 
     Attributes:
-        found: What is there, by selector; what the model returned itself under OWN.
+        found: The values, by selector; the model's own result under OWN.
         given: Arguments of the calls whose input was asked for.
         calls: How many times each module was called.
     """
 
     selectors: Sequence[Selector]
     to_the_end: bool = False
-    """Whether the model runs on when everything is found."""
+    """Whether the call goes on when everything is recorded."""
     found: dict[str, Any] = field(default_factory=dict)
     arguments: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)
 
     def run(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Calls the model and returns what was found, in the order of the selectors."""
+        """Calls the model and returns the values, in the order of the selectors."""
         attention = AttentionLog() if any(s.part == "attention" for s in self.selectors) else None
         with ExitStack() as stack:
             for path in dict.fromkeys(s.path for s in self.selectors if s.path is not None):
@@ -96,11 +96,11 @@ def _copy_leaves(value: Any) -> Any:
 
 
 def check_values(keyword: str, selectors: Sequence[Selector], recorder: Recorder, model: nn.Module) -> None:
-    """Checks what a run to the end found.
+    """Checks the values of a complete run.
 
     Raises:
-        CompatError: A module is never called, or more often than once and the caller did not say which call, or gives
-            no tensor.
+        CompatError: A module is not called, or is called several times and no call is named, or its value holds no
+            tensor.
     """
     for selector in selectors:
         check_called(keyword, selector, recorder, model)
@@ -110,7 +110,7 @@ def check_values(keyword: str, selectors: Sequence[Selector], recorder: Recorder
 
 
 def check_called(keyword: str, selector: Selector, recorder: Recorder, model: nn.Module) -> None:
-    """Checks that a run to the end called a module as often as the selector wants.
+    """Checks that a complete run made the call of a module that a selector names.
 
     Raises:
         CompatError: It did not.

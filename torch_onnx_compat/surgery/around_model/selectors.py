@@ -1,4 +1,4 @@
-"""What the caller names inside a model: ``layer3``, ``head:1`` for its second call, ``fc:input``, ``a:attention``."""
+"""Names of places inside a model: ``layer3``, ``head:1`` for its second call, ``fc:input``, ``a:attention``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch_onnx_compat.errors import CompatError
 
 Part = Literal["output", "input", "attention"]
 OWN = "output"
-"""What the model's own result is called, unless a module of the model has that name."""
+"""Name of the model's own result, unless a module of the model has this name."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Selector:
     """One place in a model."""
 
     text: str
-    """As the caller wrote it; names the output."""
+    """The caller's text, which becomes the output's name."""
     path: str | None
     """Of the module; None for the model's own result."""
     call: int | None = None
@@ -33,7 +33,7 @@ def parse_all(keyword: str, texts: Sequence[str] | str, model: nn.Module) -> tup
     """Reads the names that the caller gave in a keyword.
 
     Raises:
-        CompatError: There are none, one is given twice, or one names no module; says what is near it.
+        CompatError: There are none, one is given twice, or one names no module; says which names are similar.
     """
     if isinstance(texts, str):
         texts = [texts]
@@ -72,11 +72,11 @@ def parse(keyword: str, text: str, model: nn.Module) -> Selector:
                 f"{keyword}: {text!r} ends in {word!r}; wanted the number of a call from 0, 'input' or 'attention'."
             )
     if path not in modules:
-        raise CompatError(f"{keyword}: {_unknown(path, model)}")
+        raise CompatError(f"{keyword}: {_unknown_module_text(path, model)}")
     return Selector(text, path, call, part)
 
 
-def _unknown(path: str, model: nn.Module) -> str:
+def _unknown_module_text(path: str, model: nn.Module) -> str:
     parent, prefix = model, ""
     for word in path.split("."):
         child = dict(parent.named_children()).get(word)

@@ -1,4 +1,4 @@
-"""Modules that stay whole in the file: which calls of which modules those are."""
+"""Finds the calls of modules that `keep_as_function` keeps whole in the file."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from torch_onnx_compat.surgery.around_model.selectors import Selector
 
 
 def find_whole_calls(prepared: Prepared, wanted: Any) -> tuple[WholeCall, ...]:
-    """The calls of the modules that the caller wants to keep whole, the innermost first.
+    """Finds the calls of the modules that the caller wants to keep whole; the innermost come first.
 
     Args:
         prepared: The model.
-        wanted: Classes of modules, their names or paths of modules; or these with, for each, the function's name
-            ``"domain::Name"`` or a CustomNode.
+        wanted: Classes of modules, names of classes, or paths of modules; or a mapping from these to the function's
+            name ``"domain::Name"``, or to a CustomNode.
 
     Raises:
         CompatError: One names no module, or none that is called on the example.

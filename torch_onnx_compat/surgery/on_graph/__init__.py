@@ -1,1 +1,1 @@
-"""What is done on the finished graph: cut off, folded in, split, outlined."""
+"""Surgery on the finished graph: cuts it, splits it, folds preprocessing into it, outlines parts of it."""

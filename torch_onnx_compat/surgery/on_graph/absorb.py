@@ -1,7 +1,7 @@
-"""Moves arithmetic with constants from before a dense layer into its weights.
+"""Absorbs the arithmetic with constants that precedes a dense layer into its weights.
 
-Math:   W (s x + c) + b = (W s) x + (b + W c), channel by channel. A padded convolution reads zeros beside the picture;
-        so it must read, beside x, the number p for which s p + c = 0.
+Math:   W (s x + c) + b = (W s) x + (b + W c), channel by channel. A padded convolution reads zeros around the
+        picture; so x must be padded with the number p for which s p + c = 0.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ Array = npt.NDArray[np.float64]
 
 
 class CannotAbsorb(CompatError):
-    """Something is left where it is; the message says why."""
+    """A layer cannot absorb a node; the message says why."""
 
 
 @dataclass
 class Dense:
-    """The weights of a dense layer, made to read x where it read f(x).
+    """The weights of a dense layer that reads f(x), changed step by step so that it reads x.
 
     Attributes:
         weights: (groups, outputs of a group, inputs of a group, cells of the kernel).
         bias: (groups, outputs of a group).
-        padding: What stands beside the picture, by channel.
+        padding: Value with which the picture is padded, by channel.
     """
 
     weights: Array
@@ -46,19 +46,19 @@ class Dense:
         return int(self.weights.shape[0] * self.weights.shape[2])
 
     def absorb_factor(self, factor: Array) -> None:
-        """It read factor * x, and now reads x."""
+        """Changes the weights of a layer that reads factor * x."""
         if (factor == 0).any() or not np.isfinite(factor).all():
             raise CannotAbsorb("a factor is zero or not finite")
         self.weights = self.weights * self._by_group(factor)
         self.padding = self.padding / factor
 
     def absorb_offset(self, offset: Array) -> None:
-        """It read x + offset, and now reads x."""
+        """Changes the weights of a layer that reads x + offset."""
         self.bias = self.bias + (self.weights * self._by_group(offset)).sum(axis=(2, 3))
         self.padding = self.padding - offset
 
     def absorb_permutation(self, order: Sequence[int]) -> None:
-        """It read x[order], and now reads x."""
+        """Changes the weights of a layer that reads x[order]."""
         if sorted(order) != list(range(self.channels)):
             raise CannotAbsorb("channels are left out or repeated")
         if self.weights.shape[0] != 1 and list(order) != sorted(order):
@@ -73,19 +73,19 @@ class Dense:
 
 
 def absorb(dense: Dense, node: ir.Node, value: ir.Value, axis: int) -> ir.Value:
-    """Takes one node into a dense layer.
+    """Absorbs one node into a dense layer.
 
     Args:
         dense: The layer.
-        node: Computes what the layer reads.
+        node: Computes the layer's input.
         value: The node's input that is not constant.
-        axis: Of the channels, counted from the end: -3 for pictures, -1 for vectors.
+        axis: Axis of the channels, counted from the end: -3 for pictures, -1 for vectors.
 
     Returns:
-        What the layer reads now.
+        The layer's new input.
 
     Raises:
-        Stays: The node is none that a layer can take in.
+        CannotAbsorb: The node is not arithmetic that weights can express.
     """
     kind = node.op_type
     if kind == "Identity":

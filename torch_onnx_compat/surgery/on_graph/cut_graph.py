@@ -1,4 +1,4 @@
-"""A network and what was cut off it."""
+"""A network with the stages that were cut off it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from torch_onnx_compat.surgery.on_graph.stage import Stage
 
 @dataclass
 class CutGraph:
-    """The network, and what was cut off it.
+    """The network with the stages that were cut off it.
 
     Attributes:
-        network: What goes into the file.
-        preprocess: What the host does to the inputs before.
-        postprocess: What the host does to the outputs after.
-        parts: The network once more, split.
-        without_body: Functions in the network that only a check needs.
-        done: Entries that did something.
-        notes: What the caller should know.
+        network: The graph of the file.
+        preprocess: The stage that the host runs before the file.
+        postprocess: The stage that the host runs after the file.
+        parts: The stages that the network was split into.
+        without_body: Functions in the network that are needed to check it, and are not written to the file.
+        done: Names of the entries that were applied.
+        notes: Notes for the caller.
     """
 
     network: ir.Model
@@ -34,20 +34,20 @@ class CutGraph:
 
     @property
     def before(self) -> tuple[Stage, ...]:
-        """What runs before the file."""
+        """The stages before the file."""
         return () if self.preprocess is None else (self.preprocess,)
 
     @property
     def after(self) -> tuple[Stage, ...]:
-        """What runs after the file."""
+        """The stages after the file."""
         return () if self.postprocess is None else (self.postprocess,)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """All that is no part of the network's own file."""
+        """All stages besides the network's own file."""
         return (*self.before, *self.after, *self.parts)
 
     @property
     def is_cut(self) -> bool:
-        """Whether the file takes or gives something else than the model."""
+        """Whether the file's inputs or outputs differ from the model's."""
         return self.preprocess is not None or self.postprocess is not None

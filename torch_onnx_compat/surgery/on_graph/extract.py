@@ -1,4 +1,4 @@
-"""Cuts the preprocessing off a graph: the host does it, and the file begins with the network proper."""
+"""Cuts the preprocessing off a graph: the host runs it as a stage, and the file begins after it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from torch_onnx_compat.surgery.on_graph.stage import make_stage
 
 METADATA = "torch_onnx_compat.preprocess"
 _SHOWN = 16
-"""Constants of at most this many numbers are written out in the description."""
+"""Constants of at most this many numbers are listed in the description."""
 
 
 def extract(cut: CutGraph) -> None:
-    """Takes what is done first to each input out of the network; what stays, and why, is noted.
+    """Moves the preprocessing of each input into a stage; notes the inputs for which it finds none.
 
-    The network keeps the names of its inputs; they now stand for what the host hands over.
+    The network keeps the names of its inputs; they now stand for the outputs of the stage.
     """
     model = cut.network
     found = [find_leading(model, source) for source in model.graph.inputs]
@@ -45,7 +45,7 @@ def extract(cut: CutGraph) -> None:
 
 
 def _read_batch_from_end(model: ir.Model, leading: Leading) -> None:
-    """Lets the network read the size of the batch off what the host hands over."""
+    """Lets the network read the size of the batch from the stage's output instead of from the model's input."""
     inside, end = set(leading.nodes), _end(leading)
     values = [leading.source, *(v for node in leading.nodes for v in node.outputs if v is not end)]
     asking = {user for value in values for user, _ in value.uses() if asks_batch(user)}

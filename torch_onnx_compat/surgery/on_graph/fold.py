@@ -1,4 +1,4 @@
-"""Folds the arithmetic that is done to an input into the first convolution or linear layer, exactly."""
+"""Folds the arithmetic between an input and the first convolution or linear layer into the layer's weights."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from torch_onnx_compat.surgery.on_graph.absorb import CannotAbsorb, Dense, absor
 from torch_onnx_compat.surgery.on_graph.leading import leading_nodes
 
 _MOST_CHANNELS = 4
-"""Up to which a picture is padded with a number of its own in each channel."""
+"""Most channels of a picture that is padded with different numbers by channel."""
 
 
 def fold(model: ir.Model) -> list[str]:
-    """Folds what can be folded, in place.
+    """Folds the preprocessing of each input, in place, as far as possible.
 
     Returns:
-        For each input what was folded where, or why nothing was.
+        A note for each input: the nodes that were folded and the layer, or why none was.
     """
     scope = Scope(model)
     notes = []
@@ -55,7 +55,7 @@ def _fold_into(model: ir.Model, scope: Scope, layer: ir.Node, region: set[ir.Nod
 def _absorb_nodes(
     model: ir.Model, layer: ir.Node, dense: Dense, region: set[ir.Node], absorbed: list[ir.Node]
 ) -> tuple[ir.Value, str]:
-    """Takes in node after node; what the layer reads then, and why it went no further."""
+    """Absorbs node after node; returns the layer's new input, and why the next node is not absorbed."""
     value = layer.inputs[0]
     assert value is not None
     axis = -3 if layer.op_type == "Conv" and value.shape is not None and len(value.shape) == 4 else -1

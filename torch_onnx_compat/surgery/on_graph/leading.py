@@ -1,10 +1,11 @@
-"""Finds the preprocessing that a graph begins with: what is done to an input before the network proper.
+"""Finds the preprocessing at the beginning of a graph.
 
-A node belongs to it if it is arithmetic with constants, a change of type, order, size or layout, or a computation on
-sizes, and reads nothing but the input, constants and other such nodes. The preprocessing ends at the last value that
+A node belongs to the preprocessing if it is arithmetic with constants, a change of type, order, size or layout, or a
+computation on sizes, and reads only the input, constants and other such nodes. The preprocessing ends at the last value
+that
 
-* looks like a picture, or like what the input was: of its rank, or one more, with no more channels, and
-* is the only thing of all these nodes that the rest of the graph reads: then the host can hand over that one value.
+* is like the input or like a picture: of the input's rank, or of one more, with at most 4 channels or the input's, and
+* is the only value of these nodes that the rest of the graph reads: the host then has to pass this value only.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from torch_onnx_compat.graph.provenance import place
 ARITHMETIC = frozenset(
     {"Add", "Sub", "Mul", "Div", "Neg", "Pow", "Sqrt", "Abs", "Clip", "Min", "Max", "Floor", "Round"}
 )
-"""On pictures; between the picture and constants, or between channels of the picture."""
+"""Arithmetic between a picture and constants, or between channels of a picture."""
 ARRANGING = frozenset(
     {"Transpose", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Expand", "Concat", "Split", "Gather", "Slice"}
     | {"Identity", "Cast", "ScatterND", "ScatterElements", "Tile", "GatherND"}
@@ -30,21 +31,21 @@ SIZES = frozenset(
     {"Shape", "Size", "Range", "ConstantOfShape", "Equal", "Where", "Not", "And", "Or", "Less", "Greater", "Mod"}
     | {"ReduceMin", "ReduceMax", "ReduceProd", "Ceil", "CastLike", "LessOrEqual", "GreaterOrEqual", "Reciprocal"}
 )
-"""On integers that were computed from shapes."""
+"""Operators on integers that are computed from shapes."""
 
 _CHANNELS = 4
-"""A picture has no more, its opacity included."""
+"""Most channels of a picture: three colours and the opacity."""
 
 
 @dataclass(frozen=True)
 class Leading:
-    """What is done to one input.
+    """The preprocessing of one input.
 
     Attributes:
         source: The input.
-        end: The value with which the network proper begins; None if nothing is to be moved.
-        nodes: The nodes in between, in order.
-        reason: Why there is nothing to move, where there is not.
+        end: The preprocessed value; None if there is nothing to move.
+        nodes: The nodes of the preprocessing, in order.
+        reason: Why there is nothing to move; empty if there is.
     """
 
     source: ir.Value
@@ -71,9 +72,9 @@ def find_leading(model: ir.Model, source: ir.Value) -> Leading:
 
 
 def leading_nodes(model: ir.Model, source: ir.Value) -> list[ir.Node]:
-    """The nodes that could be preprocessing: they follow from this input alone and are of the kinds above.
+    """The nodes that may be preprocessing: they depend on this input only, and are of the kinds above.
 
-    What is computed from constants alone is left out.
+    Nodes that depend on constants only are left out.
     """
     known = {id(source)}
     fixed: set[int] = set()
@@ -96,19 +97,19 @@ def _is_movable(node: ir.Node, source: ir.Value) -> bool:
         return True
     if node.op_type in GEOMETRY:
         return True
-    if node.op_type in ("ReduceSum", "ReduceMean"):  # to grey
+    if node.op_type in ("ReduceSum", "ReduceMean"):  # to grey: the sum or mean of the channels
         return _sums_channels(node)
     if node.op_type in ARITHMETIC:
         return all(_is_small(value) for value in node.inputs if value is not None and _is_fixed(value))
     if node.op_type not in ARRANGING or first is None:
         return False
-    if node.op_type in ("Gather", "GatherND"):  # of the picture, not from a table
+    if node.op_type in ("Gather", "GatherND"):  # from the picture, not from a table such as an embedding
         return not is_constant(first)
     return node.op_type != "Slice" or _is_crop(node)
 
 
 def _is_size(node: ir.Node) -> bool:
-    """Whether a node computes with sizes: integers, or what became of them, of rank 0 or 1."""
+    """Whether a node computes with sizes: all its values have rank 0 or 1."""
     if node.op_type not in ARITHMETIC | ARRANGING:
         return False
     shapes = [value.shape for value in (*node.inputs, *node.outputs) if value is not None]
@@ -116,7 +117,7 @@ def _is_size(node: ir.Node) -> bool:
 
 
 def _is_small(value: ir.Value) -> bool:
-    """Whether a constant has at most one axis: one number for all, or one for each channel."""
+    """Whether a constant is one number, or one for each channel: at most one axis is longer than 1."""
     tensor = ir.convenience.get_const_tensor(value)
     shape = value.shape if tensor is None else tensor.shape
     return shape is not None and sum(size != 1 for size in shape) <= 1
@@ -138,7 +139,7 @@ def _sums_channels(node: ir.Node) -> bool:
 
 
 def _is_crop(node: ir.Node) -> bool:
-    """Whether a Slice takes neighbours, or turns an axis around; every second row is a network's own business."""
+    """Whether a Slice has steps of 1 or -1 only; larger steps are a network's own, such as YOLO's Focus."""
     if len(node.inputs) < 5 or node.inputs[4] is None:
         return True
     steps = ir.convenience.get_const_tensor(node.inputs[4])
@@ -146,7 +147,7 @@ def _is_crop(node: ir.Node) -> bool:
 
 
 def _is_picture(source: ir.Value, value: ir.Value) -> bool:
-    """Whether a value is as large as a picture, not a number computed from its size."""
+    """Whether a value has the rank of a picture, not of a number that is computed from sizes."""
     return value.shape is None or source.shape is None or len(value.shape) >= min(len(source.shape), 2)
 
 
@@ -163,7 +164,7 @@ def _looks_alike(source: ir.Value, value: ir.Value) -> bool:
 
 
 def _is_only_way(model: ir.Model, source: ir.Value, end: ir.Value, inside: set[ir.Node]) -> bool:
-    """Whether the rest of the graph reads nothing of what is before the end but the end itself."""
+    """Whether the rest of the graph reads no value of the preprocessing but its end."""
     before = ancestors([end]) & inside
     same_batch = source.shape is not None and end.shape is not None and source.shape[0] == end.shape[0]
     before |= {node for node in inside if same_batch and asks_batch(node)}
@@ -172,7 +173,7 @@ def _is_only_way(model: ir.Model, source: ir.Value, end: ir.Value, inside: set[i
 
 
 def asks_batch(node: ir.Node) -> bool:
-    """Whether a node yields the size of axis 0 alone, which the end of preprocessing tells as well as its start."""
+    """Whether a node is the Shape of axis 0 alone, which can be read from the preprocessed value as well."""
     limits = [node.attributes.get_int(name, default) for name, default in (("start", 0), ("end", -1))]
     return node.op_type == "Shape" and not node.domain and limits == [0, 1]
 

@@ -1,4 +1,4 @@
-"""Carries out on the finished graph what the caller wants of its ends: what is cut off, folded in, or split."""
+"""Plans the surgery on the finished graph from the caller's keywords, and carries it out."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ POSTPROCESS = ("keep", "strip")
 
 @dataclass(frozen=True)
 class Operation:
-    """What the caller wants.
+    """The surgery on one graph.
 
     Attributes:
-        preprocess: What becomes of the preprocessing that the graph begins with.
-        postprocess: What becomes of the postprocessing that it ends with.
-        cuts: Where it is split.
+        preprocess: How the preprocessing is treated, one of PREPROCESS.
+        postprocess: How the postprocessing is treated, one of POSTPROCESS.
+        cuts: Places at which the graph is split.
         whole_calls: Calls of modules that become one node each.
-        added: What is given besides what the caller asked for, by the first part of its path.
-        prunes: Whether inputs that nothing reads are left out.
+        added: Outputs that are traced for the surgery only, by the first part of their paths.
+        prunes: Whether inputs that no node reads are removed.
     """
 
     preprocess: str = "keep"
@@ -53,16 +53,16 @@ class Operation:
     prunes: bool = False
 
     def with_cut_outputs(self, prepared: Prepared) -> Prepared:
-        """The model as it is exported: it also gives the values at which the graph is to be cut."""
+        """The model with the values at which the graph is to be cut as further outputs, for the export."""
         wanted = [*self.cuts, *(mark for call in self.whole_calls if call.path for mark in (call.inputs, call.outputs))]
         return replace(prepared, boundary=with_cuts(prepared, wanted)) if wanted or self.whole_calls else prepared
 
     def apply(self, model: ir.Model, paths: Sequence[tree.Path]) -> CutGraph:
-        """Does it; changes the graph in place.
+        """Carries out the surgery; changes the graph in place.
 
         Args:
             model: The finished graph.
-            paths: Where in the traced result each output of the graph lies.
+            paths: The path of each output of the graph in the traced result.
 
         Raises:
             CompatError: The graph cannot be split there, or a part of it not be kept.
@@ -99,7 +99,7 @@ class Operation:
         ]
 
     def _take_marked(self, model: ir.Model, paths: Sequence[tree.Path]) -> dict[str, list[ir.Value]]:
-        """The values that were traced for this; those that the caller did not ask for cease to be outputs."""
+        """The values that were traced for the surgery; removes the outputs that the caller did not ask for."""
         outputs = list(model.graph.outputs)
         marks = {*(cut.text for cut in self.cuts), *self.added}
         found: dict[str, list[ir.Value]] = {text: [] for text in marks}
@@ -113,12 +113,12 @@ class Operation:
 
 
 def plan_operation(prepared: Prepared, cut: Cut, domains: bool | Collection[str] = False) -> Operation:
-    """Reads what the caller wants.
+    """Plans the surgery that the caller asked for.
 
     Args:
         prepared: The model.
-        cut: As the caller wants it.
-        domains: The domains in which nodes without a body may stand; True for any.
+        cut: The caller's keywords.
+        domains: The domains of operators without a body that are allowed; True allows any.
 
     Raises:
         CompatError: A word is unknown, two of them contradict each other, or a place to split at is not found.
@@ -163,7 +163,10 @@ def plan_operation(prepared: Prepared, cut: Cut, domains: bool | Collection[str]
 
 
 def _simplify(model: ir.Model) -> None:
-    """Makes constants initializers, of which TorchScript writes equal ones as an Identity, and fixed sizes too."""
+    """Makes constants and fixed sizes initializers, so that the surgery recognises them.
+
+    TorchScript writes a constant that equals another one as an Identity of it; these are removed too.
+    """
     names = [str(value.name) for value in model.graph.outputs]
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
     IdentityEliminationPass()(model)
@@ -175,7 +178,7 @@ def _simplify(model: ir.Model) -> None:
 
 
 def _skip_identities(value: ir.Value) -> ir.Value:
-    """The value that an Identity hands on."""
+    """The value before a chain of Identity nodes."""
     node = value.producer()
     while node is not None and node.op_type == "Identity" and node.inputs[0] is not None:
         value, node = node.inputs[0], node.inputs[0].producer()

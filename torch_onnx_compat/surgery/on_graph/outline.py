@@ -1,4 +1,4 @@
-"""Puts one node in the place of a part of a graph: of a function that the model holds, or of the engine's own."""
+"""Outlining: replaces a part of a graph by one node, a call of a function in the model or an operator of the engine."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ MIN_IR_VERSION = 8
 """The first IR version whose models hold functions."""
 
 SMALL = 64
-"""Numbers up to which a constant that is not of floating point says how something is computed: a shape, axes."""
+"""Most elements of an integer constant that is a parameter of an operator (a shape, axes), not a weight."""
 
 
 class Outlining:
-    """Puts nodes in the place of parts of a graph, and functions that say what they compute into the model.
+    """Replaces parts of a graph by nodes, and adds the functions that define these nodes to the model.
 
     Attributes:
-        without_body: The functions that the file is not to hold; they are there to check it.
+        without_body: The functions that are needed to check the file, and are not written to it.
     """
 
     def __init__(self, model: ir.Model) -> None:
@@ -34,15 +34,15 @@ class Outlining:
         self.without_body: list[Any] = []
 
     def outline(self, call: WholeCall, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value]) -> None:
-        """Replaces what lies between some values.
+        """Replaces the part of the graph between some values by one node.
 
         Args:
-            call: What the node is called.
-            inputs: The values that it takes.
-            outputs: The values that it gives.
+            call: The call that the node stands for.
+            inputs: The node's inputs.
+            outputs: The values that the node replaces.
 
         Raises:
-            CompatError: The outputs do not depend on the inputs, or the graph holds them in a branch or loop.
+            CompatError: The outputs do not depend on the inputs, or are inside a branch or loop.
         """
         model = self._model
         if model.ir_version < MIN_IR_VERSION:
@@ -78,7 +78,7 @@ class Outlining:
         model.graph.sort()
 
     def _resolve(self, value: ir.Value) -> ir.Value:
-        """What a value that was replaced has become."""
+        """The value that replaces a value, or the value itself."""
         while id(value) in self._replacements:
             value = self._replacements[id(value)]
         return value
@@ -86,7 +86,7 @@ class Outlining:
     def _find_extra_inputs(
         self, call: WholeCall, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value]
     ) -> list[ir.Value]:
-        """What the part reads besides its inputs and weights: sizes of the model's input, say."""
+        """The values that the part reads besides its inputs and constants, such as a size of the model's input."""
         chosen = ancestors(outputs, inputs)
         given = {id(value) for value in inputs}
         inside: set[int] = set(given)
@@ -108,7 +108,7 @@ class Outlining:
         return list(extra.values())
 
     def _add_function(self, call: WholeCall, part: ir.Model, weights: Sequence[str]) -> str:
-        """The name of the function with this body, which is new or one like it."""
+        """Adds the function with this body, unless there is an equal one; returns its name."""
         graph = part.graph
         extra = []
         for name, value in list(graph.initializers.items()):
@@ -153,13 +153,13 @@ def _deduplicate(values: Any) -> list[ir.Value]:
 
 
 def _is_weight(part: ir.Model, name: str) -> bool:
-    """Whether a constant is the module's own, and not one of how it is computed: an axis, a shape, an epsilon."""
+    """Whether a constant is a weight of the module, not a parameter of an operator: an axis, a shape, an epsilon."""
     value = part.graph.initializers[name].const_value
     return value is not None and (value.size > SMALL or (value.dtype.is_floating_point() and value.size > 1))
 
 
 def _normalize_names(graph: ir.Graph) -> None:
-    """Gives the values names that do not tell one call from another."""
+    """Numbers the values, and removes other names, so that equal bodies have equal bytes."""
     for number, value in enumerate(graph.inputs):
         value.name = f"input_{number}"
     number = 0
@@ -173,6 +173,6 @@ def _normalize_names(graph: ir.Graph) -> None:
 
 
 def drop_bodies(model: ir.Model, identifiers: Sequence[Any]) -> None:
-    """Takes functions out of a model whose engine has them."""
+    """Removes functions that the engine defines from a model."""
     for identifier in identifiers:
         del model.functions[identifier]

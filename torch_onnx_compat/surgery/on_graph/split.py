@@ -1,4 +1,4 @@
-"""Cuts a graph into a chain of graphs at values that the caller named."""
+"""Splits a graph into a chain of stages at values that the caller named."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from torch_onnx_compat.surgery.on_graph.stage import Stage, make_stage
 
 
 def split(model: ir.Model, cuts: Sequence[tuple[str, Sequence[ir.Value]]]) -> tuple[Stage, ...]:
-    """Cuts a model after some values, each cut after the one before it.
+    """Splits a model after some values, in the order in which they are computed.
 
-    A value that passes a cut elsewhere, such as a skip connection, is one more output of its part and an input of the
-    parts that read it.
+    A value that crosses a cut, such as a skip connection, becomes an output of its part and an input of the parts that
+    read it.
 
     Args:
-        model: The whole; unchanged.
-        cuts: What the caller called each cut, and its values.
+        model: The model; it is not changed.
+        cuts: The name of each cut, and its values.
 
     Raises:
-        CompatError: A part would be empty: the cuts are out of order, or one lies at the model's end.
+        CompatError: A part would be empty, since the cuts are out of order, or one is at the model's end.
     """
     parts = _partition(model, cuts)
     finals = list(model.graph.outputs)

@@ -1,4 +1,4 @@
-"""A file that the host runs before or after the network's own, or one of several that the network was split into."""
+"""Stages: files that the host runs before or after the network's own, or parts that the network was split into."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Stage:
-    """What the host runs before or after the network, or one part of a network that was split: an ONNX model.
+    """An ONNX model that the host runs before or after the network, or one part of a network that was split.
 
     Attributes:
         name: ``preprocess``, ``postprocess`` or ``part1`` and so on.
         model_bytes: The model, serialised.
         inputs: Names of its inputs, in order.
         outputs: Names of its outputs, in order.
-        feeds: The name that each output has as an input of the stages after it.
-        description: What it does, as plain data.
+        feeds: For each output, the name of the input of the next stages that takes it.
+        description: The operators of the stage, as plain data.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Stage:
     description: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
-        """Runs it on numpy arrays, in the order of `inputs` or by name.
+        """Runs the stage on numpy arrays, in the order of `inputs` or by name.
 
         Returns:
             An array, or a tuple of arrays where there are several outputs.
@@ -62,7 +62,7 @@ class Stage:
         return results[0] if len(results) == 1 else tuple(results)
 
     def session(self, **options: Any) -> onnxruntime.InferenceSession:
-        """Opens it in onnxruntime; options are passed on to InferenceSession."""
+        """Opens the stage in onnxruntime; passes the options to InferenceSession."""
         return open_session(self.model_bytes, **options)
 
     @cached_property
@@ -70,7 +70,7 @@ class Stage:
         return open_session(self.model_bytes)
 
     def to_dict(self) -> dict[str, Any]:
-        """What it is, as plain data."""
+        """The stage as plain data, without the model."""
         return {
             "name": self.name,
             "inputs": list(self.inputs),
@@ -83,11 +83,11 @@ class Stage:
 
     @property
     def model_proto(self) -> onnx.ModelProto:
-        """It as an onnx.ModelProto."""
+        """The model as an onnx.ModelProto."""
         return onnx.load_model_from_string(self.model_bytes)
 
     def save(self, destination: str | os.PathLike[str] | BinaryIO) -> None:
-        """Writes it as an ONNX file.
+        """Writes the model as an ONNX file.
 
         Args:
             destination: Path or binary file object.
@@ -101,7 +101,7 @@ class Stage:
 def make_stage(
     name: str, model: ir.Model, feeds: Mapping[str, str] | None = None, description: Mapping[str, Any] | None = None
 ) -> Stage:
-    """A stage from a model.
+    """Makes a stage of a model.
 
     Raises:
         CompatError: Its weights do not fit into one file.

@@ -1,8 +1,8 @@
-"""Cuts the postprocessing off a graph: the file ends with the last layers that have weights, the host does the rest.
+"""Cuts the postprocessing off a graph: the file ends with the last layers with weights, and the host runs the rest.
 
-A layer is a convolution, a linear layer, a recurrent one or a product with a large constant. What no layer follows is
-postprocessing, but for the bias, the normalisation and the activation of the layer itself. A convolution of a softmax
-to one channel computes an expectation (the distributions over distances in YOLO's boxes): it is no layer but decoding.
+A layer is a convolution, a linear or recurrent layer, or a product with a constant. A node that no layer follows is
+postprocessing, unless it is the bias, normalisation or activation of a layer. A convolution of a softmax to one channel
+computes an expectation (of the distributions over distances in YOLO's boxes), which is decoding and no layer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOVES = frozenset({"Transpose", "Reshape", "Unsqueeze", "Squeeze", "Identity"})
 
 
 def strip(cut: CutGraph) -> None:
-    """Takes what follows the last layers out of the network; where nothing does, that is noted."""
+    """Moves the nodes after the last layers into a stage; notes it if there are none."""
     model = cut.network
     tail = _tail(model)
     finals = list(model.graph.outputs)
@@ -48,7 +48,7 @@ def strip(cut: CutGraph) -> None:
 
 
 def _tail(model: ir.Model) -> set[ir.Node]:
-    """The nodes that no layer follows and that belong to none."""
+    """The nodes that no layer follows, and that belong to no layer."""
     layers = {node for node in model.graph if _is_layer(node)}
     leading: set[ir.Node] = set(layers)
     for node in reversed(list(model.graph)):
@@ -64,7 +64,7 @@ def _is_layer(node: ir.Node) -> bool:
     if node.domain or node.op_type not in LAYERS:
         return False
     weights = [v for v in node.inputs if v is not None and is_constant(v)]
-    if not weights:  # a product of two computed values
+    if not weights:  # a product of two computed values, as in attention; a convolution with computed weights is a layer
         return node.op_type == "Conv"
     return not _is_expectation(node)
 
@@ -82,7 +82,7 @@ def _is_expectation(node: ir.Node) -> bool:
 
 
 def _belongs_to_layer(node: ir.Node, layers: set[ir.Node]) -> bool:
-    """Whether a node is the bias, the normalisation or the activation of a layer, all of whose results it takes."""
+    """Whether a node is the bias, the normalisation or the activation of a layer that computes its first input."""
     inputs = [v for v in node.inputs if v is not None and not is_constant(v)]
     if not inputs or not all(_is_result(v, layers) for v in inputs[:1]):
         return False
@@ -104,7 +104,7 @@ def _ends_in_product(value: ir.Value) -> bool:
 
 
 def _activation(node: ir.Node) -> list[ir.Node]:
-    """The nodes of an activation that begins here: itself, and with a sigmoid the product that makes it a SiLU."""
+    """The nodes of an activation that begins here: the node, and after a sigmoid the product that makes it a SiLU."""
     if node.op_type != "Sigmoid":
         return [node]
     value = node.inputs[0]
@@ -115,7 +115,7 @@ def _activation(node: ir.Node) -> list[ir.Node]:
 
 
 def _name_after_module(node: ir.Node) -> str:
-    """The module's path; in TorchScript's ``/head/head.0/conv/Conv`` a part may begin with the one before it."""
+    """The path of the node's module, with ``_`` for dots; TorchScript writes it as ``/head/head.0/conv/Conv``."""
     *parts, last = place(node).strip("/").split("/")
     parts = parts or [last]
     path = [part for part, after in zip(parts, [*parts[1:], ""], strict=True) if not after.startswith(f"{part}.")]
