@@ -24,8 +24,8 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
 from torch.nn import functional
-from torch_onnx_compat.functional.grid_sample import ROWS_FROM
-from torch_onnx_compat.functional.short_time import stft_filters
+from torch_onnx_compat.symbolics.grid_sampling import ROWS_FROM
+from torch_onnx_compat.symbolics.short_time import stft_filters
 
 from torch_onnx_compat import export_compat
 from torch_onnx_compat.entry import Exporter

@@ -42,6 +42,7 @@ class Example:
         leaves: A model of the same inputs that the entry has to leave alone.
         declines: For an entry that refuses always, what its message says. There is no file, and nothing to compare.
         exporters: Those that the model is tried on.
+        claims: Those on which stock is shown to fail or err; by default those that the entry says need it.
         options: Further keywords of export_compat.
     """
 
@@ -54,6 +55,7 @@ class Example:
     leaves: Any = None
     declines: str = ""
     exporters: Sequence[Exporter] = EXPORTERS
+    claims: Sequence[Exporter] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -66,6 +68,8 @@ class Example:
 
     def claimed_on(self) -> list[Exporter]:
         """The exporters that are said to fail or err without the entry; where none is, those that it serves."""
+        if self.claims is not None:
+            return list(self.claims)
         exporters = catalogue()[self.entry].need.exporters
         return [exporter for exporter in self.needed_on() if exporter in exporters or not exporters]
 

@@ -399,7 +399,7 @@ def test_what_a_rounding_explains_is_passed_over_for_a_fault(files, monkeypatch,
     weight("fc", "Gemm", "MatMul")(graph)
     monkeypatch.setattr("torch_onnx_compat.check.localise.BUDGET", budget)
     assert localise(model, proto, args).module == "fc"
-    monkeypatch.setattr("torch_onnx_compat.check.localise.LOOSENED", 0)
+    monkeypatch.setattr("torch_onnx_compat.check.localise.RETRIES", 0)
     assert localise(model, proto, args).module == "stem"
 
 

@@ -235,7 +235,7 @@ def test_not_folded(name):
 
 
 def test_a_wrong_fold_is_seen(monkeypatch):
-    monkeypatch.setattr(absorb.Dense, "shifted", lambda self, offset: None)
+    monkeypatch.setattr(absorb.Dense, "absorb_offset", lambda self, offset: None)
     with pytest.raises(VerificationError):
         export_compat(
             Before(nn.Conv2d(3, 6, 3)).eval(), torch.rand(1, 3, 9, 9), preprocess="fold", exporter="torchscript"
