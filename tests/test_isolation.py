@@ -11,10 +11,12 @@ import pytest
 import torch
 from torch import nn
 
+import torch_onnx_compat.candidates as candidates_module
 import torch_onnx_compat.export as export_module
 from torch_onnx_compat import CompatError, attempt, export_compat, rewrite, symbolic
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.errors import VerificationError
+from torch_onnx_compat.prepare import export_conditions
 
 
 class Model(nn.Module):
@@ -100,8 +102,8 @@ def test_after_an_export(model, user_symbolic, exporter, tmp_path):
 STEPS = {
     "prepare": (export_module, "prepare"),
     "observe": (export_module, "Observation"),
-    "plan": (export_module, "make_plan"),
-    "rewrite": (export_module, "rewrite"),
+    "plan": (candidates_module, "make_plan"),
+    "rewrite": (candidates_module, "rewrite"),
     "export": (torch.onnx, "export"),
     "finish": (attempt, "finish"),
     "lint": (attempt, "lint"),
@@ -201,3 +203,31 @@ def test_deepcopy_of_the_model_is_not_needed_for_history(exporter):
         copy.deepcopy(model)
     export_compat(model, torch.randn(2, 3, 8, 8), exporter=exporter)
     assert model.last.grad_fn is not None
+
+
+def test_threads_take_turns_with_the_conditions_of_an_export():
+    """Each finds the fast path off while it works, whoever leaves first, and the caller's setting afterwards."""
+    fast_path = torch.backends.mha
+    before, seen = fast_path.get_fastpath_enabled(), []
+    inside, leave = threading.Event(), threading.Event()
+
+    def first():
+        with export_conditions():
+            inside.set()
+            leave.wait(10)
+
+    def second():
+        inside.wait(10)
+        with export_conditions():
+            seen.append(fast_path.get_fastpath_enabled())
+
+    threads = [threading.Thread(target=work) for work in (first, second)]
+    for thread in threads:
+        thread.start()
+    inside.wait(10)
+    assert not seen
+    leave.set()
+    for thread in threads:
+        thread.join()
+    assert seen == [False]
+    assert fast_path.get_fastpath_enabled() == before
