@@ -1,7 +1,7 @@
 """Distances between vectors, and vectors of bounded length.
 
 Math:   a norm of order p is the sum of |d|^p to the power 1 / p; the number of non-zero cells for p = 0, the largest
-        magnitude for infinity. A distance is the norm of a difference.
+        magnitude for infinity, and the smallest for minus infinity. A distance is the norm of a difference.
 """
 
 import math
@@ -23,7 +23,7 @@ def norm(x: Tensor, p: float, *, keepdim: bool = False) -> Tensor:
         return (x * x).sum(-1, keepdim=keepdim).sqrt()
     magnitude = x.abs()
     if math.isinf(p):
-        return magnitude.amax(-1, keepdim=keepdim)
+        return magnitude.amax(-1, keepdim=keepdim) if p > 0 else magnitude.amin(-1, keepdim=keepdim)
     if p == 1:
         return magnitude.sum(-1, keepdim=keepdim)
     return magnitude.pow(p).sum(-1, keepdim=keepdim).pow(1 / p)

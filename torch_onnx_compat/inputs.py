@@ -204,7 +204,13 @@ def forward_parameters(model: nn.Module) -> list[inspect.Parameter]:
             )
             for a in arguments
         ]
-    return list(inspect.signature(model.forward).parameters.values())
+    try:
+        return list(inspect.signature(model.forward).parameters.values())
+    except ValueError:
+        raise CompatError(
+            f"{getattr(model.forward, '__name__', model)!r} is a builtin whose parameters Python does not know; "
+            f"wrap it, e.g. export_compat(lambda x: f(x), ...)."
+        ) from None
 
 
 def output_names(paths: Sequence[tree.Path], given: Sequence[str]) -> tuple[str, ...]:

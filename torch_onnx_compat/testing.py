@@ -108,7 +108,7 @@ class Example:
         """The test fails with the entry's body broken.
 
         Raises:
-            AssertionError: It did not.
+            AssertionError: It did not, or only since the file of the broken body does not run.
         """
         entry = catalogue()[self.entry]
         if self.declines:
@@ -121,7 +121,8 @@ class Example:
         options["exclude"] = [name for name in options.get("exclude", ()) if name in registry]
         try:
             assert_same_outputs(self.model, self.inputs, exporter, uses=(self.entry,), **options)
-        except VerificationError:
+        except VerificationError as error:
+            assert error.table, f"{self.entry}: the file of the broken body does not run: {error}"
             return
         raise AssertionError(f"{self.entry}: the example's file is right with the body broken")
 

@@ -15,14 +15,14 @@ INF = float("inf")
 EXAMPLES = [
     Example(
         "dist_to_norm",
-        lambda x, y: (torch.dist(x, y), x.dist(y, 1), torch.dist(x, y, 3), torch.dist(x, y[:, :1], INF)),
+        lambda x, y: (torch.dist(x, y), x.dist(y, 1), *(torch.dist(x, y[:, :1], p) for p in (3, INF, -INF))),
         (X, Y),
         broken=lambda input, other, p=2: (input - other).reshape(-1).pow(p).sum().pow(1 / p),
     ),
     Example(
         "pairwise_distance_to_norm",
         lambda x, y: (
-            *(F.pairwise_distance(x, y, p=p) for p in (1, 2, 3, INF)),
+            *(F.pairwise_distance(x, y, p=p) for p in (1, 2, 3, INF, -INF)),
             torch.nn.PairwiseDistance(1, keepdim=True)(x, y),
         ),
         (X, Y),
