@@ -122,7 +122,8 @@ class Example:
         try:
             assert_same_outputs(self.model, self.inputs, exporter, uses=(self.entry,), **options)
         except VerificationError as error:
-            assert error.table, f"{self.entry}: the file of the broken body does not run: {error}"
+            if not error.table:
+                raise AssertionError(f"{self.entry}: the file of the broken body does not run") from error
             return
         raise AssertionError(f"{self.entry}: the example's file is right with the body broken")
 
