@@ -47,4 +47,4 @@ def test_a_broken_plugin_names_its_distribution() -> None:
 def test_a_clash_names_both_owners() -> None:
     out = _run("clash", "catalogue()")
     assert out.startswith("ClashError symbolic 'aten::remainder' for opset ")
-    assert "torch_onnx_compat.symbolics.remainder ('remainder') and acme_clash ('acme_remainder')" in out
+    assert "torch_onnx_compat.symbolics.mod_and_division ('remainder') and acme_clash ('acme_remainder')" in out

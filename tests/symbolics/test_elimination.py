@@ -90,6 +90,8 @@ def orthogonal_factors(x):
 
 
 def least_squares(x):
+    """Of matrices far from singular, whatever is drawn for x."""
+    x = 2 * torch.eye(5)[:, :3].flip(1) + x.clamp(-1, 1) / 4
     b = x[:, :, 1:] ** 2
     return linalg.lstsq(x, b).solution, linalg.lstsq(x, b, driver="gels")[0]
 
@@ -109,7 +111,7 @@ EXAMPLES = [
         "det_to_elimination",
         lambda x: (torch.det(x), linalg.det(x[:, :2, :2]), x[:, :3, :3].det()),
         (torch.randn(3, 4, 4, dtype=torch.float64),),
-        broken=lambda A=None, *, input=None: (input if A is None else A).diagonal(dim1=-2, dim2=-1).prod(-1),
+        broken=lambda A=None, *, input=None: -elimination.det_to_elimination(A, input=input),
         leaves=lambda x: torch.det(x.float()),
     ),
     row(

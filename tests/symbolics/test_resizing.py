@@ -123,7 +123,7 @@ def without_antialias(input, size=None, scale_factor=None, mode="nearest", align
 
 
 def by_mode_nearest(input, size=None, scale_factor=None, *_, **__):
-    return F.interpolate(input, size, scale_factor)
+    return F.interpolate(input.float(), size, scale_factor).to(input.dtype)
 
 
 EXAMPLES = [
