@@ -7,9 +7,6 @@ import torch
 
 from torch_onnx_compat.entry import EXPORTERS
 
-torch.manual_seed(0)  # for what test files draw when they are imported
-
-
 @pytest.fixture(params=EXPORTERS)
 def exporter(request):
     return request.param
@@ -18,6 +15,10 @@ def exporter(request):
 @pytest.fixture(autouse=True)
 def _fixed_seed():
     torch.manual_seed(0)
+
+
+def pytest_make_collect_report(collector):
+    torch.manual_seed(0)  # for what a test file draws when it is imported: the same in every process and selection
 
 
 def pytest_configure(config):
