@@ -7,6 +7,7 @@ import torch
 
 from torch_onnx_compat.entry import EXPORTERS
 
+
 @pytest.fixture(params=EXPORTERS)
 def exporter(request):
     return request.param
