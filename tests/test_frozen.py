@@ -1,8 +1,12 @@
 """The catalogue's contract with its users: the names of the entries, and the order in which siblings are tried."""
 
+import os
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 
+import torch_onnx_compat
 from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.entry import Machinery, Rewrite, Symbolic
 
@@ -63,3 +67,14 @@ def test_orders() -> None:
         for replaced in dict.fromkeys(entry.replaces.split(", ") if isinstance(entry, Rewrite) else [entry.op]):
             found[replaced].append(entry.name)
     assert {replaced: names for replaced, names in found.items() if len(names) > 1} == ORDERS
+
+
+def test_order_does_not_depend_on_what_was_imported_before() -> None:
+    program = (
+        "import torch_onnx_compat.rewrites.mergeable_blocks, torch_onnx_compat.symbolics.sorting\n"
+        "from torch_onnx_compat.catalogue import catalogue\n"
+        "print(*(entry.name for entry in catalogue()))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(torch_onnx_compat.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+    run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == [e.name for e in catalogue() if e.owner.startswith("torch_onnx_compat.")]

@@ -24,10 +24,11 @@ def catalogue() -> Registry:
         ClashError: A plugin claims what another entry claims.
     """
     with _lock:
-        for package_name in BUILT_IN:
-            package = importlib.import_module(package_name)
-            for family in package.FAMILIES:
-                _load_once(f"{package_name}.{family}")
+        families = [f"{name}.{family}" for name in BUILT_IN for family in importlib.import_module(name).FAMILIES]
+        if not _loaded.issuperset(families):
+            for module in families:
+                _load_once(module)
+            DEFAULT.arrange(families)  # somebody may have imported one of them before
         for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda p: (p.name, p.value)):
             _load_plugin(point)
     return DEFAULT

@@ -83,6 +83,12 @@ class Registry:
         ]
         return Registry([*(e for e in added if e.name not in self), *there])
 
+    def arrange(self, modules: Sequence[str]) -> None:
+        """Puts the entries of these modules first, in this order, whatever order they were imported in."""
+        place = {module: number for number, module in enumerate(modules)}
+        ordered = sorted(self, key=lambda entry: place.get(entry.owner, len(place)))
+        self._entries = {entry.name: entry for entry in ordered}
+
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._entries.values())
 
