@@ -67,7 +67,12 @@ class Example:
         return [exporter for exporter in self.exporters if is_armed(self.entry, exporter, self.options)]
 
     def claimed_on(self) -> list[Exporter]:
-        """The exporters that are said to fail or err without the entry; where none is, those that it serves."""
+        """The exporters that are said to fail or err without the entry; where none is, those that it serves.
+
+        None of an entry that refuses always: whether the export fails is torch's matter, and it only says why.
+        """
+        if self.declines:
+            return []
         if self.claims is not None:
             return list(self.claims)
         exporters = catalogue()[self.entry].need.exporters
@@ -100,8 +105,6 @@ class Example:
         Raises:
             AssertionError: Today's torch does without the entry.
         """
-        if self.declines:
-            return  # whether the export fails is torch's matter; the entry only says why, which assert_bites shows
         assert_still_needed(self.entry, self.model, self.inputs, exporter, **self._all_options)
 
     def assert_bites(self, exporter: Exporter) -> None:
