@@ -28,7 +28,7 @@ from torch_onnx_compat.memory import forget_locals, trim
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.prepare import Prepared
-from torch_onnx_compat.publish import draft, is_large, publish, stages_beside
+from torch_onnx_compat.publish import draft, is_large, publish
 from torch_onnx_compat.request import File, Proof
 from torch_onnx_compat.result import ExportResult
 from torch_onnx_compat.surgery.on_graph.cut_graph import CutGraph
@@ -85,11 +85,12 @@ class Attempt:
             if cut.without_body:
                 drop_bodies(cut.network, cut.without_body)
                 written.write(cut.network)
-            stages = {stage.name: stage.model_bytes for stage in cut.stages}
-            with self.clock("publish"), stages_beside(stages, self.file.destination) as put_stages:
-                published = publish(written, self.file.destination)
-                put_stages()
-        return self._result(candidate, exported, made, table, published)
+            with self.clock("publish"):
+                written.write_stages({stage.name: stage.model_bytes for stage in cut.stages})
+                outcome = written.outcome()
+            result = self._result(candidate, exported, made, table, outcome)
+            publish(written)  # the last step that can fail: an error means that the old files are as they were
+        return result
 
     def _result(
         self,

@@ -1,13 +1,24 @@
-"""Puts a file in its place: written beside it under another name, then renamed over it, or not at all."""
+"""Puts a file in its place: written beside it under another name, then renamed over it, or not at all.
+
+The rename of the model is the one step that takes the old file away and brings the new one. Weights beside the model
+never take the place of others: new ones get a name that is free, old ones go after the rename. So the file loads,
+the old one or the new one, whenever the process is stopped. Stages change before the model, and are put back when a
+later step fails; only a process that is killed between two renames leaves new stages beside an old model.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import io
 import os
+import secrets
 import shutil
+import stat
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +26,14 @@ import onnx_ir as ir
 
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.stream import write_model
+from torch_onnx_compat.weights_beside import is_mentioned, mentions, relocate, weights_of
+from torch_onnx_compat.workspace import hold, workspace
 
 INLINE_LIMIT = 1_500_000_000
 """Weights, in bytes, up to which they lie in the file itself; protobuf ends at 2 GiB."""
+
+_PATIENCE = 10.0
+"""Seconds to wait while another process publishes to the same folder."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +46,10 @@ class Draft:
     """Whether the weights lie in a file of their own."""
     destination: Any
     """What it is meant for, as messages name it."""
+    target: Path | None
+    """Its place, symbolic links resolved; None for a file object and for memory."""
+    stages: dict[Path, Path] = field(default_factory=dict)
+    """By place, the drafts of what was cut off the file."""
 
     def write(self, model: ir.Model) -> None:
         """Writes the model, or another form of it.
@@ -42,9 +62,40 @@ class Draft:
         except OSError as error:
             raise _cannot_write(self.destination, error) from error
 
+    def write_stages(self, stages: Mapping[str, bytes]) -> None:
+        """Writes what was cut off the file, to be put beside it: ``model.preprocess.onnx`` beside ``model.onnx``.
+
+        Args:
+            stages: Serialised models by name; nothing is written for a file object and for memory.
+
+        Raises:
+            CompatError: One cannot be written, or its place is taken by what is no file.
+        """
+        if self.target is None:
+            return
+        for name, data in stages.items():
+            place = self.target.with_name(f"{self.target.stem}.{name}{self.target.suffix}")
+            try:
+                place = _resolve(place, place)
+                _check_place(place, place)
+                partial = self.path.parent / f"stage_{place.name}"
+                partial.write_bytes(data)
+            except OSError as error:
+                raise _cannot_write(place, error) from error
+            self.stages[place] = partial
+
+    def outcome(self) -> Path | bytes | None:
+        """What the export yields: the path, the model's bytes where it stays in memory, None for a file object."""
+        if self.target is not None:
+            return self.target
+        return self.path.read_bytes() if self.destination is None else None
+
 
 def external_data_path(path: Path) -> Path:
-    """The file beside a model that holds its weights where they are too large for the model's own."""
+    """The file beside a draft that holds its weights where they are too large for the model's own.
+
+    A published model's have this name too, unless it was taken; the model itself says.
+    """
     return path.with_name(f"{path.name}.data")
 
 
@@ -53,6 +104,33 @@ def is_large(model: ir.Model) -> bool:
     return (
         sum(v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None) > INLINE_LIMIT
     )
+
+
+def check_destination(destination: Any) -> None:
+    """Says before any work what cannot be written to; what was there is left as it is.
+
+    A symbolic link stands for the file that it leads to. A hard link is taken off the old file, whose other names
+    keep the old model.
+
+    Args:
+        destination: A path, a binary file object, or None.
+
+    Raises:
+        CompatError: It is none of these, there is no such folder, or the path is a device's, a folder's or another
+            special file's.
+    """
+    if destination is None:
+        return
+    if hasattr(destination, "write"):
+        _check_file_object(destination)
+        return
+    try:
+        target = _resolve(destination, destination)
+        _check_place(target, destination)
+        if not stat.S_ISDIR(target.parent.stat().st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    except OSError as error:
+        raise _cannot_write(destination, error) from error
 
 
 @contextmanager
@@ -67,104 +145,235 @@ def draft(model: ir.Model, destination: Any, external: bool) -> Iterator[Draft]:
     Raises:
         CompatError: The folder cannot be written to, or the disk is full.
     """
-    target = _as_path(destination)
-    parent = target.parent if target is not None else None
-    name = target.name if target is not None else "model.onnx"
-    try:
-        folder = tempfile.mkdtemp(prefix=".torch_onnx_compat_", dir=parent)
-    except OSError as error:
-        raise _cannot_write(destination, error) from error
-    try:
-        path = Path(folder) / name
-        made = Draft(path, external, destination)
+    check_destination(destination)
+    in_memory = destination is None or hasattr(destination, "write")
+    target = None if in_memory else _resolve(destination, destination)
+    folder = workspace(Path(tempfile.gettempdir()) if target is None else target.parent)
+    with contextlib.ExitStack() as stack:
+        try:
+            path = stack.enter_context(folder) / ("model.onnx" if target is None else target.name)
+        except OSError as error:
+            raise _cannot_write(destination, error) from error
+        made = Draft(path, external, destination, target)
         made.write(model)
         yield made
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
-def publish(draft: Draft, destination: Any) -> Path | bytes | None:
-    """Moves a draft to its place.
+def publish(draft: Draft) -> None:
+    """Moves a draft, its weights and its stages to their places; the last step of an export.
 
     Args:
         draft: The checked file.
-        destination: A path, a binary file object, or None.
-
-    Returns:
-        The path, the model's bytes for None, and None for a file object.
 
     Raises:
-        CompatError: The place cannot be written to; what was there is as it was.
+        CompatError: A place cannot be written to; what was there is as it was.
     """
-    target = _as_path(destination)
-    if target is None:
-        data = draft.path.read_bytes()
-        if destination is None:
-            return data
-        try:
-            destination.write(data)
-        except OSError as error:
-            raise _cannot_write(destination, error) from error
-        return None
-    weights, their_place = external_data_path(draft.path), external_data_path(target)
-    backup = draft.path.with_name("backup")
+    if draft.target is None:
+        if draft.destination is not None:
+            _write_to(draft.destination, draft.path.read_bytes())
+        return
     try:
-        if weights.exists():
-            if their_place.exists():
-                os.replace(their_place, backup)
-            os.replace(weights, their_place)
-        os.replace(draft.path, target)
+        with hold(draft.target.parent, _PATIENCE) as is_alone:
+            _Exchange(draft, draft.target, is_alone).carry_out()
     except OSError as error:
-        if backup.exists():  # the old model goes on with its old weights
-            os.replace(backup, their_place)
-        raise _cannot_write(destination, error) from error
-    return target
+        raise _cannot_write(draft.destination, error) from error
 
 
-@contextmanager
-def stages_beside(stages: Mapping[str, bytes], destination: Any) -> Iterator[Callable[[], None]]:
-    """Writes stages where the file goes: ``model.preprocess.onnx`` beside ``model.onnx``.
+class _Exchange:
+    """The renames of one export, and the way back.
 
     Args:
-        stages: What was cut off the file, serialised, by name.
-        destination: Path of the file; beside anything else nothing is written.
+        draft: The new files.
+        target: The model's place.
+        is_alone: Whether no other process publishes to the folder meanwhile.
+    """
 
-    Yields:
-        What puts them in their places, under which there is then nothing left to fail but a rename.
+    def __init__(self, draft: Draft, target: Path, is_alone: bool) -> None:
+        self._draft, self._target, self._is_alone = draft, target, is_alone
+        self._folder = draft.path.parent
+        self._weights = external_data_path(draft.path)
+        self._place_of_weights: Path | None = None
+        self._backups: dict[Path, Path] = {}
+
+    def carry_out(self) -> None:
+        self._check()
+        old = [path for path in weights_of(self._target) if not is_mentioned(path, self._target)]
+        for number, path in enumerate(old):
+            # A process that is killed leaves these links; whoever removes its folder sees what it would have removed.
+            _link(path, self._folder / f"old_weights_{number}")
+        try:
+            self._put_weights()
+            self._back_up_stages()
+            for place, new in self._draft.stages.items():
+                os.replace(new, place)
+            os.replace(self._draft.path, self._target)
+            _remove(old)
+        except BaseException:
+            if self._draft.path.exists():
+                self._undo()
+            else:  # the last rename was done, so the new files are whole
+                _remove(old)
+            raise
+
+    def _check(self) -> None:
+        default = _mode_of_new_files(self._folder)
+        for place, new in {self._target: self._draft.path, **self._draft.stages}.items():
+            _check_place(place, place)
+            _copy_mode(place, new, default)
+        if self._weights.exists():
+            _copy_mode(self._target, self._weights, default)
+
+    def _put_weights(self) -> None:
+        if not self._weights.exists():
+            return
+        place = self._free_place()
+        relocate(self._draft.path, place.name)
+        self._place_of_weights = place
+        if not _link(self._weights, place):
+            os.rename(self._weights, place)
+
+    def _free_place(self) -> Path:
+        """A name that no other weights have, and that the old model does not await."""
+        plain = external_data_path(self._target)
+        if self._is_alone and not os.path.lexists(plain) and not mentions(self._target, plain.name):
+            return plain
+        return self._target.with_name(f"{self._target.name}.{secrets.token_hex(8)}.data")
+
+    def _back_up_stages(self) -> None:
+        for number, place in enumerate(self._draft.stages):
+            if place.exists():
+                backup = self._folder / f"backup_{number}"
+                if not _link(place, backup):
+                    shutil.copy2(place, backup)
+                self._backups[place] = backup
+
+    def _undo(self) -> None:
+        for place, new in self._draft.stages.items():
+            if new.exists():
+                continue
+            if place in self._backups:
+                os.replace(self._backups[place], place)
+            else:
+                place.unlink(missing_ok=True)
+        if self._place_of_weights is not None and self._has_put_weights(self._place_of_weights):
+            self._place_of_weights.unlink()
+
+    def _has_put_weights(self, place: Path) -> bool:
+        return place.exists() and (not self._weights.exists() or os.path.samefile(self._weights, place))
+
+
+def _remove(files: list[Path]) -> None:
+    for path in files:
+        with contextlib.suppress(OSError):  # on Windows, weights that a session has open; they do no harm
+            path.unlink()
+
+
+def _link(path: Path, place: Path) -> bool:
+    """Gives a file a second name; says whether the file system has such a thing.
 
     Raises:
-        CompatError: One cannot be written; what was there is as it was.
+        FileExistsError: The name is taken.
     """
-    target = _as_path(destination)
-    written: dict[Path, Path] = {}
-
-    def put() -> None:
-        for place, partial in written.items():
-            os.replace(partial, place)
-
     try:
-        for name, data in stages.items() if target is not None else ():
-            assert target is not None
-            place = target.with_name(f"{target.stem}.{name}{target.suffix}")
-            written[place] = target.with_name(f".{place.name}.partial")
-            written[place].write_bytes(data)
-        yield put
-    except OSError as error:
-        raise _cannot_write(place, error) from error
+        os.link(path, place)
+    except FileExistsError:
+        raise
+    except OSError:
+        return False
+    return True
+
+
+def _mode_of_new_files(folder: Path) -> int:
+    """The permissions that the process gives to the files it makes; the umask cannot be read without setting it."""
+    probe = folder / "new_file"
+    probe.touch()
+    try:
+        return stat.S_IMODE(probe.stat().st_mode)
     finally:
-        for partial in written.values():
-            partial.unlink(missing_ok=True)
+        probe.unlink()
 
 
-def _as_path(destination: Any) -> Path | None:
-    if destination is None or hasattr(destination, "write"):
-        return None
+def _copy_mode(place: Path, new: Path, default: int) -> None:
+    """Gives a new file the permissions, and where the process may do so the owner, of the one that it replaces."""
+    if not place.exists():
+        new.chmod(default)
+        return
+    old, now = place.stat(), new.stat()
+    if (old.st_uid, old.st_gid) != (now.st_uid, now.st_gid):
+        with contextlib.suppress(OSError, AttributeError):
+            os.chown(new, old.st_uid, old.st_gid)
+    new.chmod(stat.S_IMODE(old.st_mode))
+
+
+def _resolve(destination: Any, named: Any) -> Path:
+    """The path of a destination, a symbolic link at its end resolved."""
     try:
-        return Path(destination)
+        path = Path(destination)
     except TypeError:
         raise CompatError(
             f"f is a {type(destination).__name__}; wanted a path, a file opened for writing bytes, or None."
         ) from None
+    text = str(path)
+    if "\0" in text:
+        raise CompatError(f"f={text!r} holds a null character, which no path may; leave it out.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise CompatError(
+            f"f={text!r} is not valid Unicode, and engines do not open such a path; choose another name."
+        ) from None
+    if path.is_symlink():
+        path = Path(os.path.realpath(path))
+        if path.is_symlink():
+            raise CompatError(f"f={str(named)!r} is a symbolic link that leads back to itself; choose another path.")
+    return path
+
+
+def _check_place(place: Path, named: Any) -> None:
+    """Refuses to replace what is no regular file."""
+    try:
+        mode = place.stat().st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISREG(mode):
+        return
+    kinds = {
+        stat.S_IFDIR: "a folder",
+        stat.S_IFCHR: "a device",
+        stat.S_IFBLK: "a device",
+        stat.S_IFIFO: "a named pipe",
+        stat.S_IFSOCK: "a socket",
+    }
+    kind = kinds.get(stat.S_IFMT(mode), "a special file")
+    raise CompatError(
+        f"cannot write {str(named)!r}: it is {kind}, and a rename would replace it; give the path of a file, or pass "
+        f"a file opened for writing bytes."
+    )
+
+
+def _check_file_object(file: Any) -> None:
+    kind = type(file).__name__
+    if isinstance(file, io.TextIOBase) or hasattr(file, "encoding"):
+        raise CompatError(f"f is a text file ({kind}); wanted one opened for writing bytes: open(path, 'wb').")
+    if getattr(file, "closed", False) is True:
+        raise CompatError(f"f is a closed file ({kind}); wanted an open one.")
+    writable = getattr(file, "writable", None)
+    if callable(writable) and not writable():
+        raise CompatError(f"f is a file opened for reading ({kind}); wanted one opened for writing bytes.")
+
+
+def _write_to(file: Any, data: bytes) -> None:
+    rest = memoryview(data)
+    try:
+        while rest:
+            count = file.write(rest)
+            if not isinstance(count, int) or not 0 < count < len(rest):  # else an unbuffered file took a part
+                return
+            rest = rest[count:]
+    except Exception as error:
+        raise CompatError(
+            f"cannot write to f, a {type(file).__name__}: {type(error).__name__}: {error}; it may hold a part."
+        ) from error
 
 
 def _write(model: ir.Model, path: Path, external: bool) -> None:

@@ -14,6 +14,7 @@ import torch
 from torch_onnx_compat.check.cases import Verify
 from torch_onnx_compat.entry import EXPORTERS, MIN_OPSET, Exporter
 from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.publish import check_destination
 from torch_onnx_compat.registry import Registry
 from torch_onnx_compat.targets import Target
 
@@ -84,6 +85,9 @@ class File:
     export_params: bool = True
     keep_initializers_as_inputs: bool = False
     external_data: bool | None = None
+
+    def __post_init__(self) -> None:
+        check_destination(self.destination)
 
 
 @dataclass(frozen=True)

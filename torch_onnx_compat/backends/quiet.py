@@ -11,7 +11,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import IO, Any
 
 _LOGGERS = ("torch", "torch.onnx", "torch.export", "torch._dynamo", "torch.fx", "onnxscript", "onnx_ir")
 _DUMPS = (b"ONNX graph being constructed during exception", b"Torch IR graph at exception")
@@ -24,9 +24,9 @@ def quiet_logs() -> Iterator[None]:
     """Silences the exporters' loggers and warnings; the backends check for the same problems themselves."""
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
     try:
+        for logger in loggers:
+            logger.setLevel(logging.CRITICAL)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
@@ -77,24 +77,39 @@ def _without_hints(text: bytes) -> bytes:
 
 @contextlib.contextmanager
 def _hold_back(stream: int, clean: Callable[[bytes], bytes]) -> Iterator[None]:
+    """Collects what is written to a stream of the process, and writes it in the end, cleaned.
+
+    Whatever is raised, and wherever, the stream is put back first. Each step that must happen stands in a `finally`
+    of its own, and the last ones twice, as an interrupt may come while they are carried out.
+    """
     try:
         saved = os.dup(stream)
     except OSError:  # the process has no such stream
         yield
         return
     with tempfile.TemporaryFile() as buffer:
-        _flush()
-        os.dup2(buffer.fileno(), stream)
         try:
-            yield
+            try:
+                try:
+                    _flush()
+                    os.dup2(buffer.fileno(), stream)
+                    yield
+                finally:
+                    _flush()  # so that what C's buffers hold is cleaned too
+            finally:
+                os.dup2(saved, stream)
         finally:
-            _flush()
             os.dup2(saved, stream)
             os.close(saved)
-            buffer.seek(0)
-            text = clean(buffer.read())
-            if text:
-                os.write(stream, text)
+            _pass_on(buffer, stream, clean)
+
+
+def _pass_on(buffer: IO[bytes], stream: int, clean: Callable[[bytes], bytes]) -> None:
+    buffer.seek(0)
+    text = memoryview(clean(buffer.read()))
+    with contextlib.suppress(OSError):  # nobody reads the stream any more
+        while text:
+            text = text[os.write(stream, text) :]
 
 
 def _flush() -> None:

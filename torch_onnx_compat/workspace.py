@@ -1,0 +1,122 @@
+"""Temporary folders beside the files that are made in them, and the locks that tell the living from the dead."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from torch_onnx_compat.weights_beside import is_mentioned
+
+if sys.platform != "win32":
+    import fcntl
+
+_PREFIX = ".torch_onnx_compat_"
+_HELD = "held"
+"""A file in a folder whose process locked it. Without it the folder may be one that is just being made."""
+_GRACE = 3600.0
+"""Seconds after which a folder without that file is taken for one whose process died while it made it."""
+
+
+@contextmanager
+def workspace(parent: Path) -> Iterator[Path]:
+    """A temporary folder that is removed in the end, and by a later call if the process is killed before.
+
+    Args:
+        parent: Where to make it.
+
+    Raises:
+        OSError: The folder cannot be made.
+    """
+    folder = parent / f"{_PREFIX}{secrets.token_hex(8)}"
+    try:
+        try:
+            remove_stale(parent)
+            folder.mkdir(mode=0o700)
+            with hold(folder, 1.0) as is_held:
+                if is_held:
+                    (folder / _HELD).touch()
+                yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    finally:  # once more, as the first may have been interrupted
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def hold(folder: Path, patience: float) -> Iterator[bool]:
+    """Keeps others from holding a folder at the same time; the system lets go of it when the process ends.
+
+    Args:
+        folder: The folder.
+        patience: Seconds to wait while another process, or another thread, holds it.
+
+    Yields:
+        Whether it is held. Windows and some network file systems cannot lock folders.
+    """
+    handle = -1
+    try:
+        if sys.platform != "win32" and os.access(folder, os.R_OK):
+            handle = os.open(folder, os.O_RDONLY)
+        yield handle >= 0 and _lock(handle, patience)
+    finally:
+        if handle >= 0:
+            os.close(handle)
+
+
+def _lock(handle: int, patience: float) -> bool:
+    if sys.platform == "win32":
+        return False
+    end = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                return False
+            time.sleep(0.005)
+        except OSError:
+            return False
+
+
+def remove_stale(parent: Path) -> None:
+    """Removes the workspaces of processes that were killed, and the weights that they would have removed."""
+    if sys.platform == "win32":
+        return
+    length = len(_PREFIX) + 16
+    with os.scandir(parent) as entries:
+        found = [Path(e.path) for e in entries if e.name.startswith(_PREFIX) and e.is_dir(follow_symlinks=False)]
+    folders = [path for path in found if len(path.name) == length]
+    if not folders:
+        return
+    with hold(parent, 1.0) as is_alone:
+        for folder in folders if is_alone else ():
+            try:
+                _remove_if_stale(folder)
+            except OSError:  # another process was faster, or the folder is somebody else's
+                continue
+
+
+def _remove_if_stale(folder: Path) -> None:
+    with hold(folder, 0.0) as is_held:
+        if not is_held:
+            return
+        if not (folder / _HELD).exists() and time.time() - folder.stat().st_mtime < _GRACE:
+            return
+        _remove_spare_weights(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_spare_weights(folder: Path) -> None:
+    """Removes what the folder holds another link to, and no model takes its weights from."""
+    links = {(s.st_dev, s.st_ino) for s in (path.stat() for path in folder.iterdir()) if s.st_nlink > 1}
+    for path in folder.parent.glob("*.data") if links else ():
+        status = path.stat()
+        if (status.st_dev, status.st_ino) in links and not is_mentioned(path):
+            path.unlink()
