@@ -32,6 +32,11 @@ def embedding_bag_to_embedding(
     """Sums, means or largest values of bags of rows; an empty bag gives zeros.
 
     Declines: max_norm, which writes to the table; 1-D indices without offsets.
+
+    Math:   rows behind a last offset belong to no bag in sums and means of float32 and narrower types without padding,
+            and to the last bag elsewhere, as in torch.
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.embedding_bag.html;
+            is_fast_path_index_select and make_bag_size of ATen/native/EmbeddingBag.cpp
     """
     if max_norm is not None:
         decline(f"max_norm must be None, got {max_norm}: it would write to the weights")
@@ -47,8 +52,16 @@ def embedding_bag_to_embedding(
         return _reduce_rows(rows, counted, mode)
     if offsets is None:
         decline("offsets must be given with 1-D input")
-    starts = offsets[:-1] if include_last_offset else offsets
-    return _reduce_runs(rows, starts.long(), counted, mode)
+    if not include_last_offset:
+        return _reduce_runs(rows, offsets.long(), counted, mode)
+    starts = offsets[:-1].long()
+    if mode == "max" or counted is not None or rows.dtype == torch.float64:
+        return _reduce_runs(rows, starts, counted, mode)
+    # Torch's faster kernel alone ends the last bag where the last offset says, but counts the rows behind it too.
+    total = _reduce_runs(rows, offsets.long(), None, "sum")[:-1]
+    if mode == "sum":
+        return total
+    return total / _reduce_runs(torch.ones_like(rows[:, :1]), starts, None, "sum").clamp(min=1)
 
 
 def _reduce_rows(rows: Tensor, counted: Tensor | None, mode: str) -> Tensor:

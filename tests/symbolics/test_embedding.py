@@ -47,6 +47,26 @@ class Bags(nn.Module):
         return tuple(results)
 
 
+class CutBags(nn.Module):
+    """Bags that end at the last offset, which may lie before the end of the indices."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Parameter(TABLE.clone())
+
+    def forward(self, indices, offsets):
+        results = [
+            F.embedding_bag(indices, self.table, offsets, include_last_offset=True, mode="sum", per_sample_weights=w)
+            for w in (indices.float() - 2.5, None)
+        ]
+        for mode in MODES:
+            for table in (self.table, self.table.double()):
+                for padding in (None, 1):
+                    options = {"mode": mode, "padding_idx": padding, "include_last_offset": True}
+                    results.append(F.embedding_bag(indices, table, offsets, **options))
+        return tuple(results)
+
+
 class Tables(nn.Module):
     """Tables whose rows are shortened, by two norms."""
 
@@ -101,20 +121,37 @@ def test_bags_of_equal_length_take_two_nodes(exporter):
     assert set(result.nodes) - {"Constant"} == {"Gather", "ReduceMean"}
 
 
+def test_bags_end_at_the_last_offset(exporter):
+    indices, _ = RUNS
+    samples = [(indices, torch.tensor(offsets)) for offsets in ([0, 2, 2, 5, 8], [0, 0, 7], [0, 8, 8], [0, 0, 0])]
+    assert_same_outputs(
+        CutBags(),
+        (indices, torch.tensor([0, 2, 2, 5, 6])),
+        exporter,
+        dynamic={"indices": {0: "total"}, "offsets": {0: "bags"}},
+        samples=samples,
+        verify=GIVEN_ONLY,
+        uses=("embedding_bag_to_embedding",),
+    )
+
+
 @given(
     sizes=st.lists(st.integers(0, 4), min_size=1, max_size=5),
     mode=st.sampled_from(MODES),
     padding=st.sampled_from((None, 0, -1)),
     is_weighted=st.booleans(),
+    ends=st.booleans(),
+    rest=st.integers(0, 3),
     seed=st.integers(0, 99),
 )
 @settings(max_examples=150, deadline=None)
-def test_bags_equal_eager(sizes, mode, padding, is_weighted, seed):
+def test_bags_equal_eager(sizes, mode, padding, is_weighted, ends, rest, seed):
     generator = torch.Generator().manual_seed(seed)
-    indices = torch.randint(0, 9, (sum(sizes),), generator=generator)
-    offsets = torch.tensor([0, *sizes]).cumsum(0)[:-1]
+    indices = torch.randint(0, 9, (sum(sizes) + rest,), generator=generator)
+    offsets = torch.tensor([0, *sizes]).cumsum(0)
+    offsets = offsets if ends else offsets[:-1]
     weights = torch.randn(indices.shape, generator=generator) if is_weighted and mode == "sum" else None
-    options = {"mode": mode, "padding_idx": padding, "per_sample_weights": weights}
+    options = {"mode": mode, "padding_idx": padding, "per_sample_weights": weights, "include_last_offset": ends}
     got = embedding_bag_to_embedding(indices, TABLE, offsets, **options)
     torch.testing.assert_close(got, F.embedding_bag(indices, TABLE, offsets, **options))
 
