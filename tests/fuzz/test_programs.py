@@ -1,0 +1,53 @@
+"""A fixed set of random programs: no file that is accepted computes something else than its program."""
+
+import warnings
+
+import pytest
+
+from fuzz.judge import export_stock, judge_file, judge_program
+from fuzz.programs import Input, Program, example_inputs, fresh_model, make_program, write_program
+from torch_onnx_compat.entry import EXPORTERS
+
+SEEDS = range(40)
+LONG = {("dynamo", 20)}  # more than a minute
+FROZEN = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x * len(x.tolist())
+"""
+
+
+@pytest.mark.parametrize(("exporter", "seed"), [(e, s) for e in EXPORTERS for s in SEEDS if (e, s) not in LONG])
+def test_accepted_file_is_right(seed, exporter, tmp_path):
+    program = make_program(seed)
+    judged = judge_program(program, write_program(program, tmp_path), exporter)
+    assert judged.verdict in ("right", "rounding", "refused", "eager-refuses"), f"{judged.detail}\n{program.source}"
+
+
+def test_programs_are_the_same_each_time_and_mostly_legal(tmp_path):
+    legal = 0
+    for seed in range(100):
+        program = make_program(seed)
+        assert program == make_program(seed)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                fresh_model(program, write_program(program, tmp_path))(*example_inputs(program))
+        except Exception:
+            continue
+        legal += 1
+    assert legal >= 90
+
+
+def test_judge_finds_a_frozen_size(tmp_path):
+    program = Program(0, FROZEN, (Input("x", (3, 4), {0: "batch"}),))
+    path = write_program(program, tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        judged = judge_file(program, path, export_stock(program, path, "torchscript"))
+    assert judged.verdict == "WRONG"
+    assert "sizes {'batch': 1}" in judged.detail
