@@ -65,6 +65,8 @@ class Attempt:
             self.cases.further = decisions.survey.equal_at
         with self.clock("export"):
             exported = backends.export(job.plan.exporter, job)
+        if self.cases is not None:
+            self.cases.assumed = exported.assumed
         if decisions is not None:
             decisions.report(job.plan)
         with self.clock("finish"):
@@ -131,6 +133,7 @@ class Attempt:
             postprocess=cut.postprocess,
             parts=cut.parts,
             is_whole=self.prepared.boundary is None and not cut.is_cut,
+            axes=self.cases.proofs if self.cases and table else (),
         )
 
     def _check(self, path: Path, made: _Made, target: Target) -> tuple[Comparison, ...]:

@@ -17,12 +17,16 @@ from torch_onnx_compat.control_flow import RewrittenJob, decides, rewrite_decisi
 from torch_onnx_compat.diagnosis import with_hint, with_reasons
 from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.memory import forget_locals
 from torch_onnx_compat.observe import Observation, SizeFacts, Subject
 from torch_onnx_compat.plan import DECISIONS, Found, Plan, make_plan
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.request import Exporters, File, Patch
 from torch_onnx_compat.rewrite import rewrite, watched_functions
+
+ATTEMPTS = 3
+"""How often decisions are rewritten: the sizes at which a file was wrong show decisions that no other sizes had shown."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ class Candidates:
         file: What the file is to be.
         exporters: Which exporters, in order.
         clock: Times what is done for a candidate before it is exported.
+        is_proven: Whether the files are compared with the model.
     """
 
     def __init__(
@@ -56,9 +61,11 @@ class Candidates:
         file: File,
         exporters: Exporters,
         clock: Clock,
+        is_proven: bool = True,
     ) -> None:
         self._prepared, self._observation = prepared, observation
         self._patch, self._file, self._exporters, self._clock = patch, file, exporters, clock
+        self._is_proven = is_proven
         self._inputs = observation.trace_inputs()
         self._avoid: Found = ()
         self._errors: dict[str, CompatError] = {}
@@ -79,14 +86,27 @@ class Candidates:
             self._errors[exporter] = with_reasons(error, job.plan)
 
     def _with_decisions(self, job: ExportJob, first: CompatError) -> Generator[Candidate, None, CompatError]:
-        with self._clock("control flow"):
-            rewritten = rewrite_decisions(job)
-        second: CompatError | None = None
-        if rewritten.job is not None:
-            others = {name: error for name, error in self._errors.items() if name != job.plan.exporter}
+        others = {name: error for name, error in self._errors.items() if name != job.plan.exporter}
+        wrong_at: list[Inputs] = []
+        error, report = first, first
+        for _ in range(ATTEMPTS):
+            if isinstance(error, VerificationError) and error.inputs is not None:
+                if any(inputs.sizes() == error.inputs.sizes() for inputs in wrong_at):
+                    break
+                wrong_at.append(error.inputs)
+            elif wrong_at:
+                break  # the file with rewritten decisions was no good for another reason
+            with self._clock("control flow"):
+                rewritten = rewrite_decisions(job, wrong_at)
+            report = rewritten.error_to_report(first)
+            if rewritten.job is None:
+                break
             yield Candidate(rewritten.job, rewritten, others)
-            second = self._last
-        return rewritten.error_to_report(first, second)
+            error = self._last
+            report = rewritten.error_to_report(first, error)
+            if not wrong_at and not isinstance(error, VerificationError):
+                break
+        return report
 
     def reject(self, error: CompatError) -> None:
         """Says why the candidate that was yielded last is no good."""
@@ -133,7 +153,7 @@ class Candidates:
             opset=self._file.opset,
             custom_opsets=self._exporters.custom_opsets,
             allow_baked=self._patch.allow_baked,
-            decides=decides if DECISIONS in plan.armed else None,
+            decides=decides if DECISIONS in plan.armed and not self._is_proven else None,
             options=self._exporters.options,
         )
 

@@ -217,7 +217,9 @@ def export_compat(
             operation = plan_operation(prepared, cut, file.domains)
         with clock("observe"):
             observation = Observation(prepared)
-            candidates = Candidates(operation.with_cut_outputs(prepared), observation, patch, file, exporters, clock)
+            whole = operation.with_cut_outputs(prepared)
+            is_proven = proof.verify is not None
+            candidates = Candidates(whole, observation, patch, file, exporters, clock, is_proven)
         attempt = Attempt(prepared, observation, operation, file, proof, clock)
         for candidate in candidates:
             try:

@@ -18,6 +18,7 @@ from torch_onnx_compat import tree
 from torch_onnx_compat.check.compare import Comparison
 from torch_onnx_compat.check.localise import localise
 from torch_onnx_compat.check.run_failure import explain_run
+from torch_onnx_compat.check.sizes import AxisProof
 from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.plan import Note
@@ -49,6 +50,7 @@ class ExportResult:
         postprocess: What the host does to the outputs after the file, where that was taken out of it.
         parts: The file once more, split into a chain.
         is_whole: Whether the file takes what the model takes, and gives what it gives.
+        axes: What is known of each dynamic axis: proven for all sizes, or tried at some.
     """
 
     path: Path | None
@@ -70,6 +72,7 @@ class ExportResult:
     postprocess: Stage | None = None
     parts: tuple[Stage, ...] = ()
     is_whole: bool = True
+    axes: tuple[AxisProof, ...] = ()
 
     def session(self, **options: Any) -> onnxruntime.InferenceSession:
         """Opens the file in onnxruntime.
@@ -160,6 +163,7 @@ class ExportResult:
             "unused": list(self.unused),
             "table": [row.to_dict() for row in self.table],
             "notes": list(self.notes),
+            "axes": [vars(axis) for axis in self.axes],
             "rejected": dict(self.rejected),
             "seconds": {k: round(v, 3) for k, v in self.seconds.items()},
             "nodes": dict(sorted(self.nodes.items())),
@@ -182,6 +186,7 @@ class ExportResult:
         lines += [f"  {name}: asked for and unused" for name in self.unused]
         lines += [f"  custom node {name}" for name in self.custom_nodes]
         lines += [f"  {stage}" for stage in (self.preprocess, self.postprocess, *self.parts) if stage]
+        lines += [f"  {axis}" for axis in self.axes]
         lines += [f"  note: {note}" for note in self.notes]
         lines += _table(self.table)
         return "\n".join(lines)

@@ -13,6 +13,7 @@ from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import Subject
 from torch_onnx_compat.places import plain, user_statement
 from torch_onnx_compat.plan import Plan
+from torch_onnx_compat.questions.question import Question
 
 
 class ExportFailed(UnsupportedError):
@@ -35,7 +36,8 @@ class ExportJob:
     custom_opsets: Mapping[str, int] = field(default_factory=dict)
     allow_baked: tuple[str, ...] = ()
     decides: Callable[[ExportJob], bool] | None = None
-    """Whether the model takes a Python decision that may vary; costs two traces. None if decisions are rewritten."""
+    """Whether the model takes a Python decision that may vary; costs two traces. None if decisions are rewritten, or if
+    the proof tries both sides of every decision."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Keywords of torch.onnx.export that only one exporter has."""
 
@@ -48,6 +50,8 @@ class ExportedGraph:
     notes: list[str] = field(default_factory=list)
     renamed_axes: dict[str, str] = field(default_factory=dict)
     """The caller's axis names, by the symbols of the graph."""
+    assumed: tuple[Question, ...] = ()
+    """What the exporter took for granted about sizes."""
 
 
 def refuse(error: Exception, step: str) -> NoReturn:

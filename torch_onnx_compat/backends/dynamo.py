@@ -20,6 +20,7 @@ from torch_onnx_compat.backends.quiet import quiet_logs, without_partial_program
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.names import claim_name
 from torch_onnx_compat.observe import Subject
+from torch_onnx_compat.questions.question import Question
 
 MIN_OPSET = 18
 """Lowest opset that torch's dynamo exporter writes."""
@@ -38,7 +39,12 @@ def export(job: ExportJob) -> ExportedGraph:
     with quiet_logs(), without_partial_program(), as_custom_operators(job, opset) as function_table:
         program = _capture(job)
         axes = _reject_specialised(job, program)
-        _reject_decided(job, program)
+        assumed = _assumptions(job, program)
+        if assumed and job.decides is not None and job.decides(job):
+            conditions = "; ".join(str(question.expression) for question in assumed)
+            raise ExportFailed(
+                f"dynamo would freeze a Python decision on a size at its value for the example: {conditions}."
+            )
         _drop_assertions(program)
         table = {
             **translation_table(job, opset),
@@ -62,7 +68,7 @@ def export(job: ExportJob) -> ExportedGraph:
     assert converted is not None
     for value, name in zip(converted.model.graph.inputs, job.inputs.names, strict=True):
         claim_name(converted.model, value, name)
-    return ExportedGraph(converted.model, renamed_axes=axes)
+    return ExportedGraph(converted.model, renamed_axes=axes, assumed=assumed)
 
 
 def _capture(job: ExportJob) -> torch.export.ExportedProgram:
@@ -147,15 +153,18 @@ def _reject_specialised(job: ExportJob, program: torch.export.ExportedProgram) -
     return names
 
 
-def _reject_decided(job: ExportJob, program: torch.export.ExportedProgram) -> None:
-    """Checks the conditions on sizes that the capture assumed, such as `batch % 2 == 1`.
+def _assumptions(job: ExportJob, program: torch.export.ExportedProgram) -> tuple[Question, ...]:
+    """The conditions on sizes that the capture assumed, such as `batch % 2 == 1`, but for those that always hold.
 
-    Many follow from shapes that have to fit. They are an error only if the model's own code decides on a size.
+    Many follow from shapes that have to fit; others are a decision of the model. Only a run at sizes at which they do
+    not hold tells which.
     """
-    conditions = [c for c in internals.size_conditions(program) if not _follows_from_names(job, c)]
-    if conditions and job.decides is not None and job.decides(job):
-        found = re.sub(r"L\['\w+'\]\.size\(\)\[(\d+)\]", r"size(\1)", "; ".join(conditions))
-        raise ExportFailed(f"dynamo would freeze a Python decision on a size at its value for the example: {found}.")
+    found = [_condition(job, text) for text in internals.size_conditions(program)]
+    return tuple(
+        Question("condition", condition, True, "torch.export", "the capture")
+        for condition in dict.fromkeys(found)
+        if condition is not None and condition not in (True, False)
+    )
 
 
 def _drop_assertions(program: torch.export.ExportedProgram) -> None:
@@ -172,8 +181,8 @@ def _drop_assertions(program: torch.export.ExportedProgram) -> None:
     program.graph_module.recompile()
 
 
-def _follows_from_names(job: ExportJob, condition: str) -> bool:
-    """Whether a condition follows from the axes' names, e.g. 4 * batch == 4 * batch, past + new <= total."""
+def _condition(job: ExportJob, text: str) -> Any:
+    """A condition on sizes, in terms of the axes' names; None where it calls what is not known here."""
     import sympy  # a slow import, which torch.export has made already
 
     symbol: Any = sympy.Symbol
@@ -187,24 +196,24 @@ def _follows_from_names(job: ExportJob, condition: str) -> bool:
         sizes[f"size_{index}_{dim}"] = axis.size(symbols) if axis else sympy.Integer(fixed)
         return f"size_{index}_{dim}"
 
-    text = re.sub(r"L\['tensor_(\d+)'\]\.size\(\)\[(\d+)\]", name_size, condition)
+    text = re.sub(r"L\['tensor_(\d+)'\]\.size\(\)\[(\d+)\]", name_size, text)
     test = ast.parse(text, mode="eval").body
-    if not (isinstance(test, ast.Compare) and len(test.ops) == 1):
-        return False
+    if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _RELATIONS):
+        return None
     try:
         left, right = (eval(ast.unparse(side), {"__builtins__": {}}, sizes) for side in (test.left, *test.comparators))
-        difference = sympy.expand(left - right)
+        # The difference: sympy sees that past + new - total is 0, but not that past + new == total.
+        return getattr(sympy, _RELATIONS[type(test.ops[0])])(sympy.expand(left - right), 0)
     except Exception:  # the condition calls one of torch's own functions
-        return False
-    return bool(getattr(difference, _SIGNS.get(type(test.ops[0]), ""), False))
+        return None
 
 
-_SIGNS: dict[type[ast.cmpop], str] = {
-    ast.Eq: "is_zero",
-    ast.NotEq: "is_nonzero",
-    ast.Lt: "is_negative",
-    ast.LtE: "is_nonpositive",
-    ast.Gt: "is_positive",
-    ast.GtE: "is_nonnegative",
+_RELATIONS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "Eq",
+    ast.NotEq: "Ne",
+    ast.Lt: "Lt",
+    ast.LtE: "Le",
+    ast.Gt: "Gt",
+    ast.GtE: "Ge",
 }
-"""The property of the difference of both sides that proves a comparison, in sympy's words."""
+"""sympy's class of each comparison."""

@@ -7,12 +7,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch_onnx_compat import tree
+from torch_onnx_compat.check.sizes import AxisProof, SizeTrials, Trial
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.inputs import Inputs, bind
 from torch_onnx_compat.observe import ModelRefused, Observation, Reference
+from torch_onnx_compat.questions.question import Question
+from torch_onnx_compat.questions.run import SymbolicRun, run_symbolically
 
 HEAVY_SECONDS = 0.3
 """Seconds of an eager forward above which a model counts as heavy; it is tried at fewer and smaller sizes."""
+
+FAR_APART = (33, 65, 129)
+"""By how much an axis is lengthened besides, where the model's questions about sizes are not known."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,8 @@ class Case:
     label: str
     inputs: Inputs
     reference: Reference
+    question: Question | None = None
+    """The question about a size that has another answer here than at the example."""
 
 
 class Cases:
@@ -64,20 +72,30 @@ class Cases:
         self.notes: list[str] = []
         self.further: dict[str, int] = {}
         """Sizes of dynamic axes to try in addition."""
+        self.assumed: tuple[Question, ...] = ()
+        """What the exporter took for granted about sizes."""
+        self._run: SymbolicRun | None = None
+        self._trials: SizeTrials | None = None
 
     def __iter__(self) -> Iterator[Case]:
+        self.notes.clear()
         example = self._case("example", self._inputs)
         yield example
         for index, sample in enumerate(self._samples):
             yield self._case(f"sample {index}", self._sample(index, sample))
-        sizes = list(self._sizes(example.reference.seconds > HEAVY_SECONDS))
-        yield from sizes
-        if self.further:
-            yield from self._case_at(self.further, len(sizes))
+        number = 0
+        for case in self._at_other_sizes(example.reference.seconds):
+            number += 1
+            yield case
         redraws = self._verify.values if self._verify.random else 0
-        for number in range(redraws - (1 if sizes else 0)):
+        for seed in range(redraws - (1 if number else 0)):
             # Cases at other sizes have other values already.
-            yield from self._try_case(f"other values {number + 1}", self._inputs, number)
+            yield from self._try_case(f"other values {seed + 1}", self._inputs, seed)
+
+    @property
+    def proofs(self) -> tuple[AxisProof, ...]:
+        """What is known of each dynamic axis, after the last case."""
+        return () if self._trials is None else self._trials.proofs()
 
     def _case(self, label: str, inputs: Inputs) -> Case:
         try:
@@ -99,6 +117,65 @@ class Cases:
 
     # Sizes
 
+    def _at_other_sizes(self, seconds: float) -> Iterator[Case]:
+        """Cases at other sizes of the dynamic axes: a few for each axis, then those that answer questions otherwise."""
+        if not self._inputs.sizes():
+            return
+        self._trials = None
+        tried: list[Case] = []
+        for case in self._sizes(seconds > HEAVY_SECONDS):
+            tried.append(case)
+            yield case
+        if self.further:
+            yield from self._case_at(self.further, len(tried))
+        run = self.symbolic_run
+        if run.stopped:
+            self.notes.append(
+                f"what the model asks of its sizes is not all known, as torch cannot run it without numbers "
+                f"({run.stopped}); it was tried at sizes far apart instead."
+            )
+            for case in self._far_apart(seconds):
+                tried.append(case)
+                yield case
+        self._trials = trials = SizeTrials(self._inputs, run, seconds)
+        for case in tried:
+            trials.accept(case.inputs.sizes())
+        for trial in trials.for_questions([*run.questions, *self.assumed]):
+            cases = list(self._try_question(trial, len(trials.accepted)))
+            yield from cases
+            if cases:
+                trials.accept(trial.sizes)
+            else:
+                trials.refuse(trial.sizes)
+
+    @property
+    def symbolic_run(self) -> SymbolicRun:
+        """What the original asks of its sizes; found once."""
+        if self._run is None:
+            self._run = run_symbolically(self.observation, self.observation.trace_inputs())
+        return self._run
+
+    def _try_question(self, trial: Trial, seed: int) -> Iterator[Case]:
+        """The case on the other side of a question; none where the model refuses these sizes."""
+        if any(name in self._verify.sizes and size != self._inputs.sizes()[name] for name, size in trial.sizes.items()):
+            return  # the caller said which sizes to try
+        before = len(self.notes)
+        for case in self._try_case(trial.label, self._inputs.at_sizes(trial.sizes), seed):
+            yield replace(case, question=trial.question)
+        del self.notes[before:]  # where the model refuses one side of a question, the question is its own check
+
+    def _far_apart(self, seconds: float) -> Iterator[Case]:
+        """Cases at sizes far from the example's, one axis at a time and all together."""
+        example = self._inputs.sizes()
+        for step in FAR_APART[:1] if seconds > HEAVY_SECONDS else FAR_APART:
+            names = [name for name in example if self._is_allowed(name, example[name] + step)]
+            for some in [[name] for name in names] + ([names] if len(names) > 1 else []):
+                sizes = {name: example[name] + step for name in some}
+                before = len(self.notes)
+                label = ", ".join(f"{n}={s}" for n, s in sizes.items())
+                yield from self._try_case(label, self._inputs.at_sizes(sizes), step)
+                del self.notes[before:]
+
     def _sizes(self, heavy: bool) -> Iterator[Case]:
         example = self._inputs.sizes()
         larger: dict[str, int] = {}
@@ -115,8 +192,16 @@ class Cases:
             if not found:
                 self._check_fixed_axis(name)
         if len(larger) > 1 and not heavy:
-            label = ", ".join(f"{n}={s}" for n, s in larger.items())
-            yield from self._try_case(label, self._inputs.at_sizes(larger), 0)
+            yield from self._try_together(larger)
+        ones = {name: 1 for name in example if self._is_allowed(name, 1) and name not in self._verify.sizes}
+        if len(ones) > 1:
+            before = len(self.notes)
+            yield from self._try_together(ones)
+            del self.notes[before:]
+
+    def _try_together(self, sizes: dict[str, int]) -> Iterator[Case]:
+        label = ", ".join(f"{n}={s}" for n, s in sizes.items())
+        yield from self._try_case(label, self._inputs.at_sizes(sizes), 0)
 
     def _larger_size(self, name: str, heavy: bool, seed: int, larger: dict[str, int]) -> Iterator[Case]:
         """A case at the first size above the example's, of a few candidates, that the model accepts."""

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
-from torch_onnx_compat.check.cases import Cases, Verify
+from torch_onnx_compat.check.cases import Case, Cases, Verify
 from torch_onnx_compat.check.chain import Chain
 from torch_onnx_compat.check.compare import Array, Comparison
 from torch_onnx_compat.check.rounding import compare_outputs
@@ -65,10 +65,10 @@ def verify(
             found = run_session(session, case.inputs)
         except Exception as error:
             rows.append(Comparison(case.label, "", float("nan"), float("nan"), "", False, f"fails: {_reason(error)}"))
-            raise VerificationError(_message(rows), tuple(rows), case.inputs) from error
+            raise VerificationError(_message(rows, case), tuple(rows), case.inputs) from error
         rows += compare_outputs(names, found, case, how, cases.observation)
         if not all(row.ok for row in rows):
-            raise VerificationError(_message(rows), tuple(rows), case.inputs)
+            raise VerificationError(_message(rows, case), tuple(rows), case.inputs)
     return tuple(rows)
 
 
@@ -138,12 +138,15 @@ def _numpy(value: Any) -> Array:
     return array
 
 
-def _message(rows: Sequence[Comparison]) -> str:
+def _message(rows: Sequence[Comparison], case: Case) -> str:
     bad = [row for row in rows if not row.ok]
     first = bad[0]
     output = f", output {first.output!r}" if first.output else ""
     more = f" ({len(bad) - 1} more)" if len(bad) > 1 else ""
-    return f"the file does not compute what the model computes: case {first.case!r}{output}: {first.detail}{more}"
+    asked = f". {case.question}, and the file holds the example's answer" if case.question is not None else ""
+    return (
+        f"the file does not compute what the model computes: case {first.case!r}{output}: {first.detail}{more}{asked}"
+    )
 
 
 def _reason(error: BaseException) -> str:

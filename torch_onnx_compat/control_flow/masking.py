@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,6 +13,7 @@ from torch_onnx_compat.control_flow.run.iterables import RowStacker
 from torch_onnx_compat.control_flow.run.session import RefusedDecision, Session, activate
 from torch_onnx_compat.control_flow.survey import Survey, survey
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError
+from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import Subject
 from torch_onnx_compat.plan import DECISIONS, Plan
 
@@ -62,13 +63,14 @@ class RewrittenJob:
         return ExportFailed(f"{error} It cannot be rewritten automatically: {'; '.join(reasons[:3])}.")
 
 
-def rewrite_decisions(job: ExportJob) -> RewrittenJob:
+def rewrite_decisions(job: ExportJob, wrong_at: Sequence[Inputs] = ()) -> RewrittenJob:
     """Prepares the job for another export with its decisions rewritten.
 
     Args:
         job: A job that an exporter refused, or whose file was wrong.
+        wrong_at: Inputs at which files were wrong: there the model may decide otherwise than at the example.
     """
-    found = survey(job)
+    found = survey(job, wrong_at)
     if not found.rewriting:
         return RewrittenJob(None, found, [])
     sessions: list[Session] = []

@@ -7,7 +7,7 @@ shows no new one. Traces at two different sizes separate decisions on dynamic si
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -64,19 +64,27 @@ class Survey:
         return self.rewriting.obstacles.get(place, "")
 
 
-def survey(job: ExportJob) -> Survey:
+def survey(job: ExportJob, wrong_at: Sequence[Inputs] = ()) -> Survey:
     """Searches a model for decisions that may vary.
 
     The search ends when two successive traces agree: then the export takes the same decisions in the same order as the
     last trace.
+
+    Args:
+        job: What is exported.
+        wrong_at: Inputs at which the model decides otherwise than at the example.
     """
     found = Survey(Rewriting())
-    others = _other_sizes(job)
+    sizes = job.inputs.sizes()
+    elsewhere = [inputs for inputs in wrong_at if inputs.sizes() != sizes]
+    others = [*elsewhere[:1], *_other_sizes(job)]
     for _ in range(ROUNDS):
         theirs, mine = found.sizes, found.own_sizes
         one = _trace(job, job.inputs, found, theirs)
         other = _first_run(job, others, found, mine)
-        events = [e for e in _select_varying(one, other) if e.place not in job.allow_baked]
+        further = [_trace(job, inputs, found, mine) for inputs in elsewhere[1:]]
+        varying = [*_select_varying(one, other), *(e for run in further for e in _select_varying(one, run))]
+        events = [e for e in dict.fromkeys(varying) if e.place not in job.allow_baked]
         found.places.update(dict.fromkeys(e.place for e in events))
         new = found.rewriting.extend(events)
         unbounded = one.session.unbounded | (other.session.unbounded if other else set())

@@ -53,7 +53,7 @@ def of_result(result: ExportResult, comparison: Localisation | None = None, with
         "declined": [_entry(note) for note in result.declined],
         "unused": list(result.unused),
         "rejected": dict(result.rejected),
-        "notes": list(result.notes),
+        "notes": [*map(str, result.axes), *result.notes],
         "table": [row.to_dict() for row in result.table],
         "operators": _operators(result, without),
         "stock": _stock(without),

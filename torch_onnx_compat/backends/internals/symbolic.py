@@ -1,0 +1,280 @@
+"""Tensors without values and sizes without numbers: torch's fake tensors, with a shape environment that never decides.
+
+torch's own environment takes the answer to a question, ``h == 224``, for a fact and asks no more about that axis. Here
+every question is answered from the example and forgotten, so the next one is asked too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Asked = Callable[[Any, Any], None]
+"""Told of each question: a sympy expression, and its value at the example's sizes."""
+
+
+class Symbols:
+    """One set of symbolic sizes, and the fake tensors that have them.
+
+    Args:
+        asked: Told of each question.
+    """
+
+    def __init__(self, asked: Asked) -> None:
+        from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+        self.kind: Any = FakeTensor
+        self.environment: Any = _environment(asked)
+        self.mode: Any = FakeTensorMode(
+            shape_env=self.environment, allow_non_fake_inputs=True, static_shapes=False, allow_fallback_kernels=False
+        )
+
+    def fake(self, tensor: Tensor, dynamic: Mapping[int, str] | None = None) -> tuple[Tensor, dict[Any, int]]:
+        """A fake of a tensor, and the dimension that each symbol of its shape stands for.
+
+        Args:
+            tensor: Any plain tensor.
+            dynamic: Dimensions whose sizes are symbols.
+        """
+        from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
+
+        if not dynamic:
+            with without_modes():
+                return self.mode.from_tensor(tensor, static_shapes=True), {}
+        kinds = [DimDynamic.DYNAMIC if dim in dynamic else DimDynamic.STATIC for dim in range(tensor.dim())]
+        context: Any = StatelessSymbolicContext(dynamic_sizes=kinds)
+        with without_modes():
+            shape = self.mode.from_tensor(tensor, symbolic_context=context).shape
+        # A tensor of its own: the memory of the one above is as large as the example's, whatever its shape.
+        fake = self.run(torch.empty, (tuple(shape),), {"dtype": tensor.dtype, "device": tensor.device})
+        return fake, {shape[dim].node.expr: dim for dim in dynamic}
+
+    def run(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """What an operator yields for fakes: fakes of the right shapes."""
+        with self.mode:
+            return function(*args, **kwargs)
+
+
+def is_symbolic(value: Any) -> bool:
+    """Whether a value is a symbolic number."""
+    return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+def number_of(value: Any) -> Any:
+    """A symbolic number at the example's sizes; asks nothing."""
+    node = value.node
+    if node.hint is not None:
+        return node.hint
+    return node.shape_env.number(node.expr)
+
+
+def compiled(expression: Any, symbols: Sequence[Any]) -> Callable[..., Any]:
+    """A function of whole numbers that computes an expression; it returns None where there is no value.
+
+    Args:
+        expression: A sympy expression with torch's own functions.
+        symbols: Its symbols, in the order of the function's arguments.
+    """
+    import sympy
+
+    names = {symbol: f"s{index}" for index, symbol in enumerate(symbols)}
+    try:
+        source = _as_python(expression, names)
+    except KeyError:  # a function that is not in the table
+        source = None
+    if source is None:
+
+        def function(*sizes: int) -> Any:
+            return expression.xreplace({s: sympy.Integer(size) for s, size in zip(symbols, sizes, strict=True)})
+
+    else:
+        function = eval(f"lambda {', '.join(names.values())}: {source}", {"__builtins__": {}, **_FUNCTIONS})
+
+    def value(*sizes: int) -> Any:
+        try:
+            found = function(*sizes)
+        except Exception:  # a division by 0, which torch's own functions assert
+            return None
+        if isinstance(found, (bool, int, float)):
+            return found
+        if found in (sympy.true, sympy.false):
+            return bool(found)
+        return float(found) if found.is_number and found.is_real else None
+
+    return value
+
+
+_FUNCTIONS: dict[str, Any] = {
+    "min": min,
+    "max": max,
+    "abs": abs,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "trunc": math.trunc,
+}
+
+_FORMS = {
+    "Add": " + ",
+    "Mul": " * ",
+    "And": " and ",
+    "Or": " or ",
+    "Equality": " == ",
+    "Unequality": " != ",
+    "StrictLessThan": " < ",
+    "LessThan": " <= ",
+    "StrictGreaterThan": " > ",
+    "GreaterThan": " >= ",
+    "FloorDiv": " // ",
+    "CleanDiv": " // ",
+    "PythonMod": " % ",
+    "Mod": " % ",
+    "IntTrueDiv": " / ",
+    "FloatTrueDiv": " / ",
+    "Pow": " ** ",
+    "PowByNatural": " ** ",
+    "FloatPow": " ** ",
+}
+"""Python's operator for each of sympy's and torch's functions, by class."""
+
+_CALLS = {
+    "Max": "max",
+    "Min": "min",
+    "Abs": "abs",
+    "floor": "floor",
+    "ceiling": "ceil",
+    "FloorToInt": "floor",
+    "CeilToInt": "ceil",
+    "TruncToInt": "trunc",
+    "ToFloat": "",
+    "Identity": "",
+    "Not": "not ",
+}
+
+
+def _as_python(expression: Any, names: Mapping[Any, str]) -> str:
+    if expression in names:
+        return names[expression]
+    kind = type(expression).__name__
+    if kind in ("BooleanTrue", "BooleanFalse"):
+        return str(bool(expression))
+    if expression.is_Integer:
+        return f"({int(expression)})"
+    if expression.is_Rational:
+        return f"({expression.p} / {expression.q})"
+    if expression.is_Float:
+        return repr(float(expression))
+    parts = [_as_python(part, names) for part in expression.args]
+    if kind in _CALLS:
+        return f"({_CALLS[kind]}({', '.join(parts)}))"
+    return f"({_FORMS[kind].join(parts)})"
+
+
+def constants_of(expression: Any) -> set[int]:
+    """The whole numbers that stand in an expression."""
+    return {abs(int(atom)) for atom in expression.atoms() if getattr(atom, "is_Integer", False)}
+
+
+def has_one_value(expression: Any, ranges: Mapping[Any, tuple[int, int | None]]) -> bool:
+    """Whether an expression has the same value for all sizes within these ranges, as far as torch can tell."""
+    from torch.utils._sympy.numbers import int_oo
+    from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
+
+    limits: Any = {
+        symbol: ValueRanges(least, int_oo if most is None else most) for symbol, (least, most) in ranges.items()
+    }
+    try:
+        return bool(bound_sympy(expression, limits).is_singleton())
+    except Exception:  # a function that it does not know
+        return False
+
+
+def is_data_dependent(error: BaseException) -> bool:
+    """Whether an operator's error says that its fake cannot do without values, or that there is none."""
+    from torch._subclasses import fake_tensor
+
+    names = (
+        "DataDependentOutputException",
+        "DynamicOutputShapeException",
+        "UnsupportedOperatorException",
+        "UnsupportedFakeTensorException",
+    )
+    kinds = tuple(getattr(fake_tensor, name) for name in names if hasattr(fake_tensor, name))
+    return isinstance(error, (*kinds, NotImplementedError))
+
+
+@contextmanager
+def without_modes() -> Iterator[None]:
+    """Runs plain torch, below every dispatch mode."""
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    with _disable_current_modes():
+        yield
+
+
+@contextmanager
+def watch_sizes(read: Callable[[str, Any], None]) -> Iterator[None]:
+    """While active, texts and hashes of symbolic sizes are those of the example's, and `read` is told of them.
+
+    Args:
+        read: Told what is read, ``"text"`` or ``"hash"``, and of what.
+    """
+    methods = {
+        "__hash__": ("hash", hash),
+        "__str__": ("text", str),
+        "__repr__": ("text", repr),
+        "__format__": ("text", format),
+    }
+    before: dict[str, Any] = {name: vars(torch.SymInt).get(name) for name in methods}
+
+    def reader(what: str, plain: Callable[..., Any]) -> Callable[..., Any]:
+        def method(self: Any, *args: Any) -> Any:
+            read(what, self)
+            return plain(number_of(self), *args)
+
+        return method
+
+    try:
+        for name, (what, plain) in methods.items():
+            setattr(torch.SymInt, name, reader(what, plain))
+        yield
+    finally:
+        for name, method in before.items():
+            if method is None:
+                if name in vars(torch.SymInt):
+                    delattr(torch.SymInt, name)
+            else:
+                setattr(torch.SymInt, name, method)
+
+
+def _environment(asked: Asked) -> Any:
+    import sympy
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    from torch_onnx_compat.tracing import hints_of
+
+    class Environment(ShapeEnv):
+        """Answers from the example, and learns nothing from the answer."""
+
+        def number(self, expression: Any) -> Any:
+            """An expression at the example's sizes."""
+            known = self.__dict__.setdefault("_numbers", {})
+            if expression not in known:
+                known[expression] = sympy.sympify(expression).xreplace(hints_of(self))
+            return known[expression]
+
+        def evaluate_expr(self, orig_expr: Any, hint: Any = None, *args: Any, **kwargs: Any) -> Any:
+            """The answer at the example's sizes."""
+            if getattr(orig_expr, "is_number", True) or orig_expr in (sympy.true, sympy.false):
+                return orig_expr
+            value = self.number(orig_expr)
+            asked(orig_expr, value)
+            return value
+
+    return Environment(
+        duck_shape=False, specialize_zero_one=False, allow_scalar_outputs=False, allow_dynamic_output_shape_ops=False
+    )

@@ -1,0 +1,182 @@
+"""The sizes of the dynamic axes that a file is tried at.
+
+A few for every axis: 1, the example's, a larger one. Then, for each question that the model or an operator asks of a
+size, one on the other side of it: a file that holds the example's answer is wrong there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.questions.question import Question
+from torch_onnx_compat.questions.run import SymbolicRun
+from torch_onnx_compat.questions.search import Sides, Sizes
+
+AFFORDABLE_S = 15.0
+"""Seconds that eager torch may need for the inputs of one case, to answer a question of the model's Python."""
+
+OPERATOR_GROWTH = 4.0
+"""Largest ratio to the example, in elements, of inputs that answer a question of an operator."""
+
+OPERATOR_CASES = 8
+"""Cases at most that are made for operators' questions: most of these choose a kernel, not a result."""
+
+PYTHON_CASES = 60
+"""Cases at most that are made for the questions of the model's Python."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Sizes to try, and why."""
+
+    sizes: Sizes
+    question: Question | None = None
+
+    @property
+    def label(self) -> str:
+        """``height=32, width=48``."""
+        return ", ".join(f"{name}={size}" for name, size in self.sizes.items())
+
+
+@dataclass
+class Verdict:
+    """What became of one question."""
+
+    question: Question
+    outcome: str = ""
+    """``proven``, ``both sides``, ``the model's own check``, ``one side`` or ``not tried``."""
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class AxisProof:
+    """What is known of one dynamic axis."""
+
+    name: str
+    least: int
+    most: int | None
+    tried: tuple[int, ...]
+    """Sizes that the file was right at."""
+    proven: bool
+    """Whether nothing in the model depends on which size within the range it is."""
+    asked: tuple[str, ...] = ()
+    """The questions about it that have more than one answer."""
+
+    def __str__(self) -> str:
+        sizes = ", ".join(map(str, self.tried))
+        limit = f"{self.least} to {self.most}" if self.most is not None else f"{self.least} and more"
+        if self.proven:
+            return f"axis {self.name}: proven for all sizes, {limit}; tried at {sizes}"
+        return f"axis {self.name}: tried at {sizes}" + (f"; {'; '.join(self.asked[:3])}" if self.asked else "")
+
+
+@dataclass
+class SizeTrials:
+    """Chooses the sizes for the questions of one model; whoever tries them says which ones the model accepts."""
+
+    inputs: Inputs
+    run: SymbolicRun
+    seconds: float
+    """Of one eager run on the example."""
+    accepted: list[Sizes] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+    too_large: int = 0
+
+    def __post_init__(self) -> None:
+        self._example = self.inputs.sizes()
+        self._bounds = self.inputs.bounds()
+        self._refused: set[tuple[int, ...]] = set()
+        self.accepted.append(self._example)
+
+    def accept(self, sizes: Sizes) -> None:
+        """Says that the model takes these sizes."""
+        self.accepted.append({**self._example, **sizes})
+
+    def refuse(self, sizes: Sizes) -> None:
+        """Says that the model refuses them."""
+        self._refused.add(self._key(sizes))
+
+    def for_questions(self, questions: Sequence[Question]) -> Iterator[Trial]:
+        """Sizes on the other side of each question for which none was accepted yet, until one is."""
+        ordered = sorted(questions, key=lambda q: (bool(q.operator), q.kind != "condition"))
+        seen: set[object] = set()
+        made = {True: 0, False: 0}
+        for question in ordered:
+            key = (question.kind, question.expression, question.numbers)
+            if key in seen:
+                continue
+            seen.add(key)
+            is_operator = bool(question.operator)
+            sides = Sides(question, self._example, self._bounds)
+            verdict = Verdict(question)
+            self.verdicts.append(verdict)
+            if sides.is_proven:
+                verdict.outcome = "proven"
+                continue
+            limit = OPERATOR_CASES if is_operator else PYTHON_CASES
+            before = len(self.accepted)
+            if made[is_operator] < limit:
+                yield from self._trials(sides, verdict)
+            made[is_operator] += len(self.accepted) - before
+            self._judge(sides, verdict)
+
+    def _trials(self, sides: Sides, verdict: Verdict) -> Iterator[Trial]:
+        for sizes in () if self._has_both(sides) else sides.others():
+            if not self._is_affordable(sizes, sides.question):
+                verdict.detail = verdict.detail or "too large to try"
+                continue
+            if self._key(sizes) not in self._refused:
+                yield Trial(sizes, sides.question)
+            verdict.outcome = "the model's own check"
+            if self._has_both(sides):
+                break
+        for sizes in sides.named():
+            key = self._key(sizes)
+            if key not in self._refused and key not in map(self._key, self.accepted):
+                if self._is_affordable(sizes, sides.question):
+                    yield Trial(sizes, sides.question)
+
+    def _judge(self, sides: Sides, verdict: Verdict) -> None:
+        if self._has_both(sides):
+            verdict.outcome = "both sides"
+        elif not verdict.outcome:
+            verdict.outcome = "not tried" if verdict.detail else "one side"
+
+    def _has_both(self, sides: Sides) -> bool:
+        return any(sides.is_other(sizes) for sizes in self.accepted)
+
+    def _is_affordable(self, sizes: Sizes, question: Question) -> bool:
+        growth = self._elements(sizes) / max(self._elements(self._example), 1)
+        if question.operator and growth > OPERATOR_GROWTH and self._elements(sizes) > 2**16:
+            return False
+        return self.seconds * growth <= AFFORDABLE_S and self._elements(sizes) <= 2**26
+
+    def _elements(self, sizes: Sizes) -> int:
+        return sum(
+            math.prod(axes[d].size(sizes) if d in axes else size for d, size in enumerate(tensor.shape))
+            for tensor, axes in zip(self.inputs.tensors, self.inputs.axes, strict=True)
+        )
+
+    def _key(self, sizes: Sizes) -> tuple[int, ...]:
+        return tuple({**self._example, **sizes}[name] for name in self._example)
+
+    def proofs(self) -> tuple[AxisProof, ...]:
+        """What is known of each axis, once all trials were right."""
+        return tuple(self._proof(name) for name in self._example)
+
+    def _proof(self, name: str) -> AxisProof:
+        tried = tuple(sorted({sizes[name] for sizes in self.accepted}))
+        least, most = self._bounds.get(name, (1, None))
+        # An operator's condition chooses among kernels that compute the same; its numbers fix a shape.
+        open_ones = [
+            v.question
+            for v in self.verdicts
+            if name in {str(s) for s in v.question.expression.free_symbols}
+            and v.outcome not in ("proven", "the model's own check")
+            and not (v.question.operator and v.question.kind == "condition" and v.outcome == "both sides")
+        ]
+        proven = not open_ones and not self.run.stopped and not self.run.guessed
+        return AxisProof(name, least, most, tried, proven, tuple(map(str, open_ones)))

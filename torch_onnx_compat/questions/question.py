@@ -1,0 +1,42 @@
+"""Something that is asked of the sizes of the dynamic axes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["condition", "number", "text", "hash"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """Something that is asked of the sizes of the dynamic axes."""
+
+    kind: Kind
+    """A condition has the answers yes and no; the others have one for each size."""
+    expression: Any
+    """Sympy expression over the symbols of the axes' names."""
+    answer: Any
+    """At the example's sizes."""
+    place: str
+    """``models/net.py:41``, the model's own statement."""
+    operator: str = ""
+    """The operator that asks; empty where Python does."""
+    numbers: tuple[int, ...] = ()
+    """Numbers that the code around it names, for a question whose answers cannot be told from it."""
+
+    @property
+    def is_equality(self) -> bool:
+        """Whether it asks if two sizes are equal."""
+        return type(self.expression).__name__ in ("Equality", "Unequality")
+
+    def __str__(self) -> str:
+        return f"{self.place} asks {_TEXTS[self.kind].format(self.expression)}"
+
+
+_TEXTS = {
+    "condition": "whether {}",
+    "number": "for {} as a number",
+    "text": "for {} as a text",
+    "hash": "for {} as a key",
+}

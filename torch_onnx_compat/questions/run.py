@@ -1,0 +1,219 @@
+"""One run of the original without values and without numbers: what it asks of its sizes, whoever asks.
+
+Fake tensors hold no values and symbolic sizes no numbers, so Python, an operator or a library can decide on one of them
+only by asking. Beside every fake runs the real tensor, which answers what is asked of values.
+"""
+
+from __future__ import annotations
+
+import time
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from torch_onnx_compat.backends.internals import symbolic
+from torch_onnx_compat.backends.quiet import quiet_logs
+from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.observe import Observation, Subject
+from torch_onnx_compat.places import first_line, is_user_file, short
+from torch_onnx_compat.questions.numbers import numbers_near
+from torch_onnx_compat.questions.question import Kind, Question
+from torch_onnx_compat.stack import frames
+
+
+@dataclass
+class SymbolicRun:
+    """What one run has asked."""
+
+    questions: list[Question] = field(default_factory=list)
+    stopped: str = ""
+    """Why the run ended before the model did; empty if it did not."""
+    guessed: list[str] = field(default_factory=list)
+    """Operators whose shapes torch cannot tell without values; they got the example's."""
+    seconds: float = 0.0
+
+
+def run_symbolically(observation: Observation, inputs: Inputs) -> SymbolicRun:
+    """Runs the original with a symbol for the size of every dynamic axis.
+
+    Args:
+        observation: Has the original.
+        inputs: Its inputs; the questions are answered as at their sizes.
+    """
+    found = SymbolicRun()
+    start = time.perf_counter()
+    log = _Log(found)
+    symbols = symbolic.Symbols(log.asked)
+    mode = _Beside(symbols, log)
+    try:
+        subject = Subject(observation.prepared.twin(), inputs, boundary=observation.prepared.boundary)
+        fakes = [
+            mode.fake_input(tensor.clone(), {dim: axis.name for dim, axis in axes.items()})
+            for tensor, axes in zip(inputs.tensors, inputs.axes, strict=True)
+        ]
+        log.symbols = mode.symbols_of(inputs)
+        with quiet_logs(), symbolic.watch_sizes(log.read), _Reads(mode), mode:
+            subject(*fakes)
+    except Exception as error:  # torch's own limits: whatever it raises where a kernel wants a number
+        found.stopped = f"{type(error).__name__}: {first_line(error)}"
+    found.seconds = time.perf_counter() - start
+    return found
+
+
+class _Log:
+    """Notes the questions, each once for every place."""
+
+    def __init__(self, found: SymbolicRun) -> None:
+        self.found = found
+        self.symbols: Mapping[Any, Any] = {}
+        """The size of each symbol in terms of the axes' names."""
+        self.operator = ""
+        self._seen: set[Any] = set()
+
+    def asked(self, expression: Any, answer: Any) -> None:
+        """Notes a condition, or a size that becomes a number."""
+        self._add(
+            "condition" if answer in (True, False) and not getattr(answer, "is_Integer", False) else "number",
+            expression,
+            answer,
+        )
+
+    def read(self, what: Kind, size: Any) -> None:
+        """Notes that the text or the hash of a size is read; within an operator that is torch's own doing."""
+        if not self.operator and not getattr(size.node.expr, "is_number", True):
+            self._add(what, size.node.expr, symbolic.number_of(size))
+
+    def _add(self, kind: Kind, expression: Any, answer: Any) -> None:
+        if not self.symbols:
+            return  # the fakes are only being made
+        place = "" if self.operator else _place()
+        key = (kind, expression, place, self.operator)
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        named = expression.xreplace(self.symbols)
+        if not named.free_symbols:
+            return
+        numbers = () if kind == "condition" or self.operator else numbers_near(_user_frame())
+        self.found.questions.append(Question(kind, named, answer, place or _place(), self.operator, numbers))
+
+
+def _user_frame() -> types.FrameType | None:
+    return next((frame for frame in frames() if is_user_file(frame.f_code.co_filename)), None)
+
+
+def _place() -> str:
+    frame = _user_frame()
+    return "unknown place" if frame is None else short(frame.f_code.co_filename, frame.f_lineno)
+
+
+class _Beside(TorchDispatchMode):
+    """Runs every operator on fakes and on the real tensors beside them; what depends on no input stays real."""
+
+    def __init__(self, symbols: symbolic.Symbols, log: _Log) -> None:
+        super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
+        self._symbols, self._log = symbols, log
+        self._dims: list[dict[Any, int]] = []
+
+    def fake_input(self, tensor: Tensor, dynamic: Mapping[int, str]) -> Tensor:
+        """A fake of an input."""
+        fake, dims = self._symbols.fake(tensor, dynamic)
+        self._dims.append(dims)
+        fake.actual = tensor  # type: ignore[attr-defined]
+        return fake
+
+    def symbols_of(self, inputs: Inputs) -> dict[Any, Any]:
+        """The size that each symbol stands for, in terms of the axes' names."""
+        import sympy
+
+        names = {name: sympy.Symbol(name, integer=True, positive=True) for name in inputs.sizes()}
+        return {
+            symbol: axes[dim].size(names)
+            for dims, axes in zip(self._dims, inputs.axes, strict=True)
+            for symbol, dim in dims.items()
+        }
+
+    def actual(self, value: Any) -> Any:
+        """The real tensor beside a fake, the number behind a symbolic one; anything else as it is."""
+        if isinstance(value, self._symbols.kind):
+            return value.actual
+        return symbolic.number_of(value) if symbolic.is_symbolic(value) else value
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        leaves = pytree.tree_leaves((args, kwargs))
+        if not any(isinstance(leaf, self._symbols.kind) or symbolic.is_symbolic(leaf) for leaf in leaves):
+            return func(*args, **kwargs)
+        real_args, real_kwargs = pytree.tree_map(self._actual, (args, kwargs))
+        real = func(*real_args, **real_kwargs)
+        return self._pair(self._run_fakes(func, args, kwargs, real), real)
+
+    def _actual(self, value: Any) -> Any:
+        actual = self.actual(value)
+        return int(actual) if isinstance(value, torch.SymInt) else actual
+
+    def _run_fakes(self, func: Any, args: Any, kwargs: Any, real: Any) -> Any:
+        if not any(isinstance(leaf, Tensor) for leaf in pytree.tree_leaves(real)):
+            return real  # a question about values, or nothing
+        self._log.operator = str(func)
+        try:
+            return self._symbols.run(func, args, kwargs)
+        except Exception as error:
+            if not symbolic.is_data_dependent(error):
+                raise
+            self._log.found.guessed.append(str(func))
+            return real
+        finally:
+            self._log.operator = ""
+
+    def _pair(self, fake: Any, real: Any) -> Any:
+        fakes, structure = pytree.tree_flatten(fake)
+        reals = pytree.tree_leaves(real)
+        paired = [self._pair_leaf(one, other) for one, other in zip(fakes, reals, strict=True)]
+        return pytree.tree_unflatten(paired, structure)
+
+    def _pair_leaf(self, fake: Any, real: Any) -> Any:
+        if not isinstance(real, Tensor):
+            return real
+        if not isinstance(fake, self._symbols.kind):
+            fake, _ = self._symbols.fake(real)
+        fake.actual = real
+        return fake
+
+
+_READS = frozenset(
+    {
+        Tensor.numpy,
+        Tensor.tolist,
+        Tensor.__array__,
+        Tensor.__dlpack__,
+        Tensor.__repr__,
+        Tensor.__format__,
+        Tensor.untyped_storage,
+        Tensor.data_ptr,
+        Tensor.nbytes.__get__,
+        Tensor.__deepcopy__,
+    }
+)
+
+
+class _Reads(TorchFunctionMode):
+    """What reads a tensor below the operators reads the real one."""
+
+    def __init__(self, beside: _Beside) -> None:
+        super().__init__()
+        self._beside = beside
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in _READS:
+            args, kwargs = pytree.tree_map(self._beside.actual, (tuple(args), dict(kwargs or {})))
+            with symbolic.without_modes():
+                return func(*args, **kwargs)
+        return func(*args, **(kwargs or {}))

@@ -1,0 +1,164 @@
+"""For each question about sizes: whether every size has one answer, and else at which sizes the answer is another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from torch_onnx_compat.backends.internals import symbolic
+from torch_onnx_compat.questions.question import Question
+
+Sizes = dict[str, int]
+Bounds = Mapping[str, "tuple[int, int | None]"]
+
+FAR = 4096
+"""Largest size that is looked at where the caller gave no limit."""
+
+HITS = 6
+"""Sizes on the other side of a question that are handed out, the nearest first."""
+
+
+class Sides:
+    """The two sides of one question: the sizes with the example's answer, and the others.
+
+    Args:
+        question: The question.
+        example: Sizes of the example, by axis name.
+        bounds: Smallest and largest size of each axis.
+    """
+
+    def __init__(self, question: Question, example: Sizes, bounds: Bounds) -> None:
+        self.question = question
+        self._example, self._bounds = example, bounds
+        self._known: dict[tuple[int, ...], Any] = {}
+        self.axes = sorted(str(symbol) for symbol in question.expression.free_symbols)
+        self._symbols = sorted(question.expression.free_symbols, key=str)
+        self._value = symbolic.compiled(question.expression, self._symbols)
+
+    @cached_property
+    def is_proven(self) -> bool:
+        """Whether every size within the bounds has the same answer."""
+        ranges = {symbol: self._bounds.get(str(symbol), (1, None)) for symbol in self._symbols}
+        return symbolic.has_one_value(self.question.expression, ranges)
+
+    def answer(self, sizes: Mapping[str, int]) -> Any:
+        """The answer at some sizes; None where there is none."""
+        key = tuple(sizes[axis] for axis in self.axes)
+        if key not in self._known:
+            self._known[key] = self._value(*key)
+        return self._known[key]
+
+    def is_other(self, sizes: Mapping[str, int]) -> bool:
+        """Whether these sizes are on the other side."""
+        answer = self.answer(sizes)
+        return answer is not None and bool(answer != self.answer(self._example))
+
+    def others(self) -> Iterator[Sizes]:
+        """Sizes on the other side, the nearest to the example first; one axis is varied at a time, then all together."""
+        hits = [sizes for axis in self.axes for sizes in self._along(lambda size, axis=axis: {axis: size}, [axis])]
+        if len(self.axes) > 1:
+            hits += self._along(lambda size: dict.fromkeys(self.axes, size), self.axes)
+            hits += [sizes for sizes in self._swapped() if self.is_other(sizes)]
+        unique = {tuple(sizes.items()): sizes for sizes in hits}
+        ordered = sorted(unique.values(), key=self._distance)
+        nearest = ordered[: HITS - 2]
+        yield from nearest
+        yield from ordered[len(nearest) :][-2:]
+
+    def named(self) -> Iterator[Sizes]:
+        """Sizes at which the expression is one of the numbers that the code around the question names."""
+        for number in self.question.numbers:
+            for axis in self.axes:
+                found = self._solve(lambda size, axis=axis: {**self._example, axis: size}, axis, number)
+                if found is not None and found != self._example:
+                    yield found
+                    break
+
+    def _along(self, vary: Callable[[int], Sizes], axes: Sequence[str]) -> list[Sizes]:
+        def at(size: int) -> Sizes:
+            return {**self._example, **vary(size)}
+
+        tried = sorted({size for size in self._ladder(axes) if all(self._is_allowed(a, size) for a in axes)})
+        sides = [(size, self.is_other(at(size))) for size in tried]
+        hits = [at(size) for size, other in sides if other]
+        for (low, before), (high, after) in zip(sides, sides[1:], strict=False):
+            if before != after and high - low > 1:
+                hits += [at(size) for size in self._boundary(low, high, before, at)]
+        if not hits and self.question.is_equality:
+            hits += [at(size) for axis in axes for size in self._roots(axis, at)]
+        return hits
+
+    def _boundary(self, low: int, high: int, before: bool, at: Callable[[int], Sizes]) -> Iterator[int]:
+        """The two sizes between which the answer changes; the one on the other side."""
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.is_other(at(middle)) == before:
+                low = middle
+            else:
+                high = middle
+        yield high if not before else low
+
+    def _roots(self, axis: str, at: Callable[[int], Sizes]) -> Iterator[int]:
+        """Sizes at which both sides of an equality agree, which a ladder misses."""
+        left, right = self.question.expression.args
+        difference = symbolic.compiled(left - right, self._symbols)
+        found = self._solve(at, axis, 0, difference)
+        if found is not None and self.is_other(found):
+            yield found[axis]
+
+    def _solve(self, at: Callable[[int], Sizes], axis: str, number: int, function: Any = None) -> Sizes | None:
+        """Sizes at which a function that rises, or falls, with an axis has a value."""
+        function = self._value if function is None else function
+
+        def value(size: int) -> Any:
+            return function(*(at(size)[a] for a in self.axes))
+
+        least, most = self._range(axis)
+        first, last = value(least), value(most)
+        if first is None or last is None or first == last:
+            return None
+        rises = bool(first < last)
+        low, high = least, most
+        while low < high:
+            middle = (low + high) // 2
+            here = value(middle)
+            if here is None:
+                return None
+            if (here < number) if rises else (here > number):
+                low = middle + 1
+            else:
+                high = middle
+        return at(low) if value(low) == number else None
+
+    def _ladder(self, axes: Sequence[str]) -> Iterable[int]:
+        """Sizes to look at: small ones, neighbours of the example's, of the expression's constants, and powers."""
+        yield from range(1, 34)
+        for axis in axes:
+            example = self._example[axis]
+            yield from range(max(1, example - 9), example + 34)
+            yield from (2 * example, 2 * example + 1, example // 2, 4 * example)
+        for constant in symbolic.constants_of(self.question.expression):
+            yield from (constant - 1, constant, constant + 1)
+        yield from (2**power + step for power in range(6, 13) for step in (-1, 0, 1))
+
+    def _swapped(self) -> Iterator[Sizes]:
+        for one in self.axes:
+            for other in self.axes:
+                size = self._example[other]
+                for new in (size - 1, size, size + 1):
+                    if one != other and self._is_allowed(one, new):
+                        yield {**self._example, one: new}
+
+    def _range(self, axis: str) -> tuple[int, int]:
+        least, most = self._bounds.get(axis, (1, None))
+        return max(1, least), FAR if most is None else most
+
+    def _is_allowed(self, axis: str, size: int) -> bool:
+        least, most = self._range(axis)
+        return least <= size <= most
+
+    def _distance(self, sizes: Sizes) -> tuple[float, int]:
+        # Smaller sizes are cheaper to try than larger ones of the same distance.
+        ratios = [max(sizes[a], 1) / max(self._example[a], 1) for a in self.axes]
+        return max(ratio if ratio >= 1 else 1 + (1 - ratio) / 4 for ratio in ratios), sum(sizes.values())
