@@ -16,7 +16,9 @@ from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.autograd_functions import as_custom_operators
 from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, ExportJob, refuse
 from torch_onnx_compat.backends.dynamo_symbolics import translation_table
+from torch_onnx_compat.backends.internals.export_flag import in_onnx_export
 from torch_onnx_compat.backends.quiet import quiet_logs, without_partial_program
+from torch_onnx_compat.caller import undoing_capture
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.names import claim_name
 from torch_onnx_compat.observe import Subject
@@ -77,7 +79,7 @@ def _capture(job: ExportJob) -> torch.export.ExportedProgram:
     dynamic = any(specs.values())
     subject = _with_parameters(job.subject, names)
     try:
-        with internals.rnn_decompositions(dynamic):
+        with internals.rnn_decompositions(dynamic), in_onnx_export(), undoing_capture(job.subject.twin):
             return torch.export.export(
                 subject, job.inputs.tensors, dynamic_shapes=specs if dynamic else None, strict=False
             )
@@ -161,7 +163,7 @@ def _assumptions(job: ExportJob, program: torch.export.ExportedProgram) -> tuple
     """
     found = [_condition(job, text) for text in internals.size_conditions(program)]
     return tuple(
-        Question("condition", condition, True, "torch.export", "the capture")
+        Question("condition", condition, True, "torch.export")
         for condition in dict.fromkeys(found)
         if condition is not None and condition not in (True, False)
     )

@@ -10,7 +10,9 @@ Source: https://docs.pytorch.org/docs/stable/tensor_view.html
 
 from __future__ import annotations
 
+import functools
 import sys
+import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +22,14 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from torch_onnx_compat import tree
-from torch_onnx_compat.tracing import below_function_modes, is_tracing, without_tracing
+from torch_onnx_compat.backends.backend import ExportFailed
+from torch_onnx_compat.tracing import (
+    below_function_modes,
+    is_tracing,
+    record_as,
+    recorded_value,
+    without_tracing,
+)
 from torch_onnx_compat.watch import Watcher
 
 _VIEW_NAMES = (
@@ -81,13 +90,18 @@ def _functions(names: Sequence[str]) -> frozenset[Any]:
 VIEWS = _functions(_VIEW_NAMES) | {getattr(Tensor, name).__get__ for name in ("T", "mT")}
 """Functions whose results may share the memory of their first argument."""
 
+_AUGMENTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
+
 WRITES = frozenset(
     getattr(Tensor, name)
     for name in dir(Tensor)
     if callable(getattr(Tensor, name))
     and ((name.endswith("_") and not name.startswith("_") and name != "requires_grad_") or name == "__setitem__")
-)
-"""Methods that write to their tensor, without ``x += y``: Python passes its result to ``x[...] =`` afterwards."""
+) | _functions([f"__i{name}__" for name in _AUGMENTED])
+"""Methods that write to their tensor."""
+
+REPLACEMENTS = _functions(["set_", "resize_", "resize_as_"])
+"""Functions that give a tensor other memory or another shape."""
 
 _COMPARED: dict[Any, Callable[..., Any]] = {
     getattr(Tensor, f"{name}_"): getattr(Tensor, name) for name in _COMPARISON_NAMES if hasattr(Tensor, f"{name}_")
@@ -121,14 +135,36 @@ class ViewWrites(Watcher):
         self._fewest = _fewest_references()
         self._stale = False
         """Whether a tensor that has views was written to."""
+        self._depth = 0
+
+    def __enter__(self) -> Any:
+        self._depth += 1
+        return super().__enter__()  # type: ignore[no-untyped-call,unused-ignore]
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)  # type: ignore[no-untyped-call,unused-ignore]
+        self._depth -= 1
+        if not self._depth and self._stale and is_tracing() and error[0] is None:
+            self._renew_in_place()
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a call takes a view or writes; after a write to a viewed tensor, any call may read a stale view."""
-        return (func in VIEWS or func in WRITES or self._stale) and is_tracing()
+        return (func in VIEWS or _is_write(func) or self._stale) and is_tracing()
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Makes one call, with stale views replaced, and a write to a view made to its owner."""
-        writes = func in WRITES and bool(args) and isinstance(args[0], Tensor)
+        """Makes one call, with stale views replaced, and a write to a view made to its owner.
+
+        Raises:
+            ExportFailed: The call gives a tensor other memory or another shape, which no trace records.
+        """
+        writes = _is_write(func) and bool(args) and isinstance(args[0], Tensor)
+        if func in REPLACEMENTS:
+            raise ExportFailed(
+                f"TorchScript exporter: {func.__name__}() gives a tensor other memory or another shape, which a trace "
+                f"does not record; give the result a name of its own, as in x = y."
+            )
+        if func is Tensor.__setitem__ and self._is_own_part(args):
+            return None
         if self._stale:
             rest, kwargs = self._renew((args[1:] if writes else args, kwargs))
             args = (args[0], *rest) if writes else rest
@@ -178,7 +214,19 @@ class ViewWrites(Watcher):
     def _renew(self, values: Any) -> Any:
         return tree.map_leaves(values, lambda leaf: self._current_view(leaf) if isinstance(leaf, Tensor) else leaf)
 
+    def _renew_in_place(self) -> None:
+        """Lets each stale view that is in use, as a result may be, stand for what was written to its owner."""
+        for view in list(self._views):
+            now = self._current_view(view)
+            if now is not view:
+                record_as(view, recorded_value(now))
+
     # Writes
+
+    def _is_own_part(self, args: tuple[Any, ...]) -> bool:
+        """Whether ``x[key] = part`` puts a view of x where it is: Python does this after ``x[key] += y``."""
+        view = self._views.get(args[2]) if isinstance(args[2], Tensor) else None
+        return view is not None and view.parent is args[0] and view.key is not None and view.key is args[1]
 
     def _is_plain(self, func: Any, tensor: Tensor) -> bool:
         """Whether the exporter translates the write correctly by itself."""
@@ -251,6 +299,14 @@ class ViewWrites(Watcher):
         owner = self._owner(tensor)
         self._stale = True
         self._writes[owner] = self._writes.get(owner, 0) + 1
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_write(func: Any) -> bool:
+    """Whether a function writes to its first argument: a method, or a function as torch.relu_."""
+    name = getattr(func, "__name__", "")
+    built_in = isinstance(func, types.BuiltinFunctionType) and name.endswith("_") and not name.startswith("_")
+    return func in WRITES or built_in
 
 
 def _references(view: _View) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
+from numbers import Real
 from typing import Any
 
 from torch_onnx_compat import tree
@@ -16,6 +18,9 @@ from torch_onnx_compat.questions.run import SymbolicRun, run_symbolically
 
 HEAVY_SECONDS = 0.3
 """Seconds of an eager forward above which a model counts as heavy; it is tried at fewer and smaller sizes."""
+
+RUNS = 8
+"""Further runs at most that ask the model at the other sides of its questions."""
 
 FAR_APART = (33, 65, 129)
 """By how much an axis is lengthened besides, where the model's questions about sizes are not known."""
@@ -42,6 +47,36 @@ class Verify:
     random: bool = True
     seed: int = 0
     on_target: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("rtol", "atol"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value)):
+                raise _wrong(name, value, "a number, such as 1e-3, or None")
+        if type(self.values) is not int or self.values < 0:
+            raise _wrong("values", self.values, "a whole number from 0")
+        if type(self.seed) is not int:
+            raise _wrong("seed", self.seed, "a whole number")
+        for name in ("random", "on_target"):
+            if not isinstance(getattr(self, name), bool):
+                raise _wrong(name, getattr(self, name), "True or False")
+        _check_sizes(self.sizes)
+
+
+def _check_sizes(wanted: Any) -> None:
+    if not isinstance(wanted, Mapping):
+        raise _wrong("sizes", wanted, "a dict of axis to sizes, such as {'batch': (1, 5)}")
+    for axis, sizes in wanted.items():
+        if isinstance(sizes, str) or not isinstance(sizes, Collection) or not all(_is_size(size) for size in sizes):
+            raise _wrong(f"sizes[{axis!r}]", sizes, "a list of whole numbers, such as (1, 5)")
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _wrong(name: str, value: Any, wanted: str) -> CompatError:
+    return CompatError(f"Verify({name}={value!r}): wanted {wanted}.")
 
 
 @dataclass(frozen=True)
@@ -74,7 +109,7 @@ class Cases:
         """Sizes of dynamic axes to try in addition."""
         self.assumed: tuple[Question, ...] = ()
         """What the exporter took for granted about sizes."""
-        self._run: SymbolicRun | None = None
+        self._runs: dict[tuple[int, ...], SymbolicRun] = {}
         self._trials: SizeTrials | None = None
 
     def __iter__(self) -> Iterator[Case]:
@@ -128,7 +163,7 @@ class Cases:
             yield case
         if self.further:
             yield from self._case_at(self.further, len(tried))
-        run = self.symbolic_run
+        run = self._ask({})
         if run.stopped:
             self.notes.append(
                 f"what the model asks of its sizes is not all known, as torch cannot run it without numbers "
@@ -137,23 +172,39 @@ class Cases:
             for case in self._far_apart(seconds):
                 tried.append(case)
                 yield case
-        self._trials = trials = SizeTrials(self._inputs, run, seconds)
+        self._trials = trials = SizeTrials(self._inputs, seconds)
         for case in tried:
             trials.accept(case.inputs.sizes())
-        for trial in trials.for_questions([*run.questions, *self.assumed]):
+        yield from self._explore(run, trials)
+
+    def _explore(self, run: SymbolicRun, trials: SizeTrials) -> Iterator[Case]:
+        """The cases on the other sides of all questions, those included that are asked there only."""
+        yield from self._answer([*run.questions, *self.assumed], self.observation.trace_inputs().sizes(), trials)
+        for _ in range(RUNS):
+            if not trials.unexplored:
+                break
+            asked_at = trials.unexplored.pop(0)
+            yield from self._answer(self._ask(asked_at).questions, asked_at, trials)
+        trials.is_complete = not (run.stopped or run.guessed or trials.unexplored)
+
+    def _ask(self, sizes: dict[str, int]) -> SymbolicRun:
+        """What the original asks of its sizes when it has these; found once."""
+        inputs = self.observation.trace_inputs()
+        inputs = inputs.at_sizes(sizes) if sizes else inputs
+        key = tuple(inputs.sizes().values())
+        if key not in self._runs:
+            self._runs[key] = run_symbolically(self.observation, inputs)
+        return self._runs[key]
+
+    def _answer(self, questions: Sequence[Question], asked_at: dict[str, int], trials: SizeTrials) -> Iterator[Case]:
+        """The cases on the other sides of questions."""
+        for trial in trials.for_questions(questions, asked_at):
             cases = list(self._try_question(trial, len(trials.accepted)))
             yield from cases
             if cases:
-                trials.accept(trial.sizes)
+                trials.accept(trial.sizes, trial.question)
             else:
                 trials.refuse(trial.sizes)
-
-    @property
-    def symbolic_run(self) -> SymbolicRun:
-        """What the original asks of its sizes; found once."""
-        if self._run is None:
-            self._run = run_symbolically(self.observation, self.observation.trace_inputs())
-        return self._run
 
     def _try_question(self, trial: Trial, seed: int) -> Iterator[Case]:
         """The case on the other side of a question; none where the model refuses these sizes."""

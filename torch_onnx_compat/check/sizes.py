@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.questions.question import Question
-from torch_onnx_compat.questions.run import SymbolicRun
 from torch_onnx_compat.questions.search import Sides, Sizes
 
 AFFORDABLE_S = 15.0
@@ -75,52 +74,63 @@ class AxisProof:
 
 @dataclass
 class SizeTrials:
-    """Chooses the sizes for the questions of one model; whoever tries them says which ones the model accepts."""
+    """Chooses the sizes for the questions of one model; whoever tries them says which ones the model accepts.
+
+    A question hides others: ``h == 224 and w == 224`` asks of the width only where the height is 224. So the model is
+    asked again at the sizes on the other side of each question of its Python, until nothing new comes up.
+    """
 
     inputs: Inputs
-    run: SymbolicRun
     seconds: float
     """Of one eager run on the example."""
     accepted: list[Sizes] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
-    too_large: int = 0
+    unexplored: list[Sizes] = field(default_factory=list)
+    """Sizes on the other side of a question, at which the model was not asked again yet."""
+    is_complete: bool = True
+    """Whether every question is known."""
 
     def __post_init__(self) -> None:
         self._example = self.inputs.sizes()
         self._bounds = self.inputs.bounds()
         self._refused: set[tuple[int, ...]] = set()
+        self._seen: set[object] = set()
+        self._made = {True: 0, False: 0}
         self.accepted.append(self._example)
 
-    def accept(self, sizes: Sizes) -> None:
-        """Says that the model takes these sizes."""
+    def accept(self, sizes: Sizes, question: Question | None = None) -> None:
+        """Says that the model takes these sizes, which answer a question otherwise."""
         self.accepted.append({**self._example, **sizes})
+        if question is not None and not question.operator:
+            self.unexplored.append({**self._example, **sizes})
 
     def refuse(self, sizes: Sizes) -> None:
         """Says that the model refuses them."""
         self._refused.add(self._key(sizes))
 
-    def for_questions(self, questions: Sequence[Question]) -> Iterator[Trial]:
-        """Sizes on the other side of each question for which none was accepted yet, until one is."""
-        ordered = sorted(questions, key=lambda q: (bool(q.operator), q.kind != "condition"))
-        seen: set[object] = set()
-        made = {True: 0, False: 0}
-        for question in ordered:
+    def for_questions(self, questions: Sequence[Question], asked_at: Sizes) -> Iterator[Trial]:
+        """Sizes on the other side of each question for which none was accepted yet, until one is.
+
+        Args:
+            questions: What a run has asked.
+            asked_at: The sizes of that run.
+        """
+        for question in sorted(questions, key=lambda q: (bool(q.operator), q.kind != "condition")):
             key = (question.kind, question.expression, question.numbers)
-            if key in seen:
+            if key in self._seen:
                 continue
-            seen.add(key)
+            self._seen.add(key)
             is_operator = bool(question.operator)
-            sides = Sides(question, self._example, self._bounds)
+            sides = Sides(question, asked_at, self._bounds)
             verdict = Verdict(question)
             self.verdicts.append(verdict)
             if sides.is_proven:
                 verdict.outcome = "proven"
                 continue
-            limit = OPERATOR_CASES if is_operator else PYTHON_CASES
             before = len(self.accepted)
-            if made[is_operator] < limit:
+            if self._made[is_operator] < (OPERATOR_CASES if is_operator else PYTHON_CASES):
                 yield from self._trials(sides, verdict)
-            made[is_operator] += len(self.accepted) - before
+            self._made[is_operator] += len(self.accepted) - before
             self._judge(sides, verdict)
 
     def _trials(self, sides: Sides, verdict: Verdict) -> Iterator[Trial]:
@@ -135,9 +145,9 @@ class SizeTrials:
                 break
         for sizes in sides.named():
             key = self._key(sizes)
-            if key not in self._refused and key not in map(self._key, self.accepted):
-                if self._is_affordable(sizes, sides.question):
-                    yield Trial(sizes, sides.question)
+            is_new = key not in self._refused and key not in map(self._key, self.accepted)
+            if is_new and self._is_affordable(sizes, sides.question):
+                yield Trial(sizes, sides.question)
 
     def _judge(self, sides: Sides, verdict: Verdict) -> None:
         if self._has_both(sides):
@@ -178,5 +188,5 @@ class SizeTrials:
             and v.outcome not in ("proven", "the model's own check")
             and not (v.question.operator and v.question.kind == "condition" and v.outcome == "both sides")
         ]
-        proven = not open_ones and not self.run.stopped and not self.run.guessed
+        proven = not open_ones and self.is_complete
         return AxisProof(name, least, most, tried, proven, tuple(map(str, open_ones)))

@@ -1,0 +1,1 @@
+"""What a model asks of the sizes of its dynamic axes, and at which sizes the answers are others."""

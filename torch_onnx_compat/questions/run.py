@@ -59,7 +59,7 @@ def run_symbolically(observation: Observation, inputs: Inputs) -> SymbolicRun:
             for tensor, axes in zip(inputs.tensors, inputs.axes, strict=True)
         ]
         log.symbols = mode.symbols_of(inputs)
-        with quiet_logs(), symbolic.watch_sizes(log.read), _Reads(mode), mode:
+        with quiet_logs(), symbolic.watch_sizes(log.read), symbolic.sizes_as_numbers(), _Reads(mode, log), mode:
             subject(*fakes)
     except Exception as error:  # torch's own limits: whatever it raises where a kernel wants a number
         found.stopped = f"{type(error).__name__}: {first_line(error)}"
@@ -101,7 +101,7 @@ class _Log:
         named = expression.xreplace(self.symbols)
         if not named.free_symbols:
             return
-        numbers = () if kind == "condition" or self.operator else numbers_near(_user_frame())
+        numbers = () if kind == "condition" else numbers_near(_user_frame())
         self.found.questions.append(Question(kind, named, answer, place or _place(), self.operator, numbers))
 
 
@@ -198,21 +198,31 @@ _READS = frozenset(
         Tensor.__format__,
         Tensor.untyped_storage,
         Tensor.data_ptr,
-        Tensor.nbytes.__get__,
         Tensor.__deepcopy__,
     }
 )
+
+"""What reads a tensor's memory, or makes Python values of it."""
+
+_BYTES = frozenset({Tensor.untyped_storage})
 
 
 class _Reads(TorchFunctionMode):
     """What reads a tensor below the operators reads the real one."""
 
-    def __init__(self, beside: _Beside) -> None:
+    def __init__(self, beside: _Beside, log: _Log) -> None:
         super().__init__()
-        self._beside = beside
+        self._beside, self._log = beside, log
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is Tensor.nbytes.__get__:  # type: ignore[attr-defined]
+            return args[0].numel() * args[0].element_size()
         if func in _READS:
+            tensor = args[0]
+            sizes = [tensor.numel() * tensor.element_size()] if func in _BYTES else tensor.shape
+            for size in sizes:
+                if symbolic.is_symbolic(size):
+                    self._log.read("number", size)
             args, kwargs = pytree.tree_map(self._beside.actual, (tuple(args), dict(kwargs or {})))
             with symbolic.without_modes():
                 return func(*args, **kwargs)

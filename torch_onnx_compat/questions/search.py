@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -19,12 +20,16 @@ HITS = 6
 """Sizes on the other side of a question that are handed out, the nearest first."""
 
 
+NAMED = 16
+"""Sizes at most that come from the numbers which the code names."""
+
+
 class Sides:
     """The two sides of one question: the sizes with the example's answer, and the others.
 
     Args:
         question: The question.
-        example: Sizes of the example, by axis name.
+        example: Sizes at which it was asked, by axis name.
         bounds: Smallest and largest size of each axis.
     """
 
@@ -55,7 +60,7 @@ class Sides:
         return answer is not None and bool(answer != self.answer(self._example))
 
     def others(self) -> Iterator[Sizes]:
-        """Sizes on the other side, the nearest to the example first; one axis is varied at a time, then all together."""
+        """Sizes on the other side, the nearest first; one axis is varied at a time, then all together."""
         hits = [sizes for axis in self.axes for sizes in self._along(lambda size, axis=axis: {axis: size}, [axis])]
         if len(self.axes) > 1:
             hits += self._along(lambda size: dict.fromkeys(self.axes, size), self.axes)
@@ -67,13 +72,22 @@ class Sides:
         yield from ordered[len(nearest) :][-2:]
 
     def named(self) -> Iterator[Sizes]:
-        """Sizes at which the expression is one of the numbers that the code around the question names."""
-        for number in self.question.numbers:
-            for axis in self.axes:
-                found = self._solve(lambda size, axis=axis: {**self._example, axis: size}, axis, number)
-                if found is not None and found != self._example:
-                    yield found
-                    break
+        """Sizes at which the expression is a number that the code around the question names, or the next one."""
+        found: list[Sizes] = []
+        for step in (0, 1, -1):
+            for number in self.question.numbers:
+                found += itertools.islice(self._sizes_for(number + step), 1)
+        if self.question.kind == "number":  # a number of rounds, say: two and a bit of each length
+            for number in self.question.numbers:
+                found += itertools.islice(self._sizes_for(2 * number + 1), 1)
+        unique = {tuple(sizes.items()): sizes for sizes in found if sizes != self._example}
+        yield from list(unique.values())[:NAMED]
+
+    def _sizes_for(self, number: int) -> Iterator[Sizes]:
+        for axis in self.axes:
+            found = self._solve(lambda size, axis=axis: {**self._example, axis: size}, axis, number)
+            if found is not None and self._bounds_hold(found, axis):
+                yield found
 
     def _along(self, vary: Callable[[int], Sizes], axes: Sequence[str]) -> list[Sizes]:
         def at(size: int) -> Sizes:
@@ -82,7 +96,7 @@ class Sides:
         tried = sorted({size for size in self._ladder(axes) if all(self._is_allowed(a, size) for a in axes)})
         sides = [(size, self.is_other(at(size))) for size in tried]
         hits = [at(size) for size, other in sides if other]
-        for (low, before), (high, after) in zip(sides, sides[1:], strict=False):
+        for (low, before), (high, after) in itertools.pairwise(sides):
             if before != after and high - low > 1:
                 hits += [at(size) for size in self._boundary(low, high, before, at)]
         if not hits and self.question.is_equality:
@@ -107,8 +121,12 @@ class Sides:
         if found is not None and self.is_other(found):
             yield found[axis]
 
+    def _bounds_hold(self, sizes: Sizes, axis: str) -> bool:
+        """Whether a size was found, and not the end of the range, beyond which it lies."""
+        return sizes[axis] not in self._range(axis) or sizes[axis] == 1
+
     def _solve(self, at: Callable[[int], Sizes], axis: str, number: int, function: Any = None) -> Sizes | None:
-        """Sizes at which a function that rises, or falls, with an axis has a value."""
+        """The first sizes at which a function that rises, or falls, with an axis reaches a value, or passes it."""
         function = self._value if function is None else function
 
         def value(size: int) -> Any:
@@ -129,7 +147,7 @@ class Sides:
                 low = middle + 1
             else:
                 high = middle
-        return at(low) if value(low) == number else None
+        return at(low)
 
     def _ladder(self, axes: Sequence[str]) -> Iterable[int]:
         """Sizes to look at: small ones, neighbours of the example's, of the expression's constants, and powers."""

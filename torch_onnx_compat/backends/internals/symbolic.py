@@ -6,13 +6,17 @@ every question is answered from the example and forgotten, so the next one is as
 
 from __future__ import annotations
 
+import builtins
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from torch_onnx_compat.places import is_user_file
 
 Asked = Callable[[Any, Any], None]
 """Told of each question: a sympy expression, and its value at the example's sizes."""
@@ -249,6 +253,32 @@ def watch_sizes(read: Callable[[str, Any], None]) -> Iterator[None]:
                     delattr(torch.SymInt, name)
             else:
                 setattr(torch.SymInt, name, method)
+
+
+@contextmanager
+def sizes_as_numbers() -> Iterator[None]:
+    """While active, a model that asks whether a symbolic size is an int is told yes, as for any other size.
+
+    Only code outside torch is: torch itself has to tell the two apart.
+    """
+    plain = builtins.isinstance
+    kinds = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+
+    def is_instance(value: Any, kind: Any) -> bool:
+        if plain(value, kind):
+            return True
+        number = kinds.get(type(value))
+        return (
+            number is not None
+            and is_user_file(sys._getframe(1).f_code.co_filename)
+            and any(issubclass(number, one) for one in (kind if plain(kind, tuple) else (kind,)) if plain(one, type))
+        )
+
+    builtins.isinstance = is_instance  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        builtins.isinstance = plain
 
 
 def _environment(asked: Asked) -> Any:

@@ -22,6 +22,8 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.GtE: ">=",
     ast.Eq: "==",
     ast.NotEq: "!=",
+    ast.In: "in",
+    ast.NotIn: "not in",
 }
 _BUILTINS = frozenset(
     {"int", "float", "bool", "min", "max", "round", "abs", "any", "all", "len", "sum", "list"}

@@ -19,6 +19,7 @@ from torch_onnx_compat.control_flow.run.iterables import AppendLog
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.runtime_loops import Loop, collect, for_, steps, while_
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, as_tensor, current
+from torch_onnx_compat.tracing import is_tracing
 
 __all__ = [
     "UNDEFINED",
@@ -118,6 +119,8 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
     "==": operator.eq,
     "!=": operator.ne,
+    "in": lambda item, container: item in container,
+    "not in": lambda item, container: item not in container,
 }
 
 
@@ -125,13 +128,57 @@ def compare(left: Any, *rest: Any) -> Any:
     """``left < right``, or a chain. Compares symbolic sizes as tensors: torch.export assumes that none is 0 or 1."""
     results = []
     for symbol, right in zip(rest[::2], rest[1::2], strict=True):
-        if current() is not None and (isinstance(left, SYMBOLS) or isinstance(right, SYMBOLS)):
-            pair = (as_tensor(left), as_tensor(right)) if _are_numbers(left, right) else (left, right)
-            results.append(_COMPARISONS[symbol](*pair))
-        else:
-            results.append(_COMPARISONS[symbol](left, right))
+        results.append(_compare_two(left, symbol, right))
         left = right
     return results[0] if len(results) == 1 else and_(results[0], *map(_thunk_of, results[1:]))
+
+
+def _compare_two(left: Any, symbol: str, right: Any) -> Any:
+    if current() is not None:
+        if symbol in ("in", "not in"):
+            found = _contains(right, left)
+            return found if symbol == "in" else not_(found)
+        if symbol in ("==", "!=") and _are_alike(left, right) and (_holds_sizes(left) or _holds_sizes(right)):
+            equal = _are_equal(left, right)
+            return equal if symbol == "==" else not_(equal)
+        if (isinstance(left, SYMBOLS) or isinstance(right, SYMBOLS)) and _are_numbers(left, right):
+            return _COMPARISONS[symbol](as_tensor(left), as_tensor(right))
+    return _COMPARISONS[symbol](left, right)
+
+
+def _are_alike(left: Any, right: Any) -> bool:
+    """Whether Python compares them item by item; a tuple never equals a list."""
+    return any(isinstance(left, kind) and isinstance(right, kind) for kind in (tuple, list))
+
+
+def _holds_sizes(value: Any) -> bool:
+    return isinstance(value, (tuple, list)) and any(_is_size(item) for item in value)
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, SYMBOLS) or (isinstance(value, Tensor) and not value.dim() and is_tracing())
+
+
+def _are_equal(left: Any, right: Any) -> Any:
+    """``left == right`` of sequences, which C compares with the numbers of the example."""
+    if len(left) != len(right) or not len(left):
+        return len(left) == len(right)
+    first, *rest = [_equality(a, b) for a, b in zip(left, right, strict=True)]
+    return and_(first(), *rest)
+
+
+def _equality(left: Any, right: Any) -> Callable[[], Any]:
+    return lambda: _compare_two(left, "==", right)
+
+
+def _contains(container: Any, value: Any) -> Any:
+    """``value in container``; a size is compared with every item, as it is no key that could be looked up."""
+    if not isinstance(container, (tuple, list, set, frozenset, dict, range)) or not (
+        _is_size(value) or _holds_sizes(value) or _holds_sizes(container)
+    ):
+        return value in container
+    items = [_equality(value, item) for item in container]
+    return or_(items[0](), *items[1:]) if items else False
 
 
 def _thunk_of(value: Any) -> Callable[[], Any]:
