@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any
 
 from torch_onnx_compat.errors import CompatError, unknown_name
@@ -30,23 +32,24 @@ def with_axes(
         output_names: Names that `dynamic_axes` may also hold; an output's axes follow from the inputs'.
 
     Raises:
-        CompatError: More than one of the three is given, or one names an input or axis that does not exist, or axes
-            of one name differ in size.
+        CompatError: More than one of the three is given, or one is of another kind or names an input or axis that does
+            not exist, or axes of one name differ in size.
     """
+    _check_kinds(dynamic, dynamic_axes, dynamic_shapes)
     given = [
         n for n, v in (("dynamic", dynamic), ("dynamic_axes", dynamic_axes), ("dynamic_shapes", dynamic_shapes)) if v
     ]
     if len(given) > 1:
         raise CompatError(f"{' and '.join(given)} both say which axes are dynamic; pass one of them.")
-    reader = _Reader(inputs)
+    reader = _Reader(inputs, *given)
     if isinstance(dynamic, str):
         for index, tensor in enumerate(inputs.tensors):
             if tensor.dim():
                 reader.add(index, 0, dynamic)
     elif dynamic:
-        reader.by_name("dynamic", dynamic)
+        reader.by_name(dynamic)
     elif dynamic_axes:
-        reader.by_name("dynamic_axes", {k: v for k, v in dynamic_axes.items() if k not in output_names})
+        reader.by_torch_s_names({k: v for k, v in dynamic_axes.items() if k not in output_names})
     elif dynamic_shapes:
         reader.shapes(dynamic_shapes)
     result = replace(inputs, axes=tuple(reader.axes))
@@ -54,28 +57,68 @@ def with_axes(
     return result
 
 
+def _check_kinds(dynamic: Any, dynamic_axes: Any, dynamic_shapes: Any) -> None:
+    for keyword, value, kinds, wanted in (
+        ("dynamic", dynamic, (str, Mapping), "'batch' or a dict by input, such as {'x': {0: 'batch'}}"),
+        ("dynamic_axes", dynamic_axes, (Mapping,), "a dict by input, such as {'x': {0: 'batch'}}"),
+        ("dynamic_shapes", dynamic_shapes, (Mapping, list, tuple), "a dict by argument, or a tuple of one entry each"),
+    ):
+        if value is not None and not isinstance(value, kinds):
+            raise CompatError(f"{keyword}={value!r} is a {type(value).__name__}; wanted {wanted}.")
+    if isinstance(dynamic, str) and not dynamic.strip():
+        raise CompatError(f"dynamic={dynamic!r} names no axis; wanted a name, such as 'batch', or None.")
+
+
 class _Reader:
-    def __init__(self, inputs: Inputs) -> None:
+    def __init__(self, inputs: Inputs, keyword: str = "dynamic") -> None:
         self.inputs = inputs
+        self.keyword = keyword
         self.axes: list[dict[int, Axis]] = [{} for _ in inputs.tensors]
 
-    def by_name(self, keyword: str, spec: Mapping[str, Any]) -> None:
+    def by_name(self, spec: Mapping[str, Any]) -> None:
         for name, value in spec.items():
             if name in self.inputs.names:
                 self.node((), [self.inputs.names.index(name)], value, depth=len(self.inputs.paths))
                 continue
             indices = [i for i, argument in enumerate(self.inputs.arguments) if argument == name]
             if not indices:
-                known = {*self.inputs.names, *self.inputs.arguments}
-                raise CompatError(f"{keyword}: {unknown_name('input', str(name), known)}")
+                raise CompatError(f"{self.keyword}: {unknown_name('input', str(name), self._known())}")
             self.node((name,), indices, value, depth=1)
+
+    def by_torch_s_names(self, spec: Mapping[str, Any]) -> None:
+        """As torch.onnx.export reads dynamic_axes: it warns of names that it does not know.
+
+        A name that resembles an input's, or no known name at all, is an error: axes that the caller means to vary
+        would come out fixed.
+        """
+        known = self._known()
+        foreign = [n for n in spec if n not in known and not get_close_matches(str(n), known, n=1, cutoff=0.75)]
+        if foreign and len(foreign) < len(spec):
+            names = ", ".join(repr(name) for name in foreign)
+            text = f"dynamic_axes names {names}, no input of the model and none of output_names; it is left out."
+            warnings.warn(text, stacklevel=5)
+            spec = {name: value for name, value in spec.items() if name not in foreign}
+        self.by_name(spec)
+
+    def _read_name(self, text: str) -> Axis:
+        return Axis(_checked_name(text)) if self.keyword == "dynamic_axes" else _axis_of_name(text)
+
+    def _known(self) -> list[str]:
+        return list(dict.fromkeys((*self.inputs.names, *self.inputs.arguments)))
 
     def shapes(self, spec: Any) -> None:
         if not isinstance(spec, Mapping):
-            spec = dict(zip(self.inputs.parameters, spec, strict=False))
+            parameters = self.inputs.parameters
+            if len(spec) > len(parameters):
+                raise CompatError(
+                    f"dynamic_shapes has {len(spec)} entries, but forward takes {len(parameters)} positional "
+                    f"arguments: {', '.join(parameters)}; give one entry for each."
+                )
+            spec = dict(zip(parameters, spec, strict=False))
         elif set(spec) == {"args"} and "args_0" in self.inputs.arguments:
+            self._check_leaf("'args'", spec["args"])
             spec = {f"args_{i}": value for i, value in enumerate(spec["args"])}
-        self.by_name("dynamic_shapes", {k: v for k, v in spec.items() if v is not None})
+        self.by_name({k: v for k, v in spec.items() if v is not None})
 
     def node(self, place: tuple[Any, ...], indices: list[int], spec: Any, depth: int) -> None:
         """Reads the spec of an argument, or of a part of it, that holds the tensors at `indices`."""
@@ -87,6 +130,7 @@ class _Reader:
             for index in held:
                 self.leaf(index, spec)
             return
+        self._check_leaf(_path(place), spec)
         items = spec.items() if isinstance(spec, Mapping) else enumerate(spec)
         for key, value in items:
             inside = [i for i in indices if str(self.inputs.paths[i][depth]) == str(key)]
@@ -98,6 +142,7 @@ class _Reader:
 
     def leaf(self, index: int, spec: Any) -> None:
         name, rank = self.inputs.names[index], self.inputs.tensors[index].dim()
+        self._check_leaf(f"input {name!r}", spec)
         if isinstance(spec, str):
             self.add(index, 0, spec)
         elif isinstance(spec, Mapping):
@@ -114,15 +159,27 @@ class _Reader:
 
     def add(self, index: int, axis: Any, value: Any) -> None:
         name, tensor = self.inputs.names[index], self.inputs.tensors[index]
-        if not isinstance(axis, int) or not -tensor.dim() <= axis < tensor.dim():
+        if type(axis) is not int or not -tensor.dim() <= axis < tensor.dim():
             raise CompatError(
                 f"dynamic axis {axis!r} of input {name!r}: it has {tensor.dim()} axes, shape {tuple(tensor.shape)}; "
-                f"use 0..{tensor.dim() - 1}."
+                + (f"use 0..{tensor.dim() - 1}." if tensor.dim() else "leave it out.")
             )
         axis %= tensor.dim()
-        parsed = _axis(value, f"{name}_dynamic_axes_{axis + 1}")
+        if self.keyword != "dynamic_shapes" and isinstance(value, int):
+            raise CompatError(
+                f"{self.keyword}: axis {axis} of input {name!r} is called {value!r}, a {type(value).__name__}; wanted "
+                f"a name, such as 'batch'. A fixed axis is left out."
+            )
+        parsed = _axis(value, f"{name}_dynamic_axes_{axis + 1}", self._read_name)
         if parsed is not None:
             self.axes[index][axis] = parsed
+
+    def _check_leaf(self, place: str, spec: Any) -> None:
+        if not isinstance(spec, (str, Mapping, list, tuple)):
+            raise CompatError(
+                f"{self.keyword} of {place} is {spec!r}, a {type(spec).__name__}; wanted the name of axis 0, a dict of "
+                f"axis to name such as {{0: 'batch'}}, or a list with an entry for each axis."
+            )
 
 
 def _is_leaf_spec(spec: Any) -> bool:
@@ -136,12 +193,12 @@ def _is_leaf_spec(spec: Any) -> bool:
     )
 
 
-def _axis(value: Any, default: str) -> Axis | None:
+def _axis(value: Any, default: str, read_name: Callable[[str], Axis]) -> Axis | None:
     """An axis from a name or one of torch.export's Dim objects; None where it is static."""
     if value is None or isinstance(value, int):
         return None
     if isinstance(value, str):
-        return _axis_of_name(value)
+        return read_name(value)
     kind = type(value).__name__
     if kind == "_DimHint":
         hint = getattr(value, "type", value)
@@ -164,10 +221,16 @@ def _axis(value: Any, default: str) -> Axis | None:
 _LINEAR = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Add, ast.Sub, ast.Mult, ast.USub, ast.Name, ast.Load)
 
 
+def _checked_name(text: str) -> str:
+    if not text.strip() or "\0" in text:
+        raise CompatError(f"dynamic axis: {text!r} is no name; wanted one such as 'batch'.")
+    return text
+
+
 def _axis_of_name(text: str) -> Axis:
     """An axis by its name, or one that is a sum of multiples of others; any other text is a name, as in ONNX."""
     try:
-        expression = ast.parse(text.strip(), mode="eval")
+        expression = ast.parse(_checked_name(text).strip(), mode="eval")
     except SyntaxError:
         return Axis(text)
     nodes = list(ast.walk(expression))

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from torch_onnx_compat import tree
+from torch_onnx_compat.draws import draw_like
 from torch_onnx_compat.errors import CompatError
 
 MIN_TRACE_SIZE = 3
@@ -59,6 +60,8 @@ class Inputs:
     """Forward parameters in the order of positional arguments."""
     paired: frozenset[int] = frozenset()
     """Positions of the tensors (..., 2) that hold the real and the imaginary parts of a complex argument."""
+    origin: tuple[Tensor, ...] = ()
+    """The example's tensors, where these are the example's at other sizes."""
 
     def call(self, tensors: Sequence[Tensor] | None = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and keyword arguments for forward, around other tensors if given."""
@@ -133,7 +136,7 @@ class Inputs:
             for dim, axis in axes.items():
                 tensor = _resize(tensor, dim, axis.size(wanted))
             tensors.append(tensor)
-        return replace(self, tensors=tuple(tensors))
+        return replace(self, tensors=tuple(tensors), origin=self.origin or self.tensors)
 
     def long_enough_to_trace(self) -> Inputs:
         """The example with every dynamic axis at least MIN_TRACE_SIZE long, by whole repetitions."""
@@ -147,13 +150,12 @@ class Inputs:
         return self.at_sizes(sizes)
 
     def redrawn(self, seed: int) -> Inputs:
-        """The example with other values of the same distribution: each tensor resampled from its own values.
+        """The example with other values of the same distributions, see `draws.draw_like`.
 
-        Resampling keeps the range of token ids, masks and pixels. A constant floating-point tensor, which says
-        nothing about a distribution, gets standard normal noise on top.
+        At other sizes the draws are like the example, not like its repetition, which has ties.
         """
-        generator = torch.Generator().manual_seed(seed)
-        return replace(self, tensors=tuple(_redraw(t, generator) for t in self.tensors))
+        examples = self.origin if len(self.origin) == len(self.tensors) else self.tensors
+        return replace(self, tensors=draw_like(examples, [tensor.shape for tensor in self.tensors], seed))
 
 
 def bind(model: nn.Module, args: Any, kwargs: Mapping[str, Any] | None, input_names: Sequence[str] | None) -> Inputs:
@@ -167,7 +169,7 @@ def bind(model: nn.Module, args: Any, kwargs: Mapping[str, Any] | None, input_na
         input_names: ONNX names for the tensors, in order; the rest are named after their argument.
 
     Raises:
-        CompatError: The arguments do not fit forward, or hold no tensor, or there are more names than tensors.
+        CompatError: The arguments do not fit forward, or hold no tensor or a sparse one, or the names do not fit.
     """
     positional, keywords = _as_call(args, kwargs)
     parameters = forward_parameters(model)
@@ -180,6 +182,12 @@ def bind(model: nn.Module, args: Any, kwargs: Mapping[str, Any] | None, input_na
             "the example inputs hold no tensor; pass at least one, e.g. args=(torch.randn(1, 3, 224, 224),)."
         )
     paths = tuple(_name_path(path, ordered) for path, _ in leaves)
+    for path, (_, tensor) in zip(paths, leaves, strict=True):
+        if tensor.layout is not torch.strided or tensor.is_nested:
+            raise CompatError(
+                f"input {tree.qualified_name(path)!r} is a tensor of layout {tensor.layout}; wanted a dense one, as "
+                f"ONNX's inputs are: pass x.to_dense(), or a padded tensor for a nested one."
+            )
     tensors = _unaliased([tensor.detach() for _, tensor in leaves])
     return Inputs(
         structure=structure,
@@ -224,6 +232,10 @@ def _as_call(args: Any, kwargs: Mapping[str, Any] | None) -> tuple[tuple[Any, ..
     if isinstance(args, Mapping):
         args = (args,)
     positional = tuple(args) if isinstance(args, (tuple, list)) else (args,)
+    if kwargs is not None and not isinstance(kwargs, Mapping):
+        raise CompatError(
+            f"kwargs is a {type(kwargs).__name__}; wanted a dict of argument to value, such as {{'x': x}}."
+        )
     keywords = dict(kwargs or {})
     last = positional[-1] if positional else None
     if not keywords and type(last) is dict and all(isinstance(key, str) for key in last):
@@ -259,12 +271,21 @@ def _name_path(path: tree.Path, positional: list[str]) -> tree.Path:
 
 
 def _names(defaults: Sequence[str], given: Sequence[str], kind: str) -> tuple[str, ...]:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise CompatError(
+            f"{kind}_names={given!r} is a {type(given).__name__}; wanted a list of names, such as ['{kind}']."
+        )
     if len(given) > len(defaults):
         raise CompatError(
             f"{kind}_names has {len(given)} names but the model has {len(defaults)} {kind} tensor(s): "
             f"{', '.join(defaults)}."
         )
     for name in given:
+        if not isinstance(name, str) or not name.strip() or "\0" in name or name.isdigit():
+            raise CompatError(
+                f"{kind}_names holds {name!r}; wanted a name such as '{kind}'. Numbers are the names of the exporters' "
+                f"own values, and no name means no tensor."
+            )
         if list(given).count(name) > 1:
             raise CompatError(f"{kind}_names holds {name!r} twice; ONNX names must differ.")
     names = list(given)
@@ -301,14 +322,3 @@ def _resize(tensor: Tensor, dim: int, size: int) -> Tensor:
         return tensor.new_zeros(shape)
     index = torch.arange(size, device=tensor.device) % current
     return tensor.index_select(dim, index)
-
-
-def _redraw(tensor: Tensor, generator: torch.Generator) -> Tensor:
-    if tensor.numel() == 0:
-        return tensor
-    index = torch.randint(tensor.numel(), (tensor.numel(),), generator=generator).to(tensor.device)
-    drawn = tensor.reshape(-1)[index].reshape(tensor.shape)
-    if tensor.is_floating_point() and bool((tensor == tensor.reshape(-1)[0]).all()):
-        noise = torch.randn(tensor.shape, generator=generator, dtype=torch.float32)
-        drawn = drawn + noise.to(device=tensor.device, dtype=tensor.dtype)
-    return drawn

@@ -27,7 +27,7 @@ import onnx_ir as ir
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.stream import write_model
 from torch_onnx_compat.weights_beside import is_mentioned, mentions, relocate, weights_of
-from torch_onnx_compat.workspace import hold, workspace
+from torch_onnx_compat.workspace import hold, note_weights, workspace
 
 INLINE_LIMIT = 1_500_000_000
 """Weights, in bytes, up to which they lie in the file itself; protobuf ends at 2 GiB."""
@@ -192,17 +192,20 @@ class _Exchange:
         self._draft, self._target, self._is_alone = draft, target, is_alone
         self._folder = draft.path.parent
         self._weights = external_data_path(draft.path)
-        self._place_of_weights: Path | None = None
         self._backups: dict[Path, Path] = {}
 
     def carry_out(self) -> None:
         self._check()
         old = [path for path in weights_of(self._target) if not is_mentioned(path, self._target)]
-        for number, path in enumerate(old):
-            # A process that is killed leaves these links; whoever removes its folder sees what it would have removed.
-            _link(path, self._folder / f"old_weights_{number}")
+        place_of_weights = self._free_place() if self._weights.exists() else None
+        noted = {path: path for path in old}
+        if place_of_weights is not None:
+            noted[place_of_weights] = self._weights
+        note_weights(self._folder, noted)  # for whoever finds the folder after the process was killed
         try:
-            self._put_weights()
+            if place_of_weights is not None:
+                relocate(self._draft.path, place_of_weights.name)
+                os.rename(self._weights, place_of_weights)
             self._back_up_stages()
             for place, new in self._draft.stages.items():
                 os.replace(new, place)
@@ -210,7 +213,7 @@ class _Exchange:
             _remove(old)
         except BaseException:
             if self._draft.path.exists():
-                self._undo()
+                self._undo(place_of_weights)
             else:  # the last rename was done, so the new files are whole
                 _remove(old)
             raise
@@ -223,15 +226,6 @@ class _Exchange:
         if self._weights.exists():
             _copy_mode(self._target, self._weights, default)
 
-    def _put_weights(self) -> None:
-        if not self._weights.exists():
-            return
-        place = self._free_place()
-        relocate(self._draft.path, place.name)
-        self._place_of_weights = place
-        if not _link(self._weights, place):
-            os.rename(self._weights, place)
-
     def _free_place(self) -> Path:
         """A name that no other weights have, and that the old model does not await."""
         plain = external_data_path(self._target)
@@ -243,11 +237,13 @@ class _Exchange:
         for number, place in enumerate(self._draft.stages):
             if place.exists():
                 backup = self._folder / f"backup_{number}"
-                if not _link(place, backup):
+                try:
+                    os.link(place, backup)
+                except OSError:  # a file system without links
                     shutil.copy2(place, backup)
                 self._backups[place] = backup
 
-    def _undo(self) -> None:
+    def _undo(self, place_of_weights: Path | None) -> None:
         for place, new in self._draft.stages.items():
             if new.exists():
                 continue
@@ -255,32 +251,14 @@ class _Exchange:
                 os.replace(self._backups[place], place)
             else:
                 place.unlink(missing_ok=True)
-        if self._place_of_weights is not None and self._has_put_weights(self._place_of_weights):
-            self._place_of_weights.unlink()
-
-    def _has_put_weights(self, place: Path) -> bool:
-        return place.exists() and (not self._weights.exists() or os.path.samefile(self._weights, place))
+        if place_of_weights is not None and not self._weights.exists():
+            place_of_weights.unlink(missing_ok=True)
 
 
 def _remove(files: list[Path]) -> None:
     for path in files:
         with contextlib.suppress(OSError):  # on Windows, weights that a session has open; they do no harm
             path.unlink()
-
-
-def _link(path: Path, place: Path) -> bool:
-    """Gives a file a second name; says whether the file system has such a thing.
-
-    Raises:
-        FileExistsError: The name is taken.
-    """
-    try:
-        os.link(path, place)
-    except FileExistsError:
-        raise
-    except OSError:
-        return False
-    return True
 
 
 def _mode_of_new_files(folder: Path) -> int:

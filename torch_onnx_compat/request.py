@@ -31,12 +31,18 @@ class Cut:
     preprocess: Any = "keep"
     postprocess: Any = "keep"
 
+    def __post_init__(self) -> None:
+        for keyword in ("outputs", "split", "state", "keep_as_function"):
+            check_list(keyword, getattr(self, keyword))
+
     def with_entries(self, include: Collection[str], exclude: Collection[str]) -> Cut:
         """The same, where `include` and `exclude` name what a keyword asks for too.
 
         Raises:
             CompatError: They contradict the keywords.
         """
+        check_list("include", include)
+        check_list("exclude", exclude)
         from_keywords: dict[str, Any] = {}
         for name, (keyword, value) in ENTRIES_OF_KEYWORDS.items():
             given = getattr(self, keyword)
@@ -100,7 +106,19 @@ class Proof:
 
     @classmethod
     def from_keywords(cls, verify: Any, samples: Sequence[Any]) -> Proof:
-        """What the keyword `verify` means: a bool, "target" or a Verify."""
+        """What the keyword `verify` means: a bool, "target" or a Verify.
+
+        Raises:
+            CompatError: It is none of these, or `samples` is no list.
+        """
+        if not isinstance(verify, (bool, Verify)) and verify != "target":
+            raise CompatError(
+                f"verify={verify!r} is a {type(verify).__name__}; wanted True, False, 'target' or Verify(...)."
+            )
+        if isinstance(samples, str) or not isinstance(samples, Sequence):
+            raise CompatError(
+                f"samples is a {type(samples).__name__}; wanted a list of inputs, such as [(x,), {{'x': x}}]."
+            )
         how = verify if isinstance(verify, Verify) else Verify(on_target=verify == "target")
         return cls(how if verify else None, samples)
 
@@ -112,6 +130,16 @@ class Exporters:
     order: tuple[Exporter, ...] = EXPORTERS
     custom_opsets: Mapping[str, int] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def check_list(keyword: str, value: Any) -> None:
+    """Refuses one name where several are wanted: Python would read its letters as names.
+
+    Raises:
+        CompatError: The value is a string.
+    """
+    if isinstance(value, str):
+        raise CompatError(f"{keyword}={value!r} is a str; wanted a list: {keyword}=[{value!r}].")
 
 
 IGNORED_AT_DEFAULTS: dict[str, tuple[Any, ...]] = {
@@ -138,8 +166,13 @@ def choose_opset(from_keywords: int | None, target: Target) -> int:
     """The opset of the file.
 
     Raises:
-        CompatError: Neither this package nor the target takes the one that was asked for.
+        CompatError: Neither this package nor the target takes the one that was asked for, or it is no whole number.
     """
+    if from_keywords is not None and (isinstance(from_keywords, bool) or not isinstance(from_keywords, int)):
+        raise CompatError(
+            f"opset_version={from_keywords!r} is a {type(from_keywords).__name__}; wanted an int, such as "
+            f"{target.opset}."
+        )
     opset = target.opset if from_keywords is None else from_keywords
     low, high = max(MIN_OPSET, target.opsets[0]), target.opsets[1]
     if not low <= opset <= high:
@@ -167,7 +200,21 @@ def exporters_to_try(exporter: str | None, dynamo: bool | None, table: Any) -> t
 
 
 def allowed_domains(allowed: bool | Collection[str], custom_opsets: Mapping[str, int] | None) -> bool | Collection[str]:
-    """The domains besides ONNX's own in which nodes may stand; True for any."""
+    """The domains besides ONNX's own in which nodes may stand; True for any.
+
+    Raises:
+        CompatError: One of the two is of another kind.
+    """
+    if custom_opsets is not None and not isinstance(custom_opsets, Mapping):
+        raise CompatError(
+            f"custom_opsets is a {type(custom_opsets).__name__}; wanted a dict of domain to version, such as "
+            f"{{'com.example': 1}}."
+        )
+    check_list("allow_custom_domains", allowed)
+    if not isinstance(allowed, (bool, Collection)):
+        raise CompatError(
+            f"allow_custom_domains={allowed!r} is a {type(allowed).__name__}; wanted True, False or a list of domains."
+        )
     if isinstance(allowed, bool):
         return True if allowed else tuple(custom_opsets or ())
     return (*allowed, *(custom_opsets or ()))

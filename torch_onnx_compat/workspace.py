@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,6 +20,7 @@ if sys.platform != "win32":
 _PREFIX = ".torch_onnx_compat_"
 _HELD = "held"
 """A file in a folder whose process locked it. Without it the folder may be one that is just being made."""
+_WEIGHTS = "weights.json"
 _GRACE = 3600.0
 """Seconds after which a folder without that file is taken for one whose process died while it made it."""
 
@@ -113,10 +115,30 @@ def _remove_if_stale(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def note_weights(folder: Path, files: Mapping[Path, Path]) -> None:
+    """Writes down which weights are to be removed if the process is killed and no model takes them.
+
+    Args:
+        folder: The workspace.
+        files: By the place of the weights, where they are now.
+    """
+    rows = [[place.name, *_identity(path)] for place, path in files.items()]
+    (folder / _WEIGHTS).write_text(json.dumps(rows), encoding="utf-8")
+
+
 def _remove_spare_weights(folder: Path) -> None:
-    """Removes what the folder holds another link to, and no model takes its weights from."""
-    links = {(s.st_dev, s.st_ino) for s in (path.stat() for path in folder.iterdir()) if s.st_nlink > 1}
-    for path in folder.parent.glob("*.data") if links else ():
-        status = path.stat()
-        if (status.st_dev, status.st_ino) in links and not is_mentioned(path):
+    note = folder / _WEIGHTS
+    try:
+        rows = json.loads(note.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):  # it was killed before it had anything to remove
+        return
+    for name, *identity in rows:
+        path = folder.parent / name
+        if path.is_file() and _identity(path) == identity and not is_mentioned(path):
             path.unlink()
+
+
+def _identity(path: Path) -> list[int]:
+    """Tells a file from one that has its name later."""
+    status = path.stat()
+    return [status.st_ino, status.st_size, status.st_mtime_ns]
