@@ -1,0 +1,232 @@
+"""Runs of the original in which it rounds otherwise, or breaks ties otherwise.
+
+Two programs that compute the same differ by the rounding of every operation, and by the order in which equal values are
+sorted. What eager torch's own outputs do when its operations round otherwise says how far a right file may be off, at
+every single value. A run in another element type says less: it may take another branch, or another kernel.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from torch_onnx_compat.check.cases import Case
+from torch_onnx_compat.observe import ModelRefused, Observation
+
+_EXACT = """
+abs amax amin aminmax arange argmax argmin broadcast_to bucketize cat ceil clamp clamp_max clamp_min clone
+constant_pad_nd contiguous copy copysign cummax cummin detach diag diagonal dropout embedding empty empty_like
+empty_strided expand eye fill fill_diagonal flip floor full full_like gather hardtanh im2col index index_copy
+index_fill index_put index_select isin item kthvalue leaky_relu lift lift_fresh masked_fill masked_scatter
+masked_select max max_pool1d max_pool2d max_pool2d_with_indices max_pool3d max_pool3d_with_indices max_unpool2d
+maximum median min minimum mode native_dropout neg new_empty new_full new_ones new_zeros nan_to_num nms nonzero
+one_hot ones ones_like permute pixel_shuffle pixel_unshuffle put rand randint randn randperm reflection_pad1d
+reflection_pad2d reflection_pad3d relu repeat repeat_interleave replication_pad1d replication_pad2d replication_pad3d
+roll round scalar_tensor scatter searchsorted select_scatter set sgn sign slice_scatter sort split stack take
+threshold tile to topk tril triu trunc unfold unfold_copy unique upsample_nearest1d upsample_nearest2d
+upsample_nearest3d view_as_complex view_as_real where zero zeros zeros_like _cat _copy_from _local_scalar_dense
+_reshape_alias _reshape_copy _to_copy _unique2 _unsafe_index _unsafe_index_put _unsafe_view _upsample_nearest_exact1d
+_upsample_nearest_exact2d _upsample_nearest_exact3d
+"""
+_EXACT_NAMES = frozenset(_EXACT.split())
+"""Operators whose results are exact: they move, choose or compare values, or round them to whole numbers."""
+
+_SUMS = """
+addbmm addmm addmv baddbmm bmm col2im conv1d conv2d conv3d convolution cumprod cumsum dot einsum embedding_bag
+grid_sampler_2d grid_sampler_3d group_norm instance_norm layer_norm linear logcumsumexp logsumexp lstm matmul mean
+mkldnn_rnn_layer mm mv native_batch_norm native_group_norm native_layer_norm norm prod roi_align
+scaled_dot_product_attention std std_mean sum var var_mean _cdist_forward _convolution _embedding_bag
+_embedding_bag_forward_only _euclidean_dist _fft_c2c _fft_c2r _fft_r2c _linalg_det _linalg_svd _log_softmax
+_native_batch_norm_legit _native_batch_norm_legit_no_training _scaled_dot_product_flash_attention_for_cpu
+linalg_inv_ex linalg_vector_norm adaptive_avg_pool1d avg_pool2d avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d
+upsample_linear1d upsample_bilinear2d upsample_bicubic2d upsample_trilinear3d _upsample_bilinear2d_aa
+_upsample_bicubic2d_aa
+"""
+_SUM_NAMES = frozenset(_SUMS.split())
+"""Operators that add up many terms: their rounding is relative to the terms, which may cancel, not to the result."""
+
+TERMS = 4.0
+"""Change of the terms of a sum, in changes of a result: partial sums are rounded one after the other."""
+
+_INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+class RoundOtherwise(TorchDispatchMode):
+    """While active, every operation that rounds has results that are off by a rounding or so.
+
+    Values of few digits, such as whole numbers, are exact in both programs and stay as they are.
+
+    Args:
+        step: Largest change, in units of the element type's last place.
+        seed: Of the changes.
+    """
+
+    def __init__(self, step: float, seed: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
+        self._step = step
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name, written = _base_name(func), func._schema.is_mutable
+        if name in _EXACT_NAMES or _is_view(func):
+            return func(*args, **(kwargs or {}))
+        if name in _SUM_NAMES and not written:
+            args = [self._change(a, TERMS) if isinstance(a, Tensor) else a for a in args]
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, Tensor):
+            return result.copy_(self._change(result)) if written else self._change(result)
+        if isinstance(result, (tuple, list)) and not written:
+            return type(result)(self._change(r) if isinstance(r, Tensor) else r for r in result)
+        return result
+
+    def _change(self, tensor: Tensor, factor: float = 1.0) -> Tensor:
+        if tensor.is_complex() and tensor.numel():
+            return torch.view_as_complex(self._change(torch.view_as_real(tensor.resolve_conj()).contiguous(), factor))
+        if tensor.dtype not in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+            return tensor
+        if tensor.layout is not torch.strided or tensor.is_mkldnn or tensor.device.type != "cpu":
+            return tensor
+        wide = torch.promote_types(tensor.dtype, torch.float32)
+        noise = 2 * torch.rand(tensor.shape, generator=self._generator, dtype=wide) - 1
+        largest = torch.finfo(tensor.dtype).eps * self._step * factor
+        changed = (tensor * (1 + largest * noise)).to(tensor.dtype)
+        return torch.where(_has_few_digits(tensor) | ~changed.isfinite(), tensor, changed)
+
+
+@functools.cache
+def _is_view(func: Any) -> bool:
+    """Whether the results share memory with an argument that is not written to."""
+    return any(r.alias_info is not None and not r.alias_info.is_write for r in func._schema.returns)
+
+
+@functools.cache
+def _base_name(func: Any) -> str:
+    """``exp`` of ``aten::exp_.out``."""
+    name = str(func._schema.name).partition("::")[2]
+    return name.rstrip("_") if not name.startswith("__") else name
+
+
+def _has_few_digits(tensor: Tensor) -> Tensor:
+    """Marks the values whose last digits, in the second half of the mantissa, are zero."""
+    bits = {torch.float16: 5, torch.bfloat16: 2, torch.float32: 11, torch.float64: 26}[tensor.dtype]
+    return tensor.contiguous().view(_INTEGERS[tensor.element_size()]) & ((1 << bits) - 1) == 0
+
+
+class BreakTies(TorchDispatchMode):
+    """While active, operators that sort take equal values in the order of their places, or in the opposite order.
+
+    torch promises no order for equal values there. Where it promises one, as in argmax, it is kept.
+
+    Args:
+        lowest_first: Whether the value at the lowest place comes first.
+    """
+
+    def __init__(self, *, lowest_first: bool) -> None:
+        super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
+        self._lowest_first = lowest_first
+        self.broken = False
+        """Whether there were any."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name, kwargs = str(func._schema.name), kwargs or {}
+        if name in _SORTING and not func._schema.is_mutable:
+            bound = _bind(func, args, kwargs)
+            dim, falls = _SORTING[name](bound)
+            ranks = None if dim is None or bound.get("stable") else self._rank(bound["self"], dim, falls)
+            if ranks is not None:
+                return _select(bound["self"], dim, func(ranks, *args[1:], **kwargs))
+        elif name == "torchvision::nms":
+            bound = _bind(func, args, kwargs)
+            ranks = self._rank(bound["scores"], 0, True)
+            if ranks is not None:
+                return func(bound["dets"], ranks.to(bound["scores"].dtype), bound["iou_threshold"])
+        return func(*args, **kwargs)
+
+    def _rank(self, values: Tensor, dim: int, falls: bool) -> Tensor | None:
+        """The place of each value among the others, without ties; None where there are none to break."""
+        if not values.dim() or values.shape[dim] < 2 or values.is_complex():
+            return None
+        ordered = values.sort(dim=dim, stable=True).values
+        one, other = ordered.narrow(dim, 0, values.shape[dim] - 1), ordered.narrow(dim, 1, values.shape[dim] - 1)
+        if not bool((one == other).any()):
+            return None
+        self.broken = True
+        # Where large values come first, the lowest place must have the highest rank of its equals.
+        turned = self._lowest_first == falls
+        source = values.flip(dim) if turned else values
+        order = source.argsort(dim=dim, stable=True)
+        places = torch.arange(values.shape[dim]).view(
+            [-1 if d == dim % values.dim() else 1 for d in range(values.dim())]
+        )
+        ranks = torch.empty_like(order).scatter_(dim, order, places.expand_as(order))
+        return ranks.flip(dim) if turned else ranks
+
+
+def _select(values: Tensor, dim: int, ranked: Any) -> Any:
+    """The result of an operator on values, from its result (ranks, indices) on their ranks."""
+    indices = ranked[1]
+    if indices.dim() == values.dim():
+        return type(ranked)((values.gather(dim, indices), indices))
+    return type(ranked)((values.gather(dim, indices.unsqueeze(dim)).squeeze(dim), indices))
+
+
+def _bind(func: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+    """Arguments by name, defaults of the schema included."""
+    bound = {a.name: a.default_value for a in func._schema.arguments if a.has_default_value()}
+    bound.update(zip((a.name for a in func._schema.arguments), args, strict=False))
+    return {**bound, **kwargs}
+
+
+_SORTING: dict[str, Any] = {
+    "aten::topk": lambda b: (b["dim"], b["largest"]),
+    "aten::sort": lambda b: (b["dim"], b["descending"]),
+    "aten::kthvalue": lambda b: (b["dim"], False),
+    "aten::median": lambda b: (b.get("dim"), False),
+}
+"""Operators that give indices of sorted values, each with the axis and whether large values come first."""
+
+
+def runs_rounded_otherwise(
+    case: Case, observation: Observation, step: float, count: int, first: int = 0
+) -> Iterator[Case]:
+    """Runs of the original on a case's inputs, in which its operations round otherwise.
+
+    Args:
+        case: The inputs.
+        observation: Runs the original.
+        step: Largest change by an operation, in units of the last place.
+        count: How many runs.
+        first: Number of the first, which makes the changes.
+    """
+    for number in range(first, first + count):
+        label = f"{case.label}, rounded by {step:g}, {number}"
+        yield from _run(label, case, observation, RoundOtherwise(step, number))
+
+
+def runs_with_ties_broken(case: Case, observation: Observation) -> Iterator[Case]:
+    """Runs of the original that sort equal values by their places, and by their places from the last.
+
+    Args:
+        case: The inputs.
+        observation: Runs the original.
+    """
+    for word, lowest_first in (("first", True), ("last", False)):
+        mode = BreakTies(lowest_first=lowest_first)
+        yield from _run(f"{case.label}, {word} of equal values", case, observation, mode)
+        if not mode.broken:
+            return
+
+
+def _run(label: str, case: Case, observation: Observation, mode: TorchDispatchMode) -> Iterator[Case]:
+    """A run inside a mode; none where the model does not run in it."""
+    try:
+        with mode:
+            reference = observation.reference(label, case.inputs)
+    except ModelRefused:
+        return
+    yield Case(label, case.inputs, reference)

@@ -1,0 +1,150 @@
+"""Other values like the example: of its distribution and range, without ties where it has none, sorted where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+LARGEST_MATRIX = 512
+"""Rows of a symmetric matrix up to which its draw is symmetric too."""
+
+
+def draw_like(examples: Sequence[Tensor], shapes: Sequence[Sequence[int]], seed: int) -> tuple[Tensor, ...]:
+    """Draws tensors with other values of the examples' distributions.
+
+    * Floating-point values are drawn between the example's own; no two are equal where the example's are all different.
+    * Whole numbers, booleans and floating-point values of few kinds, such as masks and token ids, are drawn from the
+      example's values. Whole numbers that differ within each row, such as indices, differ in the draw's rows too, and
+      a permutation of 0 to n - 1 becomes one of 0 to m - 1.
+    * Rows, along the last axis, that are sorted in the example are sorted in the draw.
+    * A symmetric matrix (..., n, n) stays symmetric, and positive definite if it is.
+    * A constant tensor of real numbers, which says nothing about a distribution, gets standard normal noise on top.
+
+    Args:
+        examples: Tensors of any shape and type.
+        shapes: The draws' shapes; each has as many axes as the example.
+        seed: Of the draws.
+
+    Returns:
+        One tensor for each, of its element type and on its device.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    return tuple(_draw(example, tuple(shape), generator) for example, shape in zip(examples, shapes, strict=True))
+
+
+def _draw(example: Tensor, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    if not example.numel() or 0 in shape:
+        return example.new_zeros(shape)
+    values = example.detach().cpu()
+    if not values.is_floating_point():
+        drawn = _draw_integers(values.to(torch.int64), shape, generator)
+    elif bool((values == values.reshape(-1)[0]).all()):
+        noise = torch.randn(shape, generator=generator, dtype=torch.float32)
+        drawn = values.reshape(-1)[0] + noise.to(values.dtype)
+    elif _is_symmetric(values):
+        drawn = _draw_symmetric(values.double(), shape, generator)
+    else:
+        drawn = _sort_like(values, _draw_numbers(values.double(), shape, generator))
+    return drawn.to(device=example.device, dtype=example.dtype)
+
+
+def _sort_like(example: Tensor, drawn: Tensor) -> Tensor:
+    """The draw, its rows sorted where all of the example's are."""
+    if not example.dim() or example.shape[-1] < 2:
+        return drawn
+    before, after = example[..., :-1], example[..., 1:]
+    if bool((before <= after).all()):
+        return drawn.sort(-1).values
+    return drawn.sort(-1, descending=True).values if bool((before >= after).all()) else drawn
+
+
+def _pick(values: Tensor, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """Values drawn with replacement."""
+    flat = values.reshape(-1)
+    return flat[torch.randint(len(flat), shape, generator=generator)]
+
+
+# Real numbers
+
+
+def _draw_numbers(values: Tensor, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    ordered = values.reshape(-1).sort().values
+    kinds = 1 + int((ordered[1:] != ordered[:-1]).sum())
+    if not bool(ordered.isfinite().all()) or 2 * kinds <= len(ordered):
+        return _pick(values, shape, generator)
+    place = torch.rand(shape, generator=generator, dtype=torch.float64) * (len(ordered) - 1)
+    low = place.long()
+    drawn = torch.lerp(ordered[low], ordered[(low + 1).clamp(max=len(ordered) - 1)], place - low)
+    return drawn if kinds < len(ordered) else _without_ties(drawn, values)
+
+
+def _without_ties(drawn: Tensor, values: Tensor) -> Tensor:
+    """The draw with equal values moved apart, also where they are equal in float32 only."""
+    step = float(values.max() - values.min()) / max(64 * drawn.numel(), 2**18)
+    ordered, order = drawn.reshape(-1).sort()
+    rounded = ordered.float()
+    ties = torch.cat([torch.zeros(1, dtype=torch.bool), rounded[1:] == rounded[:-1]])
+    moved = ordered + step * ties.cumsum(0)
+    return torch.empty_like(moved).scatter_(0, order, moved).reshape(drawn.shape)
+
+
+# Whole numbers
+
+
+def _draw_integers(values: Tensor, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    drawn = _draw_distinct(values, shape, generator) if _differ_in_rows(values) else None
+    return _sort_like(values, _pick(values, shape, generator) if drawn is None else drawn)
+
+
+def _differ_in_rows(values: Tensor) -> bool:
+    if not values.dim() or values.shape[-1] < 2:
+        return False
+    ordered = values.sort(-1).values
+    return bool((ordered[..., 1:] != ordered[..., :-1]).all())
+
+
+def _draw_distinct(values: Tensor, shape: tuple[int, ...], generator: torch.Generator) -> Tensor | None:
+    """Rows without equal values; None where the example has not enough values, nor room between them."""
+    kinds, length = values.unique(), shape[-1]
+    size = values.shape[-1]
+    if len(kinds) == size and int(kinds[0]) == 0 and int(kinds[-1]) == size - 1:
+        kinds = torch.arange(length)
+    if len(kinds) < length:
+        low, high = int(kinds[0]), int(kinds[-1])
+        if high - low + 1 < length or high - low > 2**20:
+            return None
+        kinds = torch.arange(low, high + 1)
+    rows = torch.Size(shape[:-1]).numel()
+    if rows * len(kinds) > 2**24:  # a key for each kind in each row would take too much memory
+        return None
+    order = torch.rand((rows, len(kinds)), generator=generator).argsort(-1)[:, :length]
+    rows_of_kinds: Tensor = kinds[order]
+    return rows_of_kinds.reshape(shape)
+
+
+# Symmetric matrices
+
+
+def _is_symmetric(values: Tensor) -> bool:
+    if values.dim() < 2 or values.shape[-1] != values.shape[-2] or not 2 <= values.shape[-1] <= LARGEST_MATRIX:
+        return False
+    return bool((values == values.mT).all()) and bool(values.isfinite().all())
+
+
+def _draw_symmetric(values: Tensor, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """A congruent matrix, D P A P^T D, of the same inertia: rows and columns exchanged, and scaled a little."""
+    size, other = values.shape[-1], shape[-1]
+    grown = values
+    for axis, length in enumerate(shape):
+        grown = grown.index_select(axis, torch.arange(length) % values.shape[axis])
+    if other > size:  # repeated rows are singular
+        grown = grown + torch.diag_embed(values.diagonal(dim1=-2, dim2=-1).abs().mean().expand(shape[:-1]))
+    order = torch.randperm(other, generator=generator)
+    grown = grown[..., order, :][..., order]
+    if bool((values == values.round()).all()):
+        return grown
+    scale = 0.75 + 0.5 * torch.rand(shape[:-1], generator=generator, dtype=torch.float64)
+    drawn = scale[..., None] * grown * scale[..., None, :]
+    return (drawn + drawn.mT) / 2
