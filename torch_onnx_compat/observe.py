@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_onnx_compat import tree
+from torch_onnx_compat.caller import undoing_writes
 from torch_onnx_compat.entry import Symbolic
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.functional.complex import Pair, view_as_real
@@ -79,10 +80,11 @@ class Subject(nn.Module):
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         """Runs the twin on the example's structure filled with these tensors; the result's tensors, in order."""
-        with self.around or nullcontext(), self._scope() if self._scope else nullcontext():
+        scope = self._scope() if self._scope else nullcontext()
+        with self.around or nullcontext(), scope, undoing_writes(self.twin, tensors) as undo:
             args, kwargs = self._inputs.call(tensors)
             result = self._boundary.call(self.twin, args, kwargs) if self._boundary else self.twin(*args, **kwargs)
-            return self._flat(result)
+            return undo.separate(self._flat(result))
 
     def _flat(self, result: Any) -> tuple[Tensor, ...]:
         result = tree.map_leaves(result, _as_tensor)

@@ -10,23 +10,27 @@ import copy
 import functools
 import inspect
 import threading
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FunctionType
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from torch_onnx_compat import tree
+from torch_onnx_compat.caller import assign, changes_its_weight, memory_of, restored_random_state, without_cache_folder
 from torch_onnx_compat.dynamic import with_axes
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.garbage import pause_collection
 from torch_onnx_compat.inputs import Inputs, bind
+from torch_onnx_compat.reach import Reach, find_reach
+from torch_onnx_compat.rebind import rebind_functions
 from torch_onnx_compat.state import state_of
 
 _WRAPPERS = {"DataParallel": "module", "DistributedDataParallel": "module", "OptimizedModule": "_orig_mod"}
@@ -66,7 +70,12 @@ class Prepared:
         Raises:
             CompatError: Something in the model cannot be copied; the message says where it is.
         """
-        return twin_of(self.model, self.training)
+        return twin_of(self.model, self.training, self.reach)
+
+    @functools.cached_property
+    def reach(self) -> Reach:
+        """What the model's code can write to outside of a twin."""
+        return find_reach(self.model)
 
 
 def prepare(
@@ -98,6 +107,11 @@ def prepare(
     if isinstance(model, torch.export.ExportedProgram) and not (dynamic or dynamic_axes or dynamic_shapes):
         dynamic = _captured_axes(model, inputs)
     inputs = with_axes(inputs, dynamic, dynamic_axes, dynamic_shapes, output_names or ()).real()
+    inputs = replace(
+        inputs,
+        tensors=tuple(tensor.clone() for tensor in inputs.tensors),  # forward may write to its inputs
+        structure=_with_fresh_constants(inputs.structure),
+    )
     _check_devices(module, inputs)
     if training is False and isinstance(model, nn.Module) and any(m.training for m in module.modules()):
         notes.append("the model is in train mode; exported in eval mode. Call model.eval() to say so yourself.")
@@ -112,26 +126,40 @@ def export_conditions() -> Iterator[None]:
     """No gradients, and the attention fast path off: it has no ONNX form and other values on padded rows.
 
     The fast path is one for all threads, and both exporters keep state in module globals, so threads take turns.
+    Random states are afterwards as they were. In between they go on from run to run: a random number that is frozen in
+    a file must differ from the reference's.
     """
     with _lock:
         fast_path = torch.backends.mha.get_fastpath_enabled()
         torch.backends.mha.set_fastpath_enabled(False)
         try:
-            with torch.no_grad():
+            with torch.no_grad(), restored_random_state(), without_cache_folder():
                 yield
         finally:
             torch.backends.mha.set_fastpath_enabled(fast_path)
 
 
-def twin_of(model: nn.Module, training: bool | None = False) -> nn.Module:
-    """A structural copy of a module that shares parameter storage and nothing else."""
-    memo = _shared_parameters(model)
+def twin_of(model: nn.Module, training: bool | None = False, reach: Reach | None = None) -> nn.Module:
+    """A structural copy of a module that shares parameter storage and nothing else.
+
+    Args:
+        model: The module.
+        training: The copy's mode; None keeps the modes that the modules are in.
+        reach: What the model's code can write to outside of the copy; looked up by default.
+
+    Raises:
+        CompatError: Something in the module cannot be copied; the message says where it is.
+    """
+    reach = find_reach(model) if reach is None else reach
+    memo = _shared_parameters(model, reach.written)
     wrapped = [m for m in model.modules() if type(m).__name__ in _WRAPPERS]
     try:
         with _CopyTensors(), pause_collection():
             for wrapper in reversed(wrapped):  # inner ones first, so that the outer copy finds them in the memo
                 memo[id(wrapper)] = _copy(_inner(wrapper), memo)
             twin: nn.Module = _copy(model, memo)
+            _separate(twin, {id(m) for m in model.modules()}, memo)
+            functions = rebind_functions(twin, memo, lambda other: _copy_other(other, memo, reach.written))
     except CompatError:
         raise
     except Exception as error:
@@ -141,6 +169,28 @@ def twin_of(model: nn.Module, training: bool | None = False) -> nn.Module:
             module._compiled_call_impl = None
     if training is not None:
         twin.train(training)  # some models' own returns nothing
+    assign(twin, reach, functions)
+    return twin
+
+
+def _separate(module: nn.Module, originals: set[int], memo: dict[int, Any]) -> None:
+    """Copies the modules inside a copy that a `__deepcopy__` of their own, or of one around them, left the caller's."""
+    done: set[int] = set()
+    waiting = [module]
+    while waiting:
+        part = waiting.pop()
+        done.add(id(part))
+        for name, child in list(part._modules.items()):
+            if child is not None and id(child) in originals:
+                child = part._modules[name] = _copy(child, memo)
+            if child is not None and id(child) not in done:
+                waiting.append(child)
+
+
+def _copy_other(module: nn.Module, memo: dict[int, Any], written: set[int]) -> nn.Module:
+    """Copies a module that a function uses and the model does not hold."""
+    memo.update({key: value for key, value in _shared_parameters(module, written).items() if key not in memo})
+    twin: nn.Module = _copy(module, memo)
     return twin
 
 
@@ -149,7 +199,13 @@ def _copy(value: Any, memo: dict[int, Any]) -> Any:
     if id(value) in memo:
         return memo[id(value)]
     if not isinstance(value, nn.Module) or not _is_plain(type(value)):  # type: ignore[arg-type]
-        return copy.deepcopy(value, memo)
+        twin = copy.deepcopy(value, memo)
+        if twin is not value or not isinstance(value, nn.Module):  # a module may say that it is its own copy
+            return twin
+    return _copy_module(value, memo)
+
+
+def _copy_module(value: nn.Module, memo: dict[int, Any]) -> nn.Module:
     twin = type(value).__new__(type(value))
     memo[id(value)] = twin
     for name, attribute in vars(value).items():
@@ -185,14 +241,38 @@ def _is_plain(kind: Any) -> bool:
     return not any(name in vars(base) for base in own for name in (*_COPYING, "__slots__"))
 
 
-def _shared_parameters(model: nn.Module) -> dict[int, Any]:
-    """A memo for deepcopy in which every parameter has a new Parameter over the same storage."""
+def _shared_parameters(model: nn.Module, written: Collection[int]) -> dict[int, Any]:
+    """A memo for deepcopy in which every parameter has a new Parameter over the same storage.
+
+    Parameters that forward writes to have a storage of their own: those of embeddings with `max_norm`, and those in
+    `written`, addresses of memory that an earlier run wrote to.
+    """
     memo: dict[int, Any] = {}
+    owned = {id(m.weight) for m in model.modules() if changes_its_weight(m)}
     for name, parameter in model.named_parameters():
         if is_lazy(parameter):
             raise CompatError(f"parameter {name!r} is of a lazy module and has no shape yet; run the model once.")
-        memo[id(parameter)] = nn.Parameter(parameter.detach(), requires_grad=False)
+        values = parameter.data  # not detach(), whose result counts its writes on the caller's parameter
+        if id(parameter) in owned or (written and memory_of(values) in written):
+            values = values.clone()
+        memo[id(parameter)] = nn.Parameter(values, requires_grad=False)
     return memo
+
+
+def _with_fresh_constants(structure: tree.Structure) -> tree.Structure:
+    """The structure of arguments, in which each call gets copies of the sets and arrays that it may write to."""
+    if structure.children:
+        return replace(structure, children=tuple(_with_fresh_constants(child) for child in structure.children))
+    if structure.build is None and isinstance(structure.constant, _WRITABLE):
+        return tree.Structure(build=functools.partial(_copied, structure.constant))
+    return structure
+
+
+def _copied(constant: Any, _: list[Any]) -> Any:
+    return copy.deepcopy(constant)
+
+
+_WRITABLE = (set, bytearray, deque, np.ndarray)
 
 
 class _CopyTensors(TorchFunctionMode):

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from torch_onnx_compat.caller import assign_as
 from torch_onnx_compat.entry import Declined, Rewrite
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.plan import Plan
@@ -32,7 +33,9 @@ def swap_modules(twin: nn.Module, plan: Plan, kept: Collection[str]) -> nn.Modul
     root = nn.Module()
     root.add_module("root", twin)
     _Swap(entries, plan, kept).children(root, "")
-    return root.get_submodule("root")
+    new = root.get_submodule("root")
+    assign_as(new, twin)
+    return new
 
 
 class _Swap:

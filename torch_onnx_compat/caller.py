@@ -1,0 +1,253 @@
+"""What belongs to the caller and not to a twin, and is put back: random state, memory, class attributes, globals.
+
+A twin's own modules, buffers and attributes are copies. Its parameters, its example inputs and all that its code finds
+through classes, globals and closures are the caller's. A run may write to them; afterwards they are as they were.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from torch_onnx_compat.backends.internals.versions import set_versions, versions_of
+from torch_onnx_compat.reach import Reach
+from torch_onnx_compat.rebind import Functions
+from torch_onnx_compat.snapshot import Snapshot
+from torch_onnx_compat.tracing import below_function_modes, is_tracing, record_as, recorded_value, without_tracing
+
+_twins: WeakKeyDictionary[nn.Module, tuple[Reach, Functions]] = WeakKeyDictionary()
+
+
+def assign(twin: nn.Module, reach: Reach, functions: Functions) -> None:
+    """Notes what the code of a twin can write to outside of it, and the functions that were copied for it."""
+    _twins[twin] = (reach, functions)
+
+
+def assign_as(new: nn.Module, twin: nn.Module) -> None:
+    """Notes the same of what takes a twin's place."""
+    if twin in _twins:
+        _twins[new] = _twins[twin]
+
+
+@contextmanager
+def undoing_writes(twin: nn.Module, inputs: Sequence[Tensor] = ()) -> Iterator[Undo]:
+    """Undoes what one run of a twin does outside of it: to its parameters' values, its inputs, and within its reach.
+
+    Args:
+        twin: The copy of a model; nothing is done outside of its parameters if nothing is known of it.
+        inputs: The tensors that it runs on.
+    """
+    reach, functions = _twins.get(twin, (None, ()))
+    for copy, function in functions:
+        copy.__code__ = function.__code__  # a rewritten one, while it is in force
+    undo = Undo(reach, tuple(twin.parameters()), inputs)
+    try:
+        with undo.watching():
+            yield undo
+    finally:
+        if reach is not None:
+            reach.written |= undo.written
+
+
+@contextmanager
+def undoing_capture(twin: nn.Module) -> Iterator[None]:
+    """Undoes what torch.export does to the constants within reach of a twin's code: it writes to them for real."""
+    reach, _ = _twins.get(twin, (None, ()))
+    with Undo(reach, (), ()).keeping():
+        yield
+
+
+# Around an export
+
+
+@contextmanager
+def restored_random_state() -> Iterator[None]:
+    """Puts the random states of torch, numpy and Python back; those of accelerators where they are in use."""
+    cpu, python, numpy = torch.get_rng_state(), random.getstate(), np.random.get_state()
+    devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
+    try:
+        yield
+    finally:
+        torch.set_rng_state(cpu)
+        random.setstate(python)
+        np.random.set_state(numpy)
+        if devices is not None:
+            torch.cuda.set_rng_state_all(devices)
+
+
+_CACHE_FOLDER = "TORCHINDUCTOR_CACHE_DIR"
+
+
+@contextmanager
+def without_cache_folder() -> Iterator[None]:
+    """Removes the empty cache folder, and the variable, that torch makes when it first captures a model."""
+    if _CACHE_FOLDER in os.environ:
+        yield
+        return
+    before = set(Path(tempfile.gettempdir()).glob("torchinductor_*"))
+    try:
+        yield
+    finally:
+        made = os.environ.pop(_CACHE_FOLDER, None)
+        if made is not None and Path(made) not in before:
+            with suppress(OSError):  # something lies in it
+                os.rmdir(made)
+
+
+# Around a run
+
+
+class Undo:
+    """Undoes what one run of a model's code does outside of its twin.
+
+    Args:
+        reach: What the code can write to through classes, globals and closures.
+        parameters: The twin's parameters, which share memory with the caller's.
+        inputs: What the run is made on.
+    """
+
+    def __init__(self, reach: Reach | None, parameters: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:
+        self._snapshot = Snapshot(reach) if reach is not None else None
+        self._others = [t for t in self._snapshot.tensors if _is_counted(t)] if self._snapshot is not None else []
+        self._parameters = [p for p in parameters if _is_counted(p)]
+        self._versions = versions_of(self._others), versions_of(self._parameters)
+        self._memory = {key for tensor in (*parameters, *inputs, *self._others) for key in [memory_of(tensor)] if key}
+        self._kept: dict[int, tuple[torch.UntypedStorage, torch.UntypedStorage]] = {}
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Keeps the memory that is about to be written to while a run is made, and undoes all of it afterwards."""
+        # torch.export runs a model on tensors without memory, under modes of its own.
+        watched = bool(self._memory) and not torch.compiler.is_compiling()
+        try:
+            with _WriteWatch(self._memory, self._keep) if watched else nullcontext():
+                yield
+        finally:
+            self.put_back()
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Keeps the memory of all tensors within reach but parameters, where writes cannot be watched."""
+        for tensor in self._others:
+            if not isinstance(tensor, nn.Parameter):
+                self._keep(tensor)
+        try:
+            yield
+        finally:
+            self.put_back()
+
+    def put_back(self) -> None:
+        """Undoes what was done since the start of the run."""
+        if self._snapshot is not None:
+            self._snapshot.put_back()
+        if self._kept:
+            traced = is_tracing()
+            with without_tracing(), below_function_modes():
+                self._put_back_memory(traced)
+
+    def separate(self, results: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """The results of the run, copied where they lie in memory that is going to be put back."""
+        if not self._kept:
+            return results
+        return tuple(_copy(r) if memory_of(r) in self._kept else r for r in results)
+
+    @property
+    def written(self) -> set[int]:
+        """The addresses of the memory that was written to."""
+        return set(self._kept)
+
+    def _keep(self, tensor: Tensor) -> None:
+        key = memory_of(tensor)
+        if key in self._memory and key not in self._kept:
+            storage = tensor.untyped_storage()
+            self._kept[key] = (storage, storage.clone())
+
+    def _put_back_memory(self, traced: bool) -> None:
+        others, own = self._versions
+        for parameter, version in zip(self._parameters, own, strict=True):
+            if traced and memory_of(parameter) in self._kept and parameter._version == version:
+                # Written to behind the tracer's back, through `.data`, so the graph does not hold the write: the file
+                # gets the values after it.
+                parameter.data = parameter.data.clone()
+        for storage, before in self._kept.values():
+            storage.copy_(before)
+        set_versions(self._others, others)
+
+
+def _is_counted(tensor: Tensor) -> bool:
+    """Whether torch counts the writes to a tensor."""
+    return type(tensor) in (Tensor, nn.Parameter) and not tensor.is_inference()
+
+
+def memory_of(tensor: Tensor) -> int:
+    """The address of the memory that a tensor lies in; 0 if it has none."""
+    with below_function_modes():
+        try:
+            return tensor.untyped_storage().data_ptr()
+        except (RuntimeError, NotImplementedError):  # sparse tensors, and stand-ins for tensors
+            return 0
+
+
+def _copy(tensor: Tensor) -> Tensor:
+    """A copy that stands for the same value of a trace."""
+    with without_tracing(), below_function_modes():
+        copy = tensor.clone()
+    if is_tracing():
+        record_as(copy, recorded_value(tensor))
+    return copy
+
+
+class _WriteWatch(TorchDispatchMode):
+    """Tells of every operator that is about to write to watched memory."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, memory: set[int], tell: Callable[[Tensor], None]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
+        self._memory, self._tell = memory, tell
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        written = _written_arguments(func)
+        if written:
+            for position, name in written:
+                value = args[position] if position < len(args) else kwargs.get(name)
+                for tensor in value if isinstance(value, (list, tuple)) else (value,):
+                    if isinstance(tensor, Tensor) and memory_of(tensor) in self._memory:
+                        self._tell(tensor)
+        return func(*args, **kwargs)
+
+
+_written: dict[Any, tuple[tuple[int, str], ...]] = {}
+
+
+def _written_arguments(func: Any) -> tuple[tuple[int, str], ...]:
+    """Positions and names of the arguments that an operator writes to."""
+    found = _written.get(func)
+    if found is None:
+        schema = getattr(func, "_schema", None)  # operators that take functions have none
+        arguments = schema.arguments if schema is not None else ()
+        found = _written[func] = tuple((i, a.name) for i, a in enumerate(arguments) if _is_written(a))
+    return found
+
+
+def _is_written(argument: Any) -> bool:
+    """Whether the schema says so; those of the older normalisations do not say it of the statistics."""
+    declared = argument.alias_info is not None and argument.alias_info.is_write
+    return declared or argument.name in ("running_mean", "running_var")
+
+
+def changes_its_weight(module: nn.Module) -> bool:
+    """Whether forward of one of torch's modules writes to the module's parameter."""
+    return isinstance(module, (nn.Embedding, nn.EmbeddingBag)) and module.max_norm is not None

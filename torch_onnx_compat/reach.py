@@ -1,0 +1,230 @@
+"""What a model's code can write to outside of its modules: class attributes, globals, closures, defaults, caches.
+
+It is found from the code: the names that the functions use, followed from forward through the functions, classes and
+objects that they name. Code of torch, numpy and Python itself is not followed.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+from torch import Tensor, nn
+
+MOST_FUNCTIONS = 5000
+"""Functions that are followed; a model's code has far fewer."""
+
+MOST_ITEMS = 2000
+"""Items of a container up to which they are looked at one by one."""
+
+_NOT_FOLLOWED = frozenset(
+    {"torch", "numpy", "torch_onnx_compat", "onnx", "onnxscript", "onnx_ir", "onnxruntime", "greenlet", "_pytest"}
+)
+"""Packages whose code keeps nothing of a model's."""
+
+_Cache: Any = type(functools.lru_cache(lambda: None))
+_HOOKS = (FunctionType, types.MethodType, functools.partial, _Cache)
+CONTAINERS = (dict, list, set, deque, bytearray)
+MISSING: Any = object()
+
+
+def is_followed(name: str | None) -> bool:
+    """Whether code of a Python module is the model's or that of a library of models."""
+    package = (name or "").partition(".")[0]
+    return package not in _NOT_FOLLOWED and (package == "__main__" or package not in sys.stdlib_module_names)
+
+
+@dataclass
+class Reach:
+    """Where the code of a model can write to outside of its modules."""
+
+    classes: dict[int, type] = field(default_factory=dict)
+    names: dict[tuple[int, str], tuple[dict[str, Any], str]] = field(default_factory=dict)
+    """Names in the namespaces of Python modules."""
+    cells: dict[int, CellType] = field(default_factory=dict)
+    objects: dict[int, Any] = field(default_factory=dict)
+    """Containers and objects that functions hold otherwise: defaults, attributes of functions."""
+    caches: dict[int, Any] = field(default_factory=dict)
+    """Functions with functools.lru_cache."""
+    written: set[int] = field(default_factory=set)
+    """Addresses of the memory that a run wrote to."""
+
+
+def find_reach(model: nn.Module) -> Reach:
+    """What the code of a model can write to outside of its modules."""
+    search = _Search(model)
+    for module in model.modules():
+        search.add_class(type(module))
+        for value in vars(module).values():
+            hooks = dict.values(value) if isinstance(value, dict) else (value,)
+            if any(isinstance(item, _HOOKS) for item in hooks):
+                search.follow(value)
+    search.follow_names()
+    return search.reach
+
+
+class _Search:
+    """Follows the names that functions use."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.reach = Reach()
+        self._own = {id(module) for module in model.modules()}
+        self._used = {"forward", "__call__"}
+        self._seen: set[int] = set()
+        self._alive: list[Any] = []
+        self._functions = 0
+
+    def follow_names(self) -> None:
+        """Follows the methods whose names are used, until there is no new one."""
+        done: set[tuple[int, str]] = set()
+        while True:
+            new = [
+                (cls, name)
+                for cls in list(self.reach.classes.values())
+                for name in vars(cls)
+                if name in self._used and (id(cls), name) not in done
+            ]
+            if not new:
+                return
+            for cls, name in new:
+                done.add((id(cls), name))
+                self.follow(vars(cls)[name])
+
+    def add_class(self, kind: type) -> None:
+        """Takes the attributes of a class and of its bases."""
+        for base in kind.__mro__:
+            if id(base) not in self.reach.classes and is_followed(base.__module__):
+                self.reach.classes[id(base)] = base
+
+    def follow(self, value: Any) -> None:
+        """Follows the functions and classes that a value is or holds."""
+        if id(value) in self._seen or self._functions > MOST_FUNCTIONS:
+            return
+        follow = _FOLLOWED.get(type(value))
+        if follow is None:
+            follow = self._kind_of(value)
+            if follow is None:
+                return
+        self._seen.add(id(value))
+        self._alive.append(value)  # its number stays its own
+        follow(self, value)
+
+    def _kind_of(self, value: Any) -> Any:
+        if isinstance(value, type):
+            return _Search.add_class if is_followed(value.__module__) else None
+        if isinstance(value, CONTAINERS):
+            return _Search._follow_items
+        if isinstance(value, nn.Module):
+            return None if id(value) in self._own else _Search._follow_module
+        is_object = hasattr(value, "__dict__") and not isinstance(value, (Tensor, types.ModuleType))
+        return _Search._follow_object if is_object and is_followed(type(value).__module__) else None
+
+    def _follow_function(self, function: FunctionType) -> None:
+        if not is_followed(function.__module__):
+            return
+        self._functions += 1
+        names = set(_names_in(function.__code__))
+        self._used |= names
+        self._follow_in(function.__globals__, names)
+        for cell in function.__closure__ or ():
+            self.reach.cells[id(cell)] = cell
+            with suppress(ValueError):  # an empty cell
+                self.follow(cell.cell_contents)
+        for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values(), vars(function)):
+            if isinstance(value, CONTAINERS):
+                self.reach.objects[id(value)] = value
+            self.follow(value)
+        self.follow(getattr(function, "__wrapped__", None))
+
+    def _follow_in(self, namespace: dict[str, Any], names: set[str]) -> None:
+        for name in names:
+            value = namespace.get(name, MISSING)
+            if isinstance(value, types.ModuleType):
+                if is_followed(value.__name__):
+                    self._follow_in_module(value, names)
+            elif value is not MISSING or name not in _BUILTINS:
+                self.reach.names[id(namespace), name] = (namespace, name)
+                self.follow(value)
+
+    def _follow_in_module(self, module: types.ModuleType, names: set[str]) -> None:
+        """What a function reads off an imported module by name."""
+        namespace = vars(module)
+        for name in names & namespace.keys():
+            value = namespace[name]
+            if not isinstance(value, types.ModuleType):
+                self.reach.names[id(namespace), name] = (namespace, name)
+                self.follow(value)
+            elif is_followed(value.__name__) and (id(value), name) not in self._entered:
+                self._entered.add((id(value), name))
+                self._follow_in_module(value, names)
+
+    @functools.cached_property
+    def _entered(self) -> set[tuple[int, str]]:
+        return set()
+
+    def _follow_method(self, method: types.MethodType) -> None:
+        self.follow(method.__func__)
+        self.follow(method.__self__)
+
+    def _follow_wrapper(self, wrapper: Any) -> None:
+        self.follow(wrapper.__func__)
+
+    def _follow_property(self, value: property) -> None:
+        for function in (value.fget, value.fset):
+            self.follow(function)
+
+    def _follow_partial(self, value: functools.partial[Any]) -> None:
+        for item in (value.func, *value.args, *value.keywords.values()):
+            self.follow(item)
+
+    def _follow_cache(self, cache: Any) -> None:
+        if is_followed(cache.__wrapped__.__module__):
+            self.reach.caches[id(cache)] = cache
+            self.follow(cache.__wrapped__)
+
+    def _follow_items(self, container: Any) -> None:
+        for item in values_in(container):
+            self.follow(item)
+
+    def _follow_object(self, value: Any) -> None:
+        self.add_class(type(value))
+        self._follow_items(vars(value))
+
+    def _follow_module(self, module: nn.Module) -> None:
+        """A module that the model uses without holding it."""
+        for inner in module.modules():
+            self.add_class(type(inner))
+            self.reach.objects[id(inner)] = inner
+
+
+_FOLLOWED: dict[type, Any] = {
+    FunctionType: _Search._follow_function,
+    types.MethodType: _Search._follow_method,
+    staticmethod: _Search._follow_wrapper,
+    classmethod: _Search._follow_wrapper,
+    property: _Search._follow_property,
+    functools.partial: _Search._follow_partial,
+    _Cache: _Search._follow_cache,
+    tuple: _Search._follow_items,
+}
+_BUILTINS = frozenset(dir(__builtins__) if isinstance(__builtins__, types.ModuleType) else __builtins__)
+
+
+@functools.cache
+def _names_in(code: CodeType) -> frozenset[str]:
+    """The names that a function's code, and the functions defined in it, use."""
+    inner = (name for constant in code.co_consts if isinstance(constant, CodeType) for name in _names_in(constant))
+    return frozenset((*code.co_names, *inner))
+
+
+def values_in(container: Any) -> list[Any]:
+    """The values in a container that is not too large to look at each."""
+    if isinstance(container, dict):
+        return list(dict.values(container)) if dict.__len__(container) <= MOST_ITEMS else []
+    return [] if isinstance(container, bytearray) or len(container) > MOST_ITEMS else list(container)

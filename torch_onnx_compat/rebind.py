@@ -1,0 +1,137 @@
+"""Functions on a twin's modules that refer to the caller's model: hooks, and `m.forward = lambda x: inner(m, x)`.
+
+A copy of a module shares its functions with the caller's. One whose closure or defaults hold the caller's modules or
+tensors would run these, so the twin gets a copy of the function that holds the twin's.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from types import CellType, FunctionType, MethodType
+from typing import Any
+
+from torch import Tensor, nn
+
+Functions = list[tuple[FunctionType, FunctionType]]
+"""Copies of functions, each with the function that it was made from."""
+
+
+def rebind_functions(twin: nn.Module, memo: dict[int, Any], copy: Callable[[nn.Module], nn.Module]) -> Functions:
+    """Exchanges the functions on a twin's modules that refer to what the twin has copies of.
+
+    Args:
+        twin: The copy of a model.
+        memo: The copies by the numbers of what they were made from, as copy.deepcopy keeps them.
+        copy: Copies a module that the functions use and the model does not hold.
+
+    Returns:
+        The functions that the twin has instead.
+    """
+    memo.update({id(module): module for module in twin.modules()})  # what deepcopy has exchanged already
+    rebinding = _Rebinding(memo, copy)
+    for module in list(twin.modules()):
+        attributes = vars(module)
+        for name, value in list(attributes.items()):
+            if isinstance(value, _CALLABLES):
+                new = rebinding.of(value)
+                if new is not value:
+                    attributes[name] = new
+            elif isinstance(value, dict) and name not in ("_modules", "_parameters", "_buffers"):
+                for key, item in list(dict.items(value)):
+                    new = rebinding.of(item) if isinstance(item, _CALLABLES) else item
+                    if new is not item:
+                        value[key] = new
+    return rebinding.functions
+
+
+_CALLABLES = (FunctionType, MethodType, functools.partial)
+_CONTAINERS = (list, tuple, dict, set)
+
+
+class _Rebinding:
+    """Gives values that refer to a twin's parts instead of the model's."""
+
+    def __init__(self, memo: dict[int, Any], copy: Callable[[nn.Module], nn.Module]) -> None:
+        self.functions: Functions = []
+        self._memo, self._copy = memo, copy
+        self._known: dict[int, tuple[Any, bool]] = {}
+        """Values, and whether they refer to the model."""
+
+    def of(self, value: Any) -> Any:
+        """The value for the twin; itself if it does not refer to the model."""
+        if id(value) in self._memo:
+            return self._memo[id(value)]
+        if isinstance(value, nn.Module):
+            return self._copied(value)
+        if not self._refers(value):
+            return value
+        if isinstance(value, FunctionType):
+            return self._function(value)
+        if isinstance(value, MethodType):
+            new: Any = MethodType(self.of(value.__func__), self.of(value.__self__))
+        elif isinstance(value, functools.partial):
+            keywords = {name: self.of(item) for name, item in value.keywords.items()}
+            new = functools.partial(self.of(value.func), *map(self.of, value.args), **keywords)
+        elif type(value) is dict:
+            new = {key: self.of(item) for key, item in value.items()}
+        else:
+            new = type(value)(map(self.of, value))
+        self._memo[id(value)] = new
+        return new
+
+    def _function(self, function: FunctionType) -> FunctionType:
+        cells = tuple(CellType() for _ in function.__closure__ or ())
+        new = FunctionType(function.__code__, function.__globals__, function.__name__, None, cells)
+        self._memo[id(function)] = new  # before the closure, which may hold the function itself
+        functools.update_wrapper(new, function, updated=())
+        vars(new).pop("__wrapped__", None)
+        vars(new).update({name: self.of(value) for name, value in vars(function).items()})
+        for cell, old in zip(cells, function.__closure__ or (), strict=True):
+            for value in _contents(old):
+                cell.cell_contents = self.of(value)
+        new.__defaults__ = None if function.__defaults__ is None else tuple(map(self.of, function.__defaults__))
+        keywords = function.__kwdefaults__
+        new.__kwdefaults__ = None if keywords is None else {n: self.of(v) for n, v in keywords.items()}
+        self.functions.append((new, function))
+        return new
+
+    def _copied(self, module: nn.Module) -> Any:
+        try:
+            return self._copy(module)
+        except Exception:  # a module that cannot be copied is shared
+            self._memo[id(module)] = module
+            return module
+
+    def _refers(self, value: Any) -> bool:
+        """Whether a value is, or holds, a part of the model."""
+        if id(value) in self._known:
+            return self._known[id(value)][1]
+        if isinstance(value, nn.Module):
+            return True
+        if isinstance(value, Tensor):
+            return id(value) in self._memo
+        self._known[id(value)] = (value, False)  # while its parts are asked
+        found = any(self._refers(part) for part in _parts(value))
+        self._known[id(value)] = (value, found)
+        return found
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    if isinstance(value, FunctionType):
+        for cell in value.__closure__ or ():
+            yield from _contents(cell)
+        yield from (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values(), *vars(value).values())
+    elif isinstance(value, MethodType):
+        yield from (value.__func__, value.__self__)
+    elif isinstance(value, functools.partial):
+        yield from (value.func, *value.args, *value.keywords.values())
+    elif type(value) in _CONTAINERS:
+        yield from list(value.values()) if type(value) is dict else list(value)
+
+
+def _contents(cell: CellType) -> Iterator[Any]:
+    try:
+        yield cell.cell_contents
+    except ValueError:  # not bound yet
+        return

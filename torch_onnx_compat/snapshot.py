@@ -1,0 +1,193 @@
+"""What lies within reach of a model's code at one moment, put back after a run."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import types
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from types import CellType, FunctionType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from torch_onnx_compat.reach import CONTAINERS, MISSING, Reach, is_followed, values_in
+
+
+class Snapshot:
+    """What lies within reach of a model's code at one moment; `put_back` restores it.
+
+    Functions, classes and Python modules that were put somewhere stay there: those are imports, and what others patch.
+
+    Attributes:
+        tensors: The tensors among it, whose values the snapshot does not hold.
+    """
+
+    def __init__(self, reach: Reach) -> None:
+        self.tensors: list[Tensor] = []
+        self._contents: dict[int, tuple[Any, Any]] = {}
+        self._classes = [(cls, dict(vars(cls))) for cls in reach.classes.values()]
+        self._names = [(space, name, space.get(name, MISSING)) for space, name in reach.names.values()]
+        self._cells = [(cell, _held(cell)) for cell in reach.cells.values()]
+        self._caches = [(cache, cache.cache_info()) for cache in reach.caches.values()]
+        for _, attributes in self._classes:
+            for value in attributes.values():
+                self._keep(value)
+        for *_, value in (*self._names, *self._cells):
+            self._keep(value)
+        for value in reach.objects.values():
+            self._keep(value)
+
+    def put_back(self) -> None:
+        """Restores everything that is not as it was."""
+        self._put_back_bindings()
+        for container, before in self._contents.values():
+            _refill(container, before)
+        for cache, info in self._caches:
+            if cache.cache_info().misses != info.misses and (not info.currsize or _holds_stand_in(cache)):
+                cache.cache_clear()
+
+    def _put_back_bindings(self) -> None:
+        for cls, before in self._classes:
+            for name, old, new in _differences(before, vars(cls)):
+                if _is_data(new):
+                    _set_on_class(cls, name, old)
+        for namespace, name, old in self._names:
+            new = namespace.get(name, MISSING)
+            if new is not old and _is_data(new):
+                _bind(namespace, name, old)
+        for cell, old in self._cells:
+            new = _held(cell)
+            if new is not old and _is_data(new):
+                _fill(cell, old)
+
+    def _keep(self, value: Any) -> None:
+        """Notes the contents of a container or an object, and of those in it."""
+        kind = type(value)
+        if kind in _ATOMS or id(value) in self._contents:
+            return
+        if isinstance(value, Tensor):
+            self.tensors.append(value)
+        elif isinstance(value, (*CONTAINERS, tuple)):
+            if not isinstance(value, tuple):
+                self._contents[id(value)] = (value, _copied(value))
+            for item in values_in(value):
+                self._keep(item)
+        elif isinstance(value, np.ndarray):
+            self._contents[id(value)] = (value, value.copy())
+        elif _is_object(value):
+            self._keep(vars(value))
+
+
+_ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, type, FunctionType, types.ModuleType})
+
+
+@functools.cache
+def _is_kind_of_object(kind: Any) -> bool:
+    if issubclass(kind, nn.Module):
+        return True
+    return bool(kind.__dictoffset__) and is_followed(kind.__module__) and not issubclass(kind, (type, BaseException))
+
+
+def _is_object(value: Any) -> bool:
+    kind: Any = type(value)
+    return _is_kind_of_object(kind) and isinstance(getattr(value, "__dict__", None), dict)
+
+
+def _held(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not bound yet
+        return MISSING
+
+
+def _set_on_class(cls: type, name: str, value: Any) -> None:
+    with suppress(AttributeError, TypeError):  # a class that takes no attributes
+        if value is MISSING:
+            delattr(cls, name)
+        else:
+            setattr(cls, name, value)
+
+
+def _bind(namespace: dict[str, Any], name: str, value: Any) -> None:
+    if value is MISSING:
+        del namespace[name]
+    else:
+        namespace[name] = value
+
+
+def _fill(cell: CellType, value: Any) -> None:
+    if value is MISSING:
+        del cell.cell_contents
+    else:
+        cell.cell_contents = value
+
+
+def _is_data(value: Any) -> bool:
+    """Whether a value is data, which belongs to a run, not code, which an import or a patch put there."""
+    if value is MISSING or isinstance(value, (Tensor, torch.SymInt, torch.SymFloat, torch.SymBool, np.ndarray)):
+        return True
+    atom = type(value) in _ATOMS and not isinstance(value, (type, FunctionType, types.ModuleType))
+    return atom or isinstance(value, (*CONTAINERS, tuple, frozenset, np.generic)) or _is_object(value)
+
+
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    found = [(n, old, now.get(n, MISSING)) for n, old in before.items() if now.get(n, MISSING) is not old]
+    if len(now) + len(found) != len(before):
+        found += [(name, MISSING, new) for name, new in now.items() if name not in before]
+    return found
+
+
+def _copied(container: Any) -> Any:
+    """The items of a container, in a plain one.
+
+    A class may make its items when they are asked for, as transformers' tables of models do; its own methods are not
+    called.
+    """
+    if isinstance(container, bytearray):
+        return bytes(container)
+    kind: Any = next(kind for kind in CONTAINERS if isinstance(container, kind))
+    return list(dict.items(container)) if kind is dict else list(kind.__iter__(container))
+
+
+def _refill(container: Any, before: Any) -> None:
+    """Puts the items of a container back if they are not the same."""
+    if isinstance(container, np.ndarray):
+        if container.flags.writeable and container.tobytes() != before.tobytes():
+            container[...] = before
+        return
+    if isinstance(container, bytearray):
+        container[:] = before
+        return
+    now = _copied(container)
+    if len(now) == len(before) and all(_is_same(a, b) for a, b in zip(now, before, strict=True)):
+        return
+    with suppress(AttributeError, TypeError):  # a container that is read-only by now
+        container.clear()
+        container.update(before) if isinstance(container, (dict, set)) else container.extend(before)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if type(one) is tuple and len(one) == 2 and type(other) is tuple and len(other) == 2:  # an item of a dict
+        return one[0] is other[0] and one[1] is other[1]
+    return one is other
+
+
+def _holds_stand_in(cache: Any) -> bool:
+    """Whether a function's cache holds what stands for a tensor or a size while torch.export runs."""
+    return any(_is_stand_in(value) for part in gc.get_referents(cache) for value in _leaves(part, 3))
+
+
+def _leaves(value: Any, depth: int) -> Iterator[Any]:
+    yield value
+    if depth and isinstance(value, (dict, list, tuple)):
+        for item in list(value.values()) if isinstance(value, dict) else value:
+            yield from _leaves(item, depth - 1)
+
+
+def _is_stand_in(value: Any) -> bool:
+    symbolic = isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
+    return symbolic or (isinstance(value, Tensor) and type(value) not in (Tensor, nn.Parameter))
