@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -148,13 +149,9 @@ def draft(model: ir.Model, destination: Any, external: bool) -> Iterator[Draft]:
     check_destination(destination)
     in_memory = destination is None or hasattr(destination, "write")
     target = None if in_memory else _resolve(destination, destination)
-    folder = workspace(Path(tempfile.gettempdir()) if target is None else target.parent)
-    with contextlib.ExitStack() as stack:
-        try:
-            path = stack.enter_context(folder) / ("model.onnx" if target is None else target.name)
-        except OSError as error:
-            raise _cannot_write(destination, error) from error
-        made = Draft(path, external, destination, target)
+    parent = Path(tempfile.gettempdir()) if target is None else target.parent
+    with workspace(parent, partial(_cannot_write, destination)) as folder:
+        made = Draft(folder / ("model.onnx" if target is None else target.name), external, destination, target)
         made.write(model)
         yield made
 

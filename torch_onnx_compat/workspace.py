@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,35 +20,56 @@ if sys.platform != "win32":
 
 _PREFIX = ".torch_onnx_compat_"
 _HELD = "held"
-"""A file in a folder whose process locked it. Without it the folder may be one that is just being made."""
+"""A file in a folder whose process locked it. A folder without it is one that is just being made, or removed."""
 _WEIGHTS = "weights.json"
-_GRACE = 3600.0
-"""Seconds after which a folder without that file is taken for one whose process died while it made it."""
 
 
 @contextmanager
-def workspace(parent: Path) -> Iterator[Path]:
+def workspace(parent: Path, refuse: Callable[[OSError], Exception]) -> Iterator[Path]:
     """A temporary folder that is removed in the end, and by a later call if the process is killed before.
 
     Args:
         parent: Where to make it.
-
-    Raises:
-        OSError: The folder cannot be made.
+        refuse: Makes the error to raise where it cannot be made.
     """
     folder = parent / f"{_PREFIX}{secrets.token_hex(8)}"
     try:
         try:
-            remove_stale(parent)
-            folder.mkdir(mode=0o700)
+            try:
+                remove_stale(parent)
+                folder.mkdir(mode=0o700)
+            except OSError as error:
+                raise refuse(error) from error
             with hold(folder, 1.0) as is_held:
-                if is_held:
-                    (folder / _HELD).touch()
-                yield folder
+                if not is_held or _mark(folder):
+                    yield folder
+                    return
+            with workspace(parent, refuse) as another:
+                yield another
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
     finally:  # once more, as the first may have been interrupted
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
+
+
+def _mark(folder: Path) -> bool:
+    """Says that the folder is held; False where another process took it, still empty, for a dead one's."""
+    try:
+        (folder / _HELD).touch()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _remove(folder: Path) -> None:
+    """Removes a folder, the mark last, so that what a kill leaves of it is still known as stale."""
+    if not folder.exists():
+        return
+    for path in folder.iterdir():
+        if path.name != _HELD:
+            with contextlib.suppress(OSError):
+                path.unlink()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -109,10 +131,11 @@ def _remove_if_stale(folder: Path) -> None:
     with hold(folder, 0.0) as is_held:
         if not is_held:
             return
-        if not (folder / _HELD).exists() and time.time() - folder.stat().st_mtime < _GRACE:
+        if not (folder / _HELD).exists():
+            folder.rmdir()  # only if it is empty
             return
         _remove_spare_weights(folder)
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
 
 
 def note_weights(folder: Path, files: Mapping[Path, Path]) -> None:

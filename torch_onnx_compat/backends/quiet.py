@@ -31,8 +31,15 @@ def quiet_logs() -> Iterator[None]:
             warnings.simplefilter("ignore")
             yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        try:
+            _set_levels(loggers, levels)
+        finally:  # once more, as the first may have been interrupted
+            _set_levels(loggers, levels)
+
+
+def _set_levels(loggers: list[logging.Logger], levels: list[int]) -> None:
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
 
 
 @contextlib.contextmanager
