@@ -41,6 +41,9 @@ class Watcher(TorchFunctionMode):
         with self:
             return copy(*args, **kwargs)
 
+    def check(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        """Looks at what a call returned that was passed on."""
+
     def __torch_function__(self, func: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         trace = current_trace()
@@ -49,7 +52,9 @@ class Watcher(TorchFunctionMode):
                 return self.watch(func, args, kwargs)
             copy = self._copy_of(func)
             if copy is None:
-                return func(*args, **kwargs)
+                result = func(*args, **kwargs)
+                self.check(func, args, kwargs, result)
+                return result
             with self:
                 return copy(*args, **kwargs)
         except Exception:  # whatever a model may catch: the error goes on, the trace must too

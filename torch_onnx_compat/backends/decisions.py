@@ -5,9 +5,7 @@ The origins of each value are found in the trace: the data of an input, sizes, o
 
 from __future__ import annotations
 
-import ast
 import functools
-import linecache
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,10 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_onnx_compat import tree
 from torch_onnx_compat.backends import internals
+from torch_onnx_compat.backends.checks import Place, is_caught, is_guard
+from torch_onnx_compat.backends.conditions import as_condition, is_question
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames
-from torch_onnx_compat.tracing import is_tracing, recorded_value, without_tracing
+from torch_onnx_compat.tracing import is_tracing, record_as, recorded_value, without_tracing
 from torch_onnx_compat.watch import Watcher
 
 _CONVERSIONS = {
@@ -36,8 +37,25 @@ _CONVERSIONS = {
 }
 
 
+_METADATA = frozenset(
+    {
+        *("dim", "ndim", "ndimension", "dtype", "device", "layout", "requires_grad", "grad", "grad_fn", "names"),
+        *("type"),
+        *("element_size", "itemsize", "get_device", "has_names", "output_nr", "retains_grad", "name", "stride"),
+        *("storage_offset", "nbytes", "data_ptr", "__dlpack_device__", "qscheme", "result_type", "can_cast"),
+        *("promote_types", "broadcast_tensors", "size", "shape", "numel", "nelement", "register_hook", "__class__"),
+        *("_version", "_base", "__dir__", "_backward_hooks", "broadcast_shapes", "__setitem__"),
+        *("share_memory_", "__hash__", "__delitem__"),
+    }
+)
+"""Functions whose result no value of a tensor decides; those called ``is_...`` are among them, but is_nonzero."""
+
+
 _LITERALS = frozenset({torch.tensor, torch.as_tensor})
 """Functions that copy the values of tensors in a list into a constant."""
+
+_UNPACKING = {Tensor.__iter__: 1, Tensor.unbind: 1, torch.unbind: 1, Tensor.split: 2, torch.split: 2}
+"""Functions that split a tensor into a tuple, with the position of the axis among their arguments."""
 
 _READS = frozenset({Tensor.size, Tensor.numel, torch.numel, Tensor.nelement, Tensor.shape.__get__})  # type: ignore[attr-defined]
 """Functions that read sizes."""
@@ -63,13 +81,19 @@ class Decision:
     """Whether its value depends on the data of an input."""
     sizes: tuple[int, ...]
     """The sizes that its value was computed from."""
-    statements: tuple[tuple[str, int], ...]
-    """File and line of the statement that converts, and of the model's own statement below it on the stack."""
+    statements: tuple[Place, ...]
+    """The statement that converts, and the model's own statement below it on the stack."""
+
+    callers: tuple[Place, ...] = ()
+    """All statements of the model's own code on the stack, the innermost first."""
 
     @property
     def guard(self) -> bool:
-        """Whether it only decides if an error is raised, which changes no result. Slow: parses the source."""
-        return any(_is_guard(filename, line) for filename, line in self.statements)
+        """Whether it only decides if an error is raised that nobody catches: that changes no result.
+
+        Slow: parses the source.
+        """
+        return any(map(is_guard, self.statements)) and not any(map(is_caught, self.callers))
 
     def __str__(self) -> str:
         what = "the values of the inputs" if self.from_data else "a size"
@@ -105,23 +129,54 @@ class DecisionLog(Watcher):
         super().__exit__(*error)  # type: ignore[no-untyped-call,unused-ignore]
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether a call converts a tensor, or reads sizes."""
-        return func in _CONVERSIONS or func in _READS or func in _LITERALS
+        """Whether a call converts a tensor, or reads sizes, or yields what a trace loses."""
+        return any(func in functions for functions in _WATCHED) or is_question(func)
+
+    def check(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        """Records every other call that makes a Python value of a tensor: there is no list of these."""
+        if isinstance(result, Tensor) or result is None or not is_tracing() or is_metadata(func):
+            return
+        leaves = [leaf for _, leaf in tree.flatten((result,))[0]]
+        if leaves or (type(result) in (tuple, list) and not result):
+            return  # tensors, which the trace knows
+        for tensor in _tensors_in([*args, *kwargs.values()]):
+            self._record(tensor, f"{getattr(func, '__name__', func)}()")
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Records a conversion, makes the call, and keeps the sizes that it reads."""
-        conversion = _CONVERSIONS.get(func)
-        if conversion is not None and is_tracing() and args and isinstance(args[0], Tensor):
-            self._record(args[0], conversion)
-        elif func in _LITERALS and is_tracing() and args:
-            for tensor in _tensors_in(args[0]):  # torch.tensor converts them in C++, where no mode sees it
-                self._record(tensor, "torch.tensor()")
+        if not is_tracing():
+            return self.pass_on(func, args, kwargs)
+        answer = as_condition(func, args, kwargs) if is_question(func) else None
+        if answer is not None:
+            return answer
+        self._record_call(func, args, kwargs)
         result = self.pass_on(func, args, kwargs)
-        if is_tracing() and isinstance(result, torch.Size):
+        if func in _SAME_VALUES and isinstance(result, Tensor) and isinstance(args[0], Tensor):
+            record_as(result, recorded_value(args[0]))
+        elif isinstance(result, torch.Size):
             self._remember(result)
-        elif is_tracing() and isinstance(result, Tensor) and func in _READS:
+        elif isinstance(result, Tensor) and func in _READS:
             self._remember((result,))
         return result
+
+    def _record_call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        conversion = _CONVERSIONS.get(func)
+        if conversion is not None and args and isinstance(args[0], Tensor):
+            self._record(args[0], conversion)
+        elif func in _LITERALS and args:
+            for tensor in _tensors_in(args[0]):  # torch.tensor converts them in C++, where no mode sees it
+                self._record(tensor, "torch.tensor()")
+        elif func in _UNPACKING:
+            place = _UNPACKING[func]
+            dim = kwargs.get("dim", args[place] if len(args) > place else 0)
+            with without_tracing():
+                parts = int(args[0].shape[dim])
+            self._unpack(parts, is_sized_by_data(recorded_value(args[0])))
+
+    def _unpack(self, parts: int, from_data: bool) -> None:
+        """Notes that a tensor is split into a tuple, whose length the trace fixes."""
+        if from_data:
+            self._add("iteration", True, (parts,))
 
     def value_of(self, size: int) -> int:
         """The number that a size had when it was read; -1 if it was not seen."""
@@ -138,7 +193,8 @@ class DecisionLog(Watcher):
     def _record(self, tensor: Tensor, conversion: str) -> None:
         if conversion == "len()":
             with without_tracing():
-                self._add(conversion, False, (int(tensor.shape[0]),))
+                size = int(tensor.shape[0])
+            self._add(conversion, is_sized_by_data(recorded_value(tensor)), (size,))
             return
         from_data, leaves = origins(tensor, self.inputs)
         harmless = asks_for_emptiness(tensor, is_condition=conversion == "bool()")
@@ -146,8 +202,8 @@ class DecisionLog(Watcher):
             self._add(conversion, from_data, tuple(map(self.value_of, leaves)))
 
     def _add(self, conversion: str, from_data: bool, sizes: tuple[int, ...]) -> None:
-        place, statements = _statements()
-        self.decisions.append(Decision(place, conversion, from_data, sizes, statements))
+        place, statements, callers = _statements()
+        self.decisions.append(Decision(place, conversion, from_data, sizes, statements, callers))
 
 
 _QUESTIONS = {("aten::eq", 0), ("aten::ne", 0), ("aten::gt", 0), ("aten::le", 0), ("aten::lt", 1), ("aten::ge", 1)}
@@ -269,60 +325,96 @@ def origins(tensor: Tensor, inputs: int) -> tuple[bool, list[int]]:
             kind == "prim::NumToTensor" and next(node.inputs()).node().kind() in ("aten::size", "aten::numel")
         ) or kind in ("aten::size", "aten::numel", "prim::shape", "aten::dim"):
             sizes.append(value.unique())
+            from_data = from_data or _is_number_from_data(node)
         else:
             todo.extend(node.inputs())
     return from_data, sorted(sizes)
 
 
-def _statements() -> tuple[str, tuple[tuple[str, int], ...]]:
-    """The place in the model's code; the converting statement, which may be torch's, and the model's statement."""
-    converting: tuple[str, int] | None = None
-    for frame in frames():
-        here = (frame.f_code.co_filename, frame.f_lineno)
-        if converting is None and frame.f_globals.get("__name__") not in _WATCHERS:
-            converting = here
-        if is_user_file(here[0]):
-            return short(*here), (converting or here, here)
-    return "unknown place", (converting,) if converting else ()
+def _is_number_from_data(node: Any) -> bool:
+    """Whether the size that a node of the trace yields is a matter of values."""
+    if node.kind() == "prim::NumToTensor":
+        node = next(node.inputs()).node()
+    return node.kind() != "aten::dim" and is_sized_by_data(next(node.inputs()))
 
 
-@functools.lru_cache(maxsize=512)
-def _is_guard(filename: str, line: int) -> bool:
-    """Whether a line belongs to an assert, or to the test of an if that does nothing but raise or warn."""
-    for node in ast.walk(_parse_file(filename)):
-        if isinstance(node, ast.Assert) and node.lineno <= line <= (node.end_lineno or node.lineno):
+def is_sized_by_data(value: Any) -> bool:
+    """Whether values decide the shape of a traced tensor, as they do that of a selection."""
+    seen: set[int] = set()
+    todo = [value]
+    while todo:
+        value = todo.pop()
+        if value.unique() in seen:
+            continue
+        seen.add(value.unique())
+        node = value.node()
+        if _has_data_dependent_shape(node):
             return True
-        if isinstance(node, ast.If) and node.lineno <= line <= (node.test.end_lineno or node.lineno):
-            return _only_complains(node)
-        if (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Call)
-            and node.lineno <= line <= (node.end_lineno or node.lineno)
-            and ast.unparse(node.value.func) in ("torch._assert", "_assert", "torch._check")
-        ):
-            return True
+        if node.kind() not in ("prim::Param", "prim::Constant"):
+            # Numbers among the arguments, such as the bounds of a slice, are as good as sizes.
+            todo += list(node.inputs())[: 1 if node.kind() in _SHAPED_AS_FIRST else None]
     return False
 
 
-def _only_complains(statement: ast.If) -> bool:
-    """Whether every branch, at any depth, raises or warns."""
-    return all(
-        isinstance(s, ast.Raise) or _is_warning(s) or (isinstance(s, ast.If) and _only_complains(s))
-        for s in (*statement.body, *statement.orelse)
-    )
+def _has_data_dependent_shape(node: Any) -> bool:
+    kind = node.kind()
+    if kind.startswith("prim::"):
+        return kind in ("prim::PythonOp", "prim::CallFunction", "prim::CallMethod")
+    if kind == "aten::index":
+        return any(_is_mask(value) for value in list(node.inputs())[1].node().inputs())
+    if kind == "aten::where":
+        return len(list(node.inputs())) == 1
+    return _is_tagged(kind)
 
 
-def _is_warning(statement: ast.stmt) -> bool:
-    return (
-        isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Call)
-        and ast.unparse(statement.value.func).rpartition(".")[2] in ("warn", "warning", "warning_once", "print")
-    )
+def _is_mask(value: Any) -> bool:
+    kind = value.type().scalarType() if value.type().kind() == "TensorType" else None
+    return kind in ("Bool", "Byte", None) and value.type().kind() == "TensorType"
 
 
-@functools.lru_cache(maxsize=64)
-def _parse_file(filename: str) -> ast.AST:
-    try:
-        return ast.parse("".join(linecache.getlines(filename)))
-    except SyntaxError:
-        return ast.Module(body=[], type_ignores=[])
+@functools.cache
+def _is_tagged(kind: str) -> bool:
+    """Whether torch says of an operator that its values decide the shape of what it yields."""
+    if kind in _SIZED_BY_VALUES:
+        return True
+    namespace, _, name = kind.partition("::")
+    packet = getattr(getattr(torch.ops, namespace), name.rstrip("_"), None)
+    if packet is None or namespace != "aten":
+        return True  # an operator that nobody here knows
+    return any(torch.Tag.dynamic_output_shape in getattr(packet, o).tags for o in packet.overloads())
+
+
+_SIZED_BY_VALUES = frozenset({"aten::nonzero_numpy"})
+"""Operators that torch has no tag for, as they are made of others."""
+
+
+_SAME_VALUES = frozenset({Tensor.data.__get__, Tensor.__deepcopy__, torch.from_dlpack})  # type: ignore[attr-defined]
+"""Functions whose result has the values of their argument, but that a trace does not record."""
+
+
+_WATCHED = (_CONVERSIONS, _READS, _LITERALS, _SAME_VALUES, _UNPACKING)
+
+
+@functools.cache
+def is_metadata(func: Any) -> bool:
+    """Whether a function of torch tells nothing of a tensor's values."""
+    name = getattr(func, "__name__", "")
+    if name in ("__get__", "__set__"):
+        name = getattr(getattr(func, "__self__", None), "__name__", "")
+    return name in _METADATA or (name.startswith(("is_", "_is_", "has_")) and name != "is_nonzero")
+
+
+def _statements() -> tuple[str, tuple[Place, ...], tuple[Place, ...]]:
+    """The model's statement by name; the converting statement, which may be torch's, and the model's; all callers."""
+    converting: Place | None = None
+    callers: list[Place] = []
+    for frame in frames():
+        is_users = is_user_file(frame.f_code.co_filename)
+        if converting is None and frame.f_globals.get("__name__") not in _WATCHERS:
+            converting = Place.of(frame)
+        if is_users:
+            callers.append(Place.of(frame))
+    if callers:
+        name = short(callers[0].filename, callers[0].line)
+        return name, (converting or callers[0], callers[0]), tuple(callers)
+    return "unknown place", (converting,) if converting else (), ()

@@ -15,6 +15,7 @@ from torch.export import Dim
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.autograd_functions import as_custom_operators
 from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, ExportJob, refuse
+from torch_onnx_compat.backends.capture_log import CaptureLog
 from torch_onnx_compat.backends.dynamo_symbolics import translation_table
 from torch_onnx_compat.backends.internals.export_flag import in_onnx_export
 from torch_onnx_compat.backends.quiet import quiet_logs, without_partial_program
@@ -78,9 +79,11 @@ def _capture(job: ExportJob) -> torch.export.ExportedProgram:
     specs = {n: dict.fromkeys(axes, Dim.DYNAMIC) or None for n, axes in zip(names, job.inputs.axes, strict=True)}
     dynamic = any(specs.values())
     subject = _with_parameters(job.subject, names)
+    log = CaptureLog()
+    subject.wrap(lambda: log, inside=True)
     try:
         with internals.rnn_decompositions(dynamic), in_onnx_export(), undoing_capture(job.subject.twin):
-            return torch.export.export(
+            program = torch.export.export(
                 subject, job.inputs.tensors, dynamic_shapes=specs if dynamic else None, strict=False
             )
     except CompatError:
@@ -90,6 +93,13 @@ def _capture(job: ExportJob) -> torch.export.ExportedProgram:
         if fixed is not None:
             raise fixed from error
         refuse(error, "dynamo exporter, torch.export")
+    frozen = [place for place in log.texts if place not in job.allow_baked]
+    if frozen:
+        raise ExportFailed(
+            f"dynamo would freeze the text of a tensor, of which Python makes a decision: {', '.join(frozen)}. Decide "
+            f"with tensor operations such as torch.where, or accept it with allow_baked=[{frozen[0]!r}]."
+        )
+    return program
 
 
 def _with_parameters(subject: Subject, names: list[str]) -> Subject:

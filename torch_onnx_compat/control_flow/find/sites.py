@@ -6,19 +6,11 @@ import gc
 import types
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
-
-import torch
-from torch import Tensor
 
 from torch_onnx_compat.backends.decisions import DecisionLog
 from torch_onnx_compat.control_flow.find.source import lexical_chain
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames
-from torch_onnx_compat.tracing import is_tracing, without_tracing
-
-_UNPACKING = {Tensor.__iter__: 1, Tensor.unbind: 1, torch.unbind: 1, Tensor.split: 2, torch.split: 2}
-"""Functions that split a tensor into a tuple, with the position of the axis among their arguments."""
 
 
 @dataclass(frozen=True)
@@ -50,18 +42,9 @@ class SiteLog(DecisionLog):
         super().__init__(inputs)
         self.events: list[Event] = []
 
-    def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether a call is one that a decision log watches, or splits a tensor into a tuple."""
-        return func in _UNPACKING or super().concerns(func, args, kwargs)
-
-    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _unpack(self, parts: int, from_data: bool) -> None:
         """Notes the number of parts as a decision: the trace fixes it."""
-        if func in _UNPACKING and is_tracing():
-            place = _UNPACKING[func]
-            tensor, dim = args[0], kwargs.get("dim", args[place] if len(args) > place else 0)
-            with without_tracing():
-                self._add("iteration", False, (int(tensor.shape[dim]),))
-        return super().watch(func, args, kwargs)
+        self._add("iteration", from_data, (parts,))
 
     def _add(self, conversion: str, from_data: bool, sizes: tuple[int, ...]) -> None:
         super()._add(conversion, from_data, sizes)

@@ -1,0 +1,53 @@
+"""What torch.export does not see while it captures: texts made of values, and questions that it has no form for.
+
+The capture runs on tensors without values, so most decisions on values are errors there. A text of a tensor is none: it
+is the text of a tensor without values. And torch.equal, .data and deepcopy are errors although they have a form.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from torch_onnx_compat.backends.checks import Place, is_caught, is_guard
+from torch_onnx_compat.backends.conditions import as_condition, is_question
+from torch_onnx_compat.places import is_user_file, short
+from torch_onnx_compat.stack import frames
+
+_TEXTS = frozenset({Tensor.__repr__, Tensor.__format__})
+
+_ON_THE_WAY = ("torch/_tensor.py", "torch/overrides.py", "torch_onnx_compat/backends/capture_log.py")
+"""Files whose frames stand between a model's statement and the mode."""
+
+
+class CaptureLog(TorchFunctionMode):
+    """Records the texts that a model makes of tensors, and answers its questions with tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: dict[str, None] = {}
+        """Places of the model's code where the text of a tensor decides."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in _TEXTS:
+            self._note_text()
+        elif is_question(func):
+            answer = as_condition(func, args, kwargs)
+            if answer is not None:
+                return answer
+        elif func == Tensor.data.__get__:  # type: ignore[attr-defined]
+            return args[0].detach()
+        elif func is Tensor.__deepcopy__:
+            return args[0].clone()
+        return func(*args, **kwargs)
+
+    def _note_text(self) -> None:
+        outside = [f for f in frames() if not f.f_code.co_filename.replace("\\", "/").endswith(_ON_THE_WAY)]
+        if not outside or not is_user_file(outside[0].f_code.co_filename):
+            return  # torch's own, for a log or an error
+        callers = [Place.of(frame) for frame in outside if is_user_file(frame.f_code.co_filename)]
+        if not is_guard(callers[0]) or any(map(is_caught, callers)):
+            self.texts[short(callers[0].filename, callers[0].line)] = None

@@ -1,0 +1,109 @@
+"""Whether a statement only checks: it decides if an error is raised, and nobody catches that error."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import itertools
+import linecache
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a frame is in its source."""
+
+    filename: str
+    line: int
+    column: int | None = None
+    """Of the expression that runs; None where Python does not tell, before 3.11."""
+
+    @classmethod
+    def of(cls, frame: types.FrameType) -> Place:
+        """Where a frame is now."""
+        line, column = frame.f_lineno, None
+        positions = getattr(frame.f_code, "co_positions", None)
+        if positions is not None:
+            found = next(itertools.islice(positions(), frame.f_lasti // 2, None), None)
+            if found is not None and found[0] is not None:
+                line, column = found[0], found[2]
+        return cls(frame.f_code.co_filename, line, column)
+
+
+@functools.lru_cache(maxsize=512)
+def is_guard(place: Place) -> bool:
+    """Whether a place lies in an assert, or in the test of an if that does nothing but raise or warn."""
+    for statement in _innermost(place):
+        if isinstance(statement, ast.Assert):
+            return True
+        if isinstance(statement, ast.If):
+            return _contains(statement.test, place) and _only_complains(statement)
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            return ast.unparse(statement.value.func) in ("torch._assert", "_assert", "torch._check")
+        return False
+    return False
+
+
+@functools.lru_cache(maxsize=512)
+def is_caught(place: Place) -> bool:
+    """Whether an error that is raised at a place may be caught by the statements around it."""
+    return any(_may_catch(node, place) for node in ast.walk(_parse_file(place.filename)))
+
+
+def _may_catch(node: ast.AST, place: Place) -> bool:
+    if isinstance(node, ast.Try) and node.handlers:
+        reraises = all(any(isinstance(s, ast.Raise) for s in handler.body[-1:]) for handler in node.handlers)
+        return not reraises and any(_contains(statement, place) for statement in node.body)
+    if isinstance(node, ast.With):
+        names = [ast.unparse(item.context_expr).partition("(")[0].rpartition(".")[2] for item in node.items]
+        return "suppress" in names and any(_contains(statement, place) for statement in node.body)
+    return False
+
+
+def _innermost(place: Place) -> Iterator[ast.stmt]:
+    """The statements around a place, the innermost first; none where a line holds two and Python cannot tell."""
+    around = [
+        node
+        for node in ast.walk(_parse_file(place.filename))
+        if isinstance(node, ast.stmt) and _contains(node, place) and not isinstance(node, _SCOPES)
+    ]
+    if place.column is None and sum(node.lineno == place.line for node in around) > 1:
+        return
+    yield from sorted(around, key=lambda node: (node.lineno, node.col_offset), reverse=True)
+
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
+
+
+def _contains(node: ast.stmt | ast.expr, place: Place) -> bool:
+    """Whether a node's text contains a place."""
+    start, end = (node.lineno, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or 0)
+    if place.column is None:
+        return start[0] <= place.line <= end[0]
+    return start <= (place.line, place.column) < end
+
+
+def _only_complains(statement: ast.If) -> bool:
+    """Whether every branch, at any depth, raises or warns."""
+    return all(
+        isinstance(s, ast.Raise) or _is_warning(s) or (isinstance(s, ast.If) and _only_complains(s))
+        for s in (*statement.body, *statement.orelse)
+    )
+
+
+def _is_warning(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Call)
+        and ast.unparse(statement.value.func).rpartition(".")[2] in ("warn", "warning", "warning_once", "print")
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _parse_file(filename: str) -> ast.AST:
+    try:
+        return ast.parse("".join(linecache.getlines(filename)))
+    except SyntaxError:
+        return ast.Module(body=[], type_ignores=[])

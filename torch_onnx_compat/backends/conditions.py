@@ -1,0 +1,63 @@
+"""Questions that torch answers with a Python bool, as tensors that a trace records and a mask can use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_onnx_compat.tracing import without_tracing
+
+
+def is_question(func: Any) -> bool:
+    """Whether a function of torch answers a question about values with a Python bool."""
+    return func in _QUESTIONS
+
+
+def as_condition(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
+    """The answer as a boolean tensor of shape (); None where it is no question about values.
+
+    Args:
+        func: torch.equal, torch.allclose, torch.is_nonzero, or one of their other spellings.
+        args: Its arguments.
+        kwargs: Its keyword arguments.
+    """
+    return _QUESTIONS[func](*args, **kwargs)
+
+
+def _equal(input: Tensor, other: Tensor) -> Tensor | None:
+    if input.dim() != other.dim() or input.dtype != other.dtype:
+        return None
+    with without_tracing():
+        if any(bool(a != b) for a, b in zip(input.shape, other.shape, strict=True)):
+            return None  # a question about sizes
+    return (input == other).all()
+
+
+def _allclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor | None:
+    near = (input - other).abs() <= atol + rtol * other.abs()
+    if equal_nan:
+        near = near | ((input != input) & (other != other))
+    return (near | (input == other)).all()
+
+
+def _is_nonzero(input: Tensor) -> Tensor | None:
+    return input.reshape(()) != 0
+
+
+_QUESTIONS: dict[Any, Callable[..., Tensor | None]] = {
+    torch.equal: _equal,
+    Tensor.equal: _equal,
+    torch.ops.aten.equal: _equal,
+    torch.ops.aten.equal.default: _equal,
+    torch.allclose: _allclose,
+    Tensor.allclose: _allclose,
+    torch.ops.aten.allclose: _allclose,
+    torch.is_nonzero: _is_nonzero,
+    Tensor.is_nonzero: _is_nonzero,
+    torch.ops.aten.is_nonzero: _is_nonzero,
+}
