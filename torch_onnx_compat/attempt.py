@@ -22,6 +22,7 @@ from torch_onnx_compat.check.on_target import verify_on_target
 from torch_onnx_compat.check.verify import verify as verify_file
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.errors import VerificationError
+from torch_onnx_compat.feeds import Signature
 from torch_onnx_compat.finish import finish, node_counts
 from torch_onnx_compat.graph.weights import drop_weights
 from torch_onnx_compat.memory import forget_locals, trim
@@ -133,6 +134,7 @@ class Attempt:
             postprocess=cut.postprocess,
             parts=cut.parts,
             is_whole=self.prepared.boundary is None and not cut.is_cut,
+            signature=Signature.of(self.prepared.inputs, self.prepared.model),
             axes=self.cases.proofs if self.cases and table else (),
         )
 

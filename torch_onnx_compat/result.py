@@ -14,13 +14,13 @@ import onnxruntime
 import torch
 from torch import Tensor
 
-from torch_onnx_compat import tree
 from torch_onnx_compat.check.compare import Comparison
 from torch_onnx_compat.check.localise import localise
 from torch_onnx_compat.check.run_failure import explain_run
 from torch_onnx_compat.check.sizes import AxisProof
 from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.feeds import Signature, feeds_by_name
 from torch_onnx_compat.plan import Note
 from torch_onnx_compat.session import open_session
 from torch_onnx_compat.surgery.on_graph.stage import Stage
@@ -50,6 +50,7 @@ class ExportResult:
         postprocess: What the host does to the outputs after the file, where that was taken out of it.
         parts: The file once more, split into a chain.
         is_whole: Whether the file takes what the model takes, and gives what it gives.
+        signature: How forward was called for the export.
         axes: What is known of each dynamic axis: proven for all sizes, or tried at some.
     """
 
@@ -72,6 +73,7 @@ class ExportResult:
     postprocess: Stage | None = None
     parts: tuple[Stage, ...] = ()
     is_whole: bool = True
+    signature: Signature | None = field(default=None, repr=False)
     axes: tuple[AxisProof, ...] = ()
 
     def session(self, **options: Any) -> onnxruntime.InferenceSession:
@@ -88,15 +90,21 @@ class ExportResult:
     def __call__(self, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
         """Runs the file in onnxruntime on inputs given as forward takes them, e.g. an image (N, 3, H, W).
 
+        Arguments are taken by position and by name, nested and complex ones too. What was no tensor when the file was
+        exported may be left out, as it is part of the file. A file that takes other inputs than forward, such as one
+        whose preprocessing was taken out, takes its own inputs in order or by name.
+
         Raises:
-            CompatError: onnxruntime refuses the inputs; says which, why, and what is near them that works.
+            CompatError: An argument is missing, unknown, or of another value than the file holds; or onnxruntime
+                refuses the inputs: says which, why, and what is near them that works.
         """
-        leaves, _ = tree.flatten((args, kwargs))
         session = self.session()
         names = [value.name for value in session.get_inputs()]
-        if len(leaves) != len(names):
-            raise CompatError(f"{len(leaves)} tensors were given; the file takes {len(names)}: {', '.join(names)}.")
-        feeds = {name: tensor.detach().cpu().numpy() for name, (_, tensor) in zip(names, leaves, strict=True)}
+        if self.signature is not None and set(names) <= set(self.signature.names):
+            given = self.signature.feeds(args, kwargs)
+        else:
+            given = feeds_by_name(names, args, kwargs)
+        feeds = {name: given[name].detach().cpu().resolve_conj().resolve_neg().numpy() for name in names}
         try:
             outputs = session.run(None, feeds)
         except Exception as error:

@@ -62,7 +62,7 @@ def test_a_wrong_type_is_explained(result):
 
 
 def test_a_wrong_number_of_tensors_is_refused(result):
-    with pytest.raises(CompatError, match=r"2 tensors were given; the file takes 1: x\."):
+    with pytest.raises(CompatError, match=r"2 positional arguments were given; forward takes 1: x\."):
         result(torch.randn(3, 4), torch.randn(3, 4))
 
 
