@@ -10,7 +10,8 @@ import os
 import random
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -26,12 +27,28 @@ from torch_onnx_compat.rebind import Functions
 from torch_onnx_compat.snapshot import Snapshot
 from torch_onnx_compat.tracing import below_function_modes, is_tracing, record_as, recorded_value, without_tracing
 
-_twins: WeakKeyDictionary[nn.Module, tuple[Reach, Functions]] = WeakKeyDictionary()
+
+@dataclass(frozen=True)
+class Outside:
+    """What of a twin is not its own.
+
+    Attributes:
+        reach: What the code can write to through classes, globals and closures.
+        functions: The functions that were copied for the twin.
+        owned: Parameters that are copies, as forward writes to them; the others share memory with the caller's.
+    """
+
+    reach: Reach | None = None
+    functions: Functions = field(default_factory=list)
+    owned: Sequence[Tensor] = ()
 
 
-def assign(twin: nn.Module, reach: Reach, functions: Functions) -> None:
-    """Notes what the code of a twin can write to outside of it, and the functions that were copied for it."""
-    _twins[twin] = (reach, functions)
+_twins: WeakKeyDictionary[nn.Module, Outside] = WeakKeyDictionary()
+
+
+def assign(twin: nn.Module, outside: Outside) -> None:
+    """Notes what of a twin is not its own."""
+    _twins[twin] = outside
 
 
 def assign_as(new: nn.Module, twin: nn.Module) -> None:
@@ -44,27 +61,32 @@ def assign_as(new: nn.Module, twin: nn.Module) -> None:
 def undoing_writes(twin: nn.Module, inputs: Sequence[Tensor] = ()) -> Iterator[Undo]:
     """Undoes what one run of a twin does outside of it: to its parameters' values, its inputs, and within its reach.
 
+    Eager runs are watched for writes to parameters. Traces and torch.export are not: operators that are watched are
+    not recorded. There, the parameters have copies to which an eager run before has written.
+
     Args:
         twin: The copy of a model; nothing is done outside of its parameters if nothing is known of it.
         inputs: The tensors that it runs on.
     """
-    reach, functions = _twins.get(twin, (None, ()))
-    for copy, function in functions:
+    outside = _twins.get(twin, Outside())
+    for copy, function in outside.functions:
         copy.__code__ = function.__code__  # a rewritten one, while it is in force
-    undo = Undo(reach, tuple(twin.parameters()), inputs)
-    try:
+    undo = Undo(outside, tuple(twin.parameters()), inputs)
+    if torch.compiler.is_compiling():  # on tensors without memory
+        with undo:
+            yield undo
+    elif is_tracing():
+        with undo.keeping(inputs):
+            yield undo
+    else:
         with undo.watching():
             yield undo
-    finally:
-        if reach is not None:
-            reach.written |= undo.written
 
 
 @contextmanager
 def undoing_capture(twin: nn.Module) -> Iterator[None]:
     """Undoes what torch.export does to the constants within reach of a twin's code: it writes to them for real."""
-    reach, _ = _twins.get(twin, (None, ()))
-    with Undo(reach, (), ()).keeping():
+    with Undo(_twins.get(twin, Outside()), (), ()).keeping():
         yield
 
 
@@ -108,46 +130,25 @@ def without_cache_folder() -> Iterator[None]:
 # Around a run
 
 
-class Undo:
+class Undo(AbstractContextManager["Undo"]):
     """Undoes what one run of a model's code does outside of its twin.
 
     Args:
-        reach: What the code can write to through classes, globals and closures.
-        parameters: The twin's parameters, which share memory with the caller's.
+        outside: What of the twin is not its own.
+        parameters: The twin's parameters.
         inputs: What the run is made on.
     """
 
-    def __init__(self, reach: Reach | None, parameters: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:
+    def __init__(self, outside: Outside, parameters: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:
+        reach = outside.reach
+        self._outside = outside
         self._snapshot = Snapshot(reach) if reach is not None else None
         self._others = [t for t in self._snapshot.tensors if _is_counted(t)] if self._snapshot is not None else []
-        self._parameters = [p for p in parameters if _is_counted(p)]
-        self._versions = versions_of(self._others), versions_of(self._parameters)
+        self._versions = versions_of(self._others), versions_of(outside.owned)
         self._memory = {key for tensor in (*parameters, *inputs, *self._others) for key in [memory_of(tensor)] if key}
         self._kept: dict[int, tuple[torch.UntypedStorage, torch.UntypedStorage]] = {}
 
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Keeps the memory that is about to be written to while a run is made, and undoes all of it afterwards."""
-        # torch.export runs a model on tensors without memory, under modes of its own.
-        watched = bool(self._memory) and not torch.compiler.is_compiling()
-        try:
-            with _WriteWatch(self._memory, self._keep) if watched else nullcontext():
-                yield
-        finally:
-            self.put_back()
-
-    @contextmanager
-    def keeping(self) -> Iterator[None]:
-        """Keeps the memory of all tensors within reach but parameters, where writes cannot be watched."""
-        for tensor in self._others:
-            if not isinstance(tensor, nn.Parameter):
-                self._keep(tensor)
-        try:
-            yield
-        finally:
-            self.put_back()
-
-    def put_back(self) -> None:
+    def __exit__(self, *_: Any) -> None:
         """Undoes what was done since the start of the run."""
         if self._snapshot is not None:
             self._snapshot.put_back()
@@ -156,16 +157,31 @@ class Undo:
             with without_tracing(), below_function_modes():
                 self._put_back_memory(traced)
 
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Keeps the memory that is about to be written to while a run is made, and undoes all of it afterwards."""
+        try:
+            with self, _WriteWatch(self._memory, self._keep) if self._memory else nullcontext():
+                yield
+        finally:
+            if self._outside.reach is not None:
+                self._outside.reach.written |= set(self._kept)
+
+    @contextmanager
+    def keeping(self, inputs: Sequence[Tensor] = ()) -> Iterator[None]:
+        """Keeps the inputs, the tensors within reach, and the parameters that are copies; undoes all afterwards."""
+        with without_tracing(), below_function_modes():
+            constants = (tensor for tensor in self._others if not isinstance(tensor, nn.Parameter))
+            for tensor in (*inputs, *constants, *self._outside.owned):
+                self._keep(tensor)
+        with self:
+            yield
+
     def separate(self, results: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """The results of the run, copied where they lie in memory that is going to be put back."""
         if not self._kept:
             return results
         return tuple(_copy(r) if memory_of(r) in self._kept else r for r in results)
-
-    @property
-    def written(self) -> set[int]:
-        """The addresses of the memory that was written to."""
-        return set(self._kept)
 
     def _keep(self, tensor: Tensor) -> None:
         key = memory_of(tensor)
@@ -174,11 +190,11 @@ class Undo:
             self._kept[key] = (storage, storage.clone())
 
     def _put_back_memory(self, traced: bool) -> None:
-        others, own = self._versions
-        for parameter, version in zip(self._parameters, own, strict=True):
-            if traced and memory_of(parameter) in self._kept and parameter._version == version:
-                # Written to behind the tracer's back, through `.data`, so the graph does not hold the write: the file
-                # gets the values after it.
+        others, owned = self._versions
+        for parameter, version in zip(self._outside.owned, owned, strict=True):
+            if traced and parameter._version == version:
+                # If it was written to, then behind the tracer's back, through `.data`, so the graph does not hold the
+                # write: the file gets the values after it.
                 parameter.data = parameter.data.clone()
         for storage, before in self._kept.values():
             storage.copy_(before)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -161,7 +161,12 @@ class Observation:
         return Reference(kept, tuple(subject.outputs.paths), tuple(subject.outputs.dropped), seconds)
 
     def trace_inputs(self) -> Inputs:
-        """The example with every dynamic axis long enough to trace."""
+        """The example with every dynamic axis long enough to trace.
+
+        The model is run on the example first, if it was not yet: that shows which parameters forward writes to.
+        """
+        with suppress(ModelRefused):  # the export itself reports it
+            self.reference("example", self.prepared.inputs)
         return self.prepared.inputs.long_enough_to_trace()
 
     def check_example(self, trace_inputs: Inputs) -> None:

@@ -24,7 +24,14 @@ from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from torch_onnx_compat import tree
-from torch_onnx_compat.caller import assign, changes_its_weight, memory_of, restored_random_state, without_cache_folder
+from torch_onnx_compat.caller import (
+    Outside,
+    assign,
+    changes_its_weight,
+    memory_of,
+    restored_random_state,
+    without_cache_folder,
+)
 from torch_onnx_compat.dynamic import with_axes
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.garbage import pause_collection
@@ -152,6 +159,7 @@ def twin_of(model: nn.Module, training: bool | None = False, reach: Reach | None
     """
     reach = find_reach(model) if reach is None else reach
     memo = _shared_parameters(model, reach.written)
+    shared = {memory_of(p) for p in model.parameters()}
     wrapped = [m for m in model.modules() if type(m).__name__ in _WRAPPERS]
     try:
         with _CopyTensors(), pause_collection():
@@ -169,7 +177,8 @@ def twin_of(model: nn.Module, training: bool | None = False, reach: Reach | None
             module._compiled_call_impl = None
     if training is not None:
         twin.train(training)  # some models' own returns nothing
-    assign(twin, reach, functions)
+    owned = [p for p in twin.parameters() if memory_of(p) not in shared and not p.is_inference()]
+    assign(twin, Outside(reach, functions, owned))
     return twin
 
 
