@@ -82,6 +82,11 @@ def test_every_second_export_finds_the_plain_name_free(tmp_path):
     assert names(tmp_path) == ["m.onnx"]
 
 
+def test_no_weights_beside_a_model_whose_tensors_are_small(tmp_path):
+    export_compat(nn.Linear(2, 2), torch.rand(1, 2), tmp_path / "m.onnx", exporter="torchscript", external_data=True)
+    assert names(tmp_path) == ["m.onnx"]
+
+
 def test_weights_that_are_not_the_model_s_stay(tmp_path):
     path = tmp_path / "m.onnx"
     (tmp_path / "m.onnx.data").write_bytes(b"somebody's")

@@ -27,7 +27,7 @@ import onnx_ir as ir
 
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.stream import write_model
-from torch_onnx_compat.weights_beside import is_mentioned, mentions, relocate, weights_of
+from torch_onnx_compat.weights_beside import is_mentioned, locations, mentions, relocate, weights_of
 from torch_onnx_compat.workspace import hold, note_weights, workspace
 
 INLINE_LIMIT = 1_500_000_000
@@ -194,7 +194,8 @@ class _Exchange:
     def carry_out(self) -> None:
         self._check()
         old = [path for path in weights_of(self._target) if not is_mentioned(path, self._target)]
-        place_of_weights = self._free_place() if self._weights.exists() else None
+        has_weights = self._draft.external and bool(locations(self._draft.path))
+        place_of_weights = self._free_place() if has_weights else None
         noted = {path: path for path in old}
         if place_of_weights is not None:
             noted[place_of_weights] = self._weights
@@ -220,7 +221,7 @@ class _Exchange:
         for place, new in {self._target: self._draft.path, **self._draft.stages}.items():
             _check_place(place, place)
             _copy_mode(place, new, default)
-        if self._weights.exists():
+        if self._weights.exists():  # empty where every tensor is too small to lie outside
             _copy_mode(self._target, self._weights, default)
 
     def _free_place(self) -> Path:

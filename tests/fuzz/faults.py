@@ -57,7 +57,7 @@ class Plain(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.conv, self.norm, self.head = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Linear(4, 5)
+        self.conv, self.norm, self.head = nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Linear(8, 5)
         self.register_buffer("calls", torch.zeros(()))
 
     def forward(self, x: Tensor) -> Tensor:

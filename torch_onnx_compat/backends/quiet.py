@@ -25,16 +25,16 @@ def quiet_logs() -> Iterator[None]:
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     levels = [logger.level for logger in loggers]
     try:
-        for logger in loggers:
-            logger.setLevel(logging.CRITICAL)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
         try:
+            for logger in loggers:
+                logger.setLevel(logging.CRITICAL)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                yield
+        finally:
             _set_levels(loggers, levels)
-        finally:  # once more, as the first may have been interrupted
-            _set_levels(loggers, levels)
+    finally:  # once more, as the first may have been interrupted
+        _set_levels(loggers, levels)
 
 
 def _set_levels(loggers: list[logging.Logger], levels: list[int]) -> None:
