@@ -77,17 +77,16 @@ def _draw_numbers(values: Tensor, shape: tuple[int, ...], generator: torch.Gener
     place = torch.rand(shape, generator=generator, dtype=torch.float64) * (len(ordered) - 1)
     low = place.long()
     drawn = torch.lerp(ordered[low], ordered[(low + 1).clamp(max=len(ordered) - 1)], place - low)
-    return drawn if kinds < len(ordered) else _without_ties(drawn, values)
+    return drawn if kinds < len(ordered) else _without_ties(drawn)
 
 
-def _without_ties(drawn: Tensor, values: Tensor) -> Tensor:
-    """The draw with equal values moved apart, also where they are equal in float32 only."""
-    step = float(values.max() - values.min()) / max(64 * drawn.numel(), 2**18)
-    ordered, order = drawn.reshape(-1).sort()
-    rounded = ordered.float()
-    ties = torch.cat([torch.zeros(1, dtype=torch.bool), rounded[1:] == rounded[:-1]])
-    moved = ordered + step * ties.cumsum(0)
-    return torch.empty_like(moved).scatter_(0, order, moved).reshape(drawn.shape)
+def _without_ties(drawn: Tensor) -> Tensor:
+    """The draw in float32, equal values moved to the next free ones."""
+    ordered, order = drawn.float().reshape(-1).sort()
+    while bool((ties := ordered[1:] == ordered[:-1]).any()):
+        ordered[1:][ties] = torch.nextafter(ordered[1:][ties], torch.tensor(torch.inf))
+        ordered = ordered.sort().values
+    return torch.empty_like(ordered).scatter_(0, order, ordered).reshape(drawn.shape)
 
 
 # Whole numbers

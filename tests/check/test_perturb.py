@@ -1,0 +1,118 @@
+"""Runs in which the original rounds otherwise, or breaks ties otherwise."""
+
+import pytest
+import torch
+from torch import nn
+
+from torch_onnx_compat.check.perturb import BreakTies, RoundOtherwise
+
+
+def changes(function, *tensors, step=1.0, seeds=8):
+    wanted = function(*tensors)
+    found = []
+    for seed in range(seeds):
+        with RoundOtherwise(step, seed):
+            found.append(function(*tensors))
+    return torch.stack([(f - wanted).abs() for f in found]).amax(0), wanted
+
+
+X = torch.randn(6, 200, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [torch.exp, torch.sigmoid, lambda x: x * 1.1, lambda x: x.clone().mul_(1.1), lambda x: x @ x.T, nn.LayerNorm(200)],
+)
+def test_what_rounds_is_off_by_a_few_roundings_at_every_value(function):
+    with torch.no_grad():
+        change, wanted = changes(function, X)
+    assert (change > 0).float().mean() > 0.95
+    assert float(change.max()) < 1e-4 * float(wanted.abs().max())
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.relu(),
+        lambda x: x.sort().values,
+        lambda x: torch.cat([x, x.flip(0)]),
+        lambda x: x[:, :3].clone(),
+        lambda x: (x > 0).sum(1).float() / 2,
+        lambda x: torch.arange(7.0) + 0.5,
+        lambda x: x.max(1).values,
+        lambda x: torch.embedding(x, torch.tensor([1, 2])),
+        lambda x: x.round() * 3,
+    ],
+)
+def test_what_is_exact_stays(function):
+    assert not changes(function, X)[0].any()
+
+
+def test_cancelled_terms_are_off_by_their_own_rounding():
+    """The sum is near zero, its terms are thousands."""
+    terms = torch.cat([1000 * X, -1000 * X + 1e-3], 1)
+    change, wanted = changes(lambda x: x.sum(1), terms)
+    assert (change > 1e-5).all()
+    assert float(wanted.abs().max()) < 1
+
+
+def test_inputs_and_weights_stay_as_they_are():
+    model, x = nn.Linear(200, 3), X.clone()
+    before = model.weight.detach().clone()
+    with torch.no_grad(), RoundOtherwise(1.0, 0):
+        model(x)
+    assert torch.equal(x, X)
+    assert torch.equal(model.weight, before)
+
+
+def test_other_element_types():
+    for dtype in (torch.float16, torch.bfloat16, torch.float64):
+        change, _ = changes(lambda x: (x.exp() * 1.1).double(), X.to(dtype), step=2.0)
+        assert 0 < float(change.max()) < 200 * torch.finfo(dtype).eps
+    with RoundOtherwise(1.0, 0):
+        z = torch.fft.fft(X)
+    assert z.is_complex()
+    assert 0 < float((z - torch.fft.fft(X)).abs().max()) < 1e-3
+
+
+TIED = torch.tensor([[3.0, 1, 3, 2, 3, 1], [0, 0, 0, 0, 0, 0]])
+
+
+def broken(function, *, lowest_first, x=TIED):
+    mode = BreakTies(lowest_first=lowest_first)
+    with mode:
+        result = function(x)
+    return result, mode.broken
+
+
+def test_ties_go_by_place():
+    (values, indices), was_broken = broken(lambda x: x.topk(2), lowest_first=True)
+    assert was_broken
+    assert values.tolist() == [[3, 3], [0, 0]]
+    assert indices.tolist() == [[0, 2], [0, 1]]
+    assert broken(lambda x: x.topk(2).indices, lowest_first=False)[0].tolist() == [[4, 2], [5, 4]]
+    assert broken(lambda x: x.topk(2, largest=False).indices, lowest_first=True)[0].tolist() == [[1, 5], [0, 1]]
+    assert broken(lambda x: x.sort().indices, lowest_first=True)[0][0].tolist() == [1, 5, 3, 0, 2, 4]
+    assert broken(lambda x: x.sort(descending=True).indices, lowest_first=False)[0][0].tolist() == [4, 2, 0, 3, 5, 1]
+    assert broken(lambda x: x.argsort(0), lowest_first=True)[0].shape == TIED.shape
+    values, indices = broken(lambda x: x.kthvalue(1), lowest_first=False)[0]
+    assert (values.tolist(), indices.tolist()) == ([1, 0], [5, 5])
+    values, indices = broken(lambda x: x.median(0), lowest_first=True, x=torch.zeros(3, 2))[0]
+    assert (values.tolist(), values.dtype) == ([0, 0], torch.float32)
+
+
+def test_promised_orders_and_distinct_values_stay():
+    assert broken(lambda x: x.argmax(1).tolist(), lowest_first=False)[0] == [0, 0]
+    (_, indices), was_broken = broken(lambda x: x.sort(stable=True, dim=1), lowest_first=False)
+    assert (indices[1].tolist(), was_broken) == ([0, 1, 2, 3, 4, 5], False)
+    assert not broken(lambda x: x.topk(3), lowest_first=False, x=X)[1]
+    assert broken(lambda x: x.topk(1), lowest_first=True, x=torch.tensor(1.0))[0].values == 1
+
+
+def test_suppressed_boxes_go_by_place():
+    from torchvision.ops import nms
+
+    boxes = torch.tensor([[0.0, 0, 10, 10], [0, 0, 10, 10.1], [50, 50, 60, 60]])
+    scores = torch.tensor([0.5, 0.5, 0.9])
+    keep = {broken(lambda s: tuple(nms(boxes, s, 0.5).tolist()), lowest_first=o, x=scores)[0] for o in (True, False)}
+    assert keep == {(2, 0), (2, 1)}
