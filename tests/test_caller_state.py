@@ -132,7 +132,7 @@ class SetsInput(nn.Module):
 
 
 class ClassCache(nn.Module):
-    cache = {}
+    cache = {}  # noqa: RUF012
 
     def forward(self, x):
         width = int(x.shape[1])
@@ -319,7 +319,9 @@ MODELS = {
 REFUSED = {
     ("embedding bag", "torchscript"),
     ("data", "dynamo"),
+    ("foreach", "torchscript"),
     ("foreach", "dynamo"),
+    ("out", "torchscript"),
     ("out", "dynamo"),
     ("average", "torchscript"),
     ("average", "dynamo"),

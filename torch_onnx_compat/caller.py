@@ -144,7 +144,7 @@ class Undo(AbstractContextManager["Undo"]):
         self._outside = outside
         self._snapshot = Snapshot(reach) if reach is not None else None
         self._others = [t for t in self._snapshot.tensors if _is_counted(t)] if self._snapshot is not None else []
-        self._versions = versions_of(self._others), versions_of(outside.owned)
+        self._versions = versions_of(self._others)
         self._memory = {key for tensor in (*parameters, *inputs, *self._others) for key in [memory_of(tensor)] if key}
         self._kept: dict[int, tuple[torch.UntypedStorage, torch.UntypedStorage]] = {}
 
@@ -153,9 +153,10 @@ class Undo(AbstractContextManager["Undo"]):
         if self._snapshot is not None:
             self._snapshot.put_back()
         if self._kept:
-            traced = is_tracing()
             with without_tracing(), below_function_modes():
-                self._put_back_memory(traced)
+                for storage, before in self._kept.values():
+                    storage.copy_(before)
+                set_versions(self._others, self._versions)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -188,17 +189,6 @@ class Undo(AbstractContextManager["Undo"]):
         if key in self._memory and key not in self._kept:
             storage = tensor.untyped_storage()
             self._kept[key] = (storage, storage.clone())
-
-    def _put_back_memory(self, traced: bool) -> None:
-        others, owned = self._versions
-        for parameter, version in zip(self._outside.owned, owned, strict=True):
-            if traced and parameter._version == version:
-                # If it was written to, then behind the tracer's back, through `.data`, so the graph does not hold the
-                # write: the file gets the values after it.
-                parameter.data = parameter.data.clone()
-        for storage, before in self._kept.values():
-            storage.copy_(before)
-        set_versions(self._others, others)
 
 
 def _is_counted(tensor: Tensor) -> bool:
