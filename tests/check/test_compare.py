@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from torch_onnx_compat.check.compare import compare, judge_by_noise
+from torch_onnx_compat.check.compare import calmest_slice, compare, judge_by_noise
 
 VALUES = torch.tensor([1.0, -2.0, 3.0, 0.0])
 
@@ -77,3 +77,33 @@ def test_noise_is_no_excuse_when_it_drowns_the_values():
     assert not judge_by_noise(row, found, wanted, exact).ok
     assert judge_by_noise(row, found, wanted, exact, limit=np.inf).ok
     assert not judge_by_noise(row, np.full(3, 9, np.float32), wanted, exact, limit=np.inf).ok
+
+
+def test_the_calmest_slice_counts():
+    noise = np.full((20, 4), 1e-6)
+    noise[:, 1] = 5.0
+    calm = calmest_slice(noise)
+    assert (calm[:, 0] == 1e-6).all()
+    assert (calm[:, 1] == 5.0).all()
+    noise[7] = 2.0  # a row of four says too little
+    assert calmest_slice(noise)[0].tolist() == [2.0, 5.0, 2.0, 2.0]
+    assert calmest_slice(np.array([1.0, 2.0])).tolist() == [2, 2]
+    assert calmest_slice(np.zeros((0, 3))).shape == (0, 3)
+
+
+def test_noise_of_one_column_excuses_no_other():
+    exact = torch.ones(20, 4, dtype=torch.float64)
+    wanted = (exact + torch.tensor([5e-3, 0, 0, 0])).float()
+    for column, is_right in ((0, True), (1, False)):
+        found = exact.numpy().astype(np.float32)
+        found[:, column] += 8e-3
+        row = compare_outputs(found, wanted)
+        assert not row.ok
+        assert judge_by_noise(row, found, wanted, exact).ok is is_right
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_what_numpy_does_not_know_is_said(dtype):
+    row = compare_outputs(np.zeros(4, np.uint8), VALUES.to(dtype))
+    assert not row.ok
+    assert row.detail == f"{str(dtype).removeprefix('torch.')} values cannot be compared"

@@ -129,7 +129,7 @@ class Counts(nn.Module):
 
 def doubled_but_the_first(output):
     output[:, 1:] *= 2
-    output[:, :1] *= 1 + 3e-6
+    output[:, :1] *= 1 + 2e-7
     return output
 
 
@@ -182,9 +182,11 @@ class Bag(nn.Module):
 
 
 def test_another_meaning_in_float64_excuses_nothing():
-    x = 1 + 0.004 * torch.randn(40, generator=torch.Generator().manual_seed(0))
-    assert not verdicts(OtherInDouble(), x, lambda o: o + 0.008 * (torch.arange(40) == 3))[0].ok
-    (row,) = verdicts(Bag(), torch.arange(1, 8), lambda o: o + torch.tensor([[0.0], [0], [0.5]]))
+    """A file that has exactly what float64 has was accepted."""
+    x = torch.randn(40, generator=torch.Generator().manual_seed(0))
+    assert not verdicts(OtherInDouble(), x, lambda o: o * 1.5)[0].ok
+    ids = torch.arange(1, 8)
+    (row,) = verdicts(Bag(), ids, lambda o: torch.cat([o[:2], o[2:] + Bag().bag.weight[7].detach()]))
     assert not row.ok
 
 

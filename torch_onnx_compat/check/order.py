@@ -117,9 +117,10 @@ def _scores(array: Array) -> Array | None:
     if array.dtype.kind != "f" or array.shape[2] > _WIDEST_ROW:
         return None
     falling = np.flatnonzero(_falls(array, 1).all(axis=(0, 1)))
-    for key in (*(array[..., column] for column in falling), array.max(axis=2)):
-        if all(_is_sorted(k) and k[0] - k[-1] > allowance(k).max() for k in key):
-            return np.asarray(key)
+    with np.errstate(invalid="ignore"):  # two infinities have no difference
+        for key in (*(array[..., column] for column in falling), array.max(axis=2)):
+            if all(_is_sorted(k) and k[0] - k[-1] > allowance(k).max() for k in key):
+                return np.asarray(key)
     return None
 
 

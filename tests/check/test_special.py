@@ -1,0 +1,116 @@
+"""Files at special values: right ones pass, wrong ones fail or get a note."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from torch_onnx_compat import Verify, export_compat
+from torch_onnx_compat.check import special
+from torch_onnx_compat.check.special import check_special, special_inputs
+from torch_onnx_compat.check.verify import run_session
+from torch_onnx_compat.observe import Observation
+from torch_onnx_compat.prepare import export_conditions, prepare
+
+X = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+
+
+def check(model, file_model=None, x=X, how=None, seconds=100.0):
+    """Findings about the file of one model as the file of another."""
+    result = export_compat(file_model or model, (x,), exporter="torchscript", verify=False)
+    session, observation = result.session(), Observation(prepare(model, (x,)))
+    inputs = observation.prepared.inputs
+    names = [output.name for output in session.get_outputs()]
+    with export_conditions():
+        return check_special(lambda i: run_session(session, i), names, observation, inputs, how or Verify(), seconds)
+
+
+class Detector(nn.Module):
+    """Scores, best first, and their places: a black image ties them all, but for rounding."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.conv = nn.GroupNorm(1, 3), nn.Conv2d(3, 4, 3, padding=1)
+
+    def forward(self, x):
+        return self.conv(self.norm(x)).flatten(1).sigmoid().topk(9)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        nn.Sequential(nn.Conv2d(3, 5, 3), nn.BatchNorm2d(5), nn.ReLU(), nn.Flatten(), nn.Linear(180, 4), nn.Softmax(1)),
+        nn.Sequential(nn.LayerNorm(8), nn.GELU(), nn.MaxPool2d(2)),
+        Detector(),
+        lambda x: (F.normalize(x), x.argmax(-1), x.sum(0) / 3, x.abs().sqrt()),
+        lambda x: x.flatten(1).topk(5),
+        lambda x: (x.log(), 1 / x, x / x.norm()),
+    ],
+    ids=["classifier", "norm", "detector", "functions", "topk", "not finite"],
+)
+def test_right_files_pass(model):
+    findings = check(model.eval() if isinstance(model, nn.Module) else model)
+    assert findings.failed is None
+    assert all(row.ok for row in findings.rows)
+
+
+@pytest.mark.parametrize(
+    ("model", "wrong", "label"),
+    [
+        (lambda x: x * (x == 0).any(), lambda x: x * 0, "a few zeros"),
+        (lambda x: x.abs() + (x == 0), lambda x: x.abs(), "zeros"),
+        (lambda x: x + (x.amax() == x.amin()) * x.abs().amax(), lambda x: x + 0.0, "equal values"),
+        (lambda x: x.sort(-1).values - x, lambda x: x.sort(-1).values - x + 0 * x.mean() + 1e-3, "zeros"),
+    ],
+    ids=["a few zeros", "zeros", "equal values", "offset"],
+)
+def test_a_file_that_is_wrong_at_ordinary_special_values_is_found(model, wrong, label):
+    findings = check(model, wrong)
+    assert findings.failed is not None
+    assert [row.case for row in findings.rows if not row.ok] == [label]
+
+
+def test_differences_at_extreme_values_are_notes():
+    findings = check(lambda x: torch.nan_to_num(x, 0.25), lambda x: x + 0.0)
+    assert findings.failed is None
+    assert all(row.ok for row in findings.rows)
+    (note,) = (note for note in findings.notes if "NaN" in note.partition("the file")[0])
+    assert note.startswith("at NaN inputs the file differs from eager torch: output 'output': NaN or infinities")
+
+
+def test_what_the_model_refuses_is_left_out():
+    def positive(x):
+        if bool((x == 0).any()) or not bool(x.isfinite().all()):
+            raise ValueError("wanted positive values")
+        return x.log()
+
+    findings = check(positive, lambda x: x.log(), x=X.abs() + 0.1)
+    assert findings.failed is None
+    assert {row.case for row in findings.rows} <= {"equal values", "sorted values"}
+
+
+def test_a_loop_that_does_not_end_is_left_out(monkeypatch):
+    def halve(x):
+        while bool(x.abs().max() > 1) and not bool(x.isfinite().all()):
+            x = x / 2
+        return x * 1.5
+
+    monkeypatch.setattr(special, "SLOWEST", 2.0)
+    assert check(halve, lambda x: x * 1.5).failed is None
+
+
+def test_slow_models_are_left_out_and_it_is_said(monkeypatch):
+    monkeypatch.setattr(special, "FLOOR_S", 0.0)
+    findings = check(lambda x: x * 2, seconds=0.0)
+    assert not findings.rows
+    assert findings.notes[0].startswith("not tried at zeros, negative zeros, ")
+
+
+def test_only_real_numbers_are_special():
+    inputs = prepare(lambda x, n: x * n, (X, torch.arange(8))).inputs
+    changed = list(special_inputs(inputs))
+    assert len(changed) == 9
+    assert all(torch.equal(c.inputs.tensors[1], torch.arange(8)) for c in changed)
+    assert all(c.inputs.tensors[0].shape == X.shape for c in changed)
+    assert not list(special_inputs(prepare(lambda n: n + 1, (torch.arange(8),)).inputs))
+    assert not check(lambda x: x * 2, lambda x: x * 3, how=Verify(random=False)).rows

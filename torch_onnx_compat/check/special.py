@@ -1,0 +1,220 @@
+"""Tries a file on special values: zeros, equal values, sorted ones; NaN, infinities, the largest and the smallest.
+
+At ordinary special values a file must be right as anywhere. At NaN and infinities onnxruntime's kernels, not the file,
+are often what differs: that is a note. Inputs that the original refuses are left out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from torch_onnx_compat.check.cases import Case, Verify
+from torch_onnx_compat.check.compare import Array, Comparison, as_array, is_close
+from torch_onnx_compat.check.perturb import runs_rounded_otherwise
+from torch_onnx_compat.check.rounding import SHARE, compare_outputs
+from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.observe import ModelRefused, Observation
+
+PART_OF_PROOF = 0.1
+"""Largest part of the time that the proof took before."""
+
+FLOOR_S = 0.5
+"""Seconds that are always allowed."""
+
+SLOWEST = 20.0
+"""Largest time of an eager run on special values, in runs on the example: a loop may not end at NaN."""
+
+
+@dataclass(frozen=True)
+class Special:
+    """The example with special values in place of its real numbers."""
+
+    label: str
+    inputs: Inputs
+    is_ordinary: bool
+    """Whether a difference there is the file's fault, where the original's outputs are finite; else it is a note."""
+
+
+@dataclass
+class Findings:
+    """What the special values showed."""
+
+    rows: list[Comparison] = field(default_factory=list)
+    """Comparisons at ordinary special values."""
+    notes: list[str] = field(default_factory=list)
+    failed: Inputs | None = None
+    """Inputs at which a row failed."""
+
+
+def special_inputs(inputs: Inputs) -> Iterator[Special]:
+    """The example with special values, the ordinary ones first; none where no input holds real numbers.
+
+    Args:
+        inputs: The example.
+    """
+    if not any(tensor.is_floating_point() and tensor.numel() for tensor in inputs.tensors):
+        return
+    for label, change, is_ordinary in _CHANGES:
+        tensors = tuple(change(t) if t.is_floating_point() and t.numel() else t for t in inputs.tensors)
+        yield Special(label, replace(inputs, tensors=tensors), is_ordinary)
+
+
+def check_special(
+    run: Callable[[Inputs], Sequence[Array]],
+    names: Sequence[str],
+    observation: Observation,
+    inputs: Inputs,
+    how: Verify,
+    seconds: float,
+) -> Findings:
+    """Compares a file with the original at special values, as far as a tenth of the proof's time allows.
+
+    Args:
+        run: Runs the file; raises what onnxruntime raises.
+        names: Names of the outputs.
+        observation: Runs the original.
+        inputs: The example.
+        how: Tolerances; without random inputs nothing is tried, as only the caller's values make sense.
+        seconds: What the proof took so far.
+
+    Returns:
+        Rows up to the first that fails, and notes: where the file differs at extreme values, and what was not tried.
+    """
+    findings = Findings()
+    if not how.random:
+        return findings
+    example = observation.reference("example", inputs)
+    start, budget = time.perf_counter(), max(FLOOR_S, PART_OF_PROOF * seconds)
+    specials = list(special_inputs(inputs))
+    for number, special in enumerate(specials):
+        if time.perf_counter() - start + 2 * example.seconds > budget:
+            findings.notes.append(f"not tried at {', '.join(s.label for s in specials[number:])}: too slow.")
+            return findings
+        case = _case(special, observation, max(1.0, SLOWEST * example.seconds))
+        if case is None:
+            continue
+        rows = _compare(run, names, case, how, observation)
+        bad = [row for row in rows if not row.ok]
+        counts = special.is_ordinary and _is_finite(case)
+        undecided = bool(bad) and counts and _is_undecided(bad, names, case, observation)
+        if counts and not undecided:
+            findings.rows += rows
+        elif bad:
+            findings.notes.append(_note(special, bad, undecided=undecided))
+        if bad and counts and not undecided:
+            findings.failed = special.inputs
+            return findings
+    return findings
+
+
+def _is_finite(case: Case) -> bool:
+    return all(bool(o.isfinite().all()) for o in case.reference.outputs if o.is_floating_point())
+
+
+def _note(special: Special, bad: Sequence[Comparison], *, undecided: bool) -> str:
+    outputs = "; ".join(f"output {row.output!r}: {row.detail}" if row.output else row.detail for row in bad)
+    if undecided:
+        return f"at {special.label} rounding decides what the model computes, so nothing was compared ({outputs})."
+    return f"at {special.label} the file differs from eager torch: {outputs}."
+
+
+def _case(special: Special, observation: Observation, limit: float) -> Case | None:
+    """The original's run; None where it refuses the values."""
+    try:
+        with _TimeLimit(limit):
+            reference = observation.reference(special.label, special.inputs)
+    except ModelRefused:
+        return None
+    return Case(special.label, special.inputs, reference)
+
+
+def _compare(
+    run: Callable[[Inputs], Sequence[Array]], names: Sequence[str], case: Case, how: Verify, observation: Observation
+) -> list[Comparison]:
+    try:
+        found = run(case.inputs)
+    except Exception as error:
+        detail = f"fails: {' '.join(str(error).split())[:400]}"
+        return [Comparison(case.label, "", float("nan"), float("nan"), "", False, detail)]
+    return compare_outputs(names, found, case, how, observation)
+
+
+def _is_undecided(
+    bad: Sequence[Comparison], names: Sequence[str], case: Case, observation: Observation, count: int = 3
+) -> bool:
+    """Whether the original's own outputs that failed change widely when its operations round otherwise.
+
+    On a black image all scores are equal but for rounding: which of them are the best, nothing but rounding tells.
+    """
+    failed = [list(names).index(row.output) for row in bad if row.output in names]
+    for other in runs_rounded_otherwise(case, observation, 4.0, count, first=1000):
+        for i in failed:
+            wanted, value = as_array(case.reference.outputs[i]), as_array(other.reference.outputs[i])
+            if value.shape != wanted.shape or bool((~is_close(value, wanted)).mean() > SHARE / 2):
+                return True
+    return False
+
+
+class _TimeLimit(TorchDispatchMode):
+    """Ends a run that takes too long, at its next operation.
+
+    Args:
+        seconds: The most that it may take.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
+        self._end = time.perf_counter() + seconds
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if time.perf_counter() > self._end:
+            raise TimeoutError("it does not end")
+        return func(*args, **(kwargs or {}))
+
+
+def _with_places(value: float, *more: float) -> Callable[[Tensor], Tensor]:
+    """A change that puts values at a few places, one in seven of them and at least one."""
+
+    def change(tensor: Tensor) -> Tensor:
+        changed = tensor.detach().clone().reshape(-1)
+        for number, item in enumerate((value, *more)):
+            changed[2 * number :: 7 * len((value, *more))] = item
+        return changed.reshape(tensor.shape)
+
+    return change
+
+
+def _alternate(tensor: Tensor, magnitude: float) -> Tensor:
+    signs = 1 - 2 * (torch.arange(tensor.numel(), device=tensor.device) % 2)
+    return (signs * torch.full_like(signs, 1, dtype=torch.float64) * magnitude).to(tensor.dtype).reshape(tensor.shape)
+
+
+def _equal(tensor: Tensor) -> Tensor:
+    finite = tensor[tensor.isfinite()]
+    return torch.full_like(tensor, float(finite.float().median()) if finite.numel() else 1.0)
+
+
+def _sorted(tensor: Tensor) -> Tensor:
+    return tensor.detach().sort(-1).values if tensor.dim() else tensor
+
+
+_INFINITY = float("inf")
+_CHANGES: tuple[tuple[str, Callable[[Tensor], Tensor], bool], ...] = (
+    ("zeros", torch.zeros_like, True),
+    ("negative zeros", lambda t: -torch.zeros_like(t), True),
+    ("a few zeros", _with_places(0.0), True),
+    ("equal values", _equal, True),
+    ("sorted values", _sorted, True),
+    ("NaN inputs", _with_places(float("nan")), False),
+    ("infinite inputs", _with_places(_INFINITY, -_INFINITY), False),
+    ("the largest inputs", lambda t: _alternate(t, torch.finfo(t.dtype).max), False),
+    ("the smallest inputs", lambda t: _alternate(t, torch.finfo(t.dtype).smallest_normal), False),
+)
+"""Labels, what becomes of a tensor, and whether a file must be right there."""
