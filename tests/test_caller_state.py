@@ -1,9 +1,13 @@
 """Everything of the caller's is as before, after an export that is accepted, one that is refused, one that fails."""
 
+import copy
 import functools
 import os
 import random
+import subprocess
+import sys
 import tempfile
+import threading
 
 import numpy as np
 import pytest
@@ -11,7 +15,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from torch_onnx_compat import CompatError, export_compat, rewrite
+from torch_onnx_compat import CompatError, export_compat
+from torch_onnx_compat.caller import undoing_writes
+from torch_onnx_compat.prepare import twin_of
+from torch_onnx_compat.reach import find_reach
 
 _CACHE = {}
 _MASK = None
@@ -391,24 +398,20 @@ def test_after_an_accepted_export(name, exporter):
     check(before, everything(model, x))
 
 
+class Wrong(nn.Module):
+    """Returns random numbers too, which no file does."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return self.inner(x), torch.rand(4, 3)
+
+
 def test_after_a_refused_export(name, exporter):
-    @rewrite(torch.Tensor.long, name="never", registry=None)
-    def never(x):
-        raise AssertionError
-
-    def wrong(model):
-        class Wrong(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.inner = model
-
-            def forward(self, x):
-                return self.inner(x), torch.rand(4, 3)  # differs from run to run
-
-        return Wrong()
-
     model, x = made(name)
-    model = wrong(model) if isinstance(model, nn.Module) else (lambda inner: lambda v: (inner(v), torch.rand(3)))(model)
+    model = Wrong(model)
     before = everything(model, x)
     with pytest.raises(CompatError):
         export_compat(model, x, exporter=exporter)
@@ -430,3 +433,208 @@ def test_after_a_failed_export(name, exporter, monkeypatch):
         if (name, exporter) not in REFUSED:
             raise
     check(before, everything(model, x))
+
+
+# Inputs
+
+
+class Fills(nn.Module):
+    """Writes to all that it is given."""
+
+    def forward(self, x, more, names, table, count=None):
+        x.mul_(2)
+        more["y"].add_(1)
+        more["new"] = x
+        names.append("seen")
+        table[0] = 7
+        count.add(len(names))
+        return x + more["y"] * float(table.sum()) + len(count)
+
+
+def test_all_arguments_are_as_before(exporter):
+    def arguments(seed):
+        y = torch.randn(2, 3, generator=torch.Generator().manual_seed(seed))
+        return (y * 2, {"y": y}, ["a"], np.ones(2, dtype=np.float32)), {"count": {5}}
+
+    args, kwargs = arguments(0)
+    sample = arguments(1)[0]
+    sample = {**dict(zip(("x", "more", "names", "table"), sample, strict=True)), "count": {5}}
+    now = (args, kwargs, sample)
+    then = copy.deepcopy(now)
+    export_compat(Fills(), args, kwargs=kwargs, samples=[sample], exporter=exporter)
+    tensors = [(now[0][0], then[0][0]), (now[0][1]["y"], then[0][1]["y"])]
+    tensors += [(now[2]["x"], then[2]["x"]), (now[2]["more"]["y"], then[2]["more"]["y"])]
+    assert all(torch.equal(one, other) for one, other in tensors)
+    assert (args[2], sample["names"]) == (["a"], ["a"])
+    assert args[3].tolist() == sample["table"].tolist() == [1, 1]
+    assert args[1].keys() == sample["more"].keys() == {"y"}
+    assert kwargs["count"] == sample["count"] == {5}
+
+
+def test_a_gradient_can_be_computed_after_the_export(exporter):
+    """Writes to a twin's parameters do not count as writes to the caller's, whose values autograd has kept."""
+    model, x = Clamped(), torch.randn(4, 3, requires_grad=True)
+    loss = (x * model.w).sum()
+    export_compat(MaxNorm(), torch.ones(2), exporter=exporter)
+    try:
+        export_compat(model, x, exporter=exporter)
+    except CompatError:
+        assert ("data", exporter) in REFUSED
+    loss.backward()
+    assert model.w.grad is not None
+
+
+def test_no_thread_sees_weights_that_are_written(exporter):
+    model, seen = MaxNorm(), []
+    stop = threading.Event()
+
+    def look():
+        while not stop.is_set():
+            seen.append(float(model.embedding.weight.detach().min()))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        export_compat(model, torch.arange(6.0), exporter=exporter)
+    finally:
+        stop.set()
+        thread.join()
+    assert seen
+    assert set(seen) == {10.0}
+
+
+def test_max_norm_holds_for_rows_that_the_example_lacks(exporter):
+    model = nn.Embedding(10, 4, max_norm=1.0)
+    nn.init.normal_(model.weight, std=5)
+    result = export_compat(model, torch.tensor([1, 2, 3]), exporter=exporter)
+    (found,) = result.session().run(None, {"input": np.array([7, 8, 1])})
+    torch.testing.assert_close(torch.from_numpy(found), copy.deepcopy(model)(torch.tensor([7, 8, 1])).detach())
+
+
+# Twins
+
+
+def test_writes_to_a_copied_parameter_are_undone_too():
+    model = Clamped()
+    reach = find_reach(model)
+    with undoing_writes(twin_of(model, reach=reach)):
+        pass
+    assert not reach.written
+    first = twin_of(model, reach=reach)
+    with undoing_writes(first):
+        first(torch.ones(3))
+        assert first.w.tolist() == [1, 1, 1]
+    assert first.w.tolist() == [3, 3, 3]
+    assert reach.written == {model.w.data_ptr()}
+    second = twin_of(model, reach=reach)
+    assert second.w.data_ptr() != model.w.data_ptr()
+    with undoing_writes(second):
+        second(torch.ones(3))
+    assert second.w.tolist() == [3, 3, 3]
+
+
+def test_other_weights_are_shared():
+    model = nn.Linear(3, 3)
+    assert twin_of(model).weight.data_ptr() == model.weight.data_ptr()
+
+
+def test_results_that_are_weights_keep_what_the_run_wrote():
+    twin = twin_of(Views())
+    with undoing_writes(twin) as undo:
+        _, weight = undo.separate(twin(torch.ones(2, 3)))
+    assert weight.tolist() == [4, 4, 3]
+    assert twin.w.tolist() == [3, 3, 3]
+
+
+def test_a_rewritten_decision_in_a_function_around_a_module(exporter):
+    """The copy of a function runs the code that the original has while it is rewritten."""
+    net = nn.Linear(3, 3)
+
+    def decide(x):
+        if x.sum() > 0:
+            return net(x)
+        return net(x) * 2
+
+    model, inputs = decide, torch.ones(2, 3)
+    result = export_compat(model, inputs, exporter=exporter)
+    for x in (inputs, -inputs):
+        (found,) = result.session().run(None, {"x": x.numpy()})
+        torch.testing.assert_close(torch.from_numpy(found), decide(x).detach())
+
+
+def test_a_module_that_is_its_own_copy_is_copied():
+    model = holds_itself().train()
+    twin = twin_of(model)
+    assert twin[0] is not model[0]
+    assert twin[0].norm is not model[0].norm
+    assert all(m.training for m in model.modules())
+    assert not any(m.training for m in twin.modules())
+
+
+def test_a_model_s_own_path_for_onnx_is_taken(exporter):
+    """As in torch's own exporters; the proof says whether it computes what the model computes in eager torch."""
+
+    class Model(nn.Module):
+        def forward(self, x):
+            return x * x if torch.onnx.is_in_onnx_export() else x.square()
+
+    class Other(nn.Module):
+        def forward(self, x):
+            return x.sin() if torch.onnx.is_in_onnx_export() else x.cos()
+
+    x = torch.randn(3)
+    assert export_compat(Model(), x, exporter=exporter).nodes == {"Mul": 1}
+    with pytest.raises(CompatError, match="does not compute what the model computes"):
+        export_compat(Other(), x, exporter=exporter)
+    assert not torch.onnx.is_in_onnx_export()
+
+
+def test_torch_s_cache_folder_goes(tmp_path):
+    code = (
+        "import os, torch; from torch_onnx_compat import export_compat;"
+        "export_compat(torch.nn.Linear(3, 3), torch.rand(2, 3), exporter='dynamo');"
+        "assert 'TORCHINDUCTOR_CACHE_DIR' not in os.environ"
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "TORCHINDUCTOR_CACHE_DIR"}
+    subprocess.run([sys.executable, "-c", code], check=True, env={**environment, "TMPDIR": str(tmp_path)})
+    assert [name for name in os.listdir(tmp_path) if name.startswith("torchinductor")] == []
+
+
+# Reach
+
+
+class Lazy(dict):
+    """A table that makes its items when they are asked for, as transformers' tables of models do."""
+
+    def values(self):
+        raise AssertionError("its items were asked for")
+
+    items = __iter__ = __len__ = values
+
+
+TABLE = Lazy(a=1)
+
+
+class UsesTable(nn.Module):
+    def forward(self, x):
+        TABLE["b"] = x
+        return x
+
+
+def test_tables_of_lazy_items_are_left_alone():
+    twin = twin_of(UsesTable())
+    with undoing_writes(twin):
+        twin(torch.ones(2))
+    assert list(dict.keys(TABLE)) == ["a"]
+
+
+def test_what_others_write_meanwhile_stays():
+    """Only what the model's code names is put back, and no function or import."""
+    twin = twin_of(GlobalName())
+    with undoing_writes(twin):
+        twin(torch.ones(3))
+        globals()["helper"] = lambda: None
+        TABLE["z"] = 1
+    assert callable(globals().pop("helper"))
+    assert dict.pop(TABLE, "z") == 1
+    assert CALLS == 0
