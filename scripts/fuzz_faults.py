@@ -21,7 +21,7 @@ import typer
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
-CHUNK = 25
+CHUNK = 10
 """Faults that a process makes before a fresh one takes over."""
 
 Task = tuple[str, str, int, int]
@@ -69,6 +69,9 @@ def main(
     with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=1) as pool:
         for results in pool.imap_unordered(work, list(tasks(names, list(EXCEPTIONS), faults, kills, first))):
             done += results
+            for result in results:
+                if not result.is_fine:
+                    print(result, flush=True)
             print(f"{len(done)} done, {sum(not x.is_fine for x in done)} not as before", file=sys.stderr)
     outcomes = [x for x in done if isinstance(x, Outcome)]
     print_table(outcomes)
@@ -76,8 +79,6 @@ def main(
     print(
         f"\nkilled: {len(killed)}, as it should be: {sum(x.is_fine for x in killed)}, {Counter(x.file for x in killed)}"
     )
-    for result in sorted((x for x in done if not x.is_fine), key=str):
-        print(result)
     raise typer.Exit(any(not x.is_fine for x in done))
 
 
