@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from torch_onnx_compat import CompatError, export_compat
 from torch_onnx_compat.backends.repairs import FUNCTIONS
 from torch_onnx_compat.testing import assert_same_outputs
 
@@ -114,3 +115,86 @@ def test_a_write_that_a_sister_view_reads_is_made():
         return z * 2
 
     assert_same_outputs(model, X, "torchscript", dynamic="batch")
+
+
+def view_written_to(x):
+    x = x.view(-1, 2)
+    x[0] = 0
+    return x
+
+
+def part_set_to_zero(x):
+    return x[2:4].zero_()
+
+
+def part_added_to(x):
+    y = x[2:4]
+    y += 1
+    return y
+
+
+def view_and_owner(x):
+    y = x.view(-1)
+    y[1:3] += 1
+    return x, y
+
+
+def views_of_a_changed_owner(x):
+    y = [x[0], x[1:]]
+    x += 1
+    return y[0], y[1]
+
+
+def halves(x):
+    a, b = x.split(2)
+    a += b
+    b.mul_(2)
+    return x, a, b
+
+
+def transposed_power(x):
+    y = x.t()
+    y **= 2
+    return y, x
+
+
+def activation_of_a_part(x):
+    y = x[1]
+    torch.nn.functional.silu(y, inplace=True)
+    torch.relu_(x[2:])
+    return x, y
+
+
+def data_of_a_tensor(x):
+    y = x.data
+    y += 1
+    return x, torch.where(x.data > 0.5, x, -x)
+
+
+RETURNED = [
+    view_written_to,
+    part_set_to_zero,
+    part_added_to,
+    view_and_owner,
+    views_of_a_changed_owner,
+    halves,
+    transposed_power,
+    activation_of_a_part,
+    data_of_a_tensor,
+]
+
+
+@pytest.mark.parametrize("function", RETURNED, ids=lambda function: function.__name__)
+def test_returned_views_hold_what_was_written(function):
+    x = torch.randn(4, 6)
+    session = export_compat(function, (x.clone(),), exporter="torchscript").session()
+    for value in (x, torch.randn(4, 6)):
+        found = session.run(None, {session.get_inputs()[0].name: value.numpy()})
+        wanted = function(value.clone())
+        for one, other in zip(found, wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
+            torch.testing.assert_close(torch.from_numpy(one), other)
+
+
+def test_other_memory_is_refused():
+    with pytest.raises(CompatError, match=r"resize_\(\) gives a tensor other memory"):
+        export_compat(lambda x: x.resize_(3, 2) * 2, (torch.randn(2, 3),), exporter="torchscript")

@@ -121,6 +121,10 @@ class _View:
     reference to it from its own record would be a reference cycle."""
     writes: int
     """How many writes the owner had had when `current` was taken."""
+    taken_again: bool = False
+    """Whether it is the `current` of another view."""
+    renewed: bool = False
+    """Whether it stands for `current` in the trace, and not for what was taken at first."""
 
 
 class ViewWrites(Watcher):
@@ -135,17 +139,6 @@ class ViewWrites(Watcher):
         self._fewest = _fewest_references()
         self._stale = False
         """Whether a tensor that has views was written to."""
-        self._depth = 0
-
-    def __enter__(self) -> Any:
-        self._depth += 1
-        return super().__enter__()  # type: ignore[no-untyped-call,unused-ignore]
-
-    def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)  # type: ignore[no-untyped-call,unused-ignore]
-        self._depth -= 1
-        if not self._depth and self._stale and is_tracing() and error[0] is None:
-            self._renew_in_place()
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a call takes a view or writes; after a write to a viewed tensor, any call may read a stale view."""
@@ -208,18 +201,22 @@ class ViewWrites(Watcher):
         writes = self._writes.get(self._owner(tensor), 0)
         if view.writes != writes:
             view.current, view.writes = view.take(self._current_view(view.parent)), writes
-            self._views[view.current] = _View(view.parent, view.take, view.key, None, writes)
+            self._views[view.current] = _View(view.parent, view.take, view.key, None, writes, True)
         return tensor if view.current is None else view.current
 
     def _renew(self, values: Any) -> Any:
         return tree.map_leaves(values, lambda leaf: self._current_view(leaf) if isinstance(leaf, Tensor) else leaf)
 
-    def _renew_in_place(self) -> None:
-        """Lets each stale view that is in use, as a result may be, stand for what was written to its owner."""
+    def _renew_in_place(self, owner: Tensor) -> None:
+        """Lets each view that is in use stand for what was written to its owner: it may be a result of the model."""
         for view in list(self._views):
+            record = self._views[view]
+            if record.taken_again or self._owner(view) is not owner:
+                continue
             now = self._current_view(view)
             if now is not view:
                 record_as(view, recorded_value(now))
+                record.renewed = True
 
     # Writes
 
@@ -237,7 +234,8 @@ class ViewWrites(Watcher):
         view = self._views.get(tensor)
         if view is None:
             return tensor not in self._viewed
-        return func is Tensor.copy_ and view.key is not None and view.parent not in self._views
+        whole = view.parent not in self._views and not view.renewed
+        return func is Tensor.copy_ and view.key is not None and whole
 
     def _write(self, func: Any, tensor: Tensor, rest: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if tensor not in self._views:
@@ -299,6 +297,7 @@ class ViewWrites(Watcher):
         owner = self._owner(tensor)
         self._stale = True
         self._writes[owner] = self._writes.get(owner, 0) + 1
+        self._renew_in_place(owner)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import dropwhile
 from typing import Any
 
-from torch_onnx_compat.control_flow.find.syntax import blocks, copy_tree, walk_all
+from torch_onnx_compat.control_flow.find.syntax import children, copy_tree, walk_all
 from torch_onnx_compat.control_flow.lower.expressions import local_function, set_location
 from torch_onnx_compat.places import short
 from torch_onnx_compat.stack import frames
@@ -44,7 +44,10 @@ def definition(code: types.CodeType) -> Definition:
     Raises:
         Unrewritable: Its source is not available, or it is a coroutine or a generator.
     """
-    found = _definitions(code.co_filename).get(code.co_firstlineno)
+    candidates = _definitions(code.co_filename).get(code.co_firstlineno, [])
+    found = _choose(code, candidates)
+    if found is None and source_lines(code.co_filename):
+        raise Unrewritable(f"{_describe(code)} in line {code.co_firstlineno} has no def of its own; write one")
     if found is None:
         raise Unrewritable("its source is not at hand; define the model in a file")
     if not isinstance(found.node, ast.FunctionDef):
@@ -54,28 +57,79 @@ def definition(code: types.CodeType) -> Definition:
     return Definition(copy_tree(found.node), found.owner)
 
 
+def _choose(code: types.CodeType, candidates: list[Definition]) -> Definition | None:
+    """The definition that a code was compiled from, among those that begin in its first line.
+
+    Raises:
+        Unrewritable: Several lambdas fit.
+    """
+    fit = [found for found in candidates if found.node.name == code.co_name]
+    if code.co_name != LAMBDA or len(fit) < 2:
+        return fit[-1] if fit else None
+    if hasattr(code, "co_positions"):  # Python 3.11
+        columns = {place[2] for place in code.co_positions() if place[0] == place[1] and place[2]}
+        fit = [found for found in fit if _covers(found.node, columns)]
+        fit = sorted(fit, key=lambda found: _width(found.node))[:1]
+    if len(fit) != 1:
+        raise Unrewritable(f"several lambdas stand in line {code.co_firstlineno}; give each a line")
+    return fit[0]
+
+
+def _covers(node: FunctionNode, columns: set[int]) -> bool:
+    first, last = node.body[0].col_offset, node.body[0].end_col_offset or 0
+    return bool(columns) and all(first <= column <= last for column in columns)
+
+
+def _width(node: FunctionNode) -> int:
+    return (node.body[0].end_col_offset or 0) - node.body[0].col_offset
+
+
+def _describe(code: types.CodeType) -> str:
+    """What a code is, for a message: ``the lambda``, ``the class body``, ``f``."""
+    names = {LAMBDA: "the lambda", "<module>": "the code", "<genexpr>": "the generator expression"}
+    return names.get(code.co_name, code.co_name.strip("<>"))
+
+
+def codes_inside(code: types.CodeType) -> list[types.CodeType]:
+    """The codes of the functions inside a function, at any depth."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return [*inner, *(one for each in inner for one in codes_inside(each))]
+
+
 def source_lines(filename: str) -> list[str]:
     """The lines of a file, with their line ends."""
     return linecache.getlines(filename)
 
 
 @functools.lru_cache(maxsize=256)
-def _definitions(filename: str) -> dict[int, Definition]:
+def _definitions(filename: str) -> dict[int, list[Definition]]:
     """The functions of a file by the first line of their code objects, at the first decorator if there is one."""
     try:
         tree = ast.parse("".join(source_lines(filename)))
     except SyntaxError:
         return {}
-    found: dict[int, Definition] = {}
+    found: dict[int, list[Definition]] = {}
     todo: list[tuple[ast.AST, str]] = [(tree, "")]
     while todo:
         node, owner = todo.pop()
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-            found[first] = Definition(node, owner)  # type: ignore[arg-type]
+            found.setdefault(first, []).append(Definition(node, owner))  # type: ignore[arg-type]
+        elif isinstance(node, ast.Lambda):
+            found.setdefault(node.lineno, []).append(Definition(_as_function(node), owner))
         inner = node.name if isinstance(node, ast.ClassDef) else owner
-        todo += [(stmt, inner) for block in blocks(node) for stmt in block]
+        todo += [(child, inner) for child in children(node)]
     return found
+
+
+LAMBDA = "<lambda>"
+
+
+def _as_function(node: ast.Lambda) -> FunctionNode:
+    """``lambda x: y`` as a function whose only statement is ``return y``."""
+    made = local_function(LAMBDA, [], [ast.copy_location(ast.Return(node.body), node.body)], node)
+    made.args = node.args
+    return made
 
 
 def forget_sources() -> None:
@@ -96,6 +150,8 @@ def compile_definition(node: FunctionNode, owner: str, code: types.CodeType) -> 
         Unrewritable: The rewriting changed which variables of outer scopes the function uses.
     """
     bare = _without_decoration(node)
+    if bare.name == LAMBDA:
+        bare.name = "lambda_"
     body: ast.stmt = bare
     if owner:  # the compiler mangles private names inside a class only
         more: Any = {"type_params": []} if "type_params" in ast.ClassDef._fields else {}  # Python 3.12

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from torch_onnx_compat.control_flow.find.syntax import SCOPES, children, walk_all
+from torch_onnx_compat.control_flow.find.syntax import SCOPES, children, walk_all, walk_scope
 from torch_onnx_compat.control_flow.lower.effects import side_effect
 
 _MUTATORS = frozenset(
@@ -73,6 +73,9 @@ _NOTED = (
     ast.Delete,
     ast.Global,
     ast.Nonlocal,
+    ast.MatchAs,
+    ast.MatchStar,
+    ast.MatchMapping,
 )
 """Kinds of nodes that bind a name, write to a container or have a side effect."""
 
@@ -83,8 +86,10 @@ def _note(node: ast.AST, found: NameUsage) -> None:
         found.reads[node.target.id] = None
     elif isinstance(node, ast.alias):
         found.binds[(node.asname or node.name).split(".")[0]] = None
-    elif isinstance(node, ast.ExceptHandler) and node.name:
+    elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
         found.binds[node.name] = None
+    elif isinstance(node, ast.MatchMapping) and node.rest:
+        found.binds[node.rest] = None
     changed = _write_target(node)
     while isinstance(changed, ast.Subscript):
         changed = changed.value
@@ -125,6 +130,17 @@ def containers_changed_by(stmts: Sequence[ast.AST]) -> list[str]:
     return list(dict.fromkeys(name for stmt in stmts for name in name_usage(stmt).changes))
 
 
+def overwritten_by(stmts: Sequence[ast.AST]) -> list[str]:
+    """Names of tensors that the statements write to by a method, as ``x.add_(1)``."""
+    calls = (node.func for node in walk_scope(stmts) if isinstance(node, ast.Call))
+    methods = (call for call in calls if isinstance(call, ast.Attribute) and _is_in_place(call.attr))
+    return [method.value.id for method in methods if isinstance(method.value, ast.Name)]
+
+
+def _is_in_place(method: str) -> bool:
+    return method.endswith("_") and not method.endswith("__")
+
+
 def obstacle(stmts: Sequence[ast.AST]) -> str:
     """The first side effect of some statements, as text; empty if they have none."""
     return next((what for stmt in stmts for what in name_usage(stmt).side_effects), "")
@@ -136,6 +152,52 @@ def loads(node: ast.AST | Sequence[ast.AST]) -> set[str]:
     for one in [node] if isinstance(node, ast.AST) else node:
         found.update(name_usage(one).reads)
     return found
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The names of one function, as the lowering of its statements needs them."""
+
+    own: frozenset[str] = frozenset()
+    """Its parameters, and the names that it binds."""
+    shared: frozenset[str] = frozenset()
+    """Those of its own names that a nested function, lambda or class reads: these stay one variable."""
+    outer: frozenset[str] = frozenset()
+    """Names that it declares global or nonlocal."""
+    writers: dict[str, str] = field(default_factory=dict)
+    """Its nested functions that bind names of outer scopes, with these names."""
+
+
+def scope_of(node: ast.FunctionDef) -> Scope:
+    """The names of a function."""
+    inside = [one for stmt in node.body for one in walk_scope(stmt)]
+    outer = {name for one in inside if isinstance(one, (ast.Global, ast.Nonlocal)) for name in one.names}
+    own = ({arg.arg for arg in walk_all(node.args) if isinstance(arg, ast.arg)} | {*names_bound_by(node.body)}) - outer
+    called = {id(one.args[0]) for one in inside if isinstance(one, ast.Call) and len(one.args) == 1}
+    later: list[ast.AST] = [one for one in inside if isinstance(one, SCOPES)]
+    later += [one for one in inside if isinstance(one, ast.GeneratorExp) and id(one) not in called]
+    shared = {name for one in later for name in _reads_within(one) if name not in _own_names(one)}
+    writers = {_name(one): ", ".join(_declared(one)) for one in later if _name(one) and _declared(one)}
+    return Scope(frozenset(own), frozenset(shared & own), frozenset(outer), writers)
+
+
+def _name(scope: ast.AST) -> str:
+    return getattr(scope, "name", "")  # a lambda has none
+
+
+def _own_names(scope: ast.AST) -> set[str]:
+    """Parameters of a nested function, and names that only it binds."""
+    if isinstance(scope, ast.GeneratorExp):
+        return {*names_bound_by([generator.target for generator in scope.generators])}
+    arguments = getattr(scope, "args", None)
+    found = {arg.arg for arg in walk_all(arguments) if isinstance(arg, ast.arg)} if arguments is not None else set()
+    return found if isinstance(scope, ast.Lambda) else (found | {*names_bound_by(scope.body)}) - set(_declared(scope))  # type: ignore[attr-defined]
+
+
+def _declared(scope: ast.AST) -> list[str]:
+    """Names that a nested function, at any depth, declares global or nonlocal."""
+    declarations = (one for one in walk_all(scope) if isinstance(one, (ast.Global, ast.Nonlocal)))
+    return list(dict.fromkeys(name for one in declarations for name in one.names))
 
 
 def live_before(stmts: Sequence[ast.stmt], after: set[str]) -> set[str]:

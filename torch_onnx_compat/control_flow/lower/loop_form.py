@@ -19,11 +19,10 @@ from torch_onnx_compat.control_flow.find.source import Unrewritable
 from torch_onnx_compat.control_flow.find.syntax import SCOPES, copy_tree, exits, walk_scope
 from torch_onnx_compat.control_flow.lower.expressions import runtime_call, set_location
 from torch_onnx_compat.control_flow.lower.facts import (
-    containers_changed_by,
+    Scope,
     live_before,
     loads,
     names_bound_by,
-    obstacle,
 )
 
 ITEM = "item_of_loop"
@@ -31,7 +30,21 @@ ITEM = "item_of_loop"
 
 
 class LoopForm:
-    """Lowers loops that run in the file, as an ONNX Loop or Scan."""
+    """Lowers loops that run in the file, as an ONNX Loop or Scan.
+
+    Attributes:
+        scope: The names of the function that is lowered.
+    """
+
+    scope: Scope
+
+    def own_containers(self, stmts: Sequence[ast.AST]) -> list[str]:
+        """Names of the function's own containers that the statements write to."""
+        raise NotImplementedError
+
+    def obstacle(self, stmts: Sequence[ast.AST]) -> str:
+        """The first side effect of some statements, as text; empty if they have none."""
+        raise NotImplementedError
 
     def fresh_name(self, kind: str, at: ast.stmt) -> str:
         """A name that is not in use yet."""
@@ -45,6 +58,7 @@ class LoopForm:
         tail: list[ast.stmt],
         at: ast.stmt,
         given: Sequence[str] = (),
+        written: Sequence[str] = (),
     ) -> ast.FunctionDef:
         """A local function around statements."""
         raise NotImplementedError
@@ -69,8 +83,11 @@ class LoopForm:
         tested = loads(stmt.test) if isinstance(stmt, ast.While) else set()
         again = live_before(body, set()) | tested
         names = [
-            n for n in dict.fromkeys([*names_bound_by(body), *containers_changed_by(body)]) if n in live or n in again
+            n for n in dict.fromkeys([*names_bound_by(body), *self.own_containers(body)]) if n in live or n in again
         ]
+        shared = [name for name in names if name in self.scope.shared]
+        if shared:
+            raise Unrewritable(f"the loop in line {stmt.lineno} binds {shared[0]}, which a nested function reads")
         leaves = exits(body, (ast.Break,))
         rounds: list[Any] = [_RoundEnds(names).visit(copy_tree(one)) for one in body]
         end = _round_result(stmt, True, names)
@@ -82,7 +99,7 @@ class LoopForm:
             _string_tuple(names),
             _string_tuple([name for name in names if name in _lists_appended_to(body)]),
         ]
-        reason = obstacle(stmt.body)
+        reason = self.obstacle(stmt.body)
         extra: list[ast.expr] = [ast.Constant(reason)] if reason else []
         if isinstance(stmt, ast.For):
             call = runtime_call("for_", stmt.iter, *arguments, ast.Constant(leaves), *extra, at=stmt)

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from torch_onnx_compat.control_flow.find.source import Unrewritable
 from torch_onnx_compat.control_flow.find.syntax import blocks, copy_tree, exits, terminates
 from torch_onnx_compat.control_flow.lower.expressions import RUNTIME, runtime_call, set_location, thunk
-from torch_onnx_compat.control_flow.lower.facts import loads, names_bound_by
+from torch_onnx_compat.control_flow.lower.facts import loads, names_bound_by, overwritten_by
 from torch_onnx_compat.control_flow.lower.loop_form import LoopForm
 
 EXITS = (ast.Return, ast.Break, ast.Continue)
@@ -52,8 +52,8 @@ def needs_lowering(stmt: ast.For | ast.While) -> bool:
 class LoopLowering(LoopForm):
     """Lowers loops."""
 
-    def __init__(self) -> None:
-        self._names: dict[str, int] = {}
+    def __init__(self, counts: dict[str, int]) -> None:
+        self._names = counts
 
     def fresh_name(self, kind: str, at: ast.stmt) -> str:
         """A name that is not in use yet; it ends in the line that it is generated for."""
@@ -86,7 +86,8 @@ class LoopLowering(LoopForm):
         if stmt.orelse:
             raise Unrewritable(f"the loop in line {stmt.lineno} has an else clause")
         name = self.fresh_name("loop", stmt)
-        names = [n for n in names_bound_by([stmt]) if n in live]
+        written = [*names_bound_by([stmt]), *self.own_containers([stmt]), *overwritten_by([stmt])]
+        names = [n for n in dict.fromkeys(written) if n in live and n in self.scope.own | self.scope.outer]
         leave = _ExitMaker(self, stmt, name, names)
         inside = live | loads(stmt)
         body: list[ast.stmt] = []
@@ -194,7 +195,7 @@ class _ExitMaker:
     def make_exit(self, test: ast.expr, block: Sequence[ast.stmt]) -> list[ast.stmt]:
         """Statements that leave the loop through a block, which ends in break or return, if the test holds."""
         at = block[-1]
-        stmts = [_LeavesToReturns(self._names).visit(copy_tree(stmt)) for stmt in block]
+        stmts = [_LeavesToReturns(self._name, self._names).visit(copy_tree(stmt)) for stmt in block]
         name = self._lowering.fresh_name("leave", at)
         definition = self._lowering.make_function(name, stmts, set(), [], at)
         method = ast.Attribute(ast.Name(self._name, ast.Load()), "leave", ast.Load())
@@ -205,8 +206,8 @@ class _ExitMaker:
 class _LeavesToReturns(ast.NodeTransformer):
     """Replaces break and return by a return of: whether the function returns, its value, the values of the names."""
 
-    def __init__(self, names: list[str]) -> None:
-        self._names = names
+    def __init__(self, loop: str, names: list[str]) -> None:
+        self._loop, self._names = loop, names
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return node
@@ -215,9 +216,18 @@ class _LeavesToReturns(ast.NodeTransformer):
         return node
 
     def visit_For(self, node: ast.For) -> ast.AST:
+        return self._stay(node)
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        return self._stay(node)
+
+    def _stay(self, node: ast.For | ast.While) -> ast.AST:
         if exits([node], (ast.Return,)):
             raise Unrewritable(f"line {node.lineno} returns from a loop inside a loop that a decision leaves")
         return node
+
+    def visit_Continue(self, node: ast.Continue) -> ast.AST:
+        raise Unrewritable(f"line {node.lineno} goes on with a loop where another path leaves it")
 
     def visit_Break(self, node: ast.Break) -> ast.AST:
         return self._state(node, False, _undefined_node())
@@ -227,8 +237,13 @@ class _LeavesToReturns(ast.NodeTransformer):
 
     def _state(self, at: ast.stmt, returns: bool, value: ast.expr) -> ast.AST:
         # Nothing reads the loop's names after the function has returned.
-        names = [_undefined_node() if returns else ast.Name(n, ast.Load()) for n in self._names]
+        names = [_undefined_node() if returns else self._kept(n) for n in self._names]
         return set_location(ast.Return(ast.Tuple([ast.Constant(returns), value, *names], ast.Load())), at)
+
+    def _kept(self, name: str) -> ast.expr:
+        """The value of a name, which the rounds that follow in the trace may change in place."""
+        keep = ast.Attribute(ast.Name(self._loop, ast.Load()), "keep", ast.Load())
+        return ast.Call(keep, [ast.Name(name, ast.Load())], [])
 
 
 def _undefined_node() -> ast.expr:

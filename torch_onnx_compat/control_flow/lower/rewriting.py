@@ -13,6 +13,7 @@ from torch_onnx_compat.control_flow.find.sites import Event, functions_of
 from torch_onnx_compat.control_flow.find.source import (
     FunctionNode,
     Unrewritable,
+    codes_inside,
     compile_definition,
     definition,
     place_of,
@@ -38,6 +39,8 @@ class Rewriting:
     _codes: dict[types.CodeType, types.CodeType] = field(default_factory=dict)
     _originals: dict[types.CodeType, types.CodeType] = field(default_factory=dict)
     _functions: dict[types.CodeType, list[types.FunctionType]] = field(default_factory=dict)
+    _inside: set[types.CodeType] = field(default_factory=set)
+    """Codes of the functions inside rewritten ones."""
 
     def __bool__(self) -> bool:
         return bool(self._codes)
@@ -47,7 +50,9 @@ class Rewriting:
         stale: dict[types.CodeType, int] = {}
         for event in events:
             lines = self._lines.setdefault(event.filename, set())
-            for code in (self._originals.get(c, c) for c in event.codes):
+            # A function inside a rewritten one is made by it, and so is rewritten with it.
+            codes = [self._originals.get(c, c) for c in event.codes if c not in self._inside]
+            for code in codes:
                 if event.line not in lines or (code not in self._functions and code not in stale):
                     stale[code] = event.line
             lines.add(event.line)
@@ -82,6 +87,7 @@ class Rewriting:
             return False
         self._codes[code] = new
         self._originals[new] = code
+        self._inside.update(codes_inside(new))
         return True
 
     def _lower_definition(self, code: types.CodeType, node: FunctionNode) -> FunctionNode:

@@ -12,10 +12,10 @@ return. Exits of loops are in loop_lowering.py.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from torch_onnx_compat.control_flow.find.source import FunctionNode, Unrewritable
-from torch_onnx_compat.control_flow.find.syntax import SCOPES, blocks, is_compound
+from torch_onnx_compat.control_flow.find.syntax import SCOPES, blocks, is_compound, walk_all
 from torch_onnx_compat.control_flow.find.syntax import terminates as ends
 from torch_onnx_compat.control_flow.lower.effects import GENERATED
 from torch_onnx_compat.control_flow.lower.expressions import (
@@ -26,11 +26,14 @@ from torch_onnx_compat.control_flow.lower.expressions import (
     set_location,
 )
 from torch_onnx_compat.control_flow.lower.facts import (
+    Scope,
     containers_changed_by,
     live_before,
     loads,
     names_bound_by,
     obstacle,
+    overwritten_by,
+    scope_of,
 )
 from torch_onnx_compat.control_flow.lower.loop_lowering import LoopLowering, leaves_by_decision, needs_lowering
 
@@ -50,9 +53,10 @@ def lower(node: FunctionNode, lines: Collection[int], loops: Collection[int] = (
     """
     first = node.args.args[0].arg if node.args.args else ""
     head = 1 if ast.get_docstring(node, clean=False) is not None else 0
+    scopes = {one: scope_of(one) for one in walk_all(node) if isinstance(one, ast.FunctionDef)}
     expressions = Expressions(lines, first, loops)
     body = [expressions.visit(stmt) for stmt in node.body[head:]]
-    lowered = Lowering().lower_block(body, set(), [])
+    lowered = Lowering(scopes, {}).lower_body(node, body)
     start = set_location(
         ast.ImportFrom("torch_onnx_compat.control_flow.run", [ast.alias("runtime", RUNTIME)], 0), body[0]
     )
@@ -61,7 +65,35 @@ def lower(node: FunctionNode, lines: Collection[int], loops: Collection[int] = (
 
 
 class Lowering(LoopLowering):
-    """Lowers the statements of one function."""
+    """Lowers the statements of one function.
+
+    A name that a nested function reads stays one variable: the functions that are made here declare it nonlocal. Any
+    other name that they bind is a parameter and a result.
+
+    Args:
+        scopes: The names of the function, and of those inside it.
+        counts: How often each name was generated.
+    """
+
+    def __init__(self, scopes: Mapping[FunctionNode, Scope], counts: dict[str, int]) -> None:
+        super().__init__(counts)
+        self._scopes = scopes
+
+    def lower_body(self, node: FunctionNode, body: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """Lowers the statements of a function, which are its whole body."""
+        self.scope = self._scopes[node]
+        given = {arg.arg for arg in walk_all(node.args) if isinstance(arg, ast.arg)}
+        lowered = self.lower_block(body, set(self.scope.outer), [])
+        unbound = [name for name in names_bound_by(body) if name in self.scope.shared and name not in given]
+        if not unbound or lowered == list(body):
+            return lowered
+        undefined = ast.Attribute(ast.Name(RUNTIME, ast.Load()), "UNDEFINED", ast.Load())
+        start = ast.Assign([ast.Name(name, ast.Store()) for name in unbound], undefined)
+        return [set_location(start, body[0]), *lowered]
+
+    def live_before(self, stmts: Sequence[ast.stmt], after: set[str]) -> set[str]:
+        """The names that are live before the statements; what a nested function reads always is."""
+        return live_before(stmts, after) | self.scope.shared | self.scope.outer
 
     def lower_block(self, stmts: Sequence[ast.stmt], after: set[str], tail: list[ast.stmt]) -> list[ast.stmt]:
         """Lowers a block.
@@ -77,7 +109,7 @@ class Lowering(LoopLowering):
                 out.append(stmt)
                 continue
             rest = list(stmts[index + 1 :])
-            live = live_before([*rest, *tail], after)
+            live = self.live_before([*rest, *tail], after)
             if isinstance(stmt, ast.If) and leaves_by_decision([stmt], EXITS):
                 return [*out, *self._split(stmt, rest, after, tail)]
             if isinstance(stmt, ast.If) and getattr(stmt, "masked", False):
@@ -96,7 +128,7 @@ class Lowering(LoopLowering):
     def lower_inside(self, stmt: ast.stmt, live: set[str]) -> ast.stmt:
         """Lowers the statements inside a statement that stays."""
         if isinstance(stmt, ast.FunctionDef):
-            stmt.body = self.lower_block(stmt.body, set(), [])
+            stmt.body = Lowering(self._scopes, self._names).lower_body(stmt, stmt.body)
             return stmt
         if isinstance(stmt, SCOPES):
             return stmt
@@ -109,29 +141,36 @@ class Lowering(LoopLowering):
 
     def join_branches(self, stmt: ast.If, live: set[str]) -> list[ast.stmt]:
         """Lowers an if without exits: the values of the names that its branches bind are joined."""
-        changed = containers_changed_by([*stmt.body, *stmt.orelse])
+        changed = self.own_containers([*stmt.body, *stmt.orelse])
         own = dict.fromkeys([*names_bound_by([*stmt.body, *stmt.orelse]), *(n for n in changed if n in live)])
         names = [name for name in own if name in live]
         result = set_location(ast.Return(_tuple(names, ast.Load())), stmt)
         definitions = self._branches(stmt, stmt.body, stmt.orelse, set(), [result])
-        call = self._decide(stmt, definitions)
+        call = self._decide(stmt, definitions, [*stmt.body, *stmt.orelse])
         last = ast.Assign([_tuple(names, ast.Store())], call) if names else ast.Expr(call)
         return [*definitions, set_location(last, stmt)]
 
     def _split(self, stmt: ast.If, rest: list[ast.stmt], after: set[str], tail: list[ast.stmt]) -> list[ast.stmt]:
         """Lowers an if with a branch that returns: the rest of the function moves into the branches that do not."""
+        lost = [name for name in names_bound_by([stmt, *rest]) if name in self.scope.outer]
+        if lost:
+            raise Unrewritable(f"line {stmt.lineno} may return, and binds {lost[0]} of an outer scope there or later")
         ending = tail or [set_location(ast.Return(ast.Constant(None)), stmt)]
         before: list[ast.stmt] = []
+        inside = [*stmt.body, *stmt.orelse, *rest]
         falls = [block for block in (stmt.body, stmt.orelse) if not ends(block)]
         if len(falls) == 2 and rest:
             name = self.fresh_name("rest", stmt)
-            before.append(self.make_function(name, rest, after, ending, rest[0]))
-            arguments: list[ast.expr] = [ast.Name(name, ast.Load()), _locals()]
+            # What a branch binds or changes, and the rest reads: the rest is called from inside the branch.
+            written = [*names_bound_by([*stmt.body, *stmt.orelse]), *self.own_containers([*stmt.body, *stmt.orelse])]
+            made = self.make_function(name, rest, after, ending, rest[0], written=written)
+            before.append(made)
+            arguments: list[ast.expr] = [ast.Name(name, ast.Load()), _locals(), _reading(made)]
             rest = [set_location(ast.Return(runtime_call("call_in_scope", *arguments, at=stmt)), stmt)]
         body = [*stmt.body, *rest] if not ends(stmt.body) else stmt.body
         orelse = [*stmt.orelse, *rest] if not ends(stmt.orelse) else stmt.orelse
         definitions = self._branches(stmt, body, orelse, after, ending)
-        return [*before, *definitions, set_location(ast.Return(self._decide(stmt, definitions)), stmt)]
+        return [*before, *definitions, set_location(ast.Return(self._decide(stmt, definitions, inside)), stmt)]
 
     def _branches(
         self, stmt: ast.If, body: list[ast.stmt], orelse: list[ast.stmt], after: set[str], tail: list[ast.stmt]
@@ -141,9 +180,9 @@ class Lowering(LoopLowering):
             self.make_function(self.fresh_name("otherwise", stmt), orelse, after, tail, stmt),
         ]
 
-    def _decide(self, stmt: ast.If, definitions: list[ast.stmt]) -> ast.Call:
+    def _decide(self, stmt: ast.If, definitions: list[ast.stmt], inside: list[ast.stmt]) -> ast.Call:
         names = [ast.Name(d.name, ast.Load()) for d in definitions if isinstance(d, ast.FunctionDef)]
-        reason = obstacle([*stmt.body, *stmt.orelse])
+        reason = self.obstacle(inside)
         extra = [ast.Constant(reason)] if reason else []
         return runtime_call("branch", stmt.test, *names, _locals(), *extra, at=stmt)
 
@@ -155,23 +194,56 @@ class Lowering(LoopLowering):
         tail: list[ast.stmt],
         at: ast.stmt,
         given: Sequence[str] = (),
+        written: Sequence[str] = (),
     ) -> ast.FunctionDef:
-        """A local function around statements; its parameters are the names that are live before them."""
-        containers = containers_changed_by(body)
-        own = dict.fromkeys([*given, *names_bound_by(body), *containers, *sorted(loads(tail))])
+        """A local function around statements.
+
+        Its parameters are the names that are live before them and that they bind, or that are `written` where the
+        function is called from. It reads all others, as Python does, from the functions around it.
+        """
+        containers = self.own_containers(body)
+        overwritten = [name for name in overwritten_by(body) if name in self.scope.own]
+        bound = [*names_bound_by(body), *containers, *overwritten]
+        own = dict.fromkeys([*given, *written, *bound, *sorted(loads(tail))])
         wanted = live_before([*body, *tail], after)
-        parameters = [n for n in own if n in wanted and n != RUNTIME and not n.startswith(GENERATED)]
-        copies: list[ast.stmt] = []
+        parameters = [n for n in own if n in wanted and self._is_passed(n)]
+        start: list[ast.stmt] = []
+        shared = [n for n in dict.fromkeys(bound) if n in self.scope.shared]
+        if shared:
+            start.append(set_location(ast.Nonlocal(shared), at))
         for changed in containers:
-            if changed in parameters and not given:
+            if (changed in parameters or changed in shared) and not given:
                 copy = runtime_call("copy_container", ast.Name(changed, ast.Load()), at=at)
-                copies.append(set_location(ast.Assign([ast.Name(changed, ast.Store())], copy), at))
-        statements = [*copies, *self.lower_block(list(body), after, tail)] or [set_location(ast.Pass(), at)]
+                start.append(set_location(ast.Assign([ast.Name(changed, ast.Store())], copy), at))
+        statements = [*start, *self.lower_block(list(body), after, tail)] or [set_location(ast.Pass(), at)]
         return local_function(name, parameters, statements, at)
+
+    def _is_passed(self, name: str) -> bool:
+        """Whether a name is passed from function to function."""
+        return name != RUNTIME and not name.startswith(GENERATED) and name not in self.scope.shared
+
+    def own_containers(self, stmts: Sequence[ast.AST]) -> list[str]:
+        """Names of the function's own containers that the statements write to."""
+        return [name for name in containers_changed_by(stmts) if name in self.scope.own or name in self.scope.outer]
+
+    def obstacle(self, stmts: Sequence[ast.AST]) -> str:
+        """The first side effect of some statements, as text; empty if they have none."""
+        found = obstacle(stmts)
+        foreign = [name for name in containers_changed_by(stmts) if name not in self.scope.own]
+        if foreign and not found:
+            found = f"{foreign[0]} of an outer scope is changed"
+        called = [name for name in self.scope.writers if name in loads(stmts)]
+        return found or (f"{called[0]} binds {self.scope.writers[called[0]]} of an outer scope" if called else "")
 
 
 def _tuple(names: Sequence[str], context: ast.expr_context) -> ast.Tuple:
     return ast.Tuple([ast.Name(name, context) for name in names], context)
+
+
+def _reading(made: ast.FunctionDef) -> ast.expr:
+    """``lambda: (a, b)`` of a function's parameters: where it stands, these names are read, so locals() has them."""
+    names: list[ast.expr] = [ast.Name(arg.arg, ast.Load()) for arg in made.args.args]
+    return ast.Lambda(ast.arguments([], [], None, [], [], None, []), ast.Tuple(names, ast.Load()))
 
 
 def _locals() -> ast.expr:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,9 +31,34 @@ class Branch:
         return self.function(*(self.scope.get(name, UNDEFINED) for name in code.co_varnames[: code.co_argcount]))
 
 
-def call_in_scope(function: Callable[..., Any], scope: dict[str, Any]) -> Any:
+def call_in_scope(function: Callable[..., Any], scope: dict[str, Any], _reading: Any = None) -> Any:
     """Calls a function with the values of its parameters in a scope."""
     return Branch(function, scope)()
+
+
+@contextmanager
+def restore_variables(function: Callable[..., Any]) -> Iterator[None]:
+    """Undoes what the body binds among the variables of outer scopes that a function uses."""
+    before = variables_of(function)
+    try:
+        yield
+    finally:
+        for cell, value in before:
+            cell.cell_contents = value
+
+
+def variables_of(function: Callable[..., Any]) -> list[tuple[types.CellType, Any]]:
+    """The bound variables of outer scopes that a function uses, with their values."""
+    cells = getattr(function, "__closure__", None) or ()
+    return [(cell, cell.cell_contents) for cell in cells if _is_bound(cell)]
+
+
+def _is_bound(cell: types.CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 - an empty cell raises
+    except ValueError:
+        return False
+    return True
 
 
 def flatten(value: Any, tensors: list[Tensor]) -> Any:

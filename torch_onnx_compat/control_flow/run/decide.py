@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
+from torch_onnx_compat.control_flow.run.belongings import name_alias
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, flatten
 from torch_onnx_compat.control_flow.run.conditional import make_if
 from torch_onnx_compat.control_flow.run.guard import Guard, Outcome, attempt, tensors_written_by
@@ -51,6 +52,11 @@ def decide(session: Session, test: Any, then: Branch, otherwise: Branch, why: st
 def _decide_by_both(session: Session, key: Key, condition: Tensor, then: Branch, otherwise: Branch) -> Any:
     by_size = not session.from_data(condition)
     outcomes = attempt(then, Guard(by_size)), attempt(otherwise, Guard(by_size))
+    why = _find_obstacle(then, otherwise, outcomes)
+    if why and session.surveying:
+        return (then if _truth_now(condition) else otherwise)()
+    if why:
+        raise refusal(f"a decision depends on the inputs, and {why}; move that out of the branch.")
     if session.surveying and by_size:
         _compare(session, key, *outcomes)
     try:
@@ -63,6 +69,12 @@ def _decide_by_both(session: Session, key: Key, condition: Tensor, then: Branch,
             # The nodes that a failed operation leaves in the trace would break the graph.
             raise refusal(f"a decision depends on the inputs, and {mismatch}.") from mismatch
         return _decide_by_if(session, condition, then, otherwise, str(mismatch))
+
+
+def _find_obstacle(then: Branch, otherwise: Branch, outcomes: tuple[Outcome, Outcome]) -> str:
+    """What a branch changes that is no result of it; empty if there is nothing."""
+    changed = next((outcome.changed for outcome in outcomes if outcome.changed), "")
+    return f"the attribute {changed} is changed" if changed else name_alias(then) or name_alias(otherwise)
 
 
 def _compare(session: Session, key: Key, yes: Outcome, no: Outcome) -> None:

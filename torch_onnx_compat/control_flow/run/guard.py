@@ -15,6 +15,8 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from torch_onnx_compat.backends import internals
+from torch_onnx_compat.control_flow.run.belongings import name_change, put_back, take_state
+from torch_onnx_compat.control_flow.run.branch import restore_variables
 from torch_onnx_compat.control_flow.run.session import as_tensor, refusal
 from torch_onnx_compat.tracing import is_tracing, without_tracing
 from torch_onnx_compat.watch import Watcher
@@ -28,6 +30,8 @@ class Outcome:
     error: Exception | None = None
     writes: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
     """By identity: a tensor from outside, and its contents after the branch."""
+    changed: str = ""
+    """An attribute of a module that it changed; the change is undone."""
 
 
 class WriteLog(Watcher):
@@ -168,11 +172,15 @@ def _avoid_zero_divisor(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
 def attempt(branch: Callable[[], Any], guard: WriteLog) -> Outcome:
     """Runs a branch, or a round of a loop, and undoes its writes."""
     outcome = Outcome()
+    state = take_state(branch)
     try:
-        with guard:
+        with restore_variables(getattr(branch, "function", branch)), guard:
             outcome.value = branch()
     except Exception as error:
         outcome.error = error
+    outcome.changed = name_change(state)
+    if outcome.changed:
+        put_back(state)
     for identity, (tensor, saved) in guard.saved.items():
         outcome.writes[identity] = (tensor, tensor.clone())
         tensor.copy_(saved)

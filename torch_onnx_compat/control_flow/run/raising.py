@@ -1,4 +1,4 @@
-"""Distinguishes errors that the model raises itself from errors of operations."""
+"""Distinguishes errors that the model raises itself from errors of operations, and finds what catches them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,23 @@ import functools
 import linecache
 import traceback
 
-from torch_onnx_compat.places import is_user_file
+from torch_onnx_compat.backends.checks import Place, is_caught
+from torch_onnx_compat.places import is_user_file, short
+from torch_onnx_compat.stack import frames
 
 
 def raises_on_purpose(error: BaseException) -> bool:
     """Whether an error comes from a ``raise`` or ``assert`` of the model's own code."""
-    frames = traceback.extract_tb(error.__traceback__)
-    if not frames or not is_user_file(frames[-1].filename):
+    stack = traceback.extract_tb(error.__traceback__)
+    if not stack or not is_user_file(stack[-1].filename):
         return False
-    return frames[-1].lineno in _raising_lines(frames[-1].filename)
+    return stack[-1].lineno in _raising_lines(stack[-1].filename)
+
+
+def find_catcher() -> str:
+    """The place of the model's code that would catch an error raised here, and go on; empty if there is none."""
+    places = (Place.of(frame) for frame in frames() if is_user_file(frame.f_code.co_filename))
+    return next((short(place.filename, place.line) for place in places if is_caught(place)), "")
 
 
 @functools.lru_cache(maxsize=64)

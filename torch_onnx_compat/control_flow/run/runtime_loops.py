@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from torch import Tensor
+
+from torch_onnx_compat import tree
 from torch_onnx_compat.control_flow.lower.loop_form import ITEM
 from torch_onnx_compat.control_flow.run.branch import Branch, call_in_scope
 from torch_onnx_compat.control_flow.run.decide import decide, join_or_refuse
@@ -59,6 +62,14 @@ class Loop:
         assert session is not None
         self._leaves.append((known, decide(session, known, Branch(function, scope), Branch(_nothing))))
         return False
+
+    def keep(self, value: Any) -> Any:
+        """A copy of a value that an exit leaves the loop with: the rounds after it may change it in place."""
+        if current() is None:
+            return value
+        if isinstance(value, Tensor):
+            return value.clone()
+        return tree.map_leaves(value, lambda leaf: leaf.clone() if isinstance(leaf, Tensor) else leaf)
 
     def join_leaves(self, scope: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
         """Joins the exits: whether the loop returned, the returned value, and the values of the names."""

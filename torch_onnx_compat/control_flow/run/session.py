@@ -15,6 +15,7 @@ from torch import Tensor
 
 from torch_onnx_compat.backends.backend import ExportFailed
 from torch_onnx_compat.backends.decisions import DecisionLog, asks_for_emptiness, origins
+from torch_onnx_compat.control_flow.run.raising import find_catcher
 from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.places import short
 from torch_onnx_compat.stack import frames
@@ -60,11 +61,14 @@ class Session:
     """How each decision was written, by place."""
     dropped: dict[str, None] = field(default_factory=dict)
     """Places of checks that the file does not make, as keys."""
+    refusals: list[RefusedDecision] = field(default_factory=list)
+    """What this run refused, the first one first; the model may have caught it."""
     _seen: Counter[tuple[str, int]] = field(default_factory=Counter)
 
     def begin(self) -> None:
         """Starts a run."""
         self._seen.clear()
+        self.refusals.clear()
         self.sizes = {}
 
     @contextmanager
@@ -120,7 +124,16 @@ class Session:
             self.done[place] = what
 
     def drop_check(self) -> None:
-        """Notes that the file does not make the present check."""
+        """Notes that the file does not make the present check.
+
+        Raises:
+            RefusedDecision: The model catches it, and goes on in another way.
+        """
+        catcher = find_catcher()
+        if catcher and not self.surveying:
+            raise refusal(
+                f"a decision depends on the inputs, and what it raises is caught around {catcher}; use an if instead."
+            )
         self.dropped[short(*here())] = None
 
     def condition(self, value: Any, key: Key | None = None) -> bool | Tensor:
@@ -144,13 +157,19 @@ def current() -> Session | None:
 
 @contextmanager
 def activate(session: Session) -> Iterator[None]:
-    """Makes a session current, for one run."""
+    """Makes a session current, for one run.
+
+    Raises:
+        RefusedDecision: A decision was refused, though the model caught the error.
+    """
     token = _current.set(session)
     session.begin()
     try:
         yield
     finally:
         _current.reset(token)
+    if session.refusals and not session.surveying:
+        raise session.refusals[0]  # a try of the model's swallowed it
 
 
 def here() -> tuple[str, int]:
@@ -161,8 +180,12 @@ def here() -> tuple[str, int]:
 
 
 def refusal(reason: str) -> RefusedDecision:
-    """The error that refuses the present decision."""
-    return RefusedDecision(f"{short(*here())}: {reason}")
+    """The error that refuses the present decision; the session keeps it."""
+    error = RefusedDecision(f"{short(*here())}: {reason}")
+    session = current()
+    if session is not None:
+        session.refusals.append(error)
+    return error
 
 
 def as_tensor(value: Any, like: Tensor | None = None) -> Tensor:
