@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from torch_onnx_compat import Declaration, Exactness, decline, decomposition
+from torch_onnx_compat.functional import exponentials
 
 # Shrinkage and thresholds
 
@@ -46,6 +47,19 @@ def threshold_to_where(input: Tensor, threshold: float, value: float, inplace: b
 # Softplus
 
 
+@decomposition(functional.softplus, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+def softplus_in_double(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
+    """Softplus of float64, for which onnxruntime has no kernel.
+
+    Math: x where beta x > threshold, else log(1 + exp(beta x)) / beta.
+    """
+    if input.dtype != torch.float64:
+        return NotImplemented
+    scaled = input if beta == 1 else input * beta
+    result = exponentials.softplus(scaled)
+    return torch.where(scaled > threshold, input, result if beta == 1 else result / beta)
+
+
 @decomposition(functional.softplus, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
 def softplus_threshold(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     """Softplus with its threshold, which stock TorchScript leaves out.
@@ -64,7 +78,52 @@ def logsigmoid_to_softplus(input: Tensor) -> Tensor:
 
     Math: log(1 / (1 + exp(-x))) = -log(1 + exp(-x)), which does not underflow.
     """
-    return -functional.softplus(-input)
+    return -(exponentials.softplus(-input) if input.dtype == torch.float64 else functional.softplus(-input))
+
+
+# Exponential linear units
+
+WITHOUT_KERNEL = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+"""onnxruntime has no kernel for float64 here; stock rounds to float32 or writes what does not load."""
+
+
+@decomposition(functional.elu, **WITHOUT_KERNEL)
+def elu_in_double(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Exponential linear unit of float64.
+
+    Declines: inplace=True.
+    """
+    return NotImplemented if input.dtype != torch.float64 else _elu(input, inplace, alpha)
+
+
+@decomposition(functional.selu, **WITHOUT_KERNEL)
+def selu_in_double(input: Tensor, inplace: bool = False) -> Tensor:
+    """Scaled exponential linear unit of float64.
+
+    Declines: inplace=True.
+
+    Math: the scale and alpha of torch, 1.0507009873554804934193349852946 and 1.6732632423543772848170429916717.
+    """
+    if input.dtype != torch.float64:
+        return NotImplemented
+    return _elu(input, inplace, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946)
+
+
+@decomposition(functional.celu, **WITHOUT_KERNEL)
+def celu_to_exp(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Continuously differentiable exponential linear unit of other types than float32, which ONNX's takes alone.
+
+    Declines: inplace=True.
+
+    Math: x above 0, alpha (exp(x / alpha) - 1) below.
+    """
+    return NotImplemented if input.dtype == torch.float32 else _elu(input, inplace, alpha, 1.0, 1 / alpha)
+
+
+def _elu(x: Tensor, inplace: bool, alpha: float, scale: float = 1.0, input_scale: float = 1.0) -> Tensor:
+    if inplace:
+        decline("inplace must be False")
+    return exponentials.elu(x, alpha, scale, input_scale)
 
 
 # Leaky ReLU

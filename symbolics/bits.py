@@ -127,6 +127,67 @@ def bitwise_not_to_sub(input: Tensor) -> Tensor:
     return (255 if input.dtype == torch.uint8 else -1) - input
 
 
+# Shifts of signed integers, by tensors of counts. A count that is negative, or as large as the number is wide, leaves
+# nothing of a number that is shifted to the left, and its sign of one that is shifted to the right.
+
+
+POWERS = [1 << bits for bits in range(63)]
+
+
+@decomposition((torch.bitwise_left_shift, Tensor.__lshift__), **IN_ARITHMETIC)
+def left_shift_by_counts(input: Operand, other: Operand) -> Tensor:
+    """Shifts signed integers to the left; stock TorchScript takes powers in floating point, whatever the count.
+
+    Math: the product with 2^n modulo 2^64, which is -2^63 for n = 63 and 0 beyond the width.
+    """
+    shifted = _shift(input, other, [*POWERS, -(2**63), 0])
+    if shifted is None:
+        return NotImplemented
+    x, power, dtype = shifted
+    return (x * power).to(dtype)
+
+
+@decomposition(
+    (torch.bitwise_right_shift, Tensor.__rshift__), needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE
+)
+def right_shift_by_counts(input: Operand, other: Operand) -> Tensor:
+    """Shifts signed integers to the right; stock TorchScript divides by a power, which is 0 of some counts.
+
+    Stock dynamo chooses between int16, for which onnxruntime has no kernel.
+
+    Math: the quotient by 2^n, rounded down: (x + s) / 2^n - s, where division rounds to 0 and s is 1 for negative x;
+          0 - s where n is too large.
+    """
+    shifted = _shift(input, other, [*POWERS, 0, 0])
+    if shifted is None:
+        return NotImplemented
+    x, power, dtype = shifted
+    sign = (x < 0).to(torch.int64)
+    one = torch.ones_like(power)
+    quotient = torch.div(x + sign, torch.where(power == 0, one, power), rounding_mode="trunc")
+    return (torch.where(power == 0, torch.zeros_like(x), quotient) - sign).to(dtype)
+
+
+def _shift(input: Operand, other: Operand, powers: list[int]) -> tuple[Tensor, Tensor, torch.dtype] | None:
+    """The number in int64, the power of two of its count, and the dtype of the result; None where stock is right.
+
+    Args:
+        input: What is shifted.
+        other: By how many bits.
+        powers: Of the counts 0 to 63, and of all others.
+    """
+    dtype = torch.result_type(input, other)
+    if dtype in (torch.uint8, torch.bool) or dtype.is_floating_point:
+        return None
+    width = torch.iinfo(dtype).bits
+    if not isinstance(other, Tensor) and 0 <= other < width and dtype != torch.int16:
+        return None
+    x, count = (v.to(torch.int64) for v in _integers(input, other))
+    known = (count >= 0) & (count < width)
+    table = constant(powers, count)
+    return x, table[torch.where(known, count, torch.full_like(count, 64))], dtype
+
+
 # Shifts of bytes: a shift by eight bits or more leaves nothing of a byte; ONNX's BitShift leaves it undefined
 
 

@@ -46,10 +46,16 @@ def one_hot_of_largest(input: Tensor, num_classes: int = -1) -> Tensor:
 
     Math: entry c of the last axis is whether the number is c, for c from 0 to the largest of all.
     """
-    if num_classes != -1:
+    if not isinstance(num_classes, int) or num_classes != -1:
         return NotImplemented
     cells = torch.arange(input.max() + 1, device=input.device)  # type: ignore[call-overload]
     return (input.unsqueeze(-1) == cells).to(torch.int64)
+
+
+@decomposition(functional.one_hot, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+def one_hot_of_number(input: Tensor, num_classes: int = -1) -> Tensor:
+    """One-hot vector of a single number; ONNX's OneHot wants an axis."""
+    return NotImplemented if input.dim() else functional.one_hot(input.reshape(1), num_classes).reshape(-1)
 
 
 # Histograms

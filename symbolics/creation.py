@@ -93,6 +93,43 @@ def arange_of_fractions(*args: Any, **options: Any) -> Tensor:
     return torch.arange(start, end, step, dtype=torch.float64, **rest).to(dtype)
 
 
+def equal_steps(start: float, end: float, steps: Any, dtype: torch.dtype, device: Any) -> Tensor:
+    """Numbers at equal distances, from start on and up to end; the start alone if it is one number.
+
+    Math: as torch does, counted from the nearer end.
+    """
+    place = torch.arange(steps, device=device)
+    last = torch.full_like(place, steps - 1)
+    nearer = place < torch.maximum(torch.div(last + 1, 2, rounding_mode="floor"), torch.ones_like(place))
+    number, rest = place.to(dtype), (last - place).to(dtype)
+    step = (end - start) / torch.maximum(last, torch.ones_like(place)).to(dtype)
+    return torch.where(nearer, start + step * number, end - step * rest)
+
+
+def _steps_of(start: Any, end: Any, steps: Any, options: dict[str, Any]) -> tuple[torch.dtype, Any] | None:
+    """The dtype and device of a range of equal steps whose number varies, or is 1; None of any other."""
+    dtype = options.get("dtype") or torch.get_default_dtype()
+    if not (type(start) in (int, float) and type(end) in (int, float)) or not dtype.is_floating_point:
+        return None
+    return (dtype, options.get("device")) if type(steps) is not int or steps == 1 else None
+
+
+@decomposition(torch.linspace, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+def linspace_to_arange(start: Any, end: Any, steps: Any, **options: Any) -> Tensor:
+    """Numbers at equal distances; stock dynamo fixes their number, stock TorchScript makes NaN of one."""
+    found = _steps_of(start, end, steps, options)
+    return NotImplemented if found is None else equal_steps(start, end, steps, *found)
+
+
+@decomposition(torch.logspace, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+def logspace_to_pow(start: Any, end: Any, steps: Any, base: float = 10.0, **options: Any) -> Tensor:
+    """Powers of equally distant exponents; stock TorchScript has no symbolic, stock dynamo fixes their number."""
+    found = _steps_of(start, end, steps, options)
+    if found is None:
+        return NotImplemented
+    return torch.pow(base, equal_steps(start, end, steps, *found))
+
+
 # Numbers
 
 
@@ -101,6 +138,8 @@ def scalar_tensor(op: Ops, s: Value, dtype: Any = None) -> Value:
     """The number as a constant; stock dynamo rounds it to float32 first, also for float64 tensors.
 
     Declines: a number that is computed in the graph, and a dtype that is not spelt as ONNX spells it.
+
+    Numbers of bfloat16, which has no more digits than float32, are left to torch.
 
     Math: torch.export makes a Python number beside a float64 tensor scalar_tensor(number, dtype=float64). Torch writes
           that as a float32 constant and a Cast, so that x * 0.1 multiplies by 0.10000000149.
@@ -113,6 +152,8 @@ def scalar_tensor(op: Ops, s: Value, dtype: Any = None) -> Value:
         decline("the number must be known, got a tensor")
     if not isinstance(dtype, int) or int(dtype) not in TORCH_TYPES:
         decline(f"dtype must be one of ONNX's, got {dtype!r}")
+    if TORCH_TYPES[int(dtype)] is torch.bfloat16:
+        return NotImplemented
     return op.constant(number, TORCH_TYPES[int(dtype)])
 
 

@@ -38,6 +38,17 @@ def cells_on_diagonal(rows: int, columns: int, offset: int) -> range:
     return range(first, first + max(count, 0) * (columns + 1), columns + 1)
 
 
+# Diagonals of matrices
+
+
+@decomposition(torch.diagonal, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+def diagonal_of_bool(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """Diagonal of booleans, of which stock TorchScript makes numbers."""
+    if input.dtype != torch.bool:
+        return NotImplemented
+    return torch.diagonal(input.to(torch.int32), offset, dim1, dim2).to(torch.bool)
+
+
 # Matrices from their diagonals
 
 
@@ -153,6 +164,9 @@ def diagonal_scatter_to_where(input: Tensor, src: Tensor, offset: int = 0, dim1:
         place = constant(np.arange(rows) + min(offset, 0), src, torch.int64)
     else:
         place = torch.arange(rows, device=input.device) + min(offset, 0)
+    cells = static_size(src, -1)
+    if not cells:  # there may be none: a cell that is never read
+        src = torch.cat((src, src.new_zeros((*src.shape[:-1], 1))), -1)
     last = torch.full_like(place, src.shape[-1] - 1)
     spread = src.index_select(src.dim() - 1, place.clamp(min=0).minimum(last)).unsqueeze(-1)
     written = torch.where(diagonal_mask(rows, columns, offset, input), spread, input.permute(axes))

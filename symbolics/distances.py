@@ -47,6 +47,20 @@ def pairwise_distance_to_norm(
     return norm(x1 - x2 + eps, p, keepdim=keepdim)
 
 
+@decomposition(torch.cosine_similarity, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
+def cosine_similarity_of_vectors(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """Cosine of the angle between two vectors, a number; stock TorchScript gives it an axis.
+
+    Math:   x1 / max(|x1|, eps) times x2 / max(|x2|, eps), summed.
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cosine_similarity.html
+    """
+    if x1.dim() != 1 or x2.dim() != 1:
+        return NotImplemented
+    dtype = torch.promote_types(x1.dtype, x2.dtype)
+    first, second = (x.to(dtype) / norm(x.to(dtype), 2, keepdim=True).clamp(min=eps) for x in (x1, x2))
+    return (first * second).sum(-1)
+
+
 _FEW = 25
 """Number of points up to which eager torch takes the differences of all pairs."""
 

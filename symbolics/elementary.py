@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat import Declaration, Exactness, Ops, Value, decline, decomposition, symbolic
-from torch_onnx_compat.functional.angles import atan2
-from torch_onnx_compat.tracing import constant
+from torch_onnx_compat.functional import exponentials
+from torch_onnx_compat.functional.angles import angle, atan2
+from torch_onnx_compat.functional.complex import is_complex
+from torch_onnx_compat.tracing import constant, without_tracing
 
 HYPERBOLIC = Declaration(needed_on=("torchscript",), exactness=Exactness.ROUNDING)
 
@@ -87,6 +89,25 @@ def atanh(op: Ops, self: Value) -> Value:
 # Angles and lengths
 
 
+@decomposition(torch.angle, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+def angle_to_where(input: Tensor) -> Tensor:
+    """Angle of real numbers; stock TorchScript has no symbolic, stock dynamo loses NaN and makes integers of integers.
+
+    Math: torch_onnx_compat.functional.angles.
+    """
+    return NotImplemented if is_complex(input) else angle(_as_float(input))
+
+
+@symbolic("aten::real", needed_on=("torchscript",), exactness=Exactness.BITWISE)
+def real(op: Ops, self: Value) -> Value:
+    """Real numbers as they are; stock TorchScript has no symbolic for it.
+
+    Schema: real(Tensor(a) self) -> Tensor(a)
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.real.html
+    """
+    return op.Identity(self)
+
+
 @decomposition((torch.atan2, torch.arctan2), needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 def atan2_to_atan(input: Tensor, other: Tensor) -> Tensor:
     """Angle of a point; stock turns -pi for pi where y is 0, and NaN where both are 0 or infinite.
@@ -157,13 +178,18 @@ def exp2_to_pow(input: Tensor) -> Tensor:
 def expm1_to_tanh(input: Tensor) -> Tensor:
     """Exponential less 1, precise near 0; stock TorchScript refuses it, stock dynamo rounds exp(x).
 
-    Math: exp(x) - 1 = 2 t / (1 - t) with t = tanh(x / 2), which loses nothing near 0; beyond 1/2 nothing is lost
-          anyway.
+    Math: torch_onnx_compat.functional.exponentials.
     """
-    x = _as_float(input)
-    half = torch.tanh(x * 0.5)
-    is_near = torch.abs(x) < 0.5
-    return torch.where(is_near, 2 * half / (1 - half), torch.exp(x) - 1)
+    return exponentials.expm1(_as_float(input))
+
+
+@decomposition((torch.log1p, torch.special.log1p), needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+def log1p_to_log(input: Tensor) -> Tensor:
+    """Logarithm of 1 + x, precise near 0; stock rounds 1 + x, so that 1e-6 has three digits and 1e-8 none.
+
+    Math: torch_onnx_compat.functional.exponentials.
+    """
+    return exponentials.log1p(_as_float(input))
 
 
 @decomposition(torch.logaddexp, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
@@ -172,7 +198,7 @@ def logaddexp_to_log(input: Tensor, other: Tensor) -> Tensor:
 
     Math: m + log(1 + e^-|x - y|), m being the larger one, which does not overflow.
     """
-    return _log_of_sum(input, other, lambda gap: torch.log1p(torch.exp(-gap)))
+    return _log_of_sum(input, other, lambda gap: exponentials.log1p(torch.exp(-gap)))
 
 
 @decomposition(torch.logaddexp2, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
@@ -181,7 +207,7 @@ def logaddexp2_to_log(input: Tensor, other: Tensor) -> Tensor:
 
     Math: m + log2(1 + 2^-|x - y|), m being the larger one, which does not overflow.
     """
-    return _log_of_sum(input, other, lambda gap: torch.log1p(torch.exp(-gap * math.log(2))) / math.log(2))
+    return _log_of_sum(input, other, lambda gap: exponentials.log1p(torch.exp(-gap * math.log(2))) / math.log(2))
 
 
 def _log_of_sum(x: Tensor, y: Tensor, surplus: Callable[[Tensor], Tensor]) -> Tensor:
@@ -211,25 +237,55 @@ def pow(op: Ops, self: Value, exponent: Value) -> Value:
     return op.Pow(op.cast(self, dtype), op.cast(exponent, dtype))
 
 
+@decomposition((torch.pow, Tensor.__pow__), needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+def pow_to_sqrt(input: Any, exponent: Any) -> Tensor:
+    """Square roots, and their reciprocals, written as powers: NaN of -inf, which ONNX's Pow makes infinite.
+
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.pow.html; pow_tensor_scalar_kernel of ATen's
+            native/cpu/PowKernel.cpp
+    """
+    if isinstance(exponent, Tensor) or exponent not in (0.5, -0.5) or not isinstance(input, Tensor):
+        return NotImplemented
+    if not input.is_floating_point():
+        return NotImplemented
+    return torch.sqrt(input) if exponent > 0 else torch.rsqrt(input)
+
+
 @decomposition(torch.float_power, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
 def float_power_to_pow(input: Tensor | float, exponent: Tensor | float) -> Tensor:
     """Powers in float64; stock TorchScript has no symbolic for it."""
     return torch.as_tensor(input).double() ** torch.as_tensor(exponent).double()
 
 
-@decomposition(torch.ldexp, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+@decomposition(torch.ldexp, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 def ldexp_to_mul(input: Tensor, other: Tensor) -> Tensor:
-    """Product with a power of two; stock TorchScript has no symbolic for it."""
-    return input * torch.pow(2.0, other)
+    """Product with a power of two; stock TorchScript has no symbolic, stock dynamo's power overflows too early or late.
+
+    Math: a whole exponent is halved, since its power may overflow where the product does not; the power of another
+          one has its type.
+    """
+    with without_tracing():
+        dtype = torch.ldexp(input.new_empty([1] * input.dim()), other.new_empty([1] * other.dim())).dtype
+    two = constant(2.0, input, torch.float64)
+    if other.is_floating_point():
+        power = torch.pow(two, other.to(torch.float64))
+        # Said, since onnxruntime leaves out the casts that would overflow.
+        power = torch.where(power > torch.finfo(other.dtype).max, constant(math.inf, power), power)
+        return (input.to(dtype) * power.to(other.dtype)).to(dtype)
+    half = torch.div(other, 2, rounding_mode="floor")
+    first, second = (torch.pow(two, part.to(torch.float64)) for part in (half, other - half))
+    return (input.to(torch.float64) * first * second).to(dtype)
 
 
 @decomposition(torch.addcmul, needed_on=("torchscript",), exactness=Exactness.BITWISE)
 def addcmul_to_mul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
-    """Adds a product of integers; stock TorchScript turns them into floating-point numbers.
+    """Adds a product of integers or of numbers without axes.
+
+    Stock TorchScript turns integers into floating-point numbers and gives the result an axis.
 
     Math: input + value * tensor1 * tensor2.
     """
-    if input.is_floating_point():
+    if input.is_floating_point() and max(x.dim() for x in (input, tensor1, tensor2)):
         return NotImplemented
     product = tensor1 * tensor2
     return input + (product if value == 1 else product * value)
@@ -267,6 +323,28 @@ def clamp_promoted(input: Tensor, min: Tensor | float | None = None, max: Tensor
     return torch.clamp(input.to(dtype), min, max)  # type: ignore[arg-type]
 
 
+def _bounded(choose: Callable[[Tensor, Tensor], Tensor], logical: Any, input: Tensor, other: Tensor) -> Tensor:
+    dtype = torch.promote_types(input.dtype, other.dtype)
+    if dtype == torch.bool:
+        chosen: Tensor = logical(input, other)
+        return chosen
+    if dtype != torch.int16:
+        return NotImplemented
+    return choose(input.to(torch.int32), other.to(torch.int32)).to(dtype)
+
+
+@decomposition(torch.maximum, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+def maximum_of_short(input: Tensor, other: Tensor) -> Tensor:
+    """Larger of two int16, for which onnxruntime has no kernel, or of two booleans, which stock TorchScript writes."""
+    return _bounded(torch.maximum, torch.logical_or, input, other)
+
+
+@decomposition(torch.minimum, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+def minimum_of_short(input: Tensor, other: Tensor) -> Tensor:
+    """Smaller of two int16, for which onnxruntime has no kernel, or of two booleans, which stock TorchScript writes."""
+    return _bounded(torch.minimum, torch.logical_and, input, other)
+
+
 @decomposition(torch.fmax, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 def fmax_to_where(input: Tensor, other: Tensor) -> Tensor:
     """Larger of two numbers, NaN only if both are; neither exporter has an operator for it."""
@@ -282,6 +360,8 @@ def fmin_to_where(input: Tensor, other: Tensor) -> Tensor:
 def _choose_number(choose: Callable[[Tensor, Tensor], Tensor], input: Tensor, other: Tensor) -> Tensor:
     """What `choose` returns, or the other operand where one is NaN."""
     x, y = _promote(input, other)
+    if x.dtype in (torch.int16, torch.bool):  # for which onnxruntime has no kernel
+        return choose(x.to(torch.int32), y.to(torch.int32)).to(x.dtype)
     if not x.dtype.is_floating_point:
         return choose(x, y)
     return torch.where(torch.isnan(x), y, torch.where(torch.isnan(y), x, choose(x, y)))
@@ -357,6 +437,19 @@ def where_of_bool(condition: Tensor, *branches: Tensor | float, input: None = No
     first, second = (torch.as_tensor(branch).to(torch.int32 if dtype == torch.bool else dtype) for branch in branches)
     chosen = torch.where(condition, first, second)
     return chosen.to(torch.bool) if dtype == torch.bool else chosen
+
+
+@decomposition(torch.masked_fill, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+def masked_fill_of_bool(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """Fills booleans; onnxruntime has no Where of bool.
+
+    Declines: a value that is a tensor.
+    """
+    if input.dtype != torch.bool:
+        return NotImplemented
+    if isinstance(value, Tensor):
+        decline("the value must be a number, got a tensor")
+    return input | mask if value else input & ~mask
 
 
 @symbolic("aten::copy", needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)

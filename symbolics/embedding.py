@@ -52,16 +52,8 @@ def embedding_bag_to_embedding(
         return _reduce_rows(rows, counted, mode)
     if offsets is None:
         decline("offsets must be given with 1-D input")
-    if not include_last_offset:
-        return _reduce_runs(rows, offsets.long(), counted, mode)
-    starts = offsets[:-1].long()
-    if mode == "max" or counted is not None or rows.dtype == torch.float64:
-        return _reduce_runs(rows, starts, counted, mode)
-    # Torch's faster kernel alone ends the last bag where the last offset says, but counts the rows behind it too.
-    total = _reduce_runs(rows, offsets.long(), None, "sum")[:-1]
-    if mode == "sum":
-        return total
-    return total / _reduce_runs(torch.ones_like(rows[:, :1]), starts, None, "sum").clamp(min=1)
+    reduce = _reduce_ended_runs if include_last_offset else _reduce_runs
+    return reduce(rows, offsets.long(), counted, mode)
 
 
 def _reduce_rows(rows: Tensor, counted: Tensor | None, mode: str) -> Tensor:
@@ -114,6 +106,17 @@ def _reduce_runs(rows: Tensor, starts: Tensor, counted: Tensor | None, mode: str
         return total
     each = torch.ones_like(rows[:, 0]) if counted is None else counted.to(rows.dtype)
     return total / empty[:, 0].scatter_add(0, bag, each).clamp(min=1).unsqueeze(-1)
+
+
+def _reduce_ended_runs(rows: Tensor, offsets: Tensor, counted: Tensor | None, mode: str) -> Tensor:
+    """The same of runs whose last offset (B + 1,) is the end of the last one."""
+    if mode == "max" or counted is not None or rows.dtype == torch.float64:
+        return _reduce_runs(rows, offsets[:-1], counted, mode)
+    # Torch's faster kernel alone ends the last bag where the last offset says, but counts the rows behind it too.
+    total = _reduce_runs(rows, offsets, None, "sum")[:-1]
+    if mode == "sum":
+        return total
+    return total / _reduce_runs(torch.ones_like(rows[:, :1]), offsets[:-1], None, "sum").clamp(min=1)
 
 
 def _zero_where_empty(largest: Tensor, count: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch_onnx_compat import Declaration, Exactness, Ops, Value, decline, decomposition, symbolic
 from torch_onnx_compat.tracing import size_tensor, static_size, without_tracing
 
+WITHOUT_NONZERO = (torch.float64, torch.float16, torch.int8, torch.int16)
 BITWISE = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 WRITING = Declaration(needed_on=("torchscript",), exactness=Exactness.BITWISE)
 ADDING = Declaration(needed_on=("torchscript", "dynamo"), opset=(16, 99), exactness=Exactness.ROUNDING)
@@ -421,12 +422,21 @@ def _expand(x: Tensor, sizes: list[int]) -> Tensor:
     return x if all(type(size) is int and size == -1 for size in sizes) else x.expand(sizes)
 
 
+@decomposition(torch.nonzero, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+def nonzero_of_other_types(input: Tensor, *, as_tuple: bool = False) -> Any:
+    """Places that are not 0, of types for which onnxruntime has no NonZero."""
+    if input.dtype not in WITHOUT_NONZERO:
+        return NotImplemented
+    places: Any = torch.nonzero
+    return places(input != 0, as_tuple=as_tuple)
+
+
 @decomposition(torch.argwhere, **BITWISE)
 def argwhere_to_nonzero(input: Tensor) -> Tensor:
     """Places of what is not 0; stock TorchScript has no symbolic for it, stock dynamo errs on a tensor without axes."""
     if not input.dim():
-        return torch.nonzero(input.reshape(1))[:, :0]
-    return torch.nonzero(input)
+        return torch.nonzero(input.reshape(1) != 0)[:, :0]
+    return torch.nonzero(input != 0 if input.dtype in WITHOUT_NONZERO else input)
 
 
 @decomposition(torch.nonzero_static, **BITWISE)

@@ -1,6 +1,13 @@
 """Losses of regression."""
 
-from torch_onnx_compat import Exactness, Ops, Value, symbolic
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from torch_onnx_compat import Declaration, Exactness, Ops, Value, decline, decomposition, symbolic
+from torch_onnx_compat.functional.exponentials import log1p
 
 _NONE, _MEAN = 0, 1  # torch's numbers for reduction="none" and "mean"; "sum" is 2
 
@@ -22,3 +29,110 @@ def huber_loss(op: Ops, self: Value, target: Value, reduction: int = _MEAN, delt
     if reduction == _NONE:
         return loss
     return op.ReduceMean(loss, keepdims=0) if reduction == _MEAN else op.ReduceSum(loss, keepdims=0)
+
+
+# Losses of torch's functions; stock TorchScript has no symbolic for them
+
+OF_FUNCTION = Declaration(needed_on=("torchscript",), exactness=Exactness.ROUNDING)
+
+
+def _reduced(loss: Tensor, reduction: str) -> Tensor:
+    if reduction not in ("none", "mean", "sum"):
+        decline(f"reduction must be none, mean or sum, got {reduction!r}")
+    return loss if reduction == "none" else loss.mean() if reduction == "mean" else loss.sum()
+
+
+def _decline_averages(size_average: bool | None, reduce: bool | None) -> None:
+    if size_average is not None or reduce is not None:
+        decline("size_average and reduce are torch's old names; give reduction instead")
+
+
+@decomposition(functional.l1_loss, **OF_FUNCTION)
+def l1_loss_to_abs(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """Magnitude of errors.
+
+    Declines: size_average and reduce; a weight.
+
+    Math:   |input - target|; mean, sum or neither of them.
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.l1_loss.html
+    """
+    _decline_averages(size_average, reduce)
+    if weight is not None:
+        decline("weight must be None, got a tensor")
+    return _reduced((input - target).abs(), reduction)
+
+
+@decomposition(functional.smooth_l1_loss, **OF_FUNCTION)
+def smooth_l1_loss_to_where(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
+    """Loss that is quadratic near 0 and linear beyond, of slope 1.
+
+    Declines: size_average and reduce.
+
+    Math:   with e = |input - target|: e^2 / (2 beta) where e < beta, else e - beta / 2; mean, sum or neither of them.
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.smooth_l1_loss.html
+    """
+    _decline_averages(size_average, reduce)
+    error = (input - target).abs()
+    if beta == 0:
+        return _reduced(error, reduction)
+    return _reduced(torch.where(error < beta, 0.5 * error * error / beta, error - 0.5 * beta), reduction)
+
+
+@decomposition(functional.soft_margin_loss, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+def soft_margin_loss_to_log(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Logistic loss of labels 1 and -1; stock dynamo rounds 1 + exp(-y x).
+
+    Declines: size_average and reduce.
+
+    Math:   log(1 + exp(-y x)); mean, sum or neither of them.
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.soft_margin_loss.html
+    """
+    _decline_averages(size_average, reduce)
+    return _reduced(log1p(torch.exp(-target * input)), reduction)
+
+
+@decomposition(functional.poisson_nll_loss, **OF_FUNCTION)
+def poisson_nll_loss_to_exp(
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: bool | None = None,
+    eps: float = 1e-8,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Negative logarithm of the likelihood of a Poisson distribution.
+
+    Declines: size_average and reduce.
+
+    Math:   exp(x) - y x, or x - y log(x + eps); with Stirling's y log(y) - y + log(2 pi y) / 2 added where y > 1 if
+            full; mean, sum or neither of them.
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.poisson_nll_loss.html
+    """
+    _decline_averages(size_average, reduce)
+    loss = torch.exp(input) - target * input if log_input else input - target * torch.log(input + eps)
+    if full:
+        rest = target * torch.log(target) - target + 0.5 * torch.log(2 * math.pi * target)
+        loss = loss + torch.where(target <= 1, torch.zeros_like(rest), rest)
+    return _reduced(loss, reduction)

@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from torch_onnx_compat import Exactness, Ops, Value, decomposition, symbolic
+from torch_onnx_compat.tracing import constant
 
 
 @symbolic(
@@ -92,6 +93,18 @@ def instance_norm_to_batch_norm(
     return torch.batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps, cudnn_enabled)
 
 
+@decomposition(torch.rms_norm, needed_on=("dynamo",), exactness=Exactness.ROUNDING)
+def rms_norm_of_double(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
+    """Root-mean-square normalisation of float64; the epsilon of stock dynamo is that of float32, or rounded to it.
+
+    Math: x / sqrt(mean(x^2) + eps) * weight, the mean over the last axes.
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.RMSNorm.html
+    """
+    return NotImplemented if input.dtype != torch.float64 else _rms_norm(input, normalized_shape, weight, eps)
+
+
 @decomposition(torch.rms_norm, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
 def rms_norm_to_mean(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
@@ -101,11 +114,16 @@ def rms_norm_to_mean(
     Math: x / sqrt(mean(x^2) + eps) * weight, the mean over the last axes. 16-bit floats are computed in float32.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.RMSNorm.html
     """
+    return _rms_norm(input, normalized_shape, weight, eps)
+
+
+def _rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, eps: float | None) -> Tensor:
     is_half = input.dtype in (torch.float16, torch.bfloat16)
     x = input.float() if is_half else input
     axes = tuple(range(-len(normalized_shape), 0))
     mean = (x * x).mean(axes, keepdim=True)
-    output = x / torch.sqrt(mean + (torch.finfo(x.dtype).eps if eps is None else eps))
+    # With an axis, since onnxscript's optimiser takes a number below 1e-8 for 0.
+    output = x / torch.sqrt(mean + constant([torch.finfo(x.dtype).eps if eps is None else eps], x))
     if weight is not None:
         output = output * (weight.float() if is_half else weight)
     return output.to(input.dtype) if is_half else output

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from torch_onnx_compat import Exactness, decomposition
+from torch_onnx_compat import Exactness, decline, decomposition
 from torch_onnx_compat.functional.take import take
 from torch_onnx_compat.tracing import constant, static_size
 
@@ -158,6 +158,10 @@ def tensor_unfold_to_take(self: Tensor, dimension: int, size: int, step: int) ->
     Math: window i holds the cells from i * step up to, not including, i * step + size; there are
           (n - size) // step + 1 windows.
     """
+    if self.dim() == 0:
+        if size != 1:
+            decline(f"size must be 1 for a single number, got {size}")
+        return self.reshape(1)
     axis = dimension % self.dim()
     length = static_size(self, axis)
     if length is None:
@@ -180,6 +184,21 @@ def shuffle_images(shuffle: Callable[[Tensor, int], Tensor], input: Tensor, fact
         return shuffle(input.unsqueeze(0), factor).squeeze(0)
     images = shuffle(input.flatten(0, -4), factor)
     return images.reshape((*input.shape[:-3], *images.shape[1:]))
+
+
+@decomposition(torch.pixel_shuffle, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+def pixel_shuffle_of_integers(input: Tensor, upscale_factor: int) -> Tensor:
+    """Shuffles integers (..., C, H, W), for which onnxruntime has no DepthToSpace.
+
+    Math: with r the factor, cell (c, h r + i, w r + j) of the result is cell (c r^2 + i r + j, h, w).
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.PixelShuffle.html
+    """
+    if input.is_floating_point():
+        return NotImplemented
+    r, front = upscale_factor, input.dim() - 3
+    cells = input.reshape((*input.shape[:-3], -1, r, r, *input.shape[-2:]))
+    order = (*range(front + 1), front + 3, front + 1, front + 4, front + 2)
+    return cells.permute(order).reshape((*input.shape[:-3], -1, input.shape[-2] * r, input.shape[-1] * r))
 
 
 @decomposition(torch.pixel_shuffle, needed_on=("torchscript",), exactness=Exactness.BITWISE)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat import Exactness, decomposition
+from torch_onnx_compat import Declaration, Exactness, decomposition
 
 # Of one number
 
@@ -94,17 +94,54 @@ def isin_to_equal(
     return ~inside if invert else inside
 
 
+ORDER = Declaration(needed_on=("torchscript",), exactness=Exactness.BITWISE)
+"""Stock TorchScript writes a comparison of booleans, which ONNX has not."""
+
+
+def _compare_booleans(compare: Callable[[Any, Any], Tensor], input: Tensor, other: Tensor | float) -> Tensor:
+    is_bool = other.dtype == torch.bool if isinstance(other, Tensor) else isinstance(other, bool)
+    if input.dtype != torch.bool or not is_bool:
+        return NotImplemented
+    return compare(input.to(torch.int32), other.to(torch.int32) if isinstance(other, Tensor) else int(other))
+
+
+@decomposition((torch.lt, torch.less, Tensor.__lt__), **ORDER)
+def lt_of_bool(input: Tensor, other: Tensor | float) -> Tensor:
+    """Whether a boolean is false and another true."""
+    return _compare_booleans(torch.lt, input, other)
+
+
+@decomposition((torch.le, torch.less_equal, Tensor.__le__), **ORDER)
+def le_of_bool(input: Tensor, other: Tensor | float) -> Tensor:
+    """Whether a boolean is false or another true."""
+    return _compare_booleans(torch.le, input, other)
+
+
+@decomposition((torch.gt, torch.greater, Tensor.__gt__), **ORDER)
+def gt_of_bool(input: Tensor, other: Tensor | float) -> Tensor:
+    """Whether a boolean is true and another false."""
+    return _compare_booleans(torch.gt, input, other)
+
+
+@decomposition((torch.ge, torch.greater_equal, Tensor.__ge__), **ORDER)
+def ge_of_bool(input: Tensor, other: Tensor | float) -> Tensor:
+    """Whether a boolean is true or another false."""
+    return _compare_booleans(torch.ge, input, other)
+
+
 # Of many numbers
 
 
 def reduce_truth(reduce: Callable[..., Tensor], input: Tensor, dim: Any, keepdim: bool) -> Tensor:
     """torch.all or torch.any over one axis, several, or all; a number is true unless it is 0."""
     several = isinstance(dim, (tuple, list))
-    if input.dtype == torch.bool and not several:
+    if input.dtype == torch.bool and not several and (input.dim() or dim is None):
         return NotImplemented
     result = input if input.dtype == torch.bool else input != 0
     if dim is None:
         result = reduce(result)
+    elif input.dim() == 0:
+        result = result.clone()
     else:
         for axis in sorted(((d % input.dim()) for d in (dim if several else (dim,))), reverse=True):
             result = reduce(result, axis, keepdim)

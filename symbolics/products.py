@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from torch_onnx_compat import Declaration, Exactness, Ops, Value, decline, decomposition, symbolic
 from torch_onnx_compat.functional.complex import is_complex
@@ -52,6 +53,43 @@ def vecdot_to_sum(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     return (x * y).sum(dim)
 
 
+@decomposition((torch.outer, torch.ger), **ON_TORCHSCRIPT)
+def outer_to_mul(input: Tensor, vec2: Tensor) -> Tensor:
+    """Products of each two elements; stock TorchScript's Einsum has one type, and takes no small integers."""
+    return input.unsqueeze(1) * vec2
+
+
+@decomposition(functional.bilinear, **ON_TORCHSCRIPT)
+def bilinear_to_matmul(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Bilinear form of two vectors; stock TorchScript has no symbolic for it.
+
+    Math: y[o] = sum over i, j of x1[i] weight[o, i, j] x2[j], plus a bias.
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.bilinear.html
+    """
+    turned = torch.matmul(input1.unsqueeze(-2).unsqueeze(-2), weight).squeeze(-2)
+    result = torch.matmul(turned, input2.unsqueeze(-1)).squeeze(-1)
+    return result if bias is None else result + bias
+
+
+# Products of small integers, which ONNX's MatMul does not take; modulo 2^16 or 2^8 they are those of int32
+
+SMALL = (torch.int8, torch.int16, torch.uint8)
+OF_SMALL = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+
+
+@decomposition((torch.matmul, torch.mm, torch.bmm, torch.mv, torch.dot, Tensor.__matmul__), **OF_SMALL)
+def matmul_of_small_integers(input: Tensor, other: Any = None, **names: Tensor) -> Tensor:
+    """Product of int8, int16 or uint8, in int32."""
+    other = next(iter(names.values())) if other is None else other
+    return NotImplemented if input.dtype not in SMALL else _whole_product(input, other)
+
+
+def _whole_product(x: Tensor, y: Tensor) -> Tensor:
+    if x.dtype not in SMALL:
+        return torch.matmul(x, y)
+    return torch.matmul(x.to(torch.int32), y.to(torch.int32)).to(x.dtype)
+
+
 # A product that is added
 
 
@@ -63,15 +101,29 @@ def add_product(input: Tensor, product: Tensor, beta: float, alpha: float) -> Te
     return (input if beta == 1 else input * beta) + scaled
 
 
-@decomposition(torch.addbmm, **ON_TORCHSCRIPT)
+@decomposition(torch.addmm, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+def addmm_of_integers(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """Product of matrices of integers, added; onnxruntime's Gemm takes floating-point numbers only."""
+    if input.is_floating_point():
+        return NotImplemented
+    return add_product(input, _whole_product(mat1, mat2), beta, alpha)
+
+
+@decomposition(torch.baddbmm, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+def baddbmm_of_nothing(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """Products of matrices; with beta = 0 torch does not read what they are added to, of which stock keeps NaN."""
+    return NotImplemented if beta != 0 else add_product(input, torch.bmm(batch1, batch2), beta, alpha)
+
+
+@decomposition(torch.addbmm, **ON_BOTH)
 def addbmm_to_matmul(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """Product of batches of matrices, summed, added; stock TorchScript has no symbolic for it."""
+    """Product of batches of matrices, summed, added; stock TorchScript has no symbolic, stock dynamo keeps NaN."""
     return add_product(input, torch.bmm(batch1, batch2).sum(0), beta, alpha)
 
 
-@decomposition(torch.addmv, **ON_TORCHSCRIPT)
+@decomposition(torch.addmv, **ON_BOTH)
 def addmv_to_matmul(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """Product of a matrix and a vector, added; stock TorchScript has no symbolic for it."""
+    """Product of a matrix and a vector, added; stock TorchScript has no symbolic, stock dynamo keeps NaN."""
     return add_product(input, torch.mv(mat, vec), beta, alpha)
 
 

@@ -21,6 +21,15 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
+# Shapes
+
+
+@decomposition(torch.ravel, **ON_TORCHSCRIPT)
+def ravel_to_reshape(input: Tensor) -> Tensor:
+    """All cells in one row; stock TorchScript has no symbolic for it."""
+    return input.reshape(-1)
+
+
 # Flips and rolls
 
 

@@ -1,5 +1,7 @@
 """Reductions of axes, of their beginnings (running sums, products and extremes) and of neighbouring cells."""
 
+import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -54,14 +56,78 @@ def nansum_to_sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtyp
     return x.sum(dtype=dtype) if dim is None else x.sum(dim, keepdim, dtype=dtype)
 
 
-@decomposition(torch.nanmean, **TORCHSCRIPT_ROUNDING)
+HALF_OVERFLOW = 65520
+"""Magnitude from which on float16 is infinite."""
+
+
+@decomposition(torch.nanmean, **BOTH_ROUNDING)
 def nanmean_to_sum(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """Mean of what is not NaN; stock TorchScript has no symbolic for it."""
+    """Mean of what is not NaN; stock TorchScript has no symbolic, stock dynamo's float16 does not overflow."""
     is_nan = torch.isnan(input)
-    x, counted = torch.where(is_nan, torch.zeros_like(input), input), torch.logical_not(is_nan).to(input.dtype)
-    if dim is None:
-        return x.sum() / counted.sum()
-    return x.sum(dim, keepdim) / counted.sum(dim, keepdim)
+    x, counted = torch.where(is_nan, torch.zeros_like(input), input), torch.logical_not(is_nan)
+    if input.dtype != torch.float16:
+        counted = counted.to(input.dtype)
+        return x.sum() / counted.sum() if dim is None else x.sum(dim, keepdim) / counted.sum(dim, keepdim)
+    # onnxruntime sums in float32 and leaves out the casts, so that it does not overflow where torch does.
+    x, counted = x.float(), counted.float()
+    total, count = (x.sum(), counted.sum()) if dim is None else (x.sum(dim, keepdim), counted.sum(dim, keepdim))
+    return (torch.where(total.abs() >= HALF_OVERFLOW, total * math.inf, total) / count).to(input.dtype)
+
+
+@decomposition(torch.sum, needed_on=("dynamo",), exactness=Exactness.ROUNDING)
+def sum_of_half(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+    """Sum of 16-bit floats in float32; stock dynamo leaves the result in float32."""
+    if input.dtype not in (torch.float16, torch.bfloat16) or dtype not in (None, input.dtype):
+        return NotImplemented
+    x = input.float()
+    return (x.sum() if dim is None else x.sum(dim, keepdim)).to(input.dtype)
+
+
+# Integers, which onnxruntime adds and multiplies in floating point
+
+
+HALF_WIDTH = 2**31
+
+
+@decomposition(torch.sum, needed_on=("torchscript", "dynamo"), targets=("onnxruntime",), exactness=Exactness.BITWISE)
+def sum_of_int64(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+    """Sum of int64, which onnxruntime's ReduceSum rounds beyond 2^53.
+
+    Math: x = h 2^31 + l with |l| < 2^31; sums of h and of l stay below 2^53 for 2^20 numbers.
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.sum.html; ReduceAggregatorSum of onnxruntime's
+            core/providers/cpu/reduction/reduction_ops.h
+    """
+    if input.dtype != torch.int64 or dtype not in (None, torch.int64) or input.dim() == 0:
+        return NotImplemented
+    high = torch.div(input, HALF_WIDTH, rounding_mode="trunc")
+    low = input - high * HALF_WIDTH
+    high, low = (part.sum() if dim is None else part.sum(dim, keepdim) for part in (high, low))
+    return high * HALF_WIDTH + low
+
+
+FEW_FACTORS = 8
+
+
+@decomposition(torch.prod, needed_on=("torchscript", "dynamo"), targets=("onnxruntime",), exactness=Exactness.BITWISE)
+def prod_of_few_int64(
+    input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> Tensor:
+    """Product of a few integers, which onnxruntime's ReduceProd rounds beyond 2^53.
+
+    Axes of a varying size, or of more than eight integers, are left to torch.
+
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.prod.html; ReduceAggregatorProd of onnxruntime's
+            core/providers/cpu/reduction/reduction_ops.h
+    """
+    axis = 0 if dim is None else dim
+    if input.is_floating_point() or dtype not in (None, torch.int64) or (input.dim() != 1 and dim is None):
+        return NotImplemented
+    size = static_size(input, axis) if input.dim() else None
+    if size is None or not 1 < size <= FEW_FACTORS:
+        return NotImplemented
+    x = input if input.dtype == torch.int64 else input.to(torch.int64)
+    product = functools.reduce(torch.mul, (x.select(axis, i) for i in range(size)))
+    return product.unsqueeze(axis) if keepdim else product
 
 
 # Beginnings of an axis: cell i of the result reduces cells 0 to i

@@ -370,6 +370,8 @@ def interpolate_nearest_exact_by_scale(*args: Any, **kwargs: Any) -> Tensor:
 def interpolate_recomputed_scale(*args: Any, **kwargs: Any) -> Tensor:
     """Resizes by a scale; a trace freezes the size where it varies, dynamo has its floor in float32.
 
+    Declines: integers, by mode bicubic with aligned corners and a scale such as 0.7.
+
     Math: an axis of n cells is resized to floor(n * scale), and the scale forgotten.
     """
     call = Call(*args, **kwargs)
@@ -378,6 +380,9 @@ def interpolate_recomputed_scale(*args: Any, **kwargs: Any) -> Tensor:
     axes = call.axes()
     if call.mode == "nearest" and call.errs_in_float32():
         return resize_by_scale(call.input, axes, call.mode, align_corners=False)
+    if call.mode == "bicubic" and call.align_corners and call.errs_in_float32():
+        call.require_floating_point()  # torch.export cannot ask of such sizes what its own decomposition asks
+        return resize_by_scale(call.input, axes, call.mode, align_corners=True)
     outputs = [axis.output for axis in axes]
     return nn.functional.interpolate(call.input, outputs, None, call.mode, call.align_corners)
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat import Declaration, Exactness, decline, decomposition
+from torch_onnx_compat.functional.exponentials import log1p
 from torch_onnx_compat.tracing import constant
 
 WITHIN_1E6 = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.APPROXIMATE, error=1e-6)
@@ -263,4 +264,4 @@ def xlogy_to_where(input: Tensor | float, other: Tensor | float) -> Tensor:
 @decomposition(torch.special.xlog1py, **ROUNDED)
 def xlog1py_to_where(input: Tensor | float, other: Tensor | float) -> Tensor:
     """Product x log(1 + y); stock TorchScript has no symbolic, dynamo takes no numbers."""
-    return _times_log(input, other, torch.log1p)
+    return _times_log(input, other, log1p)

@@ -16,6 +16,26 @@ FLOATS = torch.tensor([[0.5, -2.0, 3.0], [1.5, 0.0, -0.3]])
 NUMBERS = torch.tensor([[2, -3, 4], [0, 5, 1]])
 
 EXAMPLES = [
+    *(
+        Example(
+            name,
+            lambda x, f=f: (f(x), f(x * 1e-3)),
+            (torch.linspace(-5, 5, 8, dtype=torch.float64).reshape(2, 4),),
+            leaves=lambda x, f=f: f(x.float()),
+        )
+        for name, f in (
+            ("elu_in_double", lambda x: F.elu(x, 0.7)),
+            ("selu_in_double", F.selu),
+            ("celu_to_exp", lambda x: F.celu(x, 0.7)),
+            ("softplus_in_double", lambda x: F.softplus(x, 2.0, 3.0) + F.softplus(x)),
+        )
+    ),
+    Example(
+        "celu_to_exp",
+        lambda x: F.celu(x.half(), 2.0),
+        (FLOATS,),
+        claims=("torchscript",),
+    ),
     Example(
         "hardshrink_to_where",
         lambda x: (F.hardshrink(x), F.hardshrink(x, 0.2), x.double().hardshrink(1.5)),

@@ -63,7 +63,7 @@ def of_operator(direction):
     shift = SHIFTS[direction]
     return Example(
         f"{direction[0]}shift_to_bitwise_{direction}_shift",
-        lambda i, j: (shift(i, j), shift(i, 2), shift(i.int(), j.int())),
+        lambda i, j: (shift(i.byte(), j.byte()), shift(i.byte(), 2)),
         (torch.tensor([[2, -3, 4], [0, 5, 1]]), torch.tensor([[2, 0, 1], [3, 1, 4]])),
         broken=lambda self, other: self + other,
         exporters=DYNAMO_FIRST,
@@ -71,6 +71,24 @@ def of_operator(direction):
 
 
 EXAMPLES = [
+    *(
+        Example(
+            f"{direction}_shift_by_counts",
+            lambda i, j, shift=shift: (
+                shift(i, j),
+                shift(i.int(), j.int()),
+                shift(i.short(), j.short()),
+                shift(i.to(torch.int8), j.to(torch.int8)),
+                shift(i.short(), 3),
+                shift(i.int(), j.int() + 33),
+            ),
+            (torch.tensor([[5, -7, 1, 100], [-100, 3, 127, -128]]), torch.tensor([[1, 3, -1, 64], [7, 8, 0, 31]])),
+            broken=lambda input, other, d=direction: catalogue()[f"{d}_shift_by_counts"].body(input, other) * 2,
+            leaves=lambda i, j, shift=shift: shift(i, 3) + j,
+            exporters=DYNAMO_FIRST,
+        )
+        for direction, shift in SHIFTS.items()
+    ),
     of_two(
         "bitwise_and_to_bits",
         leaves=lambda i, j: (i > 0) & (j > 0),
@@ -112,3 +130,14 @@ def test_shift_of_bytes_takes_one_node(direction):
     name = f"bitwise_{direction}_shift"
     result = assert_same_outputs(lambda x, y: getattr(torch, name)(x, y), BYTES, "dynamo", uses=(name,))
     assert result.nodes["BitShift"] == 1
+
+
+@pytest.mark.parametrize("direction", SHIFTS)
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64])
+def test_shift_by_every_count(direction, dtype):
+    limits = torch.iinfo(dtype)
+    x = torch.tensor([0, 1, -1, 5, -6, limits.max, limits.min, limits.max // 3], dtype=dtype)
+    for count in (*range(-3, limits.bits + 3), 100, -100):
+        counts = torch.full_like(x, count)
+        wanted = SHIFTS[direction](x, counts)
+        assert torch.equal(catalogue()[f"{direction}_shift_by_counts"].body(x, counts), wanted), count

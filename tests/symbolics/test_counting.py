@@ -16,6 +16,13 @@ ROWS = {"inputs": (torch.randn(3, 4),), "samples": [(torch.randn(5, 4),)]}
 
 EXAMPLES = [
     Example(
+        "one_hot_of_number",
+        lambda i: (F.one_hot(i[0, 1], 5), F.one_hot(i[1, 2], 1)),
+        (CLASSES,),
+        leaves=lambda i: F.one_hot(i, 5),
+        dynamic=None,
+    ),
+    Example(
         "bincount_of_weights",
         lambda i, w: (torch.bincount(i, w), i.bincount(w, minlength=9), torch.bincount(i, i, 3)),
         WEIGHTED,

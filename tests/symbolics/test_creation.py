@@ -116,6 +116,16 @@ EXAMPLES = [
         declines=RANDOM,
         leaves=lambda x: x + torch.zeros_like(x),
     ),
+    *(
+        Example(
+            name,
+            lambda x, f=f: (f(-1, 1, x.shape[0]), f(-2.0, 0.5, x.shape[0] + 4, dtype=torch.float64), f(0.3, 2, 1)),
+            (LEVELS,),
+            samples=[(torch.rand(n, 3),) for n in (1, 2, 7)],
+            leaves=lambda x, f=f: x + torch.linspace(0, 1, 3),
+        )
+        for name, f in (("linspace_to_arange", torch.linspace), ("logspace_to_pow", torch.logspace))
+    ),
 ]
 
 
@@ -184,3 +194,10 @@ def test_a_draw_is_refused_on_dynamo():
 def test_a_draw_is_written_without_verification():
     result = assert_same_outputs(lambda x: x + torch.rand_like(x), LEVELS, "torchscript", verify=False)
     assert "RandomUniformLike" in result.nodes
+
+
+def test_numbers_of_bfloat16_are_left_to_torch():
+    x = torch.randn(3, 2).bfloat16()
+    model = lambda x: x.index_fill(0, torch.tensor([1]), 3.3)  # noqa: E731
+    result = assert_same_outputs(model, x, "dynamo", dynamic={"x": {0: "rows"}})
+    assert "scalar_tensor" not in {note.entry for note in result.applied}

@@ -61,6 +61,12 @@ def triangle(indices, other):
 
 EXAMPLES = [
     Example(
+        "diagonal_of_bool",
+        lambda x: ((x > 0).diagonal(), torch.diagonal(x > 0, 1)),
+        **MATRIX,
+        leaves=lambda x: x.diagonal(1),
+    ),
+    Example(
         "diag_to_where",
         lambda x: (torch.diag(x), x.diag(1), torch.diag(x[:, 0]), torch.diag(x[0], -2), torch.diag(x[:, 1], 1)),
         **MATRIX,
@@ -259,3 +265,20 @@ def test_fill_equals_eager(shape, wrap):
 def test_fill_declines(model, reason):
     with pytest.raises(CompatError, match=reason):
         assert_same_outputs(model, torch.randn(4, 4), "torchscript", dynamic="batch")
+
+
+def test_scatter_to_a_diagonal_that_may_be_empty(exporter):
+    def double(x):
+        return torch.diagonal_scatter(x, torch.diagonal(x, 1) * 2, 1)
+
+    sizes = {"x": {0: "rows", 1: "columns"}}
+    samples = [(torch.randn(shape),) for shape in ((1, 1), (4, 1), (2, 3), (5, 2))]
+    assert_same_outputs(
+        double, torch.randn(3, 3), exporter, dynamic=sizes, samples=samples, uses=("diagonal_scatter_to_where",)
+    )
+
+
+@pytest.mark.parametrize("offset", [3, -3, 7])
+def test_scatter_to_no_diagonal(offset):
+    x = torch.randn(3, 3)
+    assert torch.equal(diagonals.diagonal_scatter_to_where(x, x.diagonal(offset), offset), x)

@@ -14,6 +14,12 @@ INF = float("inf")
 
 EXAMPLES = [
     Example(
+        "cosine_similarity_of_vectors",
+        lambda x, y: (F.cosine_similarity(x[0], y[0], 0), F.cosine_similarity(x[0].double(), y[1] * 0, -1)),
+        (X, Y),
+        leaves=lambda x, y: F.cosine_similarity(x, y),
+    ),
+    Example(
         "dist_to_norm",
         lambda x, y: (torch.dist(x, y), x.dist(y, 1), *(torch.dist(x, y[:, :1], p) for p in (3, INF, -INF))),
         (X, Y),

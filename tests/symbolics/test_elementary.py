@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch_onnx_compat.symbolics.elementary import where_of_bool
 
+from torch_onnx_compat import Verify
 from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.entry import Declined
 from torch_onnx_compat.errors import CompatError
@@ -52,6 +53,49 @@ def write_into_an_input(x, state):
 
 
 EXAMPLES = [
+    Example(
+        "angle_to_where",
+        lambda x, i: (torch.angle(x), x.double().angle(), i.angle()),
+        (torch.tensor([[0.0, -0.0, NAN], [INF, -INF, -2.5]]), INTEGERS),
+        leaves=lambda x, i: x.abs() + i,
+    ),
+    Example("real", lambda x, i: (torch.real(x), x.double().real, i.real + 1), MIXED, leaves=lambda x, i: x.abs() + i),
+    Example(
+        "log1p_to_log",
+        lambda x, i: (torch.log1p(x), torch.log1p(x * 1e-6), x.double().log1p(), torch.special.log1p(i)),
+        (torch.tensor([[1e-3, -1e-6, 0.0], [0.4, -0.4, 3e-7]]), INTEGERS.abs()),
+        broken=lambda input: torch.log(1 + input),
+        leaves=lambda x, i: torch.log(x.abs() + i),
+    ),
+    Example(
+        "log1p_to_log",
+        lambda x: torch.log1p(x),
+        (torch.tensor([-1.0, -2.0, INF, NAN, 3e38, -0.9999999, 0.6]),),
+        broken=lambda input: torch.log(1 + input.clamp(-0.9)),
+        claims=(),
+    ),
+    Example(
+        "pow_to_sqrt",
+        lambda x: (x**0.5, x.double().pow(0.5), torch.pow(x, -0.5)),
+        (torch.tensor([[4.0, -INF, INF], [2.0, -0.0, NAN]]),),
+        broken=lambda input, exponent: torch.sqrt(input.abs()),
+        leaves=lambda x: (x.abs() + 1) ** 1.5,
+    ),
+    *(
+        Example(
+            f"{f.__name__}_of_short",
+            lambda i, f=f: (f(i.short(), (i * 2 - 3).short()), f(i > 1, i < 4)),
+            (INTEGERS,),
+            leaves=lambda i, f=f: f(i.int(), i),
+        )
+        for f in (torch.maximum, torch.minimum)
+    ),
+    Example(
+        "masked_fill_of_bool",
+        lambda x, i: ((i > 0).masked_fill(x > 0, True), (i > 0).masked_fill(x[0] > 0, 0)),
+        MIXED,
+        leaves=lambda x, i: x.masked_fill(i > 0, 2.0),
+    ),
     hyperbolic("sinh"),
     hyperbolic("cosh"),
     hyperbolic("asinh"),
@@ -145,7 +189,13 @@ EXAMPLES = [
     ),
     Example(
         "ldexp_to_mul",
-        lambda x, i: (torch.ldexp(x, i), torch.ldexp(x, torch.tensor(3)), i.ldexp(i), torch.ldexp(x, x)),
+        lambda x, i: (
+            torch.ldexp(x, i),
+            torch.ldexp(x, torch.tensor(3)),
+            i.ldexp(i),
+            torch.ldexp(x, x),
+            x.ldexp(i.half() * 4),
+        ),
         MIXED,
         broken=lambda input, other: input * other,
         leaves=lambda x, i: x * 2 ** i.abs(),
@@ -323,3 +373,28 @@ def test_stock_fails_without_a_reason():
 
 def test_near_miss_without_operator_on_dynamo():
     ROWS["without_operator"].assert_leaves_alone("dynamo")
+
+
+def test_atan2_of_halves(exporter):
+    y, x = AXIS.repeat(7).half(), AXIS.repeat_interleave(7).half() - 0.3
+    options = {"uses": ("atan2_to_atan",), "verify": Verify(rtol=2e-3, atol=0.0)}  # one rounding
+    assert_same_outputs(lambda y, x: torch.atan2(y, x), (y, x), exporter, **options)
+
+
+def test_atan2_of_doubles():  # onnxruntime has no kernel for their atan
+    y, x = AXIS.repeat(7).double(), AXIS.repeat_interleave(7).double() - 0.3
+    found = catalogue()["atan2_to_atan"].body(y, x)
+    torch.testing.assert_close(found, torch.atan2(y, x), rtol=1e-14, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("n", [0, 3, 130, -140])
+def test_ldexp_of_whole_exponents_rounds_once(n):
+    x = torch.tensor([1e-38, 1.5, -3e30, 0.0])
+    exact = (x.double() * 2.0**n).float()
+    assert torch.equal(catalogue()["ldexp_to_mul"].body(x, torch.full((4,), n)), exact)
+
+
+def test_addcmul_of_numbers_has_no_axis(exporter):
+    x = torch.tensor(1.5)
+    result = assert_same_outputs(lambda x: torch.addcmul(x, x, x * 2, value=3), x, exporter)
+    assert result(x)[0].shape == ()

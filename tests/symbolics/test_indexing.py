@@ -121,6 +121,13 @@ def places(x):
 
 
 EXAMPLES = [
+    Example(
+        "nonzero_of_other_types",
+        lambda x: (x.double().nonzero(), torch.nonzero(x.to(torch.int8)), (x * 9).short().nonzero()),
+        (torch.tensor([[0.0, 1.5, -2.0], [0.0, 0.0, 3.0]]),),
+        broken=lambda input: torch.nonzero(input > 0),
+        leaves=lambda x: x.nonzero(),
+    ),
     Example("index", reads, X, samples=SAMPLES, leaves=lambda x: x[1:, -1]),
     Example(
         "index_put",

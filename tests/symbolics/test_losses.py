@@ -1,13 +1,25 @@
 """Losses, in rows."""
 
+from functools import partial
+
+import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch_onnx_compat.symbolics.losses import huber_loss
+from torch_onnx_compat.symbolics.losses import huber_loss, l1_loss_to_abs, smooth_l1_loss_to_where
 
+from torch_onnx_compat.entry import Declined
 from torch_onnx_compat.testing import Example, assert_entry
 
+FINITE = (torch.tensor([[0.2, 1.5, 3.0], [2.0, 0.5, 9.0]]), torch.tensor([[0.5, 0.4, 7.0], [1.0, 5.5, 2.0]]))
 ARGS = (torch.tensor([[0.0, 1.5, -3.0], [2.0, 0.5, 100.0]]), torch.tensor([[0.5, 0.5, 1.0], [1.0, 0.5, float("inf")]]))
+
+
+def rounded_soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """As stock dynamo writes it."""
+    loss = torch.log(1 + torch.exp(-target * input))
+    return loss.mean() if reduction == "mean" else loss
+
 
 EXAMPLES = [
     Example(
@@ -22,10 +34,61 @@ EXAMPLES = [
         ARGS,
         broken=lambda op, self, target, reduction=1, delta=1.0: huber_loss(op, self, target, reduction),
         leaves=lambda x, y: F.mse_loss(x, y),
-    )
+    ),
+    Example(
+        "soft_margin_loss_to_log",
+        lambda x, y: (F.soft_margin_loss(x + 9, y + 1), F.soft_margin_loss(x + 9, y + 1, reduction="none")),
+        FINITE,
+        broken=rounded_soft_margin_loss,
+        leaves=lambda x, y: x * y,
+    ),
+    Example(
+        "soft_margin_loss_to_log",
+        lambda x, y: (F.soft_margin_loss(x, -y, reduction="sum"), F.soft_margin_loss(x[0, 0], y[0, 0])),
+        FINITE,
+        claims=("torchscript",),
+    ),
+    *(
+        Example(
+            name,
+            lambda x, y, f=f: (
+                f(x, y),
+                f(x, y, reduction="none"),
+                f(x * 1e-3, y, reduction="sum"),
+                f(x[0, 0], y[0, 0]),
+            ),
+            FINITE,
+            leaves=lambda x, y: F.mse_loss(x, y),
+        )
+        for name, f in (
+            ("l1_loss_to_abs", F.l1_loss),
+            ("smooth_l1_loss_to_where", F.smooth_l1_loss),
+            ("smooth_l1_loss_to_where", partial(F.smooth_l1_loss, beta=0.3)),
+            ("smooth_l1_loss_to_where", partial(F.smooth_l1_loss, beta=0.0)),
+            ("poisson_nll_loss_to_exp", F.poisson_nll_loss),
+            ("poisson_nll_loss_to_exp", partial(F.poisson_nll_loss, log_input=False, full=True)),
+        )
+    ),
 ]
 
 
 def test_huber_loss_takes_one_mean():
     result = assert_entry("huber_loss", lambda x, y: F.huber_loss(x, y), ARGS, "torchscript")
     assert result.nodes["Where"] == result.nodes["ReduceMean"] == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"size_average": False}, "size_average and reduce are torch's old names; give reduction instead"),
+        ({"reduction": "median"}, "reduction must be none, mean or sum, got 'median'"),
+    ],
+)
+def test_losses_decline(options, message):
+    with pytest.raises(Declined, match=message):
+        smooth_l1_loss_to_where(*FINITE, **options)
+
+
+def test_l1_loss_declines_a_weight():
+    with pytest.raises(Declined, match="weight must be None, got a tensor"):
+        l1_loss_to_abs(*FINITE, weight=FINITE[0])

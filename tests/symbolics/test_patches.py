@@ -15,6 +15,7 @@ from torch_onnx_compat.symbolics.patches import (
     unfold_of_batch,
 )
 
+from torch_onnx_compat.entry import Declined
 from torch_onnx_compat.testing import Example, assert_entry, assert_same_outputs
 
 CASES = [
@@ -58,6 +59,12 @@ def unfold_backwards(self, dimension, size, step):
 FOLDS = {"model": fold_all, "inputs": tuple(windows(2, 3, case=case) for case in CASES)}
 UNFOLD = {"inputs": (torch.randn(3, 7, 9),), "broken": unfold_backwards}
 EXAMPLES = [
+    Example(
+        "pixel_shuffle_of_integers",
+        lambda i: (F.pixel_shuffle(i, 2), F.pixel_shuffle(i.int()[0], 2), nn.PixelShuffle(4)(i > 40)),
+        (torch.arange(192).reshape(2, 16, 2, 3),),
+        leaves=lambda i: F.pixel_shuffle(i.float(), 2),
+    ),
     Example(
         "fold_of_batch",
         fold_all,
@@ -239,3 +246,10 @@ def test_tensor_unfold_equals_eager(size, window, step, axis):
     shape[axis] = size
     x = torch.randn(shape)
     assert torch.equal(tensor_unfold_to_take(x, axis, window, step), x.unfold(axis, window, step))
+
+
+def test_windows_of_a_number():
+    x = torch.tensor(2.5)
+    assert torch.equal(tensor_unfold_to_take(x, 0, 1, 2), x.unfold(0, 1, 2))
+    with pytest.raises(Declined, match="size must be 1 for a single number, got 0"):
+        tensor_unfold_to_take(x, 0, 0, 1)

@@ -1,5 +1,7 @@
 """Questions about numbers, in rows: infinities, NaN, zeros of both signs, integers and booleans."""
 
+import operator
+
 import pytest
 import torch
 from torch_onnx_compat.symbolics.predicates import all_of_numbers, any_of_numbers, isclose_to_less, isin_to_equal
@@ -37,6 +39,19 @@ def reduction(name, reduce, broken):
 
 
 EXAMPLES = [
+    *(
+        Example(
+            f"{compare.__name__}_of_bool",
+            lambda x, i, compare=compare: (
+                compare(x > 0, i[:, :1] > 0),
+                compare(x > 0, True),
+                getattr(x > 0, compare.__name__)(i[:, 1:2] > 1),
+            ),
+            (FLOATS, INTEGERS),
+            leaves=lambda x, i, compare=compare: compare(x, i[:, :1]),
+        )
+        for compare in (operator.lt, operator.le, operator.gt, operator.ge)
+    ),
     Example(
         "isfinite_of_integers",
         lambda i, x: (i.isfinite(), torch.isfinite(i.int()), torch.isfinite(x), torch.isfinite(i > 2)),
@@ -120,3 +135,11 @@ def test_isin_compares(exporter):
 )
 def test_isin_equals_eager(x, among):
     assert torch.equal(isin_to_equal(x, among), torch.isin(x, among))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bool, torch.uint8])
+def test_truth_of_a_number(dtype):
+    for number in (0, 1):
+        x = torch.tensor(number, dtype=dtype)
+        assert torch.equal(all_of_numbers(x, 0), torch.all(x, 0))
+        assert torch.equal(any_of_numbers(x, -1, True), torch.any(x, -1, True))

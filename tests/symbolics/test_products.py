@@ -131,6 +131,44 @@ GROUPED = [
 
 EXAMPLES = [
     Example(
+        "outer_to_mul",
+        lambda x, y: (torch.outer(x[0], y[0]), x[0].outer(y[0].double()), torch.ger(x[0].short(), y[0])),
+        (PLAIN, OTHER),
+        leaves=lambda x, y: x * y,
+    ),
+    Example(
+        "bilinear_to_matmul",
+        nn.Bilinear(4, 4, 3),
+        (PLAIN, OTHER),
+        leaves=lambda x, y: x * y,
+    ),
+    Example(
+        "matmul_of_small_integers",
+        lambda i: (
+            i.byte() @ i.byte().t(),
+            torch.mm(i.short(), i.short().t()),
+            i.to(torch.int8).mv(i[0].to(torch.int8)),
+        ),
+        (INTEGERS * 17,),
+        leaves=lambda i: i @ i.t(),
+    ),
+    Example(
+        "addmm_of_integers",
+        lambda i: (
+            torch.addmm(i[0, :2], i, i.t(), beta=3, alpha=-2),
+            torch.addmm(i.short(), i.short(), i.new_ones(3, 3).short()),
+        ),
+        (INTEGERS,),
+        leaves=lambda i: torch.addmm(i[0, :2].float(), i.float(), i.float().t()),
+        dynamic=None,
+    ),
+    Example(
+        "baddbmm_of_nothing",
+        lambda a, x: (torch.baddbmm(a, x, x, beta=0), torch.baddbmm(a, x, x, beta=0, alpha=3)),
+        (torch.full((2, 3, 3), NAN), torch.randn(2, 3, 3, generator=GENERATOR)),
+        leaves=lambda a, x: torch.baddbmm(x, x, x, beta=2),
+    ),
+    Example(
         "inner_to_matmul",
         lambda x, y: (torch.inner(x, y), torch.inner(x[0], y[0]), torch.inner(x, y[0]), torch.inner(x[0, 0], y)),
         (PLAIN, OTHER),
@@ -153,7 +191,7 @@ EXAMPLES = [
         "addbmm_to_matmul",
         lambda x: (
             torch.addbmm(x[0, :, None], x[:, :, None], x[:, None]),
-            x[:1].addbmm(x[:, :, None], x[:, None], beta=0, alpha=3),
+            (x[:1] * NAN).addbmm(x[:, :, None], x[:, None], beta=0, alpha=3),
         ),
         (X,),
         broken=lambda input, batch1, batch2, *, beta=1, alpha=1: beta * input + torch.bmm(batch1, batch2).sum(0),
@@ -164,7 +202,7 @@ EXAMPLES = [
         lambda x: (
             torch.addmv(x[:, 0], x, x[0]),
             torch.addmv(x[:, 0], x, x[0], beta=2, alpha=0.5),
-            torch.addmv(x[:, 0], x, x[0], beta=0),
+            torch.addmv(x[:, 0] * NAN, x, x[0], beta=0),
         ),
         (X,),
         broken=lambda input, mat, vec, *, beta=1, alpha=1: beta * input + torch.mv(mat, vec),
@@ -291,6 +329,7 @@ def test_beta_0_drops_the_input():
 
     uses = ("addbmm_to_matmul", "addmv_to_matmul", "addr_to_mul")
     assert_same_outputs(model, X, "torchscript", uses=uses)
+    assert_same_outputs(model, X, "dynamo", uses=uses[:2])
 
 
 @pytest.mark.filterwarnings("ignore:.*chain_matmul is deprecated")

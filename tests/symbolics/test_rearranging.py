@@ -125,6 +125,7 @@ def repeat_backwards(name):
 
 
 EXAMPLES = [
+    Example("ravel_to_reshape", lambda x: (torch.ravel(x), x.t().ravel()), (X,), leaves=lambda x: x.reshape(-1)),
     *(
         Example(
             f"{flip.__name__}_to_flip",

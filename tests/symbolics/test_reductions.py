@@ -14,6 +14,7 @@ INF, NAN = float("inf"), float("nan")
 NUMBERS = torch.tensor([[0.5, -2.0, 3.0], [1.5, 0.0, -0.3]]), torch.tensor([[2, -3, 4], [0, 5, 1]])
 WITH_ZEROS = torch.tensor([[1.5, -2.0, 0.0, 0.25], [-0.5, 7.0, -1.0, 3.0]]), NUMBERS[1]
 WITH_NAN = (torch.tensor([[1.5, NAN, 0.0, 0.25], [-0.5, 7.0, NAN, 3.0]]),)
+LARGE = torch.tensor([[2**62 + 3, 2**60 - 1, -5, 2**53 + 1], [2**53 + 1, 1, 0, -(2**55) - 1]])
 PHASE = 0.05 + 0.001 * torch.rand(2, 24000)
 TIME = {"x": {0: "batch", 1: "time"}}
 FACTORS = torch.tensor([[1.5, -2.0, 3.0, 0.5], [0.0, 7.0, -1.0, 2.0]]), NUMBERS[1]
@@ -68,6 +69,26 @@ def trapezoids(name, rule, *others):
 
 
 EXAMPLES = [
+    Example(
+        "sum_of_int64",
+        lambda i: (i.sum(), i.sum(1), torch.sum(i, (0, 1), keepdim=True)),
+        (LARGE,),
+        broken=lambda input, dim=None, keepdim=False: input.double().sum() if dim is None else input.sum(dim, keepdim),
+        leaves=lambda i: (i.int().sum(1), (i > 0).sum()),
+    ),
+    Example(
+        "prod_of_few_int64",
+        lambda i: (i.prod(1), i[0].prod(), torch.prod(i.int(), -1, keepdim=True)),
+        (torch.tensor([[3**20, 3**14, 3], [2**53 + 1, 3, -1]]),),
+        leaves=lambda i: i.float().prod(1),
+    ),
+    Example(
+        "sum_of_half",
+        lambda x: (x.half().sum(), x.half().sum(1), torch.sum(x.half(), 0, keepdim=True)),
+        (NUMBERS[0],),
+        leaves=lambda x: x.sum(1),
+        exporters=("dynamo",),
+    ),
     *extremes("amax", "cummax_to_amax"),
     *extremes("amin", "cummin_to_amin"),
     Example(
@@ -90,6 +111,7 @@ EXAMPLES = [
                 reduce(x.double(), 0),
             ),
             WITH_NAN,
+            claims=("torchscript",),
         )
         for reduce in (torch.nansum, torch.nanmean)
     ),
@@ -204,3 +226,9 @@ def test_sums_of_booleans_take_no_loop():
 def test_declines_abscissae_of_other_rank(name):
     with pytest.raises(Declined, match="x must have 1 or 3 axes, got 2"):
         catalogue()[name].body(torch.ones(2, 3, 4), torch.ones(3, 4))
+
+
+def test_nanmean_of_halves_overflows_as_torch_does(exporter):
+    x = torch.tensor([[60000.0, 60000, NAN, -INF], [-60000, -60000, -60000, 1], [1, 2, 3, NAN]]).half()
+    result = assert_same_outputs(lambda x: torch.nanmean(x, 1), x, exporter, uses=("nanmean_to_sum",))
+    assert torch.equal(result(x)[0], torch.tensor([-INF, -INF, 2.0]).half())
