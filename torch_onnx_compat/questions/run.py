@@ -79,22 +79,21 @@ class _Log:
 
     def asked(self, expression: Any, answer: Any) -> None:
         """Notes a condition, or a size that becomes a number."""
-        self._add(
-            "condition" if answer in (True, False) and not getattr(answer, "is_Integer", False) else "number",
-            expression,
-            answer,
-        )
+        is_condition = answer in (True, False) and not getattr(answer, "is_Integer", False)
+        by_python = not self.operator and symbolic.is_asked_by_python(frames())
+        self._add("condition" if is_condition else "number", expression, answer, by_python)
 
-    def read(self, what: Kind, size: Any) -> None:
+    def read(self, what: Any, size: Any) -> None:
         """Notes that the text or the hash of a size is read; within an operator that is torch's own doing."""
         if not self.operator and not getattr(size.node.expr, "is_number", True):
-            self._add(what, size.node.expr, symbolic.number_of(size))
+            self._add(what, size.node.expr, symbolic.number_of(size), True)
 
-    def _add(self, kind: Kind, expression: Any, answer: Any) -> None:
+    def _add(self, kind: Kind, expression: Any, answer: Any, by_python: bool) -> None:
         if not self.symbols:
             return  # the fakes are only being made
-        place = "" if self.operator else _place()
-        key = (kind, expression, place, self.operator)
+        operator = "" if by_python else self.operator or "an operator made of others"
+        place = "" if operator else _place()
+        key = (kind, expression, place, operator)
         if key in self._seen:
             return
         self._seen.add(key)
@@ -102,7 +101,7 @@ class _Log:
         if not named.free_symbols:
             return
         numbers = () if kind == "condition" else numbers_near(_user_frame())
-        self.found.questions.append(Question(kind, named, answer, place or _place(), self.operator, numbers))
+        self.found.questions.append(Question(kind, named, answer, place or _place(), operator, numbers))
 
 
 def _user_frame() -> types.FrameType | None:
@@ -215,7 +214,7 @@ class _Reads(TorchFunctionMode):
         self._beside, self._log = beside, log
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is Tensor.nbytes.__get__:  # type: ignore[attr-defined]
+        if func == Tensor.nbytes.__get__:  # type: ignore[attr-defined]
             return args[0].numel() * args[0].element_size()
         if func in _READS:
             tensor = args[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from torch_onnx_compat.backends.internals import symbolic
@@ -61,9 +61,9 @@ class Sides:
 
     def others(self) -> Iterator[Sizes]:
         """Sizes on the other side, the nearest first; one axis is varied at a time, then all together."""
-        hits = [sizes for axis in self.axes for sizes in self._along(lambda size, axis=axis: {axis: size}, [axis])]
+        hits = [sizes for axis in self.axes for sizes in self._along([axis])]
         if len(self.axes) > 1:
-            hits += self._along(lambda size: dict.fromkeys(self.axes, size), self.axes)
+            hits += self._along(self.axes)
             hits += [sizes for sizes in self._swapped() if self.is_other(sizes)]
         unique = {tuple(sizes.items()): sizes for sizes in hits}
         ordered = sorted(unique.values(), key=self._distance)
@@ -85,13 +85,15 @@ class Sides:
 
     def _sizes_for(self, number: int) -> Iterator[Sizes]:
         for axis in self.axes:
-            found = self._solve(lambda size, axis=axis: {**self._example, axis: size}, axis, number)
+            found = self._solve(partial(self._with, axis), axis, number)
             if found is not None and self._bounds_hold(found, axis):
                 yield found
 
-    def _along(self, vary: Callable[[int], Sizes], axes: Sequence[str]) -> list[Sizes]:
+    def _along(self, axes: Sequence[str]) -> list[Sizes]:
+        """Sizes on the other side where these axes all have one size."""
+
         def at(size: int) -> Sizes:
-            return {**self._example, **vary(size)}
+            return {**self._example, **dict.fromkeys(axes, size)}
 
         tried = sorted({size for size in self._ladder(axes) if all(self._is_allowed(a, size) for a in axes)})
         sides = [(size, self.is_other(at(size))) for size in tried]
@@ -120,6 +122,9 @@ class Sides:
         found = self._solve(at, axis, 0, difference)
         if found is not None and self.is_other(found):
             yield found[axis]
+
+    def _with(self, axis: str, size: int) -> Sizes:
+        return {**self._example, axis: size}
 
     def _bounds_hold(self, sizes: Sizes, axis: str) -> bool:
         """Whether a size was found, and not the end of the range, beyond which it lies."""

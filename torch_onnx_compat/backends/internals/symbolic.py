@@ -9,7 +9,8 @@ from __future__ import annotations
 import builtins
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -211,6 +212,20 @@ def is_data_dependent(error: BaseException) -> bool:
     return isinstance(error, (*kinds, NotImplementedError))
 
 
+def is_asked_by_python(stack: Iterable[types.FrameType]) -> bool:
+    """Whether Python asks a symbolic number, and not C++ within an operator.
+
+    Args:
+        stack: The frames of the question, the innermost first.
+    """
+    for frame in stack:
+        if frame.f_code.co_filename == torch.__file__ and frame.f_code.co_name.startswith("__"):
+            return True  # SymBool.__bool__, SymInt.__index__ and the like
+        if is_user_file(frame.f_code.co_filename):
+            return False
+    return False
+
+
 @contextmanager
 def without_modes() -> Iterator[None]:
     """Runs plain torch, below every dispatch mode."""
@@ -227,7 +242,7 @@ def watch_sizes(read: Callable[[str, Any], None]) -> Iterator[None]:
     Args:
         read: Told what is read, ``"text"`` or ``"hash"``, and of what.
     """
-    methods = {
+    methods: dict[str, tuple[str, Callable[..., Any]]] = {
         "__hash__": ("hash", hash),
         "__str__": ("text", str),
         "__repr__": ("text", repr),
@@ -274,7 +289,7 @@ def sizes_as_numbers() -> Iterator[None]:
             and any(issubclass(number, one) for one in (kind if plain(kind, tuple) else (kind,)) if plain(one, type))
         )
 
-    builtins.isinstance = is_instance  # type: ignore[assignment]
+    builtins.isinstance = is_instance
     try:
         yield
     finally:

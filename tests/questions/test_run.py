@@ -1,0 +1,228 @@
+"""A run without values and numbers sees every question about a size, whoever asks it."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from torch_onnx_compat.backends.internals import symbolic
+from torch_onnx_compat.observe import Observation
+from torch_onnx_compat.prepare import export_conditions, prepare
+from torch_onnx_compat.questions.run import run_symbolically
+
+DYNAMIC = {"x": {0: "batch", 2: "height", 3: "width"}}
+
+
+def run(function, x=None, dynamic=DYNAMIC):
+    model = Module(function)
+    with export_conditions():
+        observation = Observation(
+            prepare(model.eval(), (torch.randn(3, 3, 32, 48) if x is None else x,), dynamic=dynamic)
+        )
+        return run_symbolically(observation, observation.trace_inputs())
+
+
+class Module(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+def asked(function, **options):
+    """Kind and expression of what Python asks; the run has to come to its end."""
+    found = run(function, **options)
+    assert not found.stopped
+    return {(q.kind, str(q.expression)) for q in found.questions if not q.operator}
+
+
+def compares(x):
+    return x * 2 if x.shape[2] == 513 else x
+
+
+def compares_tuples(x):
+    return x * 2 if x.shape[2:] == (32, 224) else x
+
+
+def looks_among(x):
+    return x * 2 if x.shape[2] in (513, 31) else x
+
+
+def looks_up(x):
+    return x * {512: 2.0}.get(x.shape[3], 1.0)
+
+
+def writes_a_text(x):
+    return x * 2 if f"{x.shape[2]}" == "513" else x
+
+
+def asks_for_its_type(x):
+    return x * 2 if isinstance(x.shape[2], int) and x.shape[2] > 512 else x
+
+
+def asks_numpy(x):
+    return x * 2 if np.prod(x.shape[2:]) > 4000 else x
+
+
+def asks_for_bytes(x):
+    return x * 2 if x.nbytes > 30000 else x
+
+
+def counts_rows(x):
+    for _ in range(x.shape[2]):
+        x = x + 1
+    return x
+
+
+def strides(x):
+    return x * 2 if F.max_pool2d(x, 16).shape[2] != 4 else x
+
+
+@pytest.mark.parametrize(
+    ("function", "question"),
+    [
+        (compares, ("condition", "Eq(height, 513)")),
+        (compares_tuples, ("condition", "Eq(width, 224)")),
+        (looks_among, ("condition", "Eq(height, 31)")),
+        (looks_up, ("hash", "width")),
+        (writes_a_text, ("text", "height")),
+        (asks_for_its_type, ("condition", "height > 512")),
+        (asks_numpy, ("condition", "height*width > 4000")),
+        (asks_for_bytes, ("condition", "12*batch*height*width > 30000")),
+        (counts_rows, ("number", "height")),
+        (strides, ("condition", "Ne((height//16), 4)")),
+    ],
+)
+def test_what_python_asks_is_seen(function, question):
+    assert question in asked(function)
+
+
+def test_a_convolution_asks_nothing_of_python():
+    assert not asked(nn.Sequential(nn.Conv2d(3, 4, 3, 2, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()))
+
+
+def test_the_number_of_parts_is_asked_by_the_operator():
+    found = run(lambda x: x * 2 if len(x.split(8, 2)) > 9 else x)
+    assert any(q.kind == "number" and "split" in q.operator for q in found.questions)
+
+
+def test_an_answer_is_forgotten():
+    """After `height == 32` torch's own environment would take the height for 32 and ask no more."""
+
+    def nested(x):
+        if x.shape[2] == 32:
+            x = x + 1
+        return x * 2 if x.shape[2] > 300 else x
+
+    assert {("condition", "Eq(height, 32)"), ("condition", "height > 300")} <= asked(nested)
+
+
+def test_values_and_what_depends_on_no_input_are_no_questions():
+    def on_values(x):
+        table = torch.arange(6).float()
+        if table.sum() > 3 and x.max() > 100:
+            return x * table.max().item()
+        return x + x[x > 0].shape[0]
+
+    found = run(on_values)
+    assert not found.stopped
+    assert not [q for q in found.questions if not q.operator]
+    assert any("index" in operator for operator in found.guessed)
+
+
+def test_the_place_is_the_models_own_statement():
+    (question,) = [q for q in run(compares).questions if not q.operator]
+    assert question.place == f"questions/test_run.py:{compares.__code__.co_firstlineno + 1}"
+    assert str(question) == f"{question.place} asks whether Eq(height, 513)"
+
+
+def test_numbers_around_a_key_are_noted():
+    (question,) = [q for q in run(looks_up).questions if q.kind == "hash"]
+    assert 512 in question.numbers
+
+
+def test_axes_of_one_name_are_one_symbol():
+    class Two(nn.Module):
+        def forward(self, x, y):
+            return x * 2 if x.shape[0] == y.shape[0] else y
+
+    with export_conditions():
+        dynamic = {"x": {0: "n"}, "y": {0: "n"}}
+        observation = Observation(prepare(Two(), (torch.randn(3, 2), torch.randn(3, 2)), dynamic=dynamic))
+        found = run_symbolically(observation, observation.trace_inputs()).questions
+        assert not [q for q in found if not q.operator]
+
+
+def test_an_error_of_the_model_stops_the_run_and_is_told():
+    found = run(lambda x: x.as_strided((2,), (1,), 10**9))
+    assert found.stopped
+
+
+# What torch keeps private
+
+
+def test_sizes_read_as_before_after_a_run():
+    before = {name: getattr(torch.SymInt, name) for name in ("__hash__", "__str__", "__repr__", "__format__")}
+    plain = isinstance
+    run(looks_up)
+    assert {name: getattr(torch.SymInt, name) for name in before} == before
+    assert isinstance is plain
+
+
+def test_they_do_after_an_interrupt_too():
+    before = torch.SymInt.__repr__
+    plain = isinstance
+    with pytest.raises(KeyboardInterrupt), symbolic.watch_sizes(lambda what, of: None), symbolic.sizes_as_numbers():
+        raise KeyboardInterrupt
+    assert torch.SymInt.__repr__ is before
+    assert isinstance is plain
+
+
+def test_expressions_become_functions():
+    import sympy
+
+    h, w = sympy.symbols("h w", integer=True, positive=True)
+    from torch.utils._sympy.functions import CeilToInt, FloorDiv, IntTrueDiv, Mod
+
+    expressions = {
+        FloorDiv(h, 16) * w: lambda a, b: a // 16 * b,
+        sympy.Ne(Mod(h, 7), 0): lambda a, b: a % 7 != 0,
+        sympy.Max(h, w) - 1: lambda a, b: max(a, b) - 1,
+        (h > 4) & (w <= 9): lambda a, b: a > 4 and b <= 9,
+        CeilToInt(IntTrueDiv(h, 3)): lambda a, b: -(-a // 3),
+    }
+    for expression, plain in expressions.items():
+        function = symbolic.compiled(expression, [h, w])
+        for a, b in itertools.product(range(1, 20, 3), repeat=2):
+            assert function(a, b) == plain(a, b), expression
+
+
+def test_what_no_table_knows_is_computed_by_sympy():
+    import sympy
+
+    h = sympy.Symbol("h", integer=True, positive=True)
+    assert symbolic.compiled(sympy.gamma(h), [h])(5) == 24
+
+
+def test_an_expression_without_a_value_is_none():
+    import sympy
+    from torch.utils._sympy.functions import FloorDiv
+
+    h = sympy.Symbol("h", integer=True, positive=True)
+    assert symbolic.compiled(FloorDiv(8, h - 2), [h])(2) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "proven"), [("h >= 1", True), ("h + 2 > 2", True), ("h > 1", False), ("Ne(h, 5)", False)]
+)
+def test_what_holds_for_a_whole_range_is_proven(text, proven):
+    import sympy
+
+    h = sympy.Symbol("h", integer=True, positive=True)
+    expression = sympy.sympify(text, {"h": h}, evaluate=False)
+    assert symbolic.has_one_value(expression, {h: (1, None)}) is proven

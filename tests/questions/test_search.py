@@ -1,0 +1,58 @@
+"""The sizes on the other side of a question."""
+
+import pytest
+import sympy
+from torch.utils._sympy.functions import FloorDiv, Mod
+
+from torch_onnx_compat.questions.question import Question
+from torch_onnx_compat.questions.search import Sides
+
+h, w = sympy.symbols("h w", integer=True, positive=True)
+
+
+def sides(expression, kind="condition", numbers=(), bounds=None, **sizes):
+    sizes = {"h": 32, "w": 48, **sizes}
+    return Sides(Question(kind, expression, None, "net.py:1", "", numbers), sizes, bounds or {})
+
+
+@pytest.mark.parametrize(
+    ("expression", "wanted"),
+    [
+        (sympy.Eq(h, 513), {"h": 513}),
+        (sympy.Ne(FloorDiv(h, 16), 14), {"h": 224}),
+        (h > 512, {"h": 513}),
+        (FloorDiv(h, 16) * FloorDiv(w, 16) > 196, None),
+        (sympy.Eq(Mod(h, 7), 0), {"h": 35}),
+        (sympy.Eq(h, w), None),
+        (h * w > 100_000, None),
+        (sympy.Eq(3 * h + 2, 1001), {"h": 333}),
+    ],
+)
+def test_the_other_side_is_found(expression, wanted):
+    question = sides(expression)
+    found = list(question.others())
+    assert found
+    assert all(question.is_other(sizes) for sizes in found)
+    if wanted is not None:
+        assert any(sizes == {"h": 32, "w": 48, **wanted} for sizes in found)
+
+
+def test_sizes_stay_within_the_bounds():
+    assert not list(sides(h > 512, bounds={"h": (1, 100)}).others())
+    assert all(sizes["h"] >= 16 for sizes in sides(h > 20, bounds={"h": (16, None)}).others())
+
+
+def test_the_nearest_comes_first():
+    assert next(sides(h > 40).others())["h"] == 41
+
+
+def test_what_has_one_answer_is_proven_and_has_no_other_side():
+    question = sides(h + w > 1)
+    assert question.is_proven
+    assert not list(question.others())
+
+
+def test_a_number_is_tried_where_the_code_names_one():
+    assert {"h": 512, "w": 48} in list(sides(h, "hash", (512,)).named())
+    assert {"h": 72, "w": 48} in list(sides(FloorDiv(h, 8), "number", (9,)).named())
+    assert {"h": 65, "w": 48} in list(sides(h, "number", (64,)).named())
