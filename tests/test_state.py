@@ -338,7 +338,7 @@ def test_state_and_other_outputs() -> None:
     result = export_compat(
         Outer(Stream()).eval(),
         torch.randn(1, 3, 6),
-        state="stream.tail",
+        state=["stream.tail"],
         outputs=["stream.conv"],
         split=["stream.conv"],
     )

@@ -26,7 +26,7 @@ from torch_onnx_compat.request import Exporters, File, Patch
 from torch_onnx_compat.rewrite import rewrite, watched_functions
 
 ATTEMPTS = 3
-"""How often decisions are rewritten: the sizes at which a file was wrong show decisions that no other sizes had shown."""
+"""How often decisions are rewritten: the sizes at which a file was wrong show decisions that no others had shown."""
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from torch_onnx_compat.request import (
     Proof,
     allowed_domains,
     check_keywords,
+    check_list,
     choose_opset,
     exporters_to_try,
     mode_of,
@@ -167,6 +168,7 @@ def export_compat(
     resolved = load_target(target)
     cut = Cut(outputs, submodule, split, state, keep_as_function, preprocess, postprocess)
     cut = cut.with_entries(include, exclude)
+    check_list("output_names", output_names)
     file = File(
         choose_opset(opset_version, resolved),
         resolved,

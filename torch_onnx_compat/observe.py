@@ -154,6 +154,8 @@ class Observation:
         start = time.perf_counter()
         try:
             outputs = subject(*tensors)
+        except MemoryError:
+            raise
         except Exception as error:
             raise ModelRefused(_describe(error)) from error
         seconds = time.perf_counter() - start
@@ -210,6 +212,8 @@ class Observation:
         try:
             with log:
                 subject(*[t.clone() for t in inputs.tensors])
+        except MemoryError:
+            raise
         except Exception:  # the model's own refusal of a size that was only a probe
             return None
         return log.calls

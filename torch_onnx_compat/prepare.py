@@ -106,6 +106,7 @@ def prepare(
     """
     notes: list[str] = []
     module, args = _as_module(model, args)
+    _check_tree(module)
     inputs = bind(module, args, kwargs, () if state else input_names)
     if state:
         values, late = state_of(module, inputs, state, lambda: twin_of(module, training))
@@ -352,6 +353,28 @@ def _captured_axes(program: torch.export.ExportedProgram, inputs: Inputs) -> dic
     shapes = [n.meta["val"].shape for n in placeholders if isinstance(n.meta.get("val"), Tensor)]
     specs = [{dim: str(size) for dim, size in enumerate(shape) if not isinstance(size, int)} for shape in shapes]
     return {name: spec for name, spec in zip(inputs.names, specs, strict=True) if spec} or None
+
+
+def _check_tree(module: nn.Module, path: str = "", above: tuple[int, ...] = (), done: set[int] | None = None) -> None:
+    """Refuses a module that contains itself: train(), apply() and state_dict() do not end.
+
+    Args:
+        module: The module.
+        path: Its path.
+        above: What contains it.
+        done: What is known to contain no such module; filled in.
+    """
+    done = set() if done is None else done
+    if id(module) in above:
+        raise CompatError(
+            f"module {path!r} contains itself; keep the reference to it in a list or another plain attribute."
+        )
+    if id(module) in done:
+        return
+    for name, child in module._modules.items():
+        if child is not None:
+            _check_tree(child, f"{path}.{name}".lstrip("."), (*above, id(module)), done)
+    done.add(id(module))
 
 
 def _check_devices(model: nn.Module, inputs: Inputs) -> None:

@@ -36,6 +36,8 @@ def first_accepted(candidates: Iterable[Inputs], run: Callable[[Inputs], T | Non
     for inputs in candidates:
         try:
             result = run(inputs)
+        except MemoryError:
+            raise
         except Exception:  # the model's own refusal of a size that was only a probe
             continue
         if result is not None:

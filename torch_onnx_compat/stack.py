@@ -56,3 +56,16 @@ def frames() -> Iterator[types.FrameType]:
             frame = frame.f_back
         here = here.parent
         frame = here.gr_frame if here is not None else None
+
+
+def frames_of_model() -> Iterator[types.FrameType]:
+    """The frames of the caller and of its callers up to the one that runs the model: who exports it is none of them."""
+    for frame in frames():
+        if frame.f_globals.get("__name__") == _RUNNER and frame.f_code.co_name == "forward":
+            return
+        if frame.f_globals is not globals():
+            yield frame
+
+
+_RUNNER = "torch_onnx_compat.observe"
+"""The module whose Subject.forward runs every model."""

@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 from torch_onnx_compat.backends.checks import Place, is_caught, is_guard
 from torch_onnx_compat.backends.conditions import as_condition, is_question
 from torch_onnx_compat.places import is_user_file, short
-from torch_onnx_compat.stack import frames
+from torch_onnx_compat.stack import frames_of_model
 
 _TEXTS = frozenset({Tensor.__repr__, Tensor.__format__})
 
@@ -45,7 +45,7 @@ class CaptureLog(TorchFunctionMode):
         return func(*args, **kwargs)
 
     def _note_text(self) -> None:
-        outside = [f for f in frames() if not f.f_code.co_filename.replace("\\", "/").endswith(_ON_THE_WAY)]
+        outside = [f for f in frames_of_model() if not f.f_code.co_filename.replace("\\", "/").endswith(_ON_THE_WAY)]
         if not outside or not is_user_file(outside[0].f_code.co_filename):
             return  # torch's own, for a log or an error
         callers = [Place.of(frame) for frame in outside if is_user_file(frame.f_code.co_filename)]

@@ -19,7 +19,7 @@ from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.checks import Place, is_caught, is_guard
 from torch_onnx_compat.backends.conditions import as_condition, is_question
 from torch_onnx_compat.places import is_user_file, short
-from torch_onnx_compat.stack import frames
+from torch_onnx_compat.stack import frames_of_model
 from torch_onnx_compat.tracing import is_tracing, record_as, recorded_value, without_tracing
 from torch_onnx_compat.watch import Watcher
 
@@ -117,16 +117,22 @@ class DecisionLog(Watcher):
 
     def __enter__(self) -> Any:
         # round() of a size works in eager torch, where sizes are numbers; in a trace they are tensors, which lack it.
-        if not self._depth:
-            self._rounding.enter_context(internals.add_tensor_method("__round__", _round_size))
-        self._depth += 1
-        return super().__enter__()  # type: ignore[no-untyped-call,unused-ignore]
+        try:
+            if not self._depth:
+                self._rounding.enter_context(internals.add_tensor_method("__round__", _round_size))
+            self._depth += 1
+            return super().__enter__()  # type: ignore[no-untyped-call,unused-ignore]
+        except BaseException:
+            self._rounding.close()
+            raise
 
     def __exit__(self, *error: Any) -> None:
-        self._depth -= 1
-        if not self._depth:
-            self._rounding.close()
-        super().__exit__(*error)  # type: ignore[no-untyped-call,unused-ignore]
+        try:
+            self._depth -= 1
+            if not self._depth:
+                self._rounding.close()
+        finally:
+            super().__exit__(*error)  # type: ignore[no-untyped-call,unused-ignore]
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a call converts a tensor, or reads sizes, or yields what a trace loses."""
@@ -408,13 +414,12 @@ def _statements() -> tuple[str, tuple[Place, ...], tuple[Place, ...]]:
     """The model's statement by name; the converting statement, which may be torch's, and the model's; all callers."""
     converting: Place | None = None
     callers: list[Place] = []
-    for frame in frames():
-        is_users = is_user_file(frame.f_code.co_filename)
+    for frame in frames_of_model():
         if converting is None and frame.f_globals.get("__name__") not in _WATCHERS:
             converting = Place.of(frame)
-        if is_users:
+        if is_user_file(frame.f_code.co_filename):
             callers.append(Place.of(frame))
-    if callers:
-        name = short(callers[0].filename, callers[0].line)
-        return name, (converting or callers[0], callers[0]), tuple(callers)
-    return "unknown place", (converting,) if converting else (), ()
+    if converting is None:
+        return "unknown place", (), tuple(callers)
+    models = callers[0] if callers else converting
+    return short(models.filename, models.line), (converting, models), tuple(callers)

@@ -80,7 +80,7 @@ def _capture(job: ExportJob) -> torch.export.ExportedProgram:
     dynamic = any(specs.values())
     subject = _with_parameters(job.subject, names)
     log = CaptureLog()
-    subject.wrap(lambda: log, inside=True)
+    subject.wrap(lambda: log)
     try:
         with internals.rnn_decompositions(dynamic), in_onnx_export(), undoing_capture(job.subject.twin):
             program = torch.export.export(

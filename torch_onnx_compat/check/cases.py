@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
@@ -125,12 +126,18 @@ class Cases:
         redraws = self._verify.values if self._verify.random else 0
         for seed in range(redraws - (1 if number else 0)):
             # Cases at other sizes have other values already.
-            yield from self._try_case(f"other values {seed + 1}", self._inputs, seed)
+            yield from self._try_case(f"other values {seed + 1}", self._inputs)
 
     @property
     def proofs(self) -> tuple[AxisProof, ...]:
         """What is known of each dynamic axis, after the last case."""
         return () if self._trials is None else self._trials.proofs()
+
+    def _drawn(self, label: str, inputs: Inputs) -> Inputs:
+        """Random values, the same for each case of a label: what the original computes there is kept by the label."""
+        if not self._verify.random:
+            return inputs
+        return inputs.redrawn((self._verify.seed + zlib.crc32(label.encode())) % 2**31)
 
     def _case(self, label: str, inputs: Inputs) -> Case:
         try:
@@ -138,9 +145,9 @@ class Cases:
         except ModelRefused as refusal:
             raise CompatError(f"the model itself fails on the {label} input: {refusal}") from refusal
 
-    def _try_case(self, label: str, inputs: Inputs, seed: int) -> Iterator[Case]:
+    def _try_case(self, label: str, inputs: Inputs) -> Iterator[Case]:
         """A case on random values, else on the given values; none where the model refuses both."""
-        drawn = inputs.redrawn(self._verify.seed + seed) if self._verify.random else inputs
+        drawn = self._drawn(label, inputs)
         for attempt in (drawn, inputs):
             try:
                 yield Case(label, attempt, self.observation.reference(label, attempt))
@@ -162,7 +169,7 @@ class Cases:
             tried.append(case)
             yield case
         if self.further:
-            yield from self._case_at(self.further, len(tried))
+            yield from self._case_at(self.further)
         run = self._ask({})
         if run.stopped:
             self.notes.append(
@@ -199,19 +206,19 @@ class Cases:
     def _answer(self, questions: Sequence[Question], asked_at: dict[str, int], trials: SizeTrials) -> Iterator[Case]:
         """The cases on the other sides of questions."""
         for trial in trials.for_questions(questions, asked_at):
-            cases = list(self._try_question(trial, len(trials.accepted)))
+            cases = list(self._try_question(trial))
             yield from cases
             if cases:
                 trials.accept(trial.sizes, trial.question)
             else:
                 trials.refuse(trial.sizes)
 
-    def _try_question(self, trial: Trial, seed: int) -> Iterator[Case]:
+    def _try_question(self, trial: Trial) -> Iterator[Case]:
         """The case on the other side of a question; none where the model refuses these sizes."""
         if any(name in self._verify.sizes and size != self._inputs.sizes()[name] for name, size in trial.sizes.items()):
             return  # the caller said which sizes to try
         before = len(self.notes)
-        for case in self._try_case(trial.label, self._inputs.at_sizes(trial.sizes), seed):
+        for case in self._try_case(trial.label, self._inputs.at_sizes(trial.sizes)):
             yield replace(case, question=trial.question)
         del self.notes[before:]  # where the model refuses one side of a question, the question is its own check
 
@@ -224,21 +231,21 @@ class Cases:
                 sizes = {name: example[name] + step for name in some}
                 before = len(self.notes)
                 label = ", ".join(f"{n}={s}" for n, s in sizes.items())
-                yield from self._try_case(label, self._inputs.at_sizes(sizes), step)
+                yield from self._try_case(label, self._inputs.at_sizes(sizes))
                 del self.notes[before:]
 
     def _sizes(self, heavy: bool) -> Iterator[Case]:
         example = self._inputs.sizes()
         larger: dict[str, int] = {}
-        for seed, name in enumerate(example, start=1):
+        for name in example:
             tried = self._verify.sizes.get(name)
             if tried is not None:
                 for size in tried:
-                    yield from self._case_at({name: size}, seed)
+                    yield from self._case_at({name: size})
                 continue
             if example[name] != 1 and self._is_allowed(name, 1):
-                yield from self._try_case(f"{name}=1", self._inputs.at_sizes({name: 1}), seed)
-            found = list(self._larger_size(name, heavy, seed, larger))
+                yield from self._try_case(f"{name}=1", self._inputs.at_sizes({name: 1}))
+            found = list(self._larger_size(name, heavy, larger))
             yield from found
             if not found:
                 self._check_fixed_axis(name)
@@ -252,9 +259,9 @@ class Cases:
 
     def _try_together(self, sizes: dict[str, int]) -> Iterator[Case]:
         label = ", ".join(f"{n}={s}" for n, s in sizes.items())
-        yield from self._try_case(label, self._inputs.at_sizes(sizes), 0)
+        yield from self._try_case(label, self._inputs.at_sizes(sizes))
 
-    def _larger_size(self, name: str, heavy: bool, seed: int, larger: dict[str, int]) -> Iterator[Case]:
+    def _larger_size(self, name: str, heavy: bool, larger: dict[str, int]) -> Iterator[Case]:
         """A case at the first size above the example's, of a few candidates, that the model accepts."""
         size = self._inputs.sizes()[name]
         odd = max(size, 3) + (2 if max(size, 3) % 2 else 1)
@@ -263,18 +270,16 @@ class Cases:
         for candidate in candidates:
             if candidate in (0, size) or not self._is_allowed(name, candidate):
                 continue
-            cases = list(self._try_case(f"{name}={candidate}", self._inputs.at_sizes({name: candidate}), seed))
+            cases = list(self._try_case(f"{name}={candidate}", self._inputs.at_sizes({name: candidate})))
             if cases:
                 larger[name] = candidate
                 del self.notes[before:]
                 yield from cases
                 return
 
-    def _case_at(self, sizes: dict[str, int], seed: int) -> Iterator[Case]:
+    def _case_at(self, sizes: dict[str, int]) -> Iterator[Case]:
         label = ", ".join(f"{n}={s}" for n, s in sizes.items())
-        at_sizes = self._inputs.at_sizes(sizes)
-        drawn = at_sizes.redrawn(self._verify.seed + seed) if self._verify.random else at_sizes
-        yield self._case(label, drawn)
+        yield self._case(label, self._drawn(label, self._inputs.at_sizes(sizes)))
 
     def _is_allowed(self, name: str, size: int) -> bool:
         least, most = self._inputs.bounds().get(name, (1, None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from torch_onnx_compat.check.cases import Case, Cases, Verify
 from torch_onnx_compat.check.chain import Chain
 from torch_onnx_compat.check.compare import Array, Comparison
 from torch_onnx_compat.check.rounding import compare_outputs
+from torch_onnx_compat.check.special import check_special
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.memory import trim
@@ -55,6 +57,7 @@ def verify(
         VerificationError: onnxruntime refuses the file, or fails on a case, or a value is off; holds the table so far.
     """
     rows: list[Comparison] = []
+    start = time.perf_counter()
     try:
         session = _open_all(path, names, before, after)
     except Exception as error:
@@ -69,6 +72,18 @@ def verify(
         rows += compare_outputs(names, found, case, how, cases.observation)
         if not all(row.ok for row in rows):
             raise VerificationError(_message(rows, case), tuple(rows), case.inputs)
+    special = check_special(
+        lambda inputs: run_session(session, inputs),
+        names,
+        cases.observation,
+        cases.observation.prepared.inputs,
+        how,
+        time.perf_counter() - start,
+    )
+    rows += special.rows
+    cases.notes += special.notes
+    if special.failed is not None:
+        raise VerificationError(_message(rows), tuple(rows), special.failed)
     return tuple(rows)
 
 
@@ -138,12 +153,13 @@ def _numpy(value: Any) -> Array:
     return array
 
 
-def _message(rows: Sequence[Comparison], case: Case) -> str:
+def _message(rows: Sequence[Comparison], case: Case | None = None) -> str:
     bad = [row for row in rows if not row.ok]
     first = bad[0]
     output = f", output {first.output!r}" if first.output else ""
     more = f" ({len(bad) - 1} more)" if len(bad) > 1 else ""
-    asked = f". {case.question}, and the file holds the example's answer" if case.question is not None else ""
+    question = case.question if case is not None else None
+    asked = f". {question}, and the file holds the example's answer" if question is not None else ""
     return (
         f"the file does not compute what the model computes: case {first.case!r}{output}: {first.detail}{more}{asked}"
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 import types
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,14 +19,14 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from torch_onnx_compat.backends.internals import symbolic
+from torch_onnx_compat.backends.internals import rnn_decompositions, symbolic
 from torch_onnx_compat.backends.quiet import quiet_logs
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import Observation, Subject
 from torch_onnx_compat.places import first_line, is_user_file, short
 from torch_onnx_compat.questions.numbers import numbers_near
 from torch_onnx_compat.questions.question import Kind, Question
-from torch_onnx_compat.stack import frames
+from torch_onnx_compat.stack import frames_of_model
 
 
 @dataclass
@@ -59,7 +60,12 @@ def run_symbolically(observation: Observation, inputs: Inputs) -> SymbolicRun:
             for tensor, axes in zip(inputs.tensors, inputs.axes, strict=True)
         ]
         log.symbols = mode.symbols_of(inputs)
-        with quiet_logs(), symbolic.watch_sizes(log.read), symbolic.sizes_as_numbers(), _Reads(mode, log), mode:
+        with ExitStack() as stack:
+            for scope in (quiet_logs(), rnn_decompositions(True), symbolic.sizes_as_numbers()):
+                stack.enter_context(scope)
+            stack.enter_context(symbolic.watch_sizes(log.read))
+            stack.enter_context(_Reads(mode, log))
+            stack.enter_context(mode)
             subject(*fakes)
     except Exception as error:  # torch's own limits: whatever it raises where a kernel wants a number
         found.stopped = f"{type(error).__name__}: {first_line(error)}"
@@ -80,7 +86,7 @@ class _Log:
     def asked(self, expression: Any, answer: Any) -> None:
         """Notes a condition, or a size that becomes a number."""
         is_condition = answer in (True, False) and not getattr(answer, "is_Integer", False)
-        by_python = not self.operator and symbolic.is_asked_by_python(frames())
+        by_python = not self.operator and symbolic.is_asked_by_python(frames_of_model())
         self._add("condition" if is_condition else "number", expression, answer, by_python)
 
     def read(self, what: Any, size: Any) -> None:
@@ -105,7 +111,11 @@ class _Log:
 
 
 def _user_frame() -> types.FrameType | None:
-    return next((frame for frame in frames() if is_user_file(frame.f_code.co_filename)), None)
+    """The innermost frame of the model's own code; of a model that torch has whole, of torch's module."""
+    stack = list(frames_of_model())
+    own = (frame for frame in stack if is_user_file(frame.f_code.co_filename))
+    torchs = (frame for frame in stack if "/torch/nn/" in frame.f_code.co_filename.replace("\\", "/"))
+    return next(own, None) or next(torchs, None)
 
 
 def _place() -> str:

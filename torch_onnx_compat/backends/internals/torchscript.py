@@ -35,18 +35,26 @@ def register_symbolics(functions: dict[str, Callable[..., Any]], opset: int) -> 
     registry = symbolic_registry()
     before = {name: _overrides_of(registry, name) for name in functions}
     try:
-        for name, function in functions.items():
-            registry.register(name, opset, function, custom=True)
-        yield
-    finally:
-        for name, (existed, overrides) in before.items():
-            group = registry.get_function_group(name)
-            if group is not None and group._functions.overridden(opset):
-                group._functions.remove_override(opset)
-            if opset in overrides:
-                registry.register(name, opset, overrides[opset], custom=True)
-            if not existed:
-                registry._registry.pop(name, None)
+        try:
+            for name, function in functions.items():
+                registry.register(name, opset, function, custom=True)
+            yield
+        finally:
+            _restore(registry, before, opset)
+    finally:  # once more: an interrupt may have come in the midst of the first time
+        _restore(registry, before, opset)
+
+
+def _restore(registry: Any, before: dict[str, tuple[bool, dict[int, Any]]], opset: int) -> None:
+    """Gives each operator the symbolics that it had; doing so twice changes nothing more."""
+    for name, (existed, overrides) in before.items():
+        group = registry.get_function_group(name)
+        if group is not None and group._functions.overridden(opset):
+            group._functions.remove_override(opset)
+        if opset in overrides:
+            registry.register(name, opset, overrides[opset], custom=True)
+        if not existed:
+            registry._registry.pop(name, None)
 
 
 def _overrides_of(registry: Any, name: str) -> tuple[bool, dict[int, Any]]:
@@ -125,8 +133,9 @@ def references_to(storage: torch.UntypedStorage) -> int:
 @contextmanager
 def add_tensor_method(name: str, method: Callable[..., Any]) -> Iterator[None]:
     """While active, tensors have a method that they lack."""
-    setattr(torch.Tensor, name, method)
     try:
+        setattr(torch.Tensor, name, method)
         yield
     finally:
-        delattr(torch.Tensor, name)
+        if name in vars(torch.Tensor):
+            delattr(torch.Tensor, name)

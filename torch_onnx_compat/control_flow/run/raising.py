@@ -9,7 +9,7 @@ import traceback
 
 from torch_onnx_compat.backends.checks import Place, is_caught
 from torch_onnx_compat.places import is_user_file, short
-from torch_onnx_compat.stack import frames
+from torch_onnx_compat.stack import frames_of_model
 
 
 def raises_on_purpose(error: BaseException) -> bool:
@@ -22,7 +22,7 @@ def raises_on_purpose(error: BaseException) -> bool:
 
 def find_catcher() -> str:
     """The place of the model's code that would catch an error raised here, and go on; empty if there is none."""
-    places = (Place.of(frame) for frame in frames() if is_user_file(frame.f_code.co_filename))
+    places = (Place.of(frame) for frame in frames_of_model() if is_user_file(frame.f_code.co_filename))
     return next((short(place.filename, place.line) for place in places if is_caught(place)), "")
 
 

@@ -10,6 +10,7 @@ import onnx_ir as ir
 import onnx_ir.passes.common as passes
 from onnxscript import rewriter
 from onnxscript.optimizer._constant_folding import FoldConstantsPass
+from onnxscript.rewriter.rules.common import _no_op
 
 from torch_onnx_compat.graph.tidy.sequences import slice_split_sequences
 from torch_onnx_compat.graph.walk import all_nodes
@@ -31,8 +32,8 @@ def tidy(model: ir.Model, *, fold: bool, whole: bool = False) -> None:
     """
     log = logging.getLogger("onnx_ir")
     level = log.level
-    log.setLevel(logging.ERROR)
     try:
+        log.setLevel(logging.ERROR)
         if fold:
             passes.InlinePass()(model)
             slice_split_sequences(model)
@@ -119,5 +120,33 @@ def _clean_passes() -> list[ir.passes.InPlacePass]:
 
 
 def _rules() -> list[Any]:
-    """Onnxscript's default rewrite rules without SlicesSplit, whose matcher searches the whole graph at every node."""
-    return [r for r in rewriter._DEFAULT_REWRITE_RULES if getattr(r, "name", "") != "SlicesSplit"]
+    """Onnxscript's default rewrite rules, but for two kinds.
+
+    SlicesSplit's matcher searches the whole graph at every node. The rules that leave out x + 0 and x * 1 take numbers
+    below 1e-8 for 0, as those that keep a divisor from being 0, and 1.00001 for 1: exact ones stand for them.
+    """
+    inexact = {id(rule) for rule in _no_op.rules}
+    default = [r for r in rewriter._DEFAULT_REWRITE_RULES if getattr(r, "name", "") != "SlicesSplit"]
+    return [*_exact_no_ops(), *(rule for rule in default if id(rule) not in inexact)]
+
+
+def _exact_no_ops() -> list[Any]:
+    """Rules that leave out x + 0, 0 + x, x - 0, x * 1, 1 * x and x / 1, for a scalar that is exactly that."""
+
+    def rule(pattern: Callable[..., Any], number: int) -> Any:
+        def is_number(_: Any, constant: ir.Value, **__: Any) -> bool:
+            value = constant.const_value
+            return value is not None and value.shape.rank() == 0 and value.numpy().item() == number
+
+        return rewriter.pattern.RewriteRule(pattern, lambda op, x, **_: op.Identity(x), is_number)
+
+    return [
+        rule(lambda op, x, constant: op.Add(x, constant), 0),
+        rule(lambda op, x, constant: op.Add(constant, x), 0),
+        rule(lambda op, x, constant: op.Sub(x, constant), 0),
+        rule(lambda op, x, constant: op.Mul(x, constant), 1),
+        rule(lambda op, x, constant: op.Mul(constant, x), 1),
+        rule(lambda op, x, constant: op.Div(x, constant), 1),
+        _no_op.dropout_zero_rule,
+        _no_op.dropout_inference_rule,
+    ]

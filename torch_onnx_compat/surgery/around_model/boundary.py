@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from torch_onnx_compat import tree
+from torch_onnx_compat.caller import undoing_writes
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.prepare import Prepared
@@ -187,4 +188,6 @@ def with_cuts(prepared: Prepared, cuts: Sequence[Selector]) -> BoundaryAdapter:
 def run(prepared: Prepared, inputs: Inputs, recorder: Recorder) -> None:
     """Runs the original, unpatched model, so that the recorder gets its values."""
     args, kwargs = adapter_of(prepared).adapt_arguments(*inputs.call([tensor.clone() for tensor in inputs.tensors]))
-    recorder.run(prepared.twin(), args, kwargs)
+    twin = prepared.twin()
+    with undoing_writes(twin):
+        recorder.run(twin, args, kwargs)
