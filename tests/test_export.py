@@ -169,8 +169,9 @@ def test_metadata_and_result(exporter, tmp_path):
     assert "tolerance" in " ".join(metadata)
     plain = json.loads(json.dumps(result.to_dict()))
     assert plain["exporter"] == exporter
-    assert {row["case"] for row in plain["table"]} == {"example", "batch=1", "batch=5"}
-    assert "verified on 3 cases" in str(result)
+    cases = {row["case"] for row in plain["table"]}
+    assert cases >= {"example", "batch=1", "batch=5"}
+    assert f"verified on {len(cases)} cases" in str(result)
     assert set(result.seconds) == {"prepare", "observe", "plan", "rewrite", "export", "finish", "check", "publish"}
 
 
@@ -258,7 +259,7 @@ def test_scripted_modules_with_control_flow():
 
     result = export_compat(torch.jit.script(Branch()), torch.rand(3), samples=[(-torch.rand(3),)])
     assert result.exporter == "torchscript"
-    assert len({row.case for row in result.table}) == 3
+    assert {row.case for row in result.table} >= {"example", "sample 0", "other values 1"}
 
 
 def test_wrapped_models(exporter):

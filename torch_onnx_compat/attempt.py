@@ -19,8 +19,10 @@ from torch_onnx_compat.check.cases import Cases, Verify
 from torch_onnx_compat.check.compare import Comparison
 from torch_onnx_compat.check.lint import lint
 from torch_onnx_compat.check.on_target import verify_on_target
+from torch_onnx_compat.check.untaken import untaken_decisions
 from torch_onnx_compat.check.verify import verify as verify_file
 from torch_onnx_compat.clock import Clock
+from torch_onnx_compat.control_flow import RewrittenJob
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.feeds import Signature
 from torch_onnx_compat.finish import finish, node_counts
@@ -62,12 +64,11 @@ class Attempt:
             VerificationError: The file computes something else.
         """
         job, decisions = candidate.job, candidate.decisions
-        if decisions is not None and self.cases is not None:
-            self.cases.further = decisions.survey.equal_at
         with self.clock("export"):
             exported = backends.export(job.plan.exporter, job)
         if self.cases is not None:
-            self.cases.assumed = exported.assumed
+            further = decisions.survey.equal_at if decisions is not None else {}
+            self.cases.begin(further, exported.assumed)
         if decisions is not None:
             decisions.report(job.plan)
         with self.clock("finish"):
@@ -85,6 +86,7 @@ class Attempt:
             with self.clock("check"):
                 trim()
                 table = self._check(written.path, made, job.plan.target)
+                self._look_for_untaken(decisions, table)
             if cut.without_body:
                 drop_bodies(cut.network, cut.without_body)
                 written.write(cut.network)
@@ -162,6 +164,11 @@ class Attempt:
         if cut.parts:
             verify_file(None, names, self.cases, how, cut.parts)
         return table
+
+    def _look_for_untaken(self, decisions: RewrittenJob | None, table: tuple[Comparison, ...]) -> None:
+        if decisions is not None and self.cases is not None and table:
+            seconds = self.clock.seconds.get("check", 0.0)
+            self.cases.notes += untaken_decisions(self.observation, self.cases.tried, decisions.decisions, seconds)
 
     def _is_external(self, model: ir.Model) -> bool:
         if self.file.destination is None or hasattr(self.file.destination, "write"):

@@ -29,6 +29,9 @@ from torch_onnx_compat.probing import first_accepted, other_sizes
 from torch_onnx_compat.tracing import StaticSizes, without_tracing
 from torch_onnx_compat.watch import ShapeLog, shapes_of, tensors_of
 
+SHORT = 0.05
+"""Seconds of a first run below which nobody needs to know what a second one takes."""
+
 
 class ModelRefused(CompatError):
     """The original model raised an error on an input; the message names the statement."""
@@ -143,6 +146,28 @@ class Observation:
         if label not in self._references:
             self._references[label] = self._run(inputs, dtype)
         return self._references[label]
+
+    @property
+    def seconds(self) -> float:
+        """What a run of the original on the example takes once torch is warm: its first run may take ten times that."""
+        inputs = self.prepared.inputs
+        first = self.reference("example", inputs).seconds
+        return first if first < SHORT else min(first, self.reference("example, once more", inputs).seconds)
+
+    def run_within(self, scope: AbstractContextManager[Any], inputs: Inputs) -> None:
+        """Runs the original within a context that looks on; the results are dropped.
+
+        Raises:
+            ModelRefused: The model raised.
+        """
+        subject = Subject(self.prepared.twin(), inputs, boundary=self.prepared.boundary)
+        try:
+            with scope:
+                subject(*[t.clone() for t in inputs.tensors])
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise ModelRefused(_describe(error)) from error
 
     def _run(self, inputs: Inputs, dtype: torch.dtype | None) -> Reference:
         twin = self.prepared.twin()

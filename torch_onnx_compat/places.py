@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import traceback
 from pathlib import Path
@@ -12,6 +13,7 @@ _CATALOGUE = tuple(f"{Path(__file__).parents[1] / folder}/".replace("\\", "/") f
 """In a checkout the entries lie beside the package."""
 
 
+@functools.lru_cache(maxsize=4096)
 def is_user_file(filename: str) -> bool:
     """Whether a file is neither torch, nor an exporter, nor this package's machinery."""
     path = filename.replace("\\", "/")

@@ -177,10 +177,12 @@ def test_sizes_read_as_before_after_a_run():
 def test_they_do_after_an_interrupt_too():
     before = torch.SymInt.__repr__
     plain = isinstance
-    with pytest.raises(KeyboardInterrupt), symbolic.watch_sizes(lambda what, of: None), symbolic.sizes_as_numbers():
+    watched = symbolic.watch_sizes(lambda what, of: None)
+    with pytest.raises(KeyboardInterrupt), watched, symbolic.sizes_as_numbers({"test_run"}):
         raise KeyboardInterrupt
     assert torch.SymInt.__repr__ is before
     assert isinstance is plain
+    assert "isinstance" not in globals()
 
 
 def test_expressions_become_functions():

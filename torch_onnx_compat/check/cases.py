@@ -106,21 +106,36 @@ class Cases:
         self._samples = samples
         self._inputs = observation.prepared.inputs
         self.notes: list[str] = []
-        self.further: dict[str, int] = {}
-        """Sizes of dynamic axes to try in addition."""
-        self.assumed: tuple[Question, ...] = ()
-        """What the exporter took for granted about sizes."""
+        self.tried: list[Inputs] = []
+        """The inputs of the cases so far."""
+        self._further: Mapping[str, int] = {}
+        self._assumed: Sequence[Question] = ()
         self._runs: dict[tuple[int, ...], SymbolicRun] = {}
         self._trials: SizeTrials | None = None
 
-    def __iter__(self) -> Iterator[Case]:
+    def begin(self, further: Mapping[str, int], assumed: Sequence[Question]) -> None:
+        """Begins with another file.
+
+        Args:
+            further: Sizes of dynamic axes to try in addition.
+            assumed: What the exporter took for granted about sizes.
+        """
+        self._further, self._assumed = further, assumed
         self.notes.clear()
+
+    def __iter__(self) -> Iterator[Case]:
+        self.tried.clear()
+        for case in self._all():
+            self.tried.append(case.inputs)
+            yield case
+
+    def _all(self) -> Iterator[Case]:
         example = self._case("example", self._inputs)
         yield example
         for index, sample in enumerate(self._samples):
             yield self._case(f"sample {index}", self._sample(index, sample))
         number = 0
-        for case in self._at_other_sizes(example.reference.seconds):
+        for case in self._at_other_sizes(self.observation.seconds if self._inputs.sizes() else 0.0):
             number += 1
             yield case
         redraws = self._verify.values if self._verify.random else 0
@@ -168,8 +183,8 @@ class Cases:
         for case in self._sizes(seconds > HEAVY_SECONDS):
             tried.append(case)
             yield case
-        if self.further:
-            yield from self._case_at(self.further)
+        if self._further:
+            yield from self._case_at(self._further)
         run = self._ask({})
         if run.stopped:
             self.notes.append(
@@ -186,7 +201,7 @@ class Cases:
 
     def _explore(self, run: SymbolicRun, trials: SizeTrials) -> Iterator[Case]:
         """The cases on the other sides of all questions, those included that are asked there only."""
-        yield from self._answer([*run.questions, *self.assumed], self.observation.trace_inputs().sizes(), trials)
+        yield from self._answer([*run.questions, *self._assumed], self.observation.trace_inputs().sizes(), trials)
         for _ in range(RUNS):
             if not trials.unexplored:
                 break
@@ -277,7 +292,7 @@ class Cases:
                 yield from cases
                 return
 
-    def _case_at(self, sizes: dict[str, int]) -> Iterator[Case]:
+    def _case_at(self, sizes: Mapping[str, int]) -> Iterator[Case]:
         label = ", ".join(f"{n}={s}" for n, s in sizes.items())
         yield self._case(label, self._drawn(label, self._inputs.at_sizes(sizes)))
 

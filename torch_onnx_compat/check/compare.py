@@ -125,7 +125,7 @@ def judge_by_noise(
     scale = float(np.abs(precise).max(initial=0.0)) or 1.0
     if (error > np.minimum(factor * noise, limit * scale)).any():
         return row
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         worst = float(np.nan_to_num(error / noise, nan=0.0).max(initial=0.0))
     detail = f"{worst:.1f} x eager's own rounding error {name}"
     return replace(row, tolerance=f"{factor:g} x noise", ok=True, detail=detail)
@@ -153,7 +153,7 @@ def is_close(found: Array, wanted: Array) -> Array:
         equal: Array = found == wanted
         return equal
     a, b = found.astype(np.float64), wanted.astype(np.float64)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         near: Array = (np.abs(a - b) <= allowance(wanted)) | (a == b) | (np.isnan(a) & np.isnan(b))
     return near
 

@@ -31,7 +31,7 @@ class SameShapeSteps:
     def equal_steps(self, sample: Array) -> list[int]:
         """Numbers of the steps that equal a tensor."""
         thin = slice(None, None, self._stride)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             off = np.abs(self._samples[:, thin] - sample[thin]) > self._tolerances[:, None]
         near = np.flatnonzero(~off.any(axis=1))
         return [i for i, step in (self._steps[n] for n in near) if difference(sample, step.sample) <= step.tolerance]

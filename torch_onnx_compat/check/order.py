@@ -117,7 +117,7 @@ def _scores(array: Array) -> Array | None:
     if array.dtype.kind != "f" or array.shape[2] > _WIDEST_ROW:
         return None
     falling = np.flatnonzero(_falls(array, 1).all(axis=(0, 1)))
-    with np.errstate(invalid="ignore"):  # two infinities have no difference
+    with np.errstate(invalid="ignore", over="ignore"):  # two infinities have no difference
         for key in (*(array[..., column] for column in falling), array.max(axis=2)):
             if all(_is_sorted(k) and k[0] - k[-1] > allowance(k).max() for k in key):
                 return np.asarray(key)
@@ -126,7 +126,7 @@ def _scores(array: Array) -> Array | None:
 
 def _ties(key: Array) -> list[tuple[int, int]]:
     """Ranges of more than one row, each row within the tolerance of the one before it."""
-    with np.errstate(invalid="ignore"):  # two infinities have no difference; they are equal
+    with np.errstate(invalid="ignore", over="ignore"):  # two infinities have no difference; they are equal
         close = (key[1:] == key[:-1]) | (-np.diff(key) <= allowance(key)[1:])
     edges = np.flatnonzero(np.diff(np.concatenate(([False], close, [False])).astype(np.int8)))
     return [(int(a), int(b) + 1) for a, b in zip(edges[::2], edges[1::2], strict=True)]
@@ -140,7 +140,7 @@ def _distances(wanted: Array, found: Array) -> Array:
         return np.zeros((count, count))
     if a.dtype.kind != "f":
         return np.array([(row != b).sum(axis=1) for row in a], dtype=np.float64)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         units = [np.abs(row - b) / np.maximum(allowed, 1e-30) for row, allowed in zip(a, allowance(a), strict=True)]
     worst = np.stack([unit.max(axis=1, initial=0.0) for unit in units])
     return np.asarray(np.nan_to_num(worst, nan=0.0, posinf=1e30))

@@ -289,7 +289,7 @@ def _is_among_choices(found: Array, seen: Array) -> Array:
 def _distance(found: Array, wanted: Array) -> Array:
     """Absolute differences; infinite where only one of two values is finite, or they are different infinities."""
     a, b = found.astype(np.float64), wanted.astype(np.float64)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         apart: Array = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b))
     return np.nan_to_num(apart, nan=np.inf, posinf=np.inf)
 

@@ -134,7 +134,8 @@ class SizeTrials:
             self._judge(sides, verdict)
 
     def _trials(self, sides: Sides, verdict: Verdict) -> Iterator[Trial]:
-        for sizes in () if self._has_both(sides) else sides.others():
+        others = () if self._has_both(sides) else sides.others()
+        for sizes in sorted(others, key=self._is_degenerate):
             if not self._is_affordable(sizes, sides.question):
                 verdict.detail = verdict.detail or "too large to try"
                 continue
@@ -150,13 +151,19 @@ class SizeTrials:
                 yield Trial(sizes, sides.question)
 
     def _judge(self, sides: Sides, verdict: Verdict) -> None:
-        if self._has_both(sides):
+        if any(map(sides.is_other, self.accepted)):
             verdict.outcome = "both sides"
         elif not verdict.outcome:
             verdict.outcome = "not tried" if verdict.detail else "one side"
 
     def _has_both(self, sides: Sides) -> bool:
-        return any(sides.is_other(sizes) for sizes in self.accepted)
+        """Whether the other side was tried; a question of the model's Python is not settled by axes of one cell."""
+        is_operator = bool(sides.question.operator)
+        return any(sides.is_other(s) and (is_operator or not self._is_degenerate(s)) for s in self.accepted)
+
+    def _is_degenerate(self, sizes: Sizes) -> bool:
+        """Whether an axis is 1 long that is longer in the example: half of it is nothing, and a wrong half as good."""
+        return any(sizes[name] == 1 < size for name, size in self._example.items() if name in sizes)
 
     def _is_affordable(self, sizes: Sizes, question: Question) -> bool:
         growth = self._elements(sizes) / max(self._elements(self._example), 1)
@@ -186,7 +193,7 @@ class SizeTrials:
             for v in self.verdicts
             if name in {str(s) for s in v.question.expression.free_symbols}
             and v.outcome not in ("proven", "the model's own check")
-            and not (v.question.operator and v.question.kind == "condition" and v.outcome == "both sides")
+            and not (v.question.operator and v.question.kind == "condition")
         ]
         proven = not open_ones and self.is_complete
         return AxisProof(name, least, most, tried, proven, tuple(map(str, open_ones)))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -61,7 +61,7 @@ def run_symbolically(observation: Observation, inputs: Inputs) -> SymbolicRun:
         ]
         log.symbols = mode.symbols_of(inputs)
         with ExitStack() as stack:
-            for scope in (quiet_logs(), rnn_decompositions(True), symbolic.sizes_as_numbers()):
+            for scope in (quiet_logs(), rnn_decompositions(True), symbolic.sizes_as_numbers(_packages(subject.twin))):
                 stack.enter_context(scope)
             stack.enter_context(symbolic.watch_sizes(log.read))
             stack.enter_context(_Reads(mode, log))
@@ -71,6 +71,12 @@ def run_symbolically(observation: Observation, inputs: Inputs) -> SymbolicRun:
         found.stopped = f"{type(error).__name__}: {first_line(error)}"
     found.seconds = time.perf_counter() - start
     return found
+
+
+def _packages(model: nn.Module) -> set[str]:
+    """The top-level packages of the classes that a model is made of, but for torch."""
+    kinds = {kind for module in model.modules() for kind in type(module).__mro__}
+    return {kind.__module__.partition(".")[0] for kind in kinds} - {"torch", "builtins"}
 
 
 class _Log:

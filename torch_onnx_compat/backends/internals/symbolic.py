@@ -6,11 +6,10 @@ every question is answered from the example and forgotten, so the next one is as
 
 from __future__ import annotations
 
-import builtins
 import math
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,6 +37,7 @@ class Symbols:
         self.mode: Any = FakeTensorMode(
             shape_env=self.environment, allow_non_fake_inputs=True, static_shapes=False, allow_fallback_kernels=False
         )
+        self.mode.cache_enabled = False  # no two calls of one run have the same symbols; the keys cost a third of it
 
     def fake(self, tensor: Tensor, dynamic: Mapping[int, str] | None = None) -> tuple[Tensor, dict[Any, int]]:
         """A fake of a tensor, and the dimension that each symbol of its shape stands for.
@@ -271,29 +271,35 @@ def watch_sizes(read: Callable[[str, Any], None]) -> Iterator[None]:
 
 
 @contextmanager
-def sizes_as_numbers() -> Iterator[None]:
+def sizes_as_numbers(packages: Collection[str]) -> Iterator[None]:
     """While active, a model that asks whether a symbolic size is an int is told yes, as for any other size.
 
-    Only code outside torch is: torch itself has to tell the two apart.
+    Args:
+        packages: Whose code is told so; torch itself has to tell the two apart.
     """
-    plain = builtins.isinstance
     kinds = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 
     def is_instance(value: Any, kind: Any) -> bool:
-        if plain(value, kind):
-            return True
         number = kinds.get(type(value))
-        return (
-            number is not None
-            and is_user_file(sys._getframe(1).f_code.co_filename)
-            and any(issubclass(number, one) for one in (kind if plain(kind, tuple) else (kind,)) if plain(one, type))
+        if isinstance(value, kind) or number is None:
+            return isinstance(value, kind)
+        return any(
+            isinstance(one, type) and issubclass(number, one) for one in (kind if type(kind) is tuple else (kind,))
         )
 
-    builtins.isinstance = is_instance
+    scopes = [
+        vars(module)
+        for name, module in list(sys.modules.items())
+        if name.partition(".")[0] in packages and isinstance(module, types.ModuleType)
+    ]
+    changed = [scope for scope in scopes if "isinstance" not in scope]
     try:
+        for scope in changed:
+            scope["isinstance"] = is_instance
         yield
     finally:
-        builtins.isinstance = plain
+        for scope in changed:
+            scope.pop("isinstance", None)
 
 
 def _environment(asked: Asked) -> Any:
