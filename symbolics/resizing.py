@@ -366,6 +366,21 @@ def interpolate_nearest_exact_by_scale(*args: Any, **kwargs: Any) -> Tensor:
     return resize_nearest_exact(call.input, axes)
 
 
+@decomposition(nn.functional.interpolate, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+def interpolate_nearest_to_fixed_size(input: Tensor, size: Any = None, *args: Any, **kwargs: Any) -> Tensor:
+    """Resizes any size to a fixed one, mode nearest; onnxruntime's Resize takes another cell at one size in twenty.
+
+    Math: cell i of o is cell floor(i * (n / o)) of n, in float32; Resize divides by o / n instead.
+    """
+    call = Call(input, size, *args, **kwargs)
+    if call.size is None or call.mode != "nearest":
+        return NotImplemented
+    axes = call.axes()
+    if not any(type(axis.output) is int and type(axis.size) is not int for axis in axes):
+        return NotImplemented
+    return resize_by_scale(call.input, axes, call.mode, align_corners=False)
+
+
 @decomposition(nn.functional.interpolate, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 def interpolate_recomputed_scale(*args: Any, **kwargs: Any) -> Tensor:
     """Resizes by a scale; a trace freezes the size where it varies, dynamo has its floor in float32.

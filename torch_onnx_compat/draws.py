@@ -83,10 +83,22 @@ def _draw_numbers(values: Tensor, shape: tuple[int, ...], generator: torch.Gener
 def _without_ties(drawn: Tensor) -> Tensor:
     """The draw in float32, equal values moved to the next free ones."""
     ordered, order = drawn.float().reshape(-1).sort()
-    while bool((ties := ordered[1:] == ordered[:-1]).any()):
-        ordered[1:][ties] = torch.nextafter(ordered[1:][ties], torch.tensor(torch.inf))
-        ordered = ordered.sort().values
-    return torch.empty_like(ordered).scatter_(0, order, ordered).reshape(drawn.shape)
+    places = torch.arange(len(ordered))
+    # Numbers of float32 in their order; each is at least one above the one before it.
+    numbers = (_number_of(ordered) - places).cummax(0).values + places
+    return torch.empty_like(ordered).scatter_(0, order, _value_of(numbers)).reshape(drawn.shape)
+
+
+def _number_of(values: Tensor) -> Tensor:
+    """The place of each float32 among all, counted from 0.0: its bits, and below 0 the negative of the rest of them."""
+    bits = values.view(torch.int32).long()
+    return torch.where(bits >= 0, bits, -(bits & 0x7FFFFFFF))
+
+
+def _value_of(numbers: Tensor) -> Tensor:
+    bits = torch.where(numbers >= 0, numbers, -numbers)
+    values = bits.clamp(max=0x7F7FFFFF).int().view(torch.float32)
+    return torch.where(numbers >= 0, values, -values)
 
 
 # Whole numbers

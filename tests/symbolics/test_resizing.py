@@ -178,6 +178,14 @@ EXAMPLES = [
         exporters=("dynamo", "torchscript"),
     ),
     Example(
+        "interpolate_nearest_to_fixed_size",
+        lambda x: F.interpolate(x, size=(2, 5)),
+        (torch.randn(2, 3, 12, 16),),
+        dynamic=SIZES,
+        samples=[(torch.randn(1, 3, 14, 26),), (torch.randn(1, 3, 28, 60),), (torch.randn(1, 3, 104, 190),)],
+        leaves=lambda x: F.interpolate(x, size=(x.shape[2] * 2, x.shape[3] * 2)),
+    ),
+    Example(
         "interpolate_recomputed_scale",
         by_recomputed_scale,
         (IMAGE,),

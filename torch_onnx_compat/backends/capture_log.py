@@ -18,7 +18,12 @@ from torch_onnx_compat.stack import frames_of_model
 
 _TEXTS = frozenset({Tensor.__repr__, Tensor.__format__})
 
-_ON_THE_WAY = ("torch/_tensor.py", "torch/overrides.py", "torch_onnx_compat/backends/capture_log.py")
+_ON_THE_WAY = (
+    "torch/_tensor.py",
+    "torch/overrides.py",
+    "torch_onnx_compat/watch.py",
+    "torch_onnx_compat/backends/capture_log.py",
+)
 """Files whose frames stand between a model's statement and the mode."""
 
 

@@ -194,7 +194,7 @@ class Cases:
             for case in self._far_apart(seconds):
                 tried.append(case)
                 yield case
-        self._trials = trials = SizeTrials(self._inputs, seconds)
+        self._trials = trials = SizeTrials(self._inputs, seconds, fixed_by_caller=tuple(self._verify.sizes))
         for case in tried:
             trials.accept(case.inputs.sizes())
         yield from self._explore(run, trials)
@@ -202,12 +202,12 @@ class Cases:
     def _explore(self, run: SymbolicRun, trials: SizeTrials) -> Iterator[Case]:
         """The cases on the other sides of all questions, those included that are asked there only."""
         yield from self._answer([*run.questions, *self._assumed], self.observation.trace_inputs().sizes(), trials)
-        for _ in range(RUNS):
-            if not trials.unexplored:
-                break
+        runs = [run]
+        while trials.unexplored and len(runs) <= RUNS:
             asked_at = trials.unexplored.pop(0)
-            yield from self._answer(self._ask(asked_at).questions, asked_at, trials)
-        trials.is_complete = not (run.stopped or run.guessed or trials.unexplored)
+            runs.append(self._ask(asked_at))
+            yield from self._answer(runs[-1].questions, asked_at, trials)
+        trials.is_complete = not trials.unexplored and all(run.is_complete for run in runs)
 
     def _ask(self, sizes: dict[str, int]) -> SymbolicRun:
         """What the original asks of its sizes when it has these; found once."""
@@ -230,8 +230,6 @@ class Cases:
 
     def _try_question(self, trial: Trial) -> Iterator[Case]:
         """The case on the other side of a question; none where the model refuses these sizes."""
-        if any(name in self._verify.sizes and size != self._inputs.sizes()[name] for name, size in trial.sizes.items()):
-            return  # the caller said which sizes to try
         before = len(self.notes)
         for case in self._try_case(trial.label, self._inputs.at_sizes(trial.sizes)):
             yield replace(case, question=trial.question)

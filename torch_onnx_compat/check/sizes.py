@@ -7,7 +7,7 @@ size, one on the other side of it: a file that holds the example's answer is wro
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from torch_onnx_compat.inputs import Inputs
@@ -15,7 +15,13 @@ from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.search import Sides, Sizes
 
 AFFORDABLE_S = 15.0
-"""Seconds that eager torch may need for the inputs of one case, to answer a question of the model's Python."""
+"""Seconds that eager torch may need for one case, reckoned by the square of its growth."""
+
+MOST_ELEMENTS = 2**24
+"""Elements of the inputs of one case at most."""
+
+MOST_GROWTH = 512.0
+"""Largest ratio to the example, in elements, of the inputs of one case."""
 
 OPERATOR_GROWTH = 4.0
 """Largest ratio to the example, in elements, of inputs that answer a question of an operator."""
@@ -85,6 +91,8 @@ class SizeTrials:
     """Of one eager run on the example."""
     accepted: list[Sizes] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
+    fixed_by_caller: Collection[str] = ()
+    """Axes of which the caller said what sizes to try."""
     unexplored: list[Sizes] = field(default_factory=list)
     """Sizes on the other side of a question, at which the model was not asked again yet."""
     is_complete: bool = True
@@ -136,25 +144,33 @@ class SizeTrials:
     def _trials(self, sides: Sides, verdict: Verdict) -> Iterator[Trial]:
         others = () if self._has_both(sides) else sides.others()
         for sizes in sorted(others, key=self._is_degenerate):
-            if not self._is_affordable(sizes, sides.question):
-                verdict.detail = verdict.detail or "too large to try"
+            verdict.detail = verdict.detail or self._obstacle(sizes, sides.question)
+            if self._obstacle(sizes, sides.question):
                 continue
+            verdict.outcome = "the model's own check"
             if self._key(sizes) not in self._refused:
                 yield Trial(sizes, sides.question)
-            verdict.outcome = "the model's own check"
             if self._has_both(sides):
                 break
         for sizes in sides.named():
             key = self._key(sizes)
             is_new = key not in self._refused and key not in map(self._key, self.accepted)
-            if is_new and self._is_affordable(sizes, sides.question):
+            if is_new and not self._obstacle(sizes, sides.question):
                 yield Trial(sizes, sides.question)
+
+    def _obstacle(self, sizes: Sizes, question: Question) -> str:
+        """Why sizes are not tried; empty if they may be."""
+        if any(name in self.fixed_by_caller and sizes[name] != size for name, size in self._example.items()):
+            return "the caller chose the sizes"
+        return "" if self._is_affordable(sizes, question) else "too large to try"
 
     def _judge(self, sides: Sides, verdict: Verdict) -> None:
         if any(map(sides.is_other, self.accepted)):
             verdict.outcome = "both sides"
+        elif verdict.detail:
+            verdict.outcome = "not tried"
         elif not verdict.outcome:
-            verdict.outcome = "not tried" if verdict.detail else "one side"
+            verdict.outcome = "one side"
 
     def _has_both(self, sides: Sides) -> bool:
         """Whether the other side was tried; a question of the model's Python is not settled by axes of one cell."""
@@ -167,9 +183,11 @@ class SizeTrials:
 
     def _is_affordable(self, sizes: Sizes, question: Question) -> bool:
         growth = self._elements(sizes) / max(self._elements(self._example), 1)
-        if question.operator and growth > OPERATOR_GROWTH and self._elements(sizes) > 2**16:
+        if question.operator and growth > OPERATOR_GROWTH and self._elements(sizes) > 2**14:
             return False
-        return self.seconds * growth <= AFFORDABLE_S and self._elements(sizes) <= 2**26
+        # Distances and attention grow with the square of what they are given, in time and in memory.
+        seconds = self.seconds * max(growth, growth**2)
+        return seconds <= AFFORDABLE_S and self._elements(sizes) <= MOST_ELEMENTS and growth <= MOST_GROWTH
 
     def _elements(self, sizes: Sizes) -> int:
         return sum(

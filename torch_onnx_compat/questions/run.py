@@ -38,7 +38,14 @@ class SymbolicRun:
     """Why the run ended before the model did; empty if it did not."""
     guessed: list[str] = field(default_factory=list)
     """Operators whose shapes torch cannot tell without values; they got the example's."""
+    values_asked: bool = False
+    """Whether something was asked of values: the run took the example's answer, and knows nothing of the other way."""
     seconds: float = 0.0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every question that the model can ask at these sizes is among the questions."""
+        return not (self.stopped or self.guessed or self.values_asked)
 
 
 def run_symbolically(observation: Observation, inputs: Inputs) -> SymbolicRun:
@@ -176,6 +183,7 @@ class _Beside(TorchDispatchMode):
 
     def _run_fakes(self, func: Any, args: Any, kwargs: Any, real: Any) -> Any:
         if not any(isinstance(leaf, Tensor) for leaf in pytree.tree_leaves(real)):
+            self._log.found.values_asked |= real is not None
             return real  # a question about values, or nothing
         self._log.operator = str(func)
         try:
@@ -233,6 +241,7 @@ class _Reads(TorchFunctionMode):
         if func == Tensor.nbytes.__get__:  # type: ignore[attr-defined]
             return args[0].numel() * args[0].element_size()
         if func in _READS:
+            self._log.found.values_asked = True
             tensor = args[0]
             sizes = [tensor.numel() * tensor.element_size()] if func in _BYTES else tensor.shape
             for size in sizes:
