@@ -21,7 +21,10 @@ HEAVY_SECONDS = 0.3
 """Seconds of an eager forward above which a model counts as heavy; it is tried at fewer and smaller sizes."""
 
 RUNS = 8
-"""Further runs at most that ask the model at the other sides of its questions."""
+"""Further runs at most that ask the model on the other sides of its questions."""
+
+OPERATOR_SECONDS = 1.0
+"""Seconds of such runs after which only the questions of the model's Python cause further ones."""
 
 FAR_APART = (33, 65, 129)
 """By how much an axis is lengthened besides, where the model's questions about sizes are not known."""
@@ -203,8 +206,10 @@ class Cases:
         """The cases on the other sides of all questions, those included that are asked there only."""
         yield from self._answer([*run.questions, *self._assumed], self.observation.trace_inputs().sizes(), trials)
         runs = [run]
-        while trials.unexplored and len(runs) <= RUNS:
-            asked_at = trials.unexplored.pop(0)
+        while len(runs) <= RUNS:
+            asked_at = trials.next_unexplored(operators_too=sum(run.seconds for run in runs[1:]) < OPERATOR_SECONDS)
+            if asked_at is None:
+                break
             runs.append(self._ask(asked_at))
             yield from self._answer(runs[-1].questions, asked_at, trials)
         trials.is_complete = not trials.unexplored and all(run.is_complete for run in runs)

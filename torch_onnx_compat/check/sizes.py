@@ -46,6 +46,10 @@ class Trial:
         return ", ".join(f"{name}={size}" for name, size in self.sizes.items())
 
 
+REFUSED = 6
+"""Sizes on the other side of a question that the model may refuse before it counts as its own check."""
+
+
 @dataclass
 class Verdict:
     """What became of one question."""
@@ -83,7 +87,7 @@ class SizeTrials:
     """Chooses the sizes for the questions of one model; whoever tries them says which ones the model accepts.
 
     A question hides others: ``h == 224 and w == 224`` asks of the width only where the height is 224. So the model is
-    asked again at the sizes on the other side of each question of its Python, until nothing new comes up.
+    asked again at the sizes on the other side of each question, until nothing new comes up.
     """
 
     inputs: Inputs
@@ -104,13 +108,29 @@ class SizeTrials:
         self._refused: set[tuple[int, ...]] = set()
         self._seen: set[object] = set()
         self._made = {True: 0, False: 0}
+        self._python_unexplored = 0
         self.accepted.append(self._example)
 
     def accept(self, sizes: Sizes, question: Question | None = None) -> None:
         """Says that the model takes these sizes, which answer a question otherwise."""
         self.accepted.append({**self._example, **sizes})
-        if question is not None and not question.operator:
-            self.unexplored.append({**self._example, **sizes})
+        if question is not None:
+            # Where an operator answers otherwise shapes may be others, of which Python asks; Python's own come first.
+            place = len(self.unexplored) if question.chooses_kernel else self._python_unexplored
+            self.unexplored.insert(place, {**self._example, **sizes})
+            self._python_unexplored += not question.chooses_kernel
+
+    def next_unexplored(self, *, operators_too: bool) -> Sizes | None:
+        """Sizes at which to ask again, taken off the list; None if there are none.
+
+        Args:
+            operators_too: Whether those count at which an operator's question has another answer.
+        """
+        if self._python_unexplored:
+            self._python_unexplored -= 1
+        elif not operators_too or not self.unexplored:
+            return None
+        return self.unexplored.pop(0)
 
     def refuse(self, sizes: Sizes) -> None:
         """Says that the model refuses them."""
@@ -123,13 +143,14 @@ class SizeTrials:
             questions: What a run has asked.
             asked_at: The sizes of that run.
         """
-        for question in sorted(questions, key=lambda q: (bool(q.operator), q.kind != "condition")):
-            key = (question.kind, question.expression, question.numbers)
+        asked = [Sides(question, asked_at, self._bounds) for question in questions]
+        for number in sorted(range(len(asked)), key=lambda i: (questions[i].chooses_kernel, i)):
+            sides, question = asked[number], questions[number]
+            key = (question.kind, question.expression, question.numbers, question.place)
             if key in self._seen:
                 continue
             self._seen.add(key)
-            is_operator = bool(question.operator)
-            sides = Sides(question, asked_at, self._bounds)
+            is_operator = question.chooses_kernel
             verdict = Verdict(question)
             self.verdicts.append(verdict)
             if sides.is_proven:
@@ -137,20 +158,32 @@ class SizeTrials:
                 continue
             before = len(self.accepted)
             if self._made[is_operator] < (OPERATOR_CASES if is_operator else PYTHON_CASES):
-                yield from self._trials(sides, verdict)
+                yield from self._trials(sides, verdict, () if is_operator else asked[:number])
             self._made[is_operator] += len(self.accepted) - before
             self._judge(sides, verdict)
 
-    def _trials(self, sides: Sides, verdict: Verdict) -> Iterator[Trial]:
-        others = () if self._has_both(sides) else sides.others()
-        for sizes in sorted(others, key=self._is_degenerate):
+    def _trials(self, sides: Sides, verdict: Verdict, before: Sequence[Sides]) -> Iterator[Trial]:
+        """Sizes on the other side of a question.
+
+        Args:
+            sides: The question.
+            verdict: What becomes of it.
+            before: What was asked before it: only where the answers to these stay is it asked at all. Where none of the
+                sizes on the other side keeps them, one of them is the same question in other words.
+        """
+        others = list(sides.others())
+        on_the_way = [sizes for sizes in others if _keeps(before, sizes)]
+        path = before if on_the_way else ()
+        refused = 0
+        for sizes in () if self._has_both(sides, path) else sorted(on_the_way or others, key=self._is_degenerate):
             verdict.detail = verdict.detail or self._obstacle(sizes, sides.question)
             if self._obstacle(sizes, sides.question):
                 continue
             verdict.outcome = "the model's own check"
             if self._key(sizes) not in self._refused:
                 yield Trial(sizes, sides.question)
-            if self._has_both(sides):
+            refused += 1
+            if refused == REFUSED or self._has_both(sides, path):
                 break
         for sizes in sides.named():
             key = self._key(sizes)
@@ -172,10 +205,13 @@ class SizeTrials:
         elif not verdict.outcome:
             verdict.outcome = "one side"
 
-    def _has_both(self, sides: Sides) -> bool:
+    def _has_both(self, sides: Sides, path: Sequence[Sides]) -> bool:
         """Whether the other side was tried; a question of the model's Python is not settled by axes of one cell."""
-        is_operator = bool(sides.question.operator)
-        return any(sides.is_other(s) and (is_operator or not self._is_degenerate(s)) for s in self.accepted)
+        is_operator = sides.question.chooses_kernel
+        return any(
+            sides.is_other(sizes) and (is_operator or not self._is_degenerate(sizes)) and _keeps(path, sizes)
+            for sizes in self.accepted
+        )
 
     def _is_degenerate(self, sizes: Sizes) -> bool:
         """Whether an axis is 1 long that is longer in the example: half of it is nothing, and a wrong half as good."""
@@ -183,7 +219,7 @@ class SizeTrials:
 
     def _is_affordable(self, sizes: Sizes, question: Question) -> bool:
         growth = self._elements(sizes) / max(self._elements(self._example), 1)
-        if question.operator and growth > OPERATOR_GROWTH and self._elements(sizes) > 2**14:
+        if question.chooses_kernel and growth > OPERATOR_GROWTH and self._elements(sizes) > 2**14:
             return False
         # Distances and attention grow with the square of what they are given, in time and in memory.
         seconds = self.seconds * max(growth, growth**2)
@@ -211,7 +247,12 @@ class SizeTrials:
             for v in self.verdicts
             if name in {str(s) for s in v.question.expression.free_symbols}
             and v.outcome not in ("proven", "the model's own check")
-            and not (v.question.operator and v.question.kind == "condition")
+            and not v.question.chooses_kernel
         ]
         proven = not open_ones and self.is_complete
         return AxisProof(name, least, most, tried, proven, tuple(map(str, open_ones)))
+
+
+def _keeps(asked: Sequence[Sides], sizes: Sizes) -> bool:
+    """Whether these questions have the answers at some sizes that they had where they were asked."""
+    return not any(sides.question.kind == "condition" and sides.is_other(sizes) for sides in asked)

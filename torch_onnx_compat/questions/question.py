@@ -26,6 +26,11 @@ class Question:
     """Numbers that the code around it names, for a question whose answers cannot be told from it."""
 
     @property
+    def chooses_kernel(self) -> bool:
+        """Whether an operator asks for a yes or no: mostly it chooses among kernels that compute the same."""
+        return bool(self.operator) and self.kind == "condition"
+
+    @property
     def is_equality(self) -> bool:
         """Whether it asks if two sizes are equal."""
         return type(self.expression).__name__ in ("Equality", "Unequality")

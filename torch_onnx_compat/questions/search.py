@@ -16,10 +16,6 @@ Bounds = Mapping[str, "tuple[int, int | None]"]
 FAR = 4096
 """Largest size that is looked at where the caller gave no limit."""
 
-HITS = 6
-"""Sizes on the other side of a question that are handed out, the nearest first."""
-
-
 NAMED = 16
 """Sizes at most that come from the numbers which the code names."""
 
@@ -60,16 +56,13 @@ class Sides:
         return answer is not None and bool(answer != self.answer(self._example))
 
     def others(self) -> Iterator[Sizes]:
-        """Sizes on the other side, the nearest first; one axis is varied at a time, then all together."""
+        """Sizes on the other side, the nearest first; one axis varies, or all of them together."""
         hits = [sizes for axis in self.axes for sizes in self._along([axis])]
         if len(self.axes) > 1:
             hits += self._along(self.axes)
             hits += [sizes for sizes in self._swapped() if self.is_other(sizes)]
         unique = {tuple(sizes.items()): sizes for sizes in hits}
-        ordered = sorted(unique.values(), key=self._distance)
-        nearest = ordered[: HITS - 2]
-        yield from nearest
-        yield from ordered[len(nearest) :][-2:]
+        yield from sorted(unique.values(), key=self._distance)
 
     def named(self) -> Iterator[Sizes]:
         """Sizes at which the expression is a number that the code around the question names, or the next one."""
