@@ -1,0 +1,361 @@
+"""Models that decide on sizes and values in ways that are easily frozen; stock torch exports most of them wrong."""
+
+import copy
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+# On sizes: the example is (2, 3, 32, 32), every axis but the channels may vary
+
+
+class Grid(nn.Module):
+    """Resizes its position embedding where the grid differs, as many vision transformers do."""
+
+    def __init__(self):
+        super().__init__()
+        self.patch, self.pos = nn.Conv2d(3, 8, 16, 16), nn.Parameter(torch.randn(1, 8, 2, 2))
+
+    def forward(self, x):
+        y, p = self.patch(x), self.pos
+        if y.shape[-2:] != p.shape[-2:]:
+            p = F.interpolate(p, size=y.shape[-2:], mode="bilinear")
+        return y + p
+
+
+class AfterStride(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.c = nn.Conv2d(3, 4, 16, 16)
+
+    def forward(self, x):
+        y = self.c(x)
+        if y.shape[2] != 2:
+            y = F.interpolate(y, size=(2, 2), mode="bilinear")
+        return y
+
+
+class Among(nn.Module):
+    def forward(self, x):
+        return x * 2 if x.shape[2] in (513, 31) else x + 1
+
+
+class TupleOfSizes(nn.Module):
+    def forward(self, x):
+        return x * 2 if x.shape[2:] == (224, 224) else x + 1
+
+
+class TextOfSize(nn.Module):
+    def forward(self, x):
+        return x * 2 if str(x.shape[2]) == "513" else x + 1
+
+
+class SizeAsKey(nn.Module):
+    def forward(self, x):
+        return x * {512: 2.0}.get(x.shape[-1], 1.0)
+
+
+class NumberOfParts(nn.Module):
+    def forward(self, x):
+        return x * 2 if len(x.split(8, 2)) > 9 else x + 1
+
+
+class TypeOfSize(nn.Module):
+    def forward(self, x):
+        return x * 2 if isinstance(x.shape[2], int) and x.shape[2] > 512 else x + 1
+
+
+class PiecesOf64(nn.Module):
+    def forward(self, x):
+        return torch.cat([x[:, :, i : i + 64].softmax(2) for i in range(0, x.shape[2], 64)], 2)
+
+
+class ProductByNumpy(nn.Module):
+    def forward(self, x):
+        return x * 2 if np.prod(x.shape) > 400000 else x + 1
+
+
+class Stride(nn.Module):
+    def forward(self, x):
+        return x * 2 if x.stride(1) > 100000 else x + 1
+
+
+class AfterPool(nn.Module):
+    def forward(self, x):
+        return x[:, :, :2, :2] if F.avg_pool2d(x, 16).shape[2] > 4 else x[:, :, :2, :2] * 2
+
+
+class Bytes(nn.Module):
+    def forward(self, x):
+        return x * 2 if x.nbytes > 300000 else x + 1
+
+
+class StorageSize(nn.Module):
+    def forward(self, x):
+        return x * 2 if x.untyped_storage().size() > 300000 else x + 1
+
+
+class TwoThresholds(nn.Module):
+    def forward(self, x):
+        if x.shape[2] > 40:
+            x = x * 2
+        if x.shape[2] > 100:
+            x = x + 1
+        return x
+
+
+class ListOfSizes(nn.Module):
+    def forward(self, x):
+        return x * 2 if list(x.shape[2:]) == [130, 129] else x
+
+
+class CountInSizes(nn.Module):
+    def forward(self, x):
+        return x * 2 if x.shape.count(520) else x
+
+
+class InSizes(nn.Module):
+    def forward(self, x):
+        return x * 2 if 130 in x.shape else x
+
+
+class SizeOfData(nn.Module):
+    def forward(self, x):
+        return x * 2 if x.data.shape[2] > 200 else x
+
+
+class CacheBySize(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cache = {}
+
+    def forward(self, x):
+        n = x.shape[2]
+        if n not in self.cache:
+            self.cache[n] = torch.arange(n).float()
+        return x + self.cache[n][:, None]
+
+
+class HalfAsInt(nn.Module):
+    def forward(self, x):
+        n = int(x.shape[2] * 0.5)
+        if n > 100:
+            return x * 2
+        return x + n
+
+
+class SliceBeyondExample(nn.Module):
+    def forward(self, x):
+        return x * 2 if x[:, :, 40:].shape[2] == 0 else x
+
+
+class HalfOfHeight(nn.Module):
+    def forward(self, x):
+        half = x[:, :, : x.shape[2] // 2]
+        return x + (half.clamp(min=half.mean()) if half.shape[2] % 5 else half).sum()
+
+
+ON_SIZES = (
+    Grid,
+    AfterStride,
+    Among,
+    TupleOfSizes,
+    TextOfSize,
+    SizeAsKey,
+    NumberOfParts,
+    TypeOfSize,
+    PiecesOf64,
+    ProductByNumpy,
+    Stride,
+    AfterPool,
+    Bytes,
+    StorageSize,
+    TwoThresholds,
+    ListOfSizes,
+    CountInSizes,
+    InSizes,
+    SizeOfData,
+    CacheBySize,
+    HalfAsInt,
+    SliceBeyondExample,
+    HalfOfHeight,
+)
+
+# On values: boxes (6, 4) and scores (6,), of which none is above 0.9 in the example
+
+
+class SelectionIsEmpty(nn.Module):
+    def forward(self, boxes, scores):
+        keep = boxes[scores > 0.9]
+        if keep.shape[0] == 0:
+            return boxes.mean(0)
+        return keep.mean(0)
+
+
+class LengthOfSelection(nn.Module):
+    def forward(self, boxes, scores):
+        keep = boxes[scores > 0.9]
+        if len(keep) == 0:
+            return boxes.mean(0)
+        return keep.mean(0)
+
+
+class NothingFound(nn.Module):
+    def forward(self, boxes, scores):
+        idx = (scores > 0.9).nonzero()
+        if idx.numel() == 0:
+            return boxes.mean(0)
+        return boxes[idx[:, 0]].mean(0)
+
+
+class LoopOverFound(nn.Module):
+    def forward(self, boxes, scores):
+        y = boxes.sum(0)
+        for i in (scores > 0.9).nonzero():
+            y = y + boxes[i[0]]
+        return y
+
+
+class Equal(nn.Module):
+    def forward(self, x, s):
+        return x if torch.equal(x, x.round()) else x * 2
+
+
+class AllClose(nn.Module):
+    def forward(self, x, s):
+        return x + 1 if torch.allclose(x, x.round()) else x * 2
+
+
+class IsNonzero(nn.Module):
+    def forward(self, x, s):
+        return x + 1 if torch.is_nonzero((x > 100).sum()) else x * 2
+
+
+class ItemByOperator(nn.Module):
+    def forward(self, x, s):
+        return x + 1 if torch.ops.aten.item(x.max()) > 100 else x * 2
+
+
+class MaximumOfData(nn.Module):
+    def forward(self, x, s):
+        return x * 2 if x.data.abs().max() > 100 else x
+
+
+class WhereOfData(nn.Module):
+    def forward(self, x, s):
+        return torch.where(x.data > 100, x * 2, x + 1)
+
+
+class ByDlpack(nn.Module):
+    def forward(self, x, s):
+        return torch.where(torch.from_dlpack(x) > 100, x * 2, x + 1)
+
+
+class NumpyByDlpack(nn.Module):
+    def forward(self, x, s):
+        return x * 2 if np.from_dlpack(x).max() > 100 else x
+
+
+class TextOfValue(nn.Module):
+    def forward(self, x, s):
+        return x * 2 if len(f"{x.max()}") > 20 else x
+
+
+class Repr(nn.Module):
+    def forward(self, x, s):
+        return x * 2 if "e+" in repr(x) else x
+
+
+class StorageItem(nn.Module):
+    def forward(self, x, s):
+        return x * 2 if x.untyped_storage()[3] > 66 else x
+
+
+class DeepCopy(nn.Module):
+    def forward(self, x, s):
+        return x * 2 if copy.deepcopy(x).max() > 100 else x
+
+
+class CaughtRaise(nn.Module):
+    def forward(self, x, s):
+        try:
+            if not torch.isfinite(x).all():
+                raise ValueError
+            return x / x.norm()
+        except ValueError:
+            return torch.zeros_like(x)
+
+
+class CaughtInCaller(nn.Module):
+    def check(self, x):
+        if x.max() > 100:
+            raise ValueError
+        return x * 2
+
+    def forward(self, x, s):
+        try:
+            return self.check(x)
+        except ValueError:
+            return torch.zeros_like(x)
+
+
+class AssertOnTheLine(nn.Module):
+    def forward(self, x, s):
+        assert x.dim() == 2
+        y = x * 2 if x.max() > 100 else x
+        return y
+
+
+class Check(nn.Module):
+    def forward(self, x, s):
+        assert x.max() < 1e6, "too large"
+        return x * 2
+
+
+class WriteBeforeReturn(nn.Module):
+    def forward(self, x, s):
+        if x.sum() > 50:
+            x = x + 1
+        elif x.max() < -5:
+            return x * 3
+        return x * 2
+
+
+class WhereOfDataOfResult(nn.Module):
+    def forward(self, x, s):
+        y = x * 2
+        return torch.where(y.data > 100, y, x)
+
+
+class SliceByCount(nn.Module):
+    def forward(self, x, s):
+        n = int((s > 0.9).sum())
+        return x[: n + 1].sum(0)
+
+
+ON_VALUES = (
+    SelectionIsEmpty,
+    LengthOfSelection,
+    NothingFound,
+    LoopOverFound,
+    Equal,
+    AllClose,
+    IsNonzero,
+    ItemByOperator,
+    MaximumOfData,
+    WhereOfData,
+    ByDlpack,
+    NumpyByDlpack,
+    TextOfValue,
+    Repr,
+    StorageItem,
+    DeepCopy,
+    CaughtRaise,
+    CaughtInCaller,
+    AssertOnTheLine,
+    Check,
+    WriteBeforeReturn,
+    WhereOfDataOfResult,
+    SliceByCount,
+)
