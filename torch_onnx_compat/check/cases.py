@@ -10,7 +10,7 @@ from numbers import Real
 from typing import Any
 
 from torch_onnx_compat import tree
-from torch_onnx_compat.check.sizes import AxisProof, SizeTrials, Trial
+from torch_onnx_compat.check.sizes import AxisProof, SizeTrials, Trial, is_affordable
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.inputs import Inputs, bind
 from torch_onnx_compat.observe import ModelRefused, Observation, Reference
@@ -247,6 +247,8 @@ class Cases:
             names = [name for name in example if self._is_allowed(name, example[name] + step)]
             for some in [[name] for name in names] + ([names] if len(names) > 1 else []):
                 sizes = {name: example[name] + step for name in some}
+                if not is_affordable(self._inputs, {**example, **sizes}, seconds):
+                    continue
                 before = len(self.notes)
                 label = ", ".join(f"{n}={s}" for n, s in sizes.items())
                 yield from self._try_case(label, self._inputs.at_sizes(sizes))

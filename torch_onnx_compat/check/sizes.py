@@ -17,8 +17,8 @@ from torch_onnx_compat.questions.search import Sides, Sizes
 AFFORDABLE_S = 15.0
 """Seconds that eager torch may need for one case, reckoned by the square of its growth."""
 
-MOST_ELEMENTS = 2**24
-"""Elements of the inputs of one case at most."""
+MOST_ELEMENTS = 2**21
+"""Elements of the inputs of one case at most, or a few times those of the example."""
 
 MOST_GROWTH = 512.0
 """Largest ratio to the example, in elements, of the inputs of one case."""
@@ -218,18 +218,10 @@ class SizeTrials:
         return any(sizes[name] == 1 < size for name, size in self._example.items() if name in sizes)
 
     def _is_affordable(self, sizes: Sizes, question: Question) -> bool:
-        growth = self._elements(sizes) / max(self._elements(self._example), 1)
-        if question.chooses_kernel and growth > OPERATOR_GROWTH and self._elements(sizes) > 2**14:
+        growth = count_elements(self.inputs, sizes) / max(count_elements(self.inputs, self._example), 1)
+        if question.chooses_kernel and growth > OPERATOR_GROWTH and count_elements(self.inputs, sizes) > 2**14:
             return False
-        # Distances and attention grow with the square of what they are given, in time and in memory.
-        seconds = self.seconds * max(growth, growth**2)
-        return seconds <= AFFORDABLE_S and self._elements(sizes) <= MOST_ELEMENTS and growth <= MOST_GROWTH
-
-    def _elements(self, sizes: Sizes) -> int:
-        return sum(
-            math.prod(axes[d].size(sizes) if d in axes else size for d, size in enumerate(tensor.shape))
-            for tensor, axes in zip(self.inputs.tensors, self.inputs.axes, strict=True)
-        )
+        return is_affordable(self.inputs, sizes, self.seconds)
 
     def _key(self, sizes: Sizes) -> tuple[int, ...]:
         return tuple({**self._example, **sizes}[name] for name in self._example)
@@ -251,6 +243,29 @@ class SizeTrials:
         ]
         proven = not open_ones and self.is_complete
         return AxisProof(name, least, most, tried, proven, tuple(map(str, open_ones)))
+
+
+def count_elements(inputs: Inputs, sizes: Sizes) -> int:
+    """Elements of all inputs at some sizes."""
+    return sum(
+        math.prod(axes[d].size(sizes) if d in axes else size for d, size in enumerate(tensor.shape))
+        for tensor, axes in zip(inputs.tensors, inputs.axes, strict=True)
+    )
+
+
+def is_affordable(inputs: Inputs, sizes: Sizes, seconds: float) -> bool:
+    """Whether a case may be made: distances and attention grow with the square of what they are given.
+
+    Args:
+        inputs: The example.
+        sizes: Those of the case.
+        seconds: Of one eager run on the example.
+    """
+    example = max(count_elements(inputs, inputs.sizes()), 1)
+    elements = count_elements(inputs, sizes)
+    growth = elements / example
+    small = elements <= max(MOST_ELEMENTS, 4 * example) and growth <= MOST_GROWTH
+    return small and seconds * max(growth, growth**2) <= AFFORDABLE_S
 
 
 def _keeps(asked: Sequence[Sides], sizes: Sizes) -> bool:
