@@ -68,7 +68,7 @@ class Attempt:
             exported = backends.export(job.plan.exporter, job)
         if self.cases is not None:
             further = decisions.survey.equal_at if decisions is not None else {}
-            self.cases.begin(further, exported.assumed)
+            self.cases.begin(further, exported.assumed, job.allow_baked)
         if decisions is not None:
             decisions.report(job.plan)
         with self.clock("finish"):

@@ -41,8 +41,9 @@ def test_every_case_is_run():
     result = export_compat(Net().eval(), IMAGE, target="onnxruntime", verify="target", dynamic={"x": {0: "batch"}})
     cases = {row.case for row in result.table}
     plain = {case for case in cases if " on onnxruntime " not in case}
-    assert len(plain) > 1
-    assert cases - plain == {next(c for c in cases if c.startswith(f"{p} on onnxruntime")) for p in plain}
+    on_target = {case.partition(" on onnxruntime ")[0] for case in cases - plain}
+    assert {"example", "batch=1"} <= on_target
+    assert not plain - on_target - {"zeros", "negative zeros", "a few zeros", "equal values", "sorted values"}
 
 
 @pytest.mark.parametrize("name", ["openvino", "opencv"])

@@ -113,17 +113,19 @@ class Cases:
         """The inputs of the cases so far."""
         self._further: Mapping[str, int] = {}
         self._assumed: Sequence[Question] = ()
+        self.accepted: Collection[str] = ()
         self._runs: dict[tuple[int, ...], SymbolicRun] = {}
         self._trials: SizeTrials | None = None
 
-    def begin(self, further: Mapping[str, int], assumed: Sequence[Question]) -> None:
+    def begin(self, further: Mapping[str, int], assumed: Sequence[Question], accepted: Collection[str] = ()) -> None:
         """Begins with another file.
 
         Args:
             further: Sizes of dynamic axes to try in addition.
             assumed: What the exporter took for granted about sizes.
+            accepted: Places of questions that the caller lets the file answer as the example does.
         """
-        self._further, self._assumed = further, assumed
+        self._further, self._assumed, self.accepted = further, assumed, accepted
         self.notes.clear()
 
     def __iter__(self) -> Iterator[Case]:
@@ -212,7 +214,7 @@ class Cases:
                 break
             runs.append(self._ask(asked_at))
             yield from self._answer(runs[-1].questions, asked_at, trials)
-        trials.is_complete = not trials.unexplored and all(run.is_complete for run in runs)
+        trials.is_complete = not (self.accepted or trials.unexplored) and all(run.is_complete for run in runs)
 
     def _ask(self, sizes: dict[str, int]) -> SymbolicRun:
         """What the original asks of its sizes when it has these; found once."""
@@ -225,7 +227,7 @@ class Cases:
 
     def _answer(self, questions: Sequence[Question], asked_at: dict[str, int], trials: SizeTrials) -> Iterator[Case]:
         """The cases on the other sides of questions."""
-        for trial in trials.for_questions(questions, asked_at):
+        for trial in trials.for_questions([q for q in questions if q.place not in self.accepted], asked_at):
             cases = list(self._try_question(trial))
             yield from cases
             if cases:
