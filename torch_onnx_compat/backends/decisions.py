@@ -18,6 +18,7 @@ from torch_onnx_compat import tree
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.checks import Place, is_caught, is_guard
 from torch_onnx_compat.backends.conditions import as_condition, is_question
+from torch_onnx_compat.backends.data_sizes import data_dims, size_is_of_data
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames_of_model
 from torch_onnx_compat.tracing import is_tracing, record_as, recorded_value, without_tracing
@@ -45,7 +46,7 @@ _METADATA = frozenset(
         *("storage_offset", "nbytes", "data_ptr", "__dlpack_device__", "qscheme", "result_type", "can_cast"),
         *("promote_types", "broadcast_tensors", "size", "shape", "numel", "nelement", "register_hook", "__class__"),
         *("_version", "_base", "__dir__", "_backward_hooks", "broadcast_shapes", "__setitem__"),
-        *("share_memory_", "__hash__", "__delitem__"),
+        *("share_memory_", "__hash__", "__delitem__", "__eq__", "__ne__"),
     }
 )
 """Functions whose result no value of a tensor decides; those called ``is_...`` are among them, but is_nonzero."""
@@ -177,7 +178,10 @@ class DecisionLog(Watcher):
             dim = kwargs.get("dim", args[place] if len(args) > place else 0)
             with without_tracing():
                 parts = int(args[0].shape[dim])
-            self._unpack(parts, is_sized_by_data(recorded_value(args[0])))
+            sections = kwargs.get("split_size", args[1] if len(args) > 1 else None)
+            is_list = place > 1 and isinstance(sections, (list, tuple))  # then there are as many parts as sections
+            dims = frozenset() if is_list else data_dims(recorded_value(args[0]))
+            self._unpack(parts, dim % max(args[0].dim(), 1) in dims)
 
     def _unpack(self, parts: int, from_data: bool) -> None:
         """Notes that a tensor is split into a tuple, whose length the trace fixes."""
@@ -200,7 +204,7 @@ class DecisionLog(Watcher):
         if conversion == "len()":
             with without_tracing():
                 size = int(tensor.shape[0])
-            self._add(conversion, is_sized_by_data(recorded_value(tensor)), (size,))
+            self._add(conversion, 0 in data_dims(recorded_value(tensor)), (size,))
             return
         from_data, leaves = origins(tensor, self.inputs)
         harmless = asks_for_emptiness(tensor, is_condition=conversion == "bool()")
@@ -331,67 +335,10 @@ def origins(tensor: Tensor, inputs: int) -> tuple[bool, list[int]]:
             kind == "prim::NumToTensor" and next(node.inputs()).node().kind() in ("aten::size", "aten::numel")
         ) or kind in ("aten::size", "aten::numel", "prim::shape", "aten::dim"):
             sizes.append(value.unique())
-            from_data = from_data or _is_number_from_data(node)
+            from_data = from_data or size_is_of_data(node)
         else:
             todo.extend(node.inputs())
     return from_data, sorted(sizes)
-
-
-def _is_number_from_data(node: Any) -> bool:
-    """Whether the size that a node of the trace yields is a matter of values."""
-    if node.kind() == "prim::NumToTensor":
-        node = next(node.inputs()).node()
-    return node.kind() != "aten::dim" and is_sized_by_data(next(node.inputs()))
-
-
-def is_sized_by_data(value: Any) -> bool:
-    """Whether values decide the shape of a traced tensor, as they do that of a selection."""
-    seen: set[int] = set()
-    todo = [value]
-    while todo:
-        value = todo.pop()
-        if value.unique() in seen:
-            continue
-        seen.add(value.unique())
-        node = value.node()
-        if _has_data_dependent_shape(node):
-            return True
-        if node.kind() not in ("prim::Param", "prim::Constant"):
-            # Numbers among the arguments, such as the bounds of a slice, are as good as sizes.
-            todo += list(node.inputs())[: 1 if node.kind() in _SHAPED_AS_FIRST else None]
-    return False
-
-
-def _has_data_dependent_shape(node: Any) -> bool:
-    kind = node.kind()
-    if kind.startswith("prim::"):
-        return kind in ("prim::PythonOp", "prim::CallFunction", "prim::CallMethod")
-    if kind == "aten::index":
-        return any(_is_mask(value) for value in list(node.inputs())[1].node().inputs())
-    if kind == "aten::where":
-        return len(list(node.inputs())) == 1
-    return _is_tagged(kind)
-
-
-def _is_mask(value: Any) -> bool:
-    kind = value.type().scalarType() if value.type().kind() == "TensorType" else None
-    return kind in ("Bool", "Byte", None) and value.type().kind() == "TensorType"
-
-
-@functools.cache
-def _is_tagged(kind: str) -> bool:
-    """Whether torch says of an operator that its values decide the shape of what it yields."""
-    if kind in _SIZED_BY_VALUES:
-        return True
-    namespace, _, name = kind.partition("::")
-    packet = getattr(getattr(torch.ops, namespace), name.rstrip("_"), None)
-    if packet is None or namespace != "aten":
-        return True  # an operator that nobody here knows
-    return any(torch.Tag.dynamic_output_shape in getattr(packet, o).tags for o in packet.overloads())
-
-
-_SIZED_BY_VALUES = frozenset({"aten::nonzero_numpy"})
-"""Operators that torch has no tag for, as they are made of others."""
 
 
 _SAME_VALUES = frozenset({Tensor.data.__get__, Tensor.__deepcopy__, torch.from_dlpack})  # type: ignore[attr-defined]

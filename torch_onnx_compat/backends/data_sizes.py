@@ -1,0 +1,136 @@
+"""Which sizes in a TorchScript trace are a matter of values: those of selections, of what was found, and the like.
+
+A trace has the shape of every tensor, but not where its sizes come from. A dimension of a result is taken to be one of
+an argument's if it has its size.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import torch
+
+Known = dict[int, frozenset[int]]
+"""The dimensions whose sizes values decide, by the number of the value in the trace."""
+
+
+def data_dims(value: Any) -> frozenset[int]:
+    """The dimensions of a traced tensor whose sizes values decide."""
+    known: Known = {}
+    todo = [value]
+    while todo:
+        current = todo[-1]
+        if current.unique() in known:
+            todo.pop()
+            continue
+        node = current.node()
+        waiting = [] if _is_source(node) else [v for v in node.inputs() if v.unique() not in known]
+        if waiting:
+            known.update({v.unique(): frozenset() for v in waiting if v.node().kind() in _LEAVES})
+            waiting = [v for v in waiting if v.unique() not in known]
+        if waiting:
+            todo += waiting
+            continue
+        known[current.unique()] = _dims_of(current, node, known)
+        todo.pop()
+    return known[value.unique()]
+
+
+def size_is_of_data(node: Any) -> bool:
+    """Whether values decide the size that an aten::size or aten::numel, or its conversion to a tensor, yields."""
+    if node.kind() == "prim::NumToTensor":
+        node = next(node.inputs()).node()
+    if node.kind() not in ("aten::size", "aten::numel"):
+        return False
+    tensor, *dim = node.inputs()
+    dims = data_dims(tensor)
+    number = dim[0].toIValue() if dim else None
+    shape = _shape(tensor)
+    if number is None or shape is None:
+        return bool(dims)
+    return number % max(len(shape), 1) in dims
+
+
+_LEAVES = ("prim::Param", "prim::Constant", "prim::GetAttr")
+
+
+def _dims_of(value: Any, node: Any, known: Known) -> frozenset[int]:
+    shape = _shape(value)
+    if _is_source(node):
+        return _own_dims(node, 1 if shape is None else len(shape))
+    if shape is None:  # a list, or a number: what it is made of counts
+        return frozenset().union(*(known[v.unique()] for v in node.inputs()))
+    sizes, others = _sizes_of(node, known)
+    if not sizes:
+        return frozenset()
+    if node.kind() in _MADE_OF_PARTS:
+        return frozenset(dim for dim, size in enumerate(shape) if size in sizes or size not in others)
+    return frozenset(dim for dim, size in enumerate(shape) if size in sizes)
+
+
+_MADE_OF_PARTS = frozenset(
+    f"aten::{name}" for name in ("cat", "reshape", "view", "flatten", "stack", "repeat", "slice")
+)
+"""Operators whose result has sizes that no argument has."""
+
+
+def _sizes_of(node: Any, known: Known) -> tuple[set[int], set[int]]:
+    """The sizes of the arguments' dimensions that values decide, and those of the others; of lists, their items'."""
+    sizes: set[int] = set()
+    others: set[int] = set()
+    for value in node.inputs():
+        parts = list(value.node().inputs()) if value.node().kind() == "prim::ListConstruct" else [value]
+        for part in parts:
+            shape = _shape(part)
+            dims = known.get(part.unique(), frozenset())
+            for dim, size in enumerate(shape or ()):
+                (sizes if dim in dims else others).add(size)
+    return sizes, others
+
+
+def _shape(value: Any) -> tuple[int, ...] | None:
+    kind = value.type()
+    if kind.kind() != "TensorType":
+        return None
+    sizes = kind.sizes()
+    return None if sizes is None else tuple(sizes)
+
+
+def _is_source(node: Any) -> bool:
+    """Whether an operator's values decide the shape of what it yields."""
+    kind = node.kind()
+    if kind == "aten::index":
+        return _first_mask(node) is not None
+    if kind == "aten::where":
+        return len(list(node.inputs())) == 1
+    return kind in _OTHERS or (kind.startswith("aten::") and _is_tagged(kind.removeprefix("aten::")))
+
+
+def _own_dims(node: Any, rank: int) -> frozenset[int]:
+    if node.kind() == "aten::index":
+        mask = _first_mask(node)
+        return frozenset() if mask is None else frozenset({mask})
+    if node.kind() == "aten::repeat_interleave":
+        return frozenset(range(rank))
+    return frozenset({0} if rank else ())
+
+
+def _first_mask(node: Any) -> int | None:
+    """The dimension that a mask selects from; None where no index is a mask."""
+    for dim, value in enumerate(list(node.inputs())[1].node().inputs()):
+        kind = value.type()
+        if kind.kind() == "TensorType" and kind.scalarType() in ("Bool", "Byte"):
+            return dim
+    return None
+
+
+_OTHERS = frozenset({"aten::nonzero_numpy", "torchvision::nms"})
+"""Operators that torch has no tag for."""
+
+
+@functools.cache
+def _is_tagged(name: str) -> bool:
+    packet = getattr(torch.ops.aten, name if name.endswith("__") else name.removesuffix("_"), None)
+    overloads = packet.overloads() if packet is not None and name != "index" else ()
+    return any(torch.Tag.dynamic_output_shape in getattr(packet, overload).tags for overload in overloads)
