@@ -93,18 +93,6 @@ def instance_norm_to_batch_norm(
     return torch.batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps, cudnn_enabled)
 
 
-@decomposition(torch.rms_norm, needed_on=("dynamo",), exactness=Exactness.ROUNDING)
-def rms_norm_of_double(
-    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
-) -> Tensor:
-    """Root-mean-square normalisation of float64; the epsilon of stock dynamo is that of float32, or rounded to it.
-
-    Math: x / sqrt(mean(x^2) + eps) * weight, the mean over the last axes.
-    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.RMSNorm.html
-    """
-    return NotImplemented if input.dtype != torch.float64 else _rms_norm(input, normalized_shape, weight, eps)
-
-
 @decomposition(torch.rms_norm, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
 def rms_norm_to_mean(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None

@@ -54,7 +54,6 @@ ORDERS = {
     "torch.nn.functional.softplus": ["softplus_in_double", "softplus_threshold"],
     "torch.pixel_shuffle": ["pixel_shuffle_of_integers", "pixel_shuffle_of_images"],
     "torch.repeat_interleave": ["repeat_interleave_by_size", "repeat_interleave_to_nonzero"],
-    "torch.rms_norm": ["rms_norm_of_double", "rms_norm_to_mean"],
     "torch.rnn_relu": ["float64_recurrent", "rnn_relu_of_any_length", "rnn_relu_of_packed"],
     "torch.rnn_tanh": ["float64_recurrent", "rnn_tanh_of_any_length", "rnn_tanh_of_packed"],
     "torch.sort": ["sort_of_bool", "sort_stable"],

@@ -91,14 +91,6 @@ INFERENCE = Example(
 
 EXAMPLES = [
     Example(
-        "rms_norm_of_double",
-        lambda x: (F.rms_norm(x, (6,)), F.rms_norm(x, (6,), eps=1e-15), F.rms_norm(x, (5, 6), x[0, 0])),
-        (IMAGES.double() * 1e-7,),
-        leaves=lambda x: F.rms_norm(x.float() * 1e7, (6,)),
-        exporters=("dynamo",),
-    ),
-    INFERENCE,
-    Example(
         "batch_norm_of_batch",
         BatchNorms().eval(),
         (IMAGES,),

@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.check.cases import Verify
 from torch_onnx_compat.entry import Declined
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.testing import Example, assert_entry, assert_same_outputs, assert_still_needed
@@ -292,7 +293,9 @@ def test_early_opsets():
     ],
 )
 def test_nodes(entry, model, exporter, dynamic, nodes):
-    result = assert_entry(entry, model, IMAGE, exporter, dynamic=dynamic)
+    # Resize has scales in float32: bilinear by 0.7 is off by a few roundings at 40.
+    verify = Verify(sizes={"height": (9, 21), "width": (11, 30)} if dynamic == SIZES else {})
+    result = assert_entry(entry, model, IMAGE, exporter, dynamic=dynamic, verify=verify)
     assert nodes.items() <= result.nodes.items()
     assert dynamic == SIZES or set(result.nodes) - {"Constant"} == set(nodes)
 

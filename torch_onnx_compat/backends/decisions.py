@@ -46,7 +46,16 @@ _METADATA = frozenset(
         *("storage_offset", "nbytes", "data_ptr", "__dlpack_device__", "qscheme", "result_type", "can_cast"),
         *("promote_types", "broadcast_tensors", "size", "shape", "numel", "nelement", "register_hook", "__class__"),
         *("_version", "_base", "__dir__", "_backward_hooks", "broadcast_shapes", "__setitem__"),
-        *("share_memory_", "__hash__", "__delitem__", "__eq__", "__ne__"),
+        *(
+            "share_memory_",
+            "__hash__",
+            "__delitem__",
+            "q_scale",
+            "q_zero_point",
+            "q_per_channel_axis",
+            "__eq__",
+            "__ne__",
+        ),
     }
 )
 """Functions whose result no value of a tensor decides; those called ``is_...`` are among them, but is_nonzero."""

@@ -128,7 +128,7 @@ def _note(special: Special, bad: Sequence[Comparison], *, undecided: bool) -> st
 def _case(special: Special, observation: Observation, limit: float) -> Case | None:
     """The original's run; None where it refuses the values."""
     try:
-        with _TimeLimit(limit):
+        with _Limits(limit, torchs_own_only=not special.is_ordinary):
             reference = observation.reference(special.label, special.inputs)
     except ModelRefused:
         return None
@@ -162,20 +162,25 @@ def _is_undecided(
     return False
 
 
-class _TimeLimit(TorchDispatchMode):
-    """Ends a run that takes too long, at its next operation.
+class _Limits(TorchDispatchMode):
+    """Ends a run that takes too long, or calls what may not stand the values, at its next operation.
 
     Args:
         seconds: The most that it may take.
+        torchs_own_only: Whether operators that are not torch's own end it: at offsets of NaN, torchvision's
+            deform_conv2d reads memory that is not its own, and the process ends.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, *, torchs_own_only: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
         self._end = time.perf_counter() + seconds
+        self._torchs_own_only = torchs_own_only
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if time.perf_counter() > self._end:
             raise TimeoutError("it does not end")
+        if self._torchs_own_only and getattr(func, "namespace", "") not in ("aten", "prim", "prims"):
+            raise NotImplementedError(f"{func} is not tried on such values")
         return func(*args, **(kwargs or {}))
 
 
