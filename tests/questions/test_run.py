@@ -228,3 +228,11 @@ def test_what_holds_for_a_whole_range_is_proven(text, proven):
     h = sympy.Symbol("h", integer=True, positive=True)
     expression = sympy.sympify(text, {"h": h}, evaluate=False)
     assert symbolic.has_one_value(expression, {h: (1, None)}) is proven
+
+
+def test_a_function_is_a_model_too():
+    with export_conditions():
+        observation = Observation(prepare(asks_for_its_type, (torch.randn(3, 3, 32, 48),), dynamic=DYNAMIC))
+        found = run_symbolically(observation, observation.trace_inputs())
+    assert not found.stopped
+    assert "height > 512" in {str(q.expression) for q in found.questions}

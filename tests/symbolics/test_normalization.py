@@ -90,6 +90,7 @@ INFERENCE = Example(
 """In torch from 2.7 on the entry is armed only by name: see the tests below."""
 
 EXAMPLES = [
+    INFERENCE,
     Example(
         "batch_norm_of_batch",
         BatchNorms().eval(),

@@ -81,9 +81,10 @@ def run_symbolically(observation: Observation, inputs: Inputs) -> SymbolicRun:
 
 
 def _packages(model: nn.Module) -> set[str]:
-    """The top-level packages of the classes that a model is made of, but for torch."""
+    """The top-level packages of the code that a model is made of, but for torch and for this one."""
     kinds = {kind for module in model.modules() for kind in type(module).__mro__}
-    return {kind.__module__.partition(".")[0] for kind in kinds} - {"torch", "builtins"}
+    names = {kind.__module__ for kind in kinds} | {getattr(m.forward, "__module__", "") for m in model.modules()}
+    return {str(name).partition(".")[0] for name in names} - {"torch", "builtins", "torch_onnx_compat", ""}
 
 
 class _Log:
