@@ -215,7 +215,9 @@ class DecisionLog(Watcher):
                 size = int(tensor.shape[0])
             self._add(conversion, 0 in data_dims(recorded_value(tensor)), (size,))
             return
-        from_data, leaves = origins(tensor, self.inputs)
+        from_values, leaves, from_sizes = _find_origins(tensor, self.inputs)
+        # This package's own code knows which sizes vary; by its shapes alone a trace cannot tell.
+        from_data = from_values or (from_sizes and not _is_in_this_package())
         harmless = asks_for_emptiness(tensor, is_condition=conversion == "bool()")
         if (from_data or leaves) and not harmless:
             self._add(conversion, from_data, tuple(map(self.value_of, leaves)))
@@ -326,8 +328,14 @@ def _identity(tensor: Tensor) -> int:
 
 def origins(tensor: Tensor, inputs: int) -> tuple[bool, list[int]]:
     """Whether a traced tensor depends on input data, and the sizes that it depends on."""
+    from_values, sizes, from_sizes = _find_origins(tensor, inputs)
+    return from_values or from_sizes, sizes
+
+
+def _find_origins(tensor: Tensor, inputs: int) -> tuple[bool, list[int], bool]:
+    """Whether a traced tensor depends on values of inputs, its sizes, and whether values decide one of these."""
     value = recorded_value(tensor)
-    from_data = False
+    from_values = from_sizes = False
     sizes: list[int] = []
     seen: set[int] = set()
     todo = [value]
@@ -339,15 +347,15 @@ def origins(tensor: Tensor, inputs: int) -> tuple[bool, list[int]]:
         node = value.node()
         kind = node.kind()
         if kind == "prim::Param":
-            from_data |= any(v.unique() == value.unique() for v in list(node.outputs())[:inputs])
+            from_values |= any(v.unique() == value.unique() for v in list(node.outputs())[:inputs])
         elif (
             kind == "prim::NumToTensor" and next(node.inputs()).node().kind() in ("aten::size", "aten::numel")
         ) or kind in ("aten::size", "aten::numel", "prim::shape", "aten::dim"):
             sizes.append(value.unique())
-            from_data = from_data or size_is_of_data(node)
+            from_sizes = from_sizes or size_is_of_data(node)
         else:
             todo.extend(node.inputs())
-    return from_data, sorted(sizes)
+    return from_values, sorted(sizes), from_sizes
 
 
 _SAME_VALUES = frozenset({Tensor.data.__get__, Tensor.__deepcopy__, torch.from_dlpack})  # type: ignore[attr-defined]
@@ -364,6 +372,13 @@ def is_metadata(func: Any) -> bool:
     if name in ("__get__", "__set__"):
         name = getattr(getattr(func, "__self__", None), "__name__", "")
     return name in _METADATA or (name.startswith(("is_", "_is_", "has_")) and name != "is_nonzero")
+
+
+def _is_in_this_package() -> bool:
+    """Whether the code that converts is an entry's, or what entries are made of."""
+    names = (str(frame.f_globals.get("__name__", "")) for frame in frames_of_model())
+    name = next((name for name in names if name not in _WATCHERS), "")
+    return name.startswith("torch_onnx_compat.") and not name.startswith("torch_onnx_compat.control_flow.")
 
 
 def _statements() -> tuple[str, tuple[Place, ...], tuple[Place, ...]]:

@@ -50,6 +50,9 @@ _upsample_bicubic2d_aa
 _SUM_NAMES = frozenset(_SUMS.split())
 """Operators that add up many terms: their rounding is relative to the terms, which may cancel, not to the result."""
 
+PLACES = 256.0
+"""Change of the cells that a resized picture is made of: a place at cell 200 has eight bits less for its weights."""
+
 TERMS = 4.0
 """Change of the terms of a sum, in changes of a result: partial sums are rounded one after the other."""
 
@@ -76,7 +79,8 @@ class RoundOtherwise(TorchDispatchMode):
         if name in _EXACT_NAMES or _is_view(func):
             return func(*args, **(kwargs or {}))
         if name in _SUM_NAMES and not written:
-            args = [self._change(a, TERMS) if isinstance(a, Tensor) else a for a in args]
+            terms = PLACES if "upsample" in name or "grid_sampler" in name else TERMS
+            args = [self._change(a, terms) if isinstance(a, Tensor) else a for a in args]
         result = func(*args, **(kwargs or {}))
         if isinstance(result, Tensor):
             return result.copy_(self._change(result)) if written else self._change(result)
