@@ -276,7 +276,9 @@ EXAMPLES = [
 
 def test_pictures_of_one_size(exporter):
     assert_same_outputs(Batch().eval(), PICTURES, exporter)
-    assert_same_outputs(Resizes().eval(), pictures()[0], exporter)
+    # Noise resized in float32: a place between two cells is off by a rounding, and the cells by far.
+    verify = Verify(random=False)
+    assert_same_outputs(Resizes().eval(), pictures()[0], exporter, verify=verify)
 
 
 def test_pictures_of_a_size_that_the_caller_fixes_are_left_alone(exporter):
