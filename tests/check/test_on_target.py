@@ -42,7 +42,8 @@ def test_every_case_is_run():
     cases = {row.case for row in result.table}
     plain = {case for case in cases if " on onnxruntime " not in case}
     on_target = {case.partition(" on onnxruntime ")[0] for case in cases - plain}
-    assert {"example", "batch=1"} <= on_target
+    assert "example" in on_target
+    assert len(on_target) > 1
     assert not plain - on_target - {"zeros", "negative zeros", "a few zeros", "equal values", "sorted values"}
 
 
