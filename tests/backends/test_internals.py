@@ -11,6 +11,7 @@ from onnxscript import evaluator, rewriter
 from torch import Tensor, nn
 
 from torch_onnx_compat.backends import internals
+from torch_onnx_compat.backends.internals.versions import set_versions, versions_of
 from torch_onnx_compat.graph.tidy import tidy
 
 
@@ -143,3 +144,13 @@ def test_values_that_fold():
     )
     tidy.tidy(model, fold=True)
     assert [n.op_type for n in model.graph] == ["Mul"]
+
+
+def test_counts_of_writes_are_put_back():
+    tensors = [torch.zeros(2), torch.ones(3)]
+    before = versions_of(tensors)
+    for tensor in tensors:
+        tensor.add_(1)
+    assert versions_of(tensors) == tuple(version + 1 for version in before)
+    set_versions(tensors, before)
+    assert versions_of(tensors) == before

@@ -15,6 +15,14 @@ def versions_of(tensors: Sequence[Tensor]) -> tuple[int, ...]:
 
 
 def set_versions(tensors: Sequence[Tensor], versions: Sequence[int]) -> None:
-    """Lets tensors count as written to as often as before; torch up to 2.5 took one tensor at a time."""
+    """Lets tensors count as written to as often as before; torch up to 2.6 takes one tensor at a time."""
     setter: Any = torch._C._autograd._unsafe_set_version_counter
-    setter(tuple(tensors), tuple(versions))
+    if tuple(map(int, torch.__version__.split(".")[:2])) >= _SEVERAL_AT_ONCE:
+        setter(tuple(tensors), tuple(versions))
+        return
+    for tensor, version in zip(tensors, versions, strict=True):
+        setter(tensor, version)
+
+
+_SEVERAL_AT_ONCE = (2, 7)
+"""The first version of torch that takes several tensors."""
