@@ -156,7 +156,31 @@ class HalfOfHeight(nn.Module):
         return x + (half.clamp(min=half.mean()) if half.shape[2] % 5 else half).sum()
 
 
+class TableOfDistances(nn.Module):
+    """Attention whose table of relative positions is cut where it is long, and resized where it is short.
+
+    Where the two meet the mask of one branch fits the other by broadcasting, and at no larger size.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.table = nn.Linear(3, 9), nn.Parameter(torch.randn(2, 79))
+
+    def forward(self, x):
+        y = x.mean(2).transpose(1, 2)
+        n, table = y.shape[1], self.table
+        q, k, v = self.qkv(y).chunk(3, -1)
+        if 2 * n - 1 > table.shape[1]:
+            table = F.interpolate(table[None], size=2 * n - 1, mode="linear", align_corners=True)[0]
+        else:
+            table = table[:, (table.shape[1] - 2 * n + 1) // 2 :][:, : 2 * n - 1]
+        place = torch.arange(n)
+        scores = (q @ k.transpose(1, 2))[:, None] + table[:, place[:, None] - place + n - 1]
+        return (scores.softmax(-1) @ v[:, None]).sum(1)
+
+
 ON_SIZES = (
+    TableOfDistances,
     Grid,
     AfterStride,
     Among,
@@ -335,7 +359,35 @@ class SliceByCount(nn.Module):
         return x[: n + 1].sum(0)
 
 
+class LengthOfPlaces(nn.Module):
+    def forward(self, boxes, scores):
+        return boxes * 2 if len(torch.where(boxes > 5)[0]) > 4 else boxes
+
+
+class PooledSelection(nn.Module):
+    """Decides on the size of what is computed from a selection, which is no selection's size."""
+
+    def forward(self, boxes, scores):
+        kept = F.max_pool1d(F.pad(scores[scores > 0.9], (0, 4))[None, None], 2, 2)
+        return boxes * 2 if kept.shape[-1] > 2 else boxes
+
+
+class JoinedSelection(nn.Module):
+    def forward(self, boxes, scores):
+        joined = torch.cat([boxes[scores > 0.9], boxes])
+        return boxes * 2 if joined.size(0) > 7 else boxes
+
+
+class UniqueRows(nn.Module):
+    def forward(self, boxes, scores):
+        return boxes * 2 if boxes.round().unique(dim=0).shape[0] < 6 else boxes
+
+
 ON_VALUES = (
+    LengthOfPlaces,
+    PooledSelection,
+    JoinedSelection,
+    UniqueRows,
     SelectionIsEmpty,
     LengthOfSelection,
     NothingFound,

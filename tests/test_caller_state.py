@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from torch_onnx_compat import CompatError, export_compat
-from torch_onnx_compat.caller import undoing_writes
+from torch_onnx_compat.caller import undo_writes
 from torch_onnx_compat.prepare import twin_of
 from torch_onnx_compat.reach import find_reach
 
@@ -517,18 +517,18 @@ def test_max_norm_holds_for_rows_that_the_example_lacks(exporter):
 def test_writes_to_a_copied_parameter_are_undone_too():
     model = Clamped()
     reach = find_reach(model)
-    with undoing_writes(twin_of(model, reach=reach)):
+    with undo_writes(twin_of(model, reach=reach)):
         pass
     assert not reach.written
     first = twin_of(model, reach=reach)
-    with undoing_writes(first):
+    with undo_writes(first):
         first(torch.ones(3))
         assert first.w.tolist() == [1, 1, 1]
     assert first.w.tolist() == [3, 3, 3]
     assert reach.written == {model.w.data_ptr()}
     second = twin_of(model, reach=reach)
     assert second.w.data_ptr() != model.w.data_ptr()
-    with undoing_writes(second):
+    with undo_writes(second):
         second(torch.ones(3))
     assert second.w.tolist() == [3, 3, 3]
 
@@ -540,7 +540,7 @@ def test_other_weights_are_shared():
 
 def test_results_that_are_weights_keep_what_the_run_wrote():
     twin = twin_of(Views())
-    with undoing_writes(twin) as undo:
+    with undo_writes(twin) as undo:
         _, weight = undo.separate(twin(torch.ones(2, 3)))
     assert weight.tolist() == [4, 4, 3]
     assert twin.w.tolist() == [3, 3, 3]
@@ -623,7 +623,7 @@ class UsesTable(nn.Module):
 
 def test_tables_of_lazy_items_are_left_alone():
     twin = twin_of(UsesTable())
-    with undoing_writes(twin):
+    with undo_writes(twin):
         twin(torch.ones(2))
     assert list(dict.keys(TABLE)) == ["a"]
 
@@ -631,7 +631,7 @@ def test_tables_of_lazy_items_are_left_alone():
 def test_what_others_write_meanwhile_stays():
     """Only what the model's code names is put back, and no function or import."""
     twin = twin_of(GlobalName())
-    with undoing_writes(twin):
+    with undo_writes(twin):
         twin(torch.ones(3))
         globals()["helper"] = lambda: None
         TABLE["z"] = 1

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from soundness_models import ON_SIZES, ON_VALUES
+from soundness_models import ON_SIZES, ON_VALUES, JoinedSelection, PooledSelection
 
 from torch_onnx_compat import export_compat
+from torch_onnx_compat.backends.data_sizes import DataSizes
 from torch_onnx_compat.errors import CompatError
 
 SIZES = (
@@ -36,12 +37,13 @@ REFUSED = {
     "torchscript": {
         *("TextOfSize", "SizeAsKey", "NumberOfParts", "TypeOfSize", "PiecesOf64", "ProductByNumpy", "Stride", "Bytes"),
         *("StorageSize", "CountInSizes", "LoopOverFound", "ItemByOperator", "ByDlpack", "NumpyByDlpack", "TextOfValue"),
-        *("Repr", "StorageItem", "CaughtRaise", "CaughtInCaller"),
+        *("Repr", "StorageItem", "CaughtRaise", "CaughtInCaller", "PooledSelection"),
     },
     "dynamo": {
         *("TextOfSize", "SizeAsKey", "NumberOfParts", "TypeOfSize", "PiecesOf64", "ProductByNumpy", "Stride", "Bytes"),
         *("CountInSizes", "AfterPool", "CacheBySize", "ByDlpack", "NumpyByDlpack", "TextOfValue", "Repr"),
-        *("StorageItem", "CaughtRaise", "CaughtInCaller", "SliceBeyondExample"),
+        *("StorageItem", "CaughtRaise", "CaughtInCaller", "SliceBeyondExample", "PooledSelection"),
+        "TableOfDistances",
     },
 }
 """Models that have no file today. A file that is right is no failure: the name goes from this list then."""
@@ -88,3 +90,13 @@ def test_decisions_on_sizes(kind, exporter):
 @pytest.mark.parametrize("kind", ON_VALUES, ids=lambda kind: kind.__name__)
 def test_decisions_on_values(kind, exporter):
     check(kind, (BOXES, SCORES), VALUES, "batch", exporter)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", [JoinedSelection, PooledSelection], ids=lambda kind: kind.__name__)
+def test_a_size_of_data_that_the_trace_takes_for_a_fixed_one(kind, monkeypatch):
+    """The run without values has the last word: a trace can only guess where its sizes come from."""
+    monkeypatch.setattr(DataSizes, "decide", lambda self, node: self.dims(next(node.inputs())) is None)
+    monkeypatch.setattr(DataSizes, "has_sources", True)
+    with pytest.raises(CompatError, match="a size that values decide"):
+        export_compat(kind().eval(), (BOXES, SCORES), exporter="torchscript")

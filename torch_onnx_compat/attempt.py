@@ -68,7 +68,8 @@ class Attempt:
             exported = backends.export(job.plan.exporter, job)
         if self.cases is not None:
             further = decisions.survey.equal_at if decisions is not None else {}
-            self.cases.begin(further, exported.assumed, job.allow_baked)
+            taken = decisions.decisions if decisions is not None else {}
+            self.cases.begin(further, exported.assumed, job.allow_baked, exported.settled, taken)
         if decisions is not None:
             decisions.report(job.plan)
         with self.clock("finish"):
@@ -168,7 +169,9 @@ class Attempt:
     def _look_for_untaken(self, decisions: RewrittenJob | None, table: tuple[Comparison, ...]) -> None:
         if decisions is not None and self.cases is not None and table:
             seconds = self.clock.seconds.get("check", 0.0)
-            self.cases.notes += untaken_decisions(self.observation, self.cases.tried, decisions.decisions, seconds)
+            self.cases.notes += untaken_decisions(
+                self.observation, self.cases.inputs_so_far, decisions.decisions, seconds
+            )
 
     def _is_external(self, model: ir.Model) -> bool:
         if self.file.destination is None or hasattr(self.file.destination, "write"):

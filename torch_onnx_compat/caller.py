@@ -58,7 +58,7 @@ def assign_as(new: nn.Module, twin: nn.Module) -> None:
 
 
 @contextmanager
-def undoing_writes(twin: nn.Module, inputs: Sequence[Tensor] = ()) -> Iterator[Undo]:
+def undo_writes(twin: nn.Module, inputs: Sequence[Tensor] = ()) -> Iterator[Undo]:
     """Undoes what one run of a twin does outside of it: to its parameters' values, its inputs, and within its reach.
 
     Eager runs are watched for writes to parameters. Traces and torch.export are not: operators that are watched are
@@ -84,7 +84,7 @@ def undoing_writes(twin: nn.Module, inputs: Sequence[Tensor] = ()) -> Iterator[U
 
 
 @contextmanager
-def undoing_capture(twin: nn.Module) -> Iterator[None]:
+def undo_capture(twin: nn.Module) -> Iterator[None]:
     """Undoes what torch.export does to the constants within reach of a twin's code: it writes to them for real."""
     with Undo(_twins.get(twin, Outside()), (), ()).keeping():
         yield
@@ -94,7 +94,7 @@ def undoing_capture(twin: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def restored_random_state() -> Iterator[None]:
+def restore_random_state() -> Iterator[None]:
     """Puts the random states of torch, numpy and Python back; those of accelerators where they are in use."""
     cpu, python, numpy = torch.get_rng_state(), random.getstate(), np.random.get_state()
     devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None

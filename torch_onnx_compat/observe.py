@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_onnx_compat import tree
-from torch_onnx_compat.caller import undoing_writes
+from torch_onnx_compat.caller import undo_writes
 from torch_onnx_compat.entry import Symbolic
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.functional.complex import Pair, view_as_real
@@ -29,7 +29,7 @@ from torch_onnx_compat.probing import first_accepted, other_sizes
 from torch_onnx_compat.tracing import StaticSizes, without_tracing
 from torch_onnx_compat.watch import ShapeLog, shapes_of, tensors_of
 
-SHORT = 0.05
+SHORT = 0.002
 """Seconds of a first run below which nobody needs to know what a second one takes."""
 
 
@@ -84,7 +84,7 @@ class Subject(nn.Module):
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         """Runs the twin on the example's structure filled with these tensors; the result's tensors, in order."""
         scope = self._scope() if self._scope else nullcontext()
-        with self.around or nullcontext(), scope, undoing_writes(self.twin, tensors) as undo:
+        with self.around or nullcontext(), scope, undo_writes(self.twin, tensors) as undo:
             args, kwargs = self._inputs.call(tensors)
             result = self._boundary.call(self.twin, args, kwargs) if self._boundary else self.twin(*args, **kwargs)
             return undo.separate(self._flat(result))

@@ -29,7 +29,7 @@ from torch_onnx_compat.caller import (
     assign,
     changes_its_weight,
     memory_of,
-    restored_random_state,
+    restore_random_state,
     without_cache_folder,
 )
 from torch_onnx_compat.dynamic import with_axes
@@ -141,7 +141,7 @@ def export_conditions() -> Iterator[None]:
         fast_path = torch.backends.mha.get_fastpath_enabled()
         torch.backends.mha.set_fastpath_enabled(False)
         try:
-            with torch.no_grad(), restored_random_state(), without_cache_folder():
+            with torch.no_grad(), restore_random_state(), without_cache_folder():
                 yield
         finally:
             torch.backends.mha.set_fastpath_enabled(fast_path)

@@ -29,27 +29,27 @@ def rebind_functions(twin: nn.Module, memo: dict[int, Any], copy: Callable[[nn.M
         The functions that the twin has instead.
     """
     memo.update({id(module): module for module in twin.modules()})  # what deepcopy has exchanged already
-    rebinding = _Rebinding(memo, copy)
+    rebinder = _Rebinder(memo, copy)
     for module in list(twin.modules()):
         attributes = vars(module)
         for name, value in list(attributes.items()):
             if isinstance(value, _CALLABLES):
-                new = rebinding.of(value)
+                new = rebinder.of(value)
                 if new is not value:
                     attributes[name] = new
             elif isinstance(value, dict) and name not in ("_modules", "_parameters", "_buffers"):
                 for key, item in list(dict.items(value)):
-                    new = rebinding.of(item) if isinstance(item, _CALLABLES) else item
+                    new = rebinder.of(item) if isinstance(item, _CALLABLES) else item
                     if new is not item:
                         value[key] = new
-    return rebinding.functions
+    return rebinder.functions
 
 
 _CALLABLES = (FunctionType, MethodType, functools.partial)
 _CONTAINERS = (list, tuple, dict, set)
 
 
-class _Rebinding:
+class _Rebinder:
     """Gives values that refer to a twin's parts instead of the model's."""
 
     def __init__(self, memo: dict[int, Any], copy: Callable[[nn.Module], nn.Module]) -> None:
@@ -63,7 +63,7 @@ class _Rebinding:
         if id(value) in self._memo:
             return self._memo[id(value)]
         if isinstance(value, nn.Module):
-            return self._copied(value)
+            return self._copy_module(value)
         if not self._refers(value):
             return value
         if isinstance(value, FunctionType):
@@ -96,7 +96,7 @@ class _Rebinding:
         self.functions.append((new, function))
         return new
 
-    def _copied(self, module: nn.Module) -> Any:
+    def _copy_module(self, module: nn.Module) -> Any:
         try:
             return self._copy(module)
         except Exception:  # a module that cannot be copied is shared

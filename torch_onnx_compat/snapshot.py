@@ -31,7 +31,7 @@ class Snapshot:
         self._contents: dict[int, tuple[Any, Any]] = {}
         self._classes = [(cls, dict(vars(cls))) for cls in reach.classes.values()]
         self._names = [(space, name, space.get(name, MISSING)) for space, name in reach.names.values()]
-        self._cells = [(cell, _held(cell)) for cell in reach.cells.values()]
+        self._cells = [(cell, _content_of(cell)) for cell in reach.cells.values()]
         self._caches = [(cache, cache.cache_info()) for cache in reach.caches.values()]
         for _, attributes in self._classes:
             for value in attributes.values():
@@ -60,7 +60,7 @@ class Snapshot:
             if new is not old and _is_data(new):
                 _bind(namespace, name, old)
         for cell, old in self._cells:
-            new = _held(cell)
+            new = _content_of(cell)
             if new is not old and _is_data(new):
                 _fill(cell, old)
 
@@ -73,7 +73,7 @@ class Snapshot:
             self.tensors.append(value)
         elif isinstance(value, (*CONTAINERS, tuple)):
             if not isinstance(value, tuple):
-                self._contents[id(value)] = (value, _copied(value))
+                self._contents[id(value)] = (value, _items_of(value))
             for item in values_in(value):
                 self._keep(item)
         elif isinstance(value, np.ndarray):
@@ -97,7 +97,7 @@ def _is_object(value: Any) -> bool:
     return _is_kind_of_object(kind) and isinstance(getattr(value, "__dict__", None), dict)
 
 
-def _held(cell: CellType) -> Any:
+def _content_of(cell: CellType) -> Any:
     try:
         return cell.cell_contents
     except ValueError:  # not bound yet
@@ -141,7 +141,7 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[tupl
     return found
 
 
-def _copied(container: Any) -> Any:
+def _items_of(container: Any) -> Any:
     """The items of a container, in a plain one.
 
     A class may make its items when they are asked for, as transformers' tables of models do; its own methods are not
@@ -162,7 +162,7 @@ def _refill(container: Any, before: Any) -> None:
     if isinstance(container, bytearray):
         container[:] = before
         return
-    now = _copied(container)
+    now = _items_of(container)
     if len(now) == len(before) and all(_is_same(a, b) for a, b in zip(now, before, strict=True)):
         return
     with suppress(AttributeError, TypeError):  # a container that is read-only by now

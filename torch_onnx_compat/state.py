@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from torch_onnx_compat import tree
-from torch_onnx_compat.caller import undoing_writes
+from torch_onnx_compat.caller import undo_writes
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.inputs import Inputs
 
@@ -58,7 +58,7 @@ def state_of(
     if late:
         used = twin()
         args, kwargs = tree.map_leaves(inputs.call(), _copy)
-        with undoing_writes(used):
+        with undo_writes(used):
             used(*args, **kwargs)
         values.update({place.text: place.read(used) for place in late})
     for text, value in values.items():

@@ -82,7 +82,7 @@ def broken(function, *, lowest_first, x=TIED):
     mode = BreakTies(lowest_first=lowest_first)
     with mode:
         result = function(x)
-    return result, mode.broken
+    return result, mode.has_ties
 
 
 def test_ties_go_by_place():

@@ -37,7 +37,7 @@ class Module(nn.Module):
 def asked(function, **options):
     """Kind and expression of what Python asks; the run has to come to its end."""
     found = run(function, **options)
-    assert not found.stopped
+    assert not found.obstacle
     return {(q.kind, str(q.expression)) for q in found.questions if not q.operator}
 
 
@@ -130,9 +130,9 @@ def test_values_and_what_depends_on_no_input_are_no_questions():
         return x + x[x > 0].shape[0]
 
     found = run(on_values)
-    assert not found.stopped
+    assert not found.obstacle
     assert not [q for q in found.questions if not q.operator]
-    assert any("index" in operator for operator in found.guessed)
+    assert found.asks_values
 
 
 def test_the_place_is_the_models_own_statement():
@@ -160,7 +160,7 @@ def test_axes_of_one_name_are_one_symbol():
 
 def test_an_error_of_the_model_stops_the_run_and_is_told():
     found = run(lambda x: x.as_strided((2,), (1,), 10**9))
-    assert found.stopped
+    assert found.obstacle
 
 
 # What torch keeps private
@@ -199,7 +199,7 @@ def test_expressions_become_functions():
         CeilToInt(IntTrueDiv(h, 3)): lambda a, b: -(-a // 3),
     }
     for expression, plain in expressions.items():
-        function = symbolic.compiled(expression, [h, w])
+        function = symbolic.compile_expression(expression, [h, w])
         for a, b in itertools.product(range(1, 20, 3), repeat=2):
             assert function(a, b) == plain(a, b), expression
 
@@ -208,7 +208,7 @@ def test_what_no_table_knows_is_computed_by_sympy():
     import sympy
 
     h = sympy.Symbol("h", integer=True, positive=True)
-    assert symbolic.compiled(sympy.gamma(h), [h])(5) == 24
+    assert symbolic.compile_expression(sympy.gamma(h), [h])(5) == 24
 
 
 def test_an_expression_without_a_value_is_none():
@@ -216,7 +216,7 @@ def test_an_expression_without_a_value_is_none():
     from torch.utils._sympy.functions import FloorDiv
 
     h = sympy.Symbol("h", integer=True, positive=True)
-    assert symbolic.compiled(FloorDiv(8, h - 2), [h])(2) is None
+    assert symbolic.compile_expression(FloorDiv(8, h - 2), [h])(2) is None
 
 
 @pytest.mark.parametrize(
@@ -234,5 +234,40 @@ def test_a_function_is_a_model_too():
     with export_conditions():
         observation = Observation(prepare(asks_for_its_type, (torch.randn(3, 3, 32, 48),), dynamic=DYNAMIC))
         found = run_symbolically(observation, observation.trace_inputs())
-    assert not found.stopped
+    assert not found.obstacle
     assert "height > 512" in {str(q.expression) for q in found.questions}
+
+
+SELECTIONS = {
+    "mask": lambda x: x[x > 0],
+    "places": lambda x: torch.where(x > 0)[0],
+    "nonzero": lambda x: x.nonzero(),
+    "masked_select": lambda x: x.masked_select(x > 0),
+    "unique": lambda x: x.round().unique(),
+    "joined": lambda x: torch.cat([x[x > 0], x.flatten()]),
+    "pooled": lambda x: F.max_pool1d(x[x > 0][None], 2)[0],
+    "repeated": lambda x: x.flatten().repeat_interleave((x.flatten() > 0).long()),
+}
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+@pytest.mark.parametrize("dynamic", [None, DYNAMIC], ids=["static", "dynamic"])
+def test_sizes_that_values_decide(name, dynamic):
+    """A decision on the size of a selection is found, and one on the size of its source beside it is none."""
+    select = SELECTIONS[name]
+
+    def decides(x):
+        kept = select(x)
+        if x.dim() == 4 and kept.shape[0] > 7:
+            return x * 2
+        return x
+
+    def does_not(x):
+        kept = select(x)
+        return x * kept.sum() if x.shape[0] > 2 else x
+
+    found = run(decides, dynamic=dynamic)
+    assert not found.obstacle
+    assert f"questions/test_run.py:{decides.__code__.co_firstlineno + 2}" in found.value_places
+    lines = range(does_not.__code__.co_firstlineno, does_not.__code__.co_firstlineno + 3)
+    assert not {f"questions/test_run.py:{line}" for line in lines} & run(does_not, dynamic=dynamic).value_places

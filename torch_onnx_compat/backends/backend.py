@@ -52,6 +52,21 @@ class ExportedGraph:
     """The caller's axis names, by the symbols of the graph."""
     assumed: tuple[Question, ...] = ()
     """What the exporter took for granted about sizes."""
+    settled: frozenset[str] = frozenset()
+    """Places of Python decisions that the file does not take, as no value of an input has a say in them."""
+
+
+def frozen_error(places: str, first: str) -> ExportFailed:
+    """The error of Python decisions that a trace has taken once and for all.
+
+    Args:
+        places: What is decided on, and where.
+        first: The place of the first one, as `allow_baked` takes it.
+    """
+    return ExportFailed(
+        f"TorchScript would freeze a Python decision at its value for the example: {places}. Rewrite it with "
+        f"tensor operations such as torch.where, or accept it with allow_baked=[{first!r}]."
+    )
 
 
 def refuse(error: Exception, step: str) -> NoReturn:

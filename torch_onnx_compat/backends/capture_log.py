@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from torch_onnx_compat.backends.checks import Place, is_caught, is_guard
-from torch_onnx_compat.backends.conditions import as_condition, is_question
+from torch_onnx_compat.backends.conditions import as_condition, has_bool_answer
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames_of_model
 
@@ -39,7 +39,7 @@ class CaptureLog(TorchFunctionMode):
         kwargs = kwargs or {}
         if func in _TEXTS:
             self._note_text()
-        elif is_question(func):
+        elif has_bool_answer(func):
             answer = as_condition(func, args, kwargs)
             if answer is not None:
                 return answer

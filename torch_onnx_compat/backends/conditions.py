@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_onnx_compat.tracing import without_tracing
 
 
-def is_question(func: Any) -> bool:
+def has_bool_answer(func: Any) -> bool:
     """Whether a function of torch answers a question about values with a Python bool."""
     return func in _QUESTIONS
 

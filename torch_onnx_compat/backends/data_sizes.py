@@ -15,41 +15,51 @@ Known = dict[int, frozenset[int]]
 """The dimensions whose sizes values decide, by the number of the value in the trace."""
 
 
-def data_dims(value: Any) -> frozenset[int]:
-    """The dimensions of a traced tensor whose sizes values decide."""
-    known: Known = {}
-    todo = [value]
-    while todo:
-        current = todo[-1]
-        if current.unique() in known:
+class DataSizes:
+    """What is known of one trace so far."""
+
+    def __init__(self) -> None:
+        self._known: Known = {}
+
+    def dims(self, value: Any) -> frozenset[int]:
+        """The dimensions of a traced tensor whose sizes values decide."""
+        known = self._known
+        todo = [value]
+        while todo:
+            current = todo[-1]
+            if current.unique() in known:
+                todo.pop()
+                continue
+            node = current.node()
+            waiting = [] if _is_source(node) else [v for v in node.inputs() if v.unique() not in known]
+            if waiting:
+                known.update({v.unique(): frozenset() for v in waiting if v.node().kind() in _LEAVES})
+                waiting = [v for v in waiting if v.unique() not in known]
+            if waiting:
+                todo += waiting
+                continue
+            known[current.unique()] = _dims_of(current, node, known)
             todo.pop()
-            continue
-        node = current.node()
-        waiting = [] if _is_source(node) else [v for v in node.inputs() if v.unique() not in known]
-        if waiting:
-            known.update({v.unique(): frozenset() for v in waiting if v.node().kind() in _LEAVES})
-            waiting = [v for v in waiting if v.unique() not in known]
-        if waiting:
-            todo += waiting
-            continue
-        known[current.unique()] = _dims_of(current, node, known)
-        todo.pop()
-    return known[value.unique()]
+        return known[value.unique()]
 
+    def decide(self, node: Any) -> bool:
+        """Whether values decide the size that an aten::size or aten::numel, or its conversion to a tensor, yields."""
+        if node.kind() == "prim::NumToTensor":
+            node = next(node.inputs()).node()
+        if node.kind() not in ("aten::size", "aten::numel"):
+            return False
+        tensor, *dim = node.inputs()
+        dims = self.dims(tensor)
+        number = dim[0].toIValue() if dim else None
+        shape = _shape(tensor)
+        if number is None or shape is None:
+            return bool(dims)
+        return number % max(len(shape), 1) in dims
 
-def size_is_of_data(node: Any) -> bool:
-    """Whether values decide the size that an aten::size or aten::numel, or its conversion to a tensor, yields."""
-    if node.kind() == "prim::NumToTensor":
-        node = next(node.inputs()).node()
-    if node.kind() not in ("aten::size", "aten::numel"):
-        return False
-    tensor, *dim = node.inputs()
-    dims = data_dims(tensor)
-    number = dim[0].toIValue() if dim else None
-    shape = _shape(tensor)
-    if number is None or shape is None:
-        return bool(dims)
-    return number % max(len(shape), 1) in dims
+    @property
+    def has_sources(self) -> bool:
+        """Whether any size that was asked for hangs on an operator whose values decide its shape."""
+        return any(self._known.values())
 
 
 _LEAVES = ("prim::Param", "prim::Constant", "prim::GetAttr")
@@ -61,6 +71,8 @@ def _dims_of(value: Any, node: Any, known: Known) -> frozenset[int]:
         return _own_dims(node, 1 if shape is None else len(shape))
     if shape is None:  # a list, or a number: what it is made of counts
         return frozenset().union(*(known[v.unique()] for v in node.inputs()))
+    if node.kind() == "prim::ListUnpack":
+        return known[next(node.inputs()).unique()]
     sizes, others = _sizes_of(node, known)
     if not sizes:
         return frozenset()

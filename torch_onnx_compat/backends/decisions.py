@@ -17,11 +17,11 @@ from torch import Tensor
 from torch_onnx_compat import tree
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.checks import Place, is_caught, is_guard
-from torch_onnx_compat.backends.conditions import as_condition, is_question
-from torch_onnx_compat.backends.data_sizes import data_dims, size_is_of_data
+from torch_onnx_compat.backends.conditions import as_condition, has_bool_answer
+from torch_onnx_compat.backends.data_sizes import DataSizes
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames_of_model
-from torch_onnx_compat.tracing import is_tracing, record_as, recorded_value, without_tracing
+from torch_onnx_compat.tracing import is_tracing, recorded_value, without_tracing
 from torch_onnx_compat.watch import Watcher
 
 _CONVERSIONS = {
@@ -37,29 +37,18 @@ _CONVERSIONS = {
     Tensor.__array__: "numpy()",
 }
 
-
 _METADATA = frozenset(
-    {
-        *("dim", "ndim", "ndimension", "dtype", "device", "layout", "requires_grad", "grad", "grad_fn", "names"),
-        *("type"),
-        *("element_size", "itemsize", "get_device", "has_names", "output_nr", "retains_grad", "name", "stride"),
-        *("storage_offset", "nbytes", "data_ptr", "__dlpack_device__", "qscheme", "result_type", "can_cast"),
-        *("promote_types", "broadcast_tensors", "size", "shape", "numel", "nelement", "register_hook", "__class__"),
-        *("_version", "_base", "__dir__", "_backward_hooks", "broadcast_shapes", "__setitem__"),
-        *(
-            "share_memory_",
-            "__hash__",
-            "__delitem__",
-            "q_scale",
-            "q_zero_point",
-            "q_per_channel_axis",
-            "__eq__",
-            "__ne__",
-        ),
-    }
+    name
+    for names in (
+        "type dtype device layout requires_grad qscheme element_size itemsize nbytes data_ptr",
+        "dim ndim ndimension shape size numel nelement stride storage_offset broadcast_tensors broadcast_shapes",
+        "get_device __dlpack_device__ result_type can_cast promote_types q_scale q_zero_point q_per_channel_axis",
+        "grad grad_fn retains_grad output_nr register_hook share_memory_ _version _base _backward_hooks",
+        "name names __class__ __dir__ __hash__ __eq__ __ne__ __setitem__ __delitem__",
+    )
+    for name in names.split()
 )
 """Functions whose result no value of a tensor decides; those called ``is_...`` are among them, but is_nonzero."""
-
 
 _LITERALS = frozenset({torch.tensor, torch.as_tensor})
 """Functions that copy the values of tensors in a list into a constant."""
@@ -93,7 +82,6 @@ class Decision:
     """The sizes that its value was computed from."""
     statements: tuple[Place, ...]
     """The statement that converts, and the model's own statement below it on the stack."""
-
     callers: tuple[Place, ...] = ()
     """All statements of the model's own code on the stack, the innermost first."""
 
@@ -121,6 +109,8 @@ class DecisionLog(Watcher):
         super().__init__()
         self.decisions: list[Decision] = []
         self.inputs = inputs
+        self.data_sizes = DataSizes()
+        self._settled: set[str] = set()
         self._read: dict[int, int] = {}
         self._depth = 0
         self._rounding = ExitStack()
@@ -132,7 +122,7 @@ class DecisionLog(Watcher):
                 self._rounding.enter_context(internals.add_tensor_method("__round__", _round_size))
             self._depth += 1
             return super().__enter__()  # type: ignore[no-untyped-call,unused-ignore]
-        except BaseException:
+        except BaseException:  # an interrupt between the two: Tensor would keep the method
             self._rounding.close()
             raise
 
@@ -146,10 +136,10 @@ class DecisionLog(Watcher):
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a call converts a tensor, or reads sizes, or yields what a trace loses."""
-        return any(func in functions for functions in _WATCHED) or is_question(func)
+        return any(func in functions for functions in _WATCHED) or has_bool_answer(func)
 
     def check(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        """Records every other call that makes a Python value of a tensor: there is no list of these."""
+        """Records every other call that makes a Python value of a tensor; the list is one of what does not."""
         if isinstance(result, Tensor) or result is None or not is_tracing() or is_metadata(func):
             return
         leaves = [leaf for _, leaf in tree.flatten((result,))[0]]
@@ -162,14 +152,12 @@ class DecisionLog(Watcher):
         """Records a conversion, makes the call, and keeps the sizes that it reads."""
         if not is_tracing():
             return self.pass_on(func, args, kwargs)
-        answer = as_condition(func, args, kwargs) if is_question(func) else None
+        answer = as_condition(func, args, kwargs) if has_bool_answer(func) else None
         if answer is not None:
             return answer
         self._record_call(func, args, kwargs)
         result = self.pass_on(func, args, kwargs)
-        if func in _SAME_VALUES and isinstance(result, Tensor) and isinstance(args[0], Tensor):
-            record_as(result, recorded_value(args[0]))
-        elif isinstance(result, torch.Size):
+        if isinstance(result, torch.Size):
             self._remember(result)
         elif isinstance(result, Tensor) and func in _READS:
             self._remember((result,))
@@ -189,13 +177,18 @@ class DecisionLog(Watcher):
                 parts = int(args[0].shape[dim])
             sections = kwargs.get("split_size", args[1] if len(args) > 1 else None)
             is_list = place > 1 and isinstance(sections, (list, tuple))  # then there are as many parts as sections
-            dims = frozenset() if is_list else data_dims(recorded_value(args[0]))
+            dims = frozenset() if is_list else self.data_sizes.dims(recorded_value(args[0]))
             self._unpack(parts, dim % max(args[0].dim(), 1) in dims)
 
     def _unpack(self, parts: int, from_data: bool) -> None:
         """Notes that a tensor is split into a tuple, whose length the trace fixes."""
         if from_data:
             self._add("iteration", True, (parts,))
+
+    @property
+    def settled(self) -> frozenset[str]:
+        """Places of decisions that are the same for all values, as far as the trace tells."""
+        return frozenset(self._settled - {decision.place for decision in self.decisions if decision.from_data})
 
     def value_of(self, size: int) -> int:
         """The number that a size had when it was read; -1 if it was not seen."""
@@ -213,17 +206,21 @@ class DecisionLog(Watcher):
         if conversion == "len()":
             with without_tracing():
                 size = int(tensor.shape[0])
-            self._add(conversion, 0 in data_dims(recorded_value(tensor)), (size,))
+            self._add(conversion, 0 in self.data_sizes.dims(recorded_value(tensor)), (size,))
             return
-        from_values, leaves, from_sizes = _find_origins(tensor, self.inputs)
+        from_values, leaves, from_sizes = _find_origins(tensor, self.inputs, self.data_sizes)
         # This package's own code knows which sizes vary; by its shapes alone a trace cannot tell.
         from_data = from_values or (from_sizes and not _is_in_this_package())
         harmless = asks_for_emptiness(tensor, is_condition=conversion == "bool()")
         if (from_data or leaves) and not harmless:
             self._add(conversion, from_data, tuple(map(self.value_of, leaves)))
+        elif self.data_sizes.has_sources and not harmless:
+            self._settled.add(_statements()[0])
 
     def _add(self, conversion: str, from_data: bool, sizes: tuple[int, ...]) -> None:
         place, statements, callers = _statements()
+        if not from_data:
+            self._settled.add(place)
         self.decisions.append(Decision(place, conversion, from_data, sizes, statements, callers))
 
 
@@ -326,13 +323,13 @@ def _identity(tensor: Tensor) -> int:
     return int(recorded_value(tensor).unique())
 
 
-def origins(tensor: Tensor, inputs: int) -> tuple[bool, list[int]]:
+def origins(tensor: Tensor, inputs: int, data_sizes: DataSizes) -> tuple[bool, list[int]]:
     """Whether a traced tensor depends on input data, and the sizes that it depends on."""
-    from_values, sizes, from_sizes = _find_origins(tensor, inputs)
+    from_values, sizes, from_sizes = _find_origins(tensor, inputs, data_sizes)
     return from_values or from_sizes, sizes
 
 
-def _find_origins(tensor: Tensor, inputs: int) -> tuple[bool, list[int], bool]:
+def _find_origins(tensor: Tensor, inputs: int, data_sizes: DataSizes) -> tuple[bool, list[int], bool]:
     """Whether a traced tensor depends on values of inputs, its sizes, and whether values decide one of these."""
     value = recorded_value(tensor)
     from_values = from_sizes = False
@@ -352,17 +349,13 @@ def _find_origins(tensor: Tensor, inputs: int) -> tuple[bool, list[int], bool]:
             kind == "prim::NumToTensor" and next(node.inputs()).node().kind() in ("aten::size", "aten::numel")
         ) or kind in ("aten::size", "aten::numel", "prim::shape", "aten::dim"):
             sizes.append(value.unique())
-            from_sizes = from_sizes or size_is_of_data(node)
+            from_sizes = from_sizes or data_sizes.decide(node)
         else:
             todo.extend(node.inputs())
     return from_values, sorted(sizes), from_sizes
 
 
-_SAME_VALUES = frozenset({Tensor.data.__get__, Tensor.__deepcopy__, torch.from_dlpack})  # type: ignore[attr-defined]
-"""Functions whose result has the values of their argument, but that a trace does not record."""
-
-
-_WATCHED = (_CONVERSIONS, _READS, _LITERALS, _SAME_VALUES, _UNPACKING)
+_WATCHED = (_CONVERSIONS, _READS, _LITERALS, _UNPACKING)
 
 
 @functools.cache

@@ -19,7 +19,7 @@ from torch_onnx_compat.backends.capture_log import CaptureLog
 from torch_onnx_compat.backends.dynamo_symbolics import translation_table
 from torch_onnx_compat.backends.internals.export_flag import in_onnx_export
 from torch_onnx_compat.backends.quiet import quiet_logs, without_partial_program
-from torch_onnx_compat.caller import undoing_capture
+from torch_onnx_compat.caller import undo_capture
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.names import claim_name
 from torch_onnx_compat.observe import Subject
@@ -82,7 +82,7 @@ def _capture(job: ExportJob) -> torch.export.ExportedProgram:
     log = CaptureLog()
     subject.wrap(lambda: log)
     try:
-        with internals.rnn_decompositions(dynamic), in_onnx_export(), undoing_capture(job.subject.twin):
+        with internals.rnn_decompositions(dynamic), in_onnx_export(), undo_capture(job.subject.twin):
             program = torch.export.export(
                 subject, job.inputs.tensors, dynamic_shapes=specs if dynamic else None, strict=False
             )

@@ -1,4 +1,8 @@
-"""Repairs a TorchScript trace: writes to views, which it loses, and functions of integers, whose type it gets wrong."""
+"""Repairs a TorchScript trace.
+
+A trace loses writes to views, takes ``x.data`` and copies for constants, and gets the type of functions of integers
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from torch_onnx_compat.backends.islands import inline_scripted
 from torch_onnx_compat.backends.writes import ViewWrites
-from torch_onnx_compat.tracing import below_function_modes, is_tracing
+from torch_onnx_compat.observe import Subject
+from torch_onnx_compat.tracing import below_function_modes, is_tracing, record_as, recorded_value
 
 _NAMES = (
     "sin",
@@ -37,21 +43,42 @@ FUNCTIONS = frozenset(getattr(owner, name) for name in _NAMES for owner in (torc
 DATA: Any = Tensor.data.__get__  # type: ignore[attr-defined]
 """What ``x.data`` calls."""
 
+COPY: Any = Tensor.__deepcopy__
+"""What ``copy.deepcopy`` calls."""
+
+
+def repair_trace(subject: Subject) -> None:
+    """Makes a subject ready to be traced: scripted parts inlined, and the calls repaired that a trace gets wrong."""
+    inline_scripted(subject)
+    subject.wrap(Repairs)
+
 
 class Repairs(ViewWrites):
     """Casts integers before elementary functions, as torch does inside them, and makes writes to views."""
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether a call is a view, a write, or an elementary function of integers."""
-        return func == DATA or (func in FUNCTIONS and _is_of_integers(args)) or super().concerns(func, args, kwargs)
+        """Whether a call is a view, a write, a copy, or an elementary function of integers."""
+        return (
+            func in (DATA, COPY)
+            or (func in FUNCTIONS and _is_of_integers(args))
+            or super().concerns(func, args, kwargs)
+        )
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Makes one call, with integers cast."""
+        """Makes one call, with integers cast, and what a trace takes for a constant recorded."""
         if func in FUNCTIONS and is_tracing() and _is_of_integers(args):
             args = (args[0].to(torch.get_default_dtype()), *args[1:])
-        if func == DATA and is_tracing() and not isinstance(args[0], nn.Parameter):
-            func = Tensor.detach  # a trace takes x.data for a constant
+        if func in (DATA, COPY) and is_tracing():
+            return self._repeat(func, args)
         return super().watch(func, args, kwargs)
+
+    def _repeat(self, func: Any, args: tuple[Any, ...]) -> Any:
+        """Makes ``x.data`` or a copy, as a tensor that the trace knows."""
+        if not isinstance(args[0], nn.Parameter):
+            return super().watch(Tensor.detach if func == DATA else Tensor.clone, args[:1], {})
+        result = super().watch(func, args, {})  # stays a parameter's: what is written to it is written to the weight
+        record_as(result, recorded_value(args[0]))
+        return result
 
 
 def _is_of_integers(args: tuple[Any, ...]) -> bool:

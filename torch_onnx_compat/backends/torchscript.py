@@ -20,11 +20,10 @@ from torch import Tensor
 from torch.onnx import symbolic_helper
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, ExportJob, refuse
+from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, ExportJob, frozen_error, refuse
 from torch_onnx_compat.backends.decisions import Decision, DecisionLog
-from torch_onnx_compat.backends.islands import inline_scripted
 from torch_onnx_compat.backends.quiet import without_graph_dump
-from torch_onnx_compat.backends.repairs import Repairs
+from torch_onnx_compat.backends.repairs import repair_trace
 from torch_onnx_compat.backends.torchscript_ops import TorchScriptOps
 from torch_onnx_compat.entry import Declined, Symbolic, decline
 from torch_onnx_compat.errors import CompatError
@@ -74,8 +73,7 @@ def _export_at(opset: int, job: ExportJob) -> ExportedGraph:
             stack.enter_context(_function_symbolics(job, opset, failures))
             stack.enter_context(without_graph_dump())
             stack.enter_context(own_stacks(job.subject))
-            inline_scripted(job.subject)
-            job.subject.wrap(Repairs)
+            repair_trace(job.subject)
             job.subject.around = log
             try:
                 model = _run(job, opset)
@@ -88,7 +86,7 @@ def _export_at(opset: int, job: ExportJob) -> ExportedGraph:
             finally:
                 job.subject.around = None
     _reject_frozen(job, log.decisions)
-    return ExportedGraph(model, notes=_notes(caught))
+    return ExportedGraph(model, notes=_notes(caught), settled=log.settled)
 
 
 def _run(job: ExportJob, opset: int) -> ir.Model:
@@ -251,12 +249,7 @@ def _reject_frozen(job: ExportJob, decisions: list[Decision]) -> None:
         frozen += _select_varying(job, by_size)
     frozen = [d for d in frozen if not d.guard]
     if frozen:
-        places = "; ".join(dict.fromkeys(str(d) for d in frozen))
-        first = frozen[0].place
-        raise ExportFailed(
-            f"TorchScript would freeze a Python decision at its value for the example: {places}. Rewrite it with "
-            f"tensor operations such as torch.where, or accept it with allow_baked=[{first!r}]."
-        )
+        raise frozen_error("; ".join(dict.fromkeys(str(d) for d in frozen)), frozen[0].place)
 
 
 def _select_varying(job: ExportJob, decisions: list[Decision]) -> list[Decision]:
@@ -265,7 +258,7 @@ def _select_varying(job: ExportJob, decisions: list[Decision]) -> list[Decision]
     def decisions_at(inputs: Inputs) -> list[Decision]:
         log = DecisionLog(len(inputs.tensors))
         subject = job.make_subject()
-        inline_scripted(subject)
+        repair_trace(subject)
         subject.around = log
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -10,7 +10,8 @@ from numbers import Real
 from typing import Any
 
 from torch_onnx_compat import tree
-from torch_onnx_compat.check.sizes import AxisProof, SizeTrials, Trial, is_affordable
+from torch_onnx_compat.backends.backend import ExportFailed, frozen_error
+from torch_onnx_compat.check.sizes import TOO_LARGE, AxisProof, SizeTrials, Trial, Verdict, is_affordable
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.inputs import Inputs, bind
 from torch_onnx_compat.observe import ModelRefused, Observation, Reference
@@ -109,34 +110,48 @@ class Cases:
         self._samples = samples
         self._inputs = observation.prepared.inputs
         self.notes: list[str] = []
-        self.tried: list[Inputs] = []
+        self.inputs_so_far: list[Inputs] = []
         """The inputs of the cases so far."""
         self._further: Mapping[str, int] = {}
         self._assumed: Sequence[Question] = ()
-        self.accepted: Collection[str] = ()
+        self.baked_places: Collection[str] = ()
+        self._settled: Collection[str] = ()
+        self._taken: Collection[str] = ()
         self._runs: dict[tuple[int, ...], SymbolicRun] = {}
         self._trials: SizeTrials | None = None
 
-    def begin(self, further: Mapping[str, int], assumed: Sequence[Question], accepted: Collection[str] = ()) -> None:
+    def begin(
+        self,
+        further: Mapping[str, int],
+        assumed: Sequence[Question],
+        baked_places: Collection[str] = (),
+        settled: Collection[str] = (),
+        taken: Collection[str] = (),
+    ) -> None:
         """Begins with another file.
 
         Args:
             further: Sizes of dynamic axes to try in addition.
             assumed: What the exporter took for granted about sizes.
-            accepted: Places of questions that the caller lets the file answer as the example does.
+            baked_places: Places of questions that the caller lets the file answer as the example does.
+            settled: Places of decisions in which, as the exporter saw it, no value of an input has a say.
+            taken: Places of decisions that the file takes.
         """
-        self._further, self._assumed, self.accepted = further, assumed, accepted
+        self._further, self._assumed, self.baked_places = further, assumed, baked_places
+        self._settled, self._taken = settled, taken
         self.notes.clear()
 
     def __iter__(self) -> Iterator[Case]:
-        self.tried.clear()
+        self.inputs_so_far.clear()
         for case in self._all():
-            self.tried.append(case.inputs)
+            self.inputs_so_far.append(case.inputs)
             yield case
 
     def _all(self) -> Iterator[Case]:
         example = self._case("example", self._inputs)
         yield example
+        if self._settled:
+            self._ask({})
         for index, sample in enumerate(self._samples):
             yield self._case(f"sample {index}", self._sample(index, sample))
         number = 0
@@ -191,15 +206,15 @@ class Cases:
         if self._further:
             yield from self._case_at(self._further)
         run = self._ask({})
-        if run.stopped:
+        if run.obstacle:
             self.notes.append(
                 f"what the model asks of its sizes is not all known, as torch cannot run it without numbers "
-                f"({run.stopped}); it was tried at sizes far apart instead."
+                f"({run.obstacle}); it was tried at sizes far apart instead."
             )
             for case in self._far_apart(seconds):
                 tried.append(case)
                 yield case
-        self._trials = trials = SizeTrials(self._inputs, seconds, fixed_by_caller=tuple(self._verify.sizes))
+        self._trials = trials = SizeTrials(self._inputs, seconds, axes_of_caller=tuple(self._verify.sizes))
         for case in tried:
             trials.accept(case.inputs.sizes())
         yield from self._explore(run, trials)
@@ -209,12 +224,12 @@ class Cases:
         yield from self._answer([*run.questions, *self._assumed], self.observation.trace_inputs().sizes(), trials)
         runs = [run]
         while len(runs) <= RUNS:
-            asked_at = trials.next_unexplored(operators_too=sum(run.seconds for run in runs[1:]) < OPERATOR_SECONDS)
+            asked_at = trials.next_frontier(operators_too=sum(run.seconds for run in runs[1:]) < OPERATOR_SECONDS)
             if asked_at is None:
                 break
             runs.append(self._ask(asked_at))
             yield from self._answer(runs[-1].questions, asked_at, trials)
-        trials.is_complete = not (self.accepted or trials.unexplored) and all(run.is_complete for run in runs)
+        trials.is_complete = not (self.baked_places or trials.frontier) and all(run.is_complete for run in runs)
 
     def _ask(self, sizes: dict[str, int]) -> SymbolicRun:
         """What the original asks of its sizes when it has these; found once."""
@@ -223,17 +238,36 @@ class Cases:
         key = tuple(inputs.sizes().values())
         if key not in self._runs:
             self._runs[key] = run_symbolically(self.observation, inputs)
-        return self._runs[key]
+        run = self._runs[key]
+        frozen = sorted(run.value_places & (set(self._settled) - {*self.baked_places, *self._taken}))
+        if frozen:
+            places = "; ".join(f"{place}: a size that values decide" for place in frozen)
+            raise frozen_error(places, frozen[0])
+        return run
 
     def _answer(self, questions: Sequence[Question], asked_at: dict[str, int], trials: SizeTrials) -> Iterator[Case]:
         """The cases on the other sides of questions."""
-        for trial in trials.for_questions([q for q in questions if q.place not in self.accepted], asked_at):
+        for trial in trials.for_questions([q for q in questions if q.place not in self.baked_places], asked_at):
             cases = list(self._try_question(trial))
             yield from cases
             if cases:
                 trials.accept(trial.sizes, trial.question)
             else:
                 trials.refuse(trial.sizes)
+        for verdict in trials.verdicts:
+            if verdict.outcome == TOO_LARGE and verdict.question in questions:
+                self._reject_untried(verdict)
+
+    def _reject_untried(self, verdict: Verdict) -> None:
+        question, sizes = verdict.question, verdict.too_large or {}
+        is_decision = question.kind == "condition" and not question.operator and question not in self._assumed
+        if is_decision and question.place not in self._taken:
+            at = ", ".join(f"{name}={size}" for name, size in sizes.items())
+            raise ExportFailed(
+                f"{question}. The file would not ask, and {at}, where the answer is another one, is too large to try. "
+                f"Limit the axis, for instance with torch.export.Dim(..., max=...), or accept it with "
+                f"allow_baked=[{question.place!r}]."
+            )
 
     def _try_question(self, trial: Trial) -> Iterator[Case]:
         """The case on the other side of a question; none where the model refuses these sizes."""

@@ -133,7 +133,7 @@ class BreakTies(TorchDispatchMode):
     def __init__(self, *, lowest_first: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
         self._lowest_first = lowest_first
-        self.broken = False
+        self.has_ties = False
         """Whether there were any."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -159,7 +159,7 @@ class BreakTies(TorchDispatchMode):
         one, other = ordered.narrow(dim, 0, values.shape[dim] - 1), ordered.narrow(dim, 1, values.shape[dim] - 1)
         if not bool((one == other).any()):
             return None
-        self.broken = True
+        self.has_ties = True
         # Where large values come first, the lowest place must have the highest rank of its equals.
         turned = self._lowest_first == falls
         source = values.flip(dim) if turned else values
@@ -222,7 +222,7 @@ def runs_with_ties_broken(case: Case, observation: Observation) -> Iterator[Case
     for word, lowest_first in (("first", True), ("last", False)):
         mode = BreakTies(lowest_first=lowest_first)
         yield from _run(f"{case.label}, {word} of equal values", case, observation, mode)
-        if not mode.broken:
+        if not mode.has_ties:
             return
 
 

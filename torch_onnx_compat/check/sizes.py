@@ -46,6 +46,8 @@ class Trial:
         return ", ".join(f"{name}={size}" for name, size in self.sizes.items())
 
 
+TOO_LARGE = "too large to try"
+
 REFUSED = 6
 """Sizes on the other side of a question that the model may refuse before it counts as its own check."""
 
@@ -56,8 +58,10 @@ class Verdict:
 
     question: Question
     outcome: str = ""
-    """``proven``, ``both sides``, ``the model's own check``, ``one side`` or ``not tried``."""
+    """``proven``, ``both sides``, ``the model's own check``, ``one side``, ``not tried`` or ``too large to try``."""
     detail: str = ""
+    too_large: Sizes | None = None
+    """Sizes on the other side that cost too much, if nothing there costs less."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +97,11 @@ class SizeTrials:
     inputs: Inputs
     seconds: float
     """Of one eager run on the example."""
-    accepted: list[Sizes] = field(default_factory=list)
+    legal_sizes: list[Sizes] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
-    fixed_by_caller: Collection[str] = ()
+    axes_of_caller: Collection[str] = ()
     """Axes of which the caller said what sizes to try."""
-    unexplored: list[Sizes] = field(default_factory=list)
+    frontier: list[Sizes] = field(default_factory=list)
     """Sizes on the other side of a question, at which the model was not asked again yet."""
     is_complete: bool = True
     """Whether every question is known."""
@@ -108,29 +112,29 @@ class SizeTrials:
         self._refused: set[tuple[int, ...]] = set()
         self._seen: set[object] = set()
         self._made = {True: 0, False: 0}
-        self._python_unexplored = 0
-        self.accepted.append(self._example)
+        self._python_frontier = 0
+        self.legal_sizes.append(self._example)
 
     def accept(self, sizes: Sizes, question: Question | None = None) -> None:
         """Says that the model takes these sizes, which answer a question otherwise."""
-        self.accepted.append({**self._example, **sizes})
+        self.legal_sizes.append({**self._example, **sizes})
         if question is not None:
             # Where an operator answers otherwise shapes may be others, of which Python asks; Python's own come first.
-            place = len(self.unexplored) if question.chooses_kernel else self._python_unexplored
-            self.unexplored.insert(place, {**self._example, **sizes})
-            self._python_unexplored += not question.chooses_kernel
+            place = len(self.frontier) if question.chooses_kernel else self._python_frontier
+            self.frontier.insert(place, {**self._example, **sizes})
+            self._python_frontier += not question.chooses_kernel
 
-    def next_unexplored(self, *, operators_too: bool) -> Sizes | None:
+    def next_frontier(self, *, operators_too: bool) -> Sizes | None:
         """Sizes at which to ask again, taken off the list; None if there are none.
 
         Args:
             operators_too: Whether those count at which an operator's question has another answer.
         """
-        if self._python_unexplored:
-            self._python_unexplored -= 1
-        elif not operators_too or not self.unexplored:
+        if self._python_frontier:
+            self._python_frontier -= 1
+        elif not operators_too or not self.frontier:
             return None
-        return self.unexplored.pop(0)
+        return self.frontier.pop(0)
 
     def refuse(self, sizes: Sizes) -> None:
         """Says that the model refuses them."""
@@ -156,10 +160,10 @@ class SizeTrials:
             if sides.is_proven:
                 verdict.outcome = "proven"
                 continue
-            before = len(self.accepted)
+            before = len(self.legal_sizes)
             if self._made[is_operator] < (OPERATOR_CASES if is_operator else PYTHON_CASES):
                 yield from self._trials(sides, verdict, () if is_operator else asked[:number])
-            self._made[is_operator] += len(self.accepted) - before
+            self._made[is_operator] += len(self.legal_sizes) - before
             self._judge(sides, verdict)
 
     def _trials(self, sides: Sides, verdict: Verdict, before: Sequence[Sides]) -> Iterator[Trial]:
@@ -174,32 +178,57 @@ class SizeTrials:
         others = list(sides.others())
         on_the_way = [sizes for sizes in others if _keeps(before, sizes)]
         path = before if on_the_way else ()
-        refused = 0
+        handed_out = 0
         for sizes in () if self._has_both(sides, path) else sorted(on_the_way or others, key=self._is_degenerate):
-            verdict.detail = verdict.detail or self._obstacle(sizes, sides.question)
-            if self._obstacle(sizes, sides.question):
+            if self._is_out_of_reach(sizes, verdict):
                 continue
             verdict.outcome = "the model's own check"
             if self._key(sizes) not in self._refused:
                 yield Trial(sizes, sides.question)
-            refused += 1
-            if refused == REFUSED or self._has_both(sides, path):
+            handed_out += 1
+            if handed_out == REFUSED or self._has_both(sides, path):
                 break
+        if not sides.question.chooses_kernel:
+            yield from self._farther(sides, on_the_way or others)
         for sizes in sides.named():
             key = self._key(sizes)
-            is_new = key not in self._refused and key not in map(self._key, self.accepted)
+            is_new = key not in self._refused and key not in map(self._key, self.legal_sizes)
             if is_new and not self._obstacle(sizes, sides.question):
                 yield Trial(sizes, sides.question)
 
+    def _farther(self, sides: Sides, others: Sequence[Sizes]) -> Iterator[Trial]:
+        """Sizes on the other side twice as far as those that the model takes.
+
+        Where two branches meet, the shape of one may fit that of the other by broadcasting, and nowhere else.
+        """
+        near = next((sizes for sizes in others if self._key(sizes) in map(self._key, self.legal_sizes)), None)
+        if near is None or sides.question.kind != "condition":
+            return
+        far = (sizes for sizes in others if any(sizes[a] >= 2 * near[a] or 2 * sizes[a] <= near[a] for a in sides.axes))
+        for sizes in far:
+            if self._key(sizes) not in self._refused and not self._obstacle(sizes, sides.question):
+                if self._key(sizes) not in map(self._key, self.legal_sizes):
+                    yield Trial(sizes, sides.question)
+                return
+
+    def _is_out_of_reach(self, sizes: Sizes, verdict: Verdict) -> bool:
+        obstacle = self._obstacle(sizes, verdict.question)
+        verdict.detail = verdict.detail or obstacle
+        if obstacle == TOO_LARGE:
+            verdict.too_large = verdict.too_large or sizes
+        return bool(obstacle)
+
     def _obstacle(self, sizes: Sizes, question: Question) -> str:
         """Why sizes are not tried; empty if they may be."""
-        if any(name in self.fixed_by_caller and sizes[name] != size for name, size in self._example.items()):
+        if any(name in self.axes_of_caller and sizes[name] != size for name, size in self._example.items()):
             return "the caller chose the sizes"
-        return "" if self._is_affordable(sizes, question) else "too large to try"
+        return "" if self._is_affordable(sizes, question) else TOO_LARGE
 
     def _judge(self, sides: Sides, verdict: Verdict) -> None:
-        if any(map(sides.is_other, self.accepted)):
+        if any(map(sides.is_other, self.legal_sizes)):
             verdict.outcome = "both sides"
+        elif not verdict.outcome and verdict.too_large:
+            verdict.outcome = TOO_LARGE
         elif verdict.detail:
             verdict.outcome = "not tried"
         elif not verdict.outcome:
@@ -210,7 +239,7 @@ class SizeTrials:
         is_operator = sides.question.chooses_kernel
         return any(
             sides.is_other(sizes) and (is_operator or not self._is_degenerate(sizes)) and _keeps(path, sizes)
-            for sizes in self.accepted
+            for sizes in self.legal_sizes
         )
 
     def _is_degenerate(self, sizes: Sizes) -> bool:
@@ -231,7 +260,7 @@ class SizeTrials:
         return tuple(self._proof(name) for name in self._example)
 
     def _proof(self, name: str) -> AxisProof:
-        tried = tuple(sorted({sizes[name] for sizes in self.accepted}))
+        tried = tuple(sorted({sizes[name] for sizes in self.legal_sizes}))
         least, most = self._bounds.get(name, (1, None))
         # An operator's condition chooses among kernels that compute the same; its numbers fix a shape.
         open_ones = [

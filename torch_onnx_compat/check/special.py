@@ -140,7 +140,7 @@ def _compare(
 ) -> list[Comparison]:
     try:
         found = run(case.inputs)
-    except Exception as error:
+    except Exception as error:  # whatever onnxruntime raises is a verdict on the file
         detail = f"fails: {' '.join(str(error).split())[:400]}"
         return [Comparison(case.label, "", float("nan"), float("nan"), "", False, detail)]
     return compare_outputs(names, found, case, how, observation)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
+from itertools import islice
 from typing import Any
 
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from torch_onnx_compat.backends.conditions import has_bool_answer
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused, Observation
 from torch_onnx_compat.places import is_user_file, short
@@ -60,13 +62,8 @@ class AnswerLog(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if func is Tensor.__bool__ or type(result) is bool:
-            for place in self._place():
-                self.answers.setdefault(place, set()).add(bool(result))
+        if func is Tensor.__bool__ or has_bool_answer(func):
+            own = (frame for frame in frames_of_model() if is_user_file(frame.f_code.co_filename))
+            for frame in islice(own, 1):
+                self.answers.setdefault(short(frame.f_code.co_filename, frame.f_lineno), set()).add(bool(result))
         return result
-
-    def _place(self) -> Iterator[str]:
-        for frame in frames_of_model():
-            if is_user_file(frame.f_code.co_filename):
-                yield short(frame.f_code.co_filename, frame.f_lineno)
-                return

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import ExportJob
-from torch_onnx_compat.backends.islands import inline_scripted
+from torch_onnx_compat.backends.repairs import repair_trace
 from torch_onnx_compat.control_flow.find.sites import Event, SiteLog
 from torch_onnx_compat.control_flow.lower.rewriting import Rewriting
 from torch_onnx_compat.control_flow.run.iterables import RowStacker
@@ -178,7 +178,7 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sizes | None) -
         alternatives=found.alternatives,
     )
     subject = job.make_subject()
-    inline_scripted(subject)
+    repair_trace(subject)
     subject.around = log
     subject.wrap(RowStacker, inside=True)
     subject.wrap(_abandon_trace)

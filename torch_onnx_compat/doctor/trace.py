@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import readable
 from torch_onnx_compat.backends.decisions import Decision, DecisionLog
-from torch_onnx_compat.backends.islands import inline_scripted
+from torch_onnx_compat.backends.repairs import repair_trace
 from torch_onnx_compat.diagnosis import hint
 from torch_onnx_compat.doctor.model import Symptom
 from torch_onnx_compat.entry import Operator
@@ -85,7 +85,7 @@ def examine_trace(make: Callable[[], Subject], inputs: Inputs, plan: Plan, expor
 
 def _trace(subject: Subject, inputs: Inputs) -> tuple[Any, list[Decision]]:
     log = DecisionLog(len(inputs.tensors))
-    inline_scripted(subject)
+    repair_trace(subject)
     subject.around = log
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import types
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,18 +34,20 @@ class SymbolicRun:
     """What one run has asked."""
 
     questions: list[Question] = field(default_factory=list)
-    stopped: str = ""
+    obstacle: str = ""
     """Why the run ended before the model did; empty if it did not."""
-    guessed: list[str] = field(default_factory=list)
+    guesses: list[str] = field(default_factory=list)
     """Operators whose shapes torch cannot tell without values; they got the example's."""
-    values_asked: bool = False
+    asks_values: bool = False
     """Whether something was asked of values: the run took the example's answer, and knows nothing of the other way."""
+    value_places: set[str] = field(default_factory=set)
+    """The model's statements that decide on a size that values decide, such as the number of what was selected."""
     seconds: float = 0.0
 
     @property
     def is_complete(self) -> bool:
         """Whether every question that the model can ask at these sizes is among the questions."""
-        return not (self.stopped or self.guessed or self.values_asked)
+        return not (self.obstacle or self.guesses or self.asks_values)
 
 
 def run_symbolically(observation: Observation, inputs: Inputs) -> SymbolicRun:
@@ -63,8 +65,7 @@ def run_symbolically(observation: Observation, inputs: Inputs) -> SymbolicRun:
     try:
         subject = Subject(observation.prepared.twin(), inputs, boundary=observation.prepared.boundary)
         fakes = [
-            mode.fake_input(tensor.clone(), {dim: axis.name for dim, axis in axes.items()})
-            for tensor, axes in zip(inputs.tensors, inputs.axes, strict=True)
+            mode.fake_input(tensor.clone(), axes) for tensor, axes in zip(inputs.tensors, inputs.axes, strict=True)
         ]
         log.symbols = mode.symbols_of(inputs)
         with ExitStack() as stack:
@@ -74,8 +75,10 @@ def run_symbolically(observation: Observation, inputs: Inputs) -> SymbolicRun:
             stack.enter_context(_Reads(mode, log))
             stack.enter_context(mode)
             subject(*fakes)
+    except MemoryError:
+        raise
     except Exception as error:  # torch's own limits: whatever it raises where a kernel wants a number
-        found.stopped = f"{type(error).__name__}: {first_line(error)}"
+        found.obstacle = f"{type(error).__name__}: {first_line(error)}"
     found.seconds = time.perf_counter() - start
     return found
 
@@ -92,9 +95,11 @@ class _Log:
 
     def __init__(self, found: SymbolicRun) -> None:
         self.found = found
-        self.symbols: Mapping[Any, Any] = {}
-        """The size of each symbol in terms of the axes' names."""
+        self.symbols: Mapping[Any, Any] | None = None
+        """The size of each symbol in terms of the axes' names; None while the fakes are only being made."""
         self.operator = ""
+        self.fixes_data = False
+        """Whether C++ made a number of a size that values decide: the shapes after it may be fixed by mistake."""
         self._seen: set[Any] = set()
 
     def asked(self, expression: Any, answer: Any) -> None:
@@ -109,8 +114,8 @@ class _Log:
             self._add(what, size.node.expr, symbolic.number_of(size), True)
 
     def _add(self, kind: Kind, expression: Any, answer: Any, by_python: bool) -> None:
-        if not self.symbols:
-            return  # the fakes are only being made
+        if self.symbols is None:
+            return
         operator = "" if by_python else self.operator or "an operator made of others"
         place = "" if operator else _place()
         key = (kind, expression, place, operator)
@@ -119,6 +124,12 @@ class _Log:
         self._seen.add(key)
         named = expression.xreplace(self.symbols)
         if not named.free_symbols:
+            return
+        if symbolic.data_symbols(expression):
+            self.found.asks_values = True
+            self.fixes_data |= kind == "number" and not by_python
+            if not self.operator:
+                self.found.value_places.add(place or _place())
             return
         numbers = () if kind == "condition" else numbers_near(_user_frame())
         self.found.questions.append(Question(kind, named, answer, place or _place(), operator, numbers))
@@ -145,7 +156,7 @@ class _Beside(TorchDispatchMode):
         self._symbols, self._log = symbols, log
         self._dims: list[dict[Any, int]] = []
 
-    def fake_input(self, tensor: Tensor, dynamic: Mapping[int, str]) -> Tensor:
+    def fake_input(self, tensor: Tensor, dynamic: Collection[int]) -> Tensor:
         """A fake of an input."""
         fake, dims = self._symbols.fake(tensor, dynamic)
         self._dims.append(dims)
@@ -184,18 +195,38 @@ class _Beside(TorchDispatchMode):
 
     def _run_fakes(self, func: Any, args: Any, kwargs: Any, real: Any) -> Any:
         if not any(isinstance(leaf, Tensor) for leaf in pytree.tree_leaves(real)):
-            self._log.found.values_asked |= real is not None
+            self._log.found.asks_values |= real is not None
             return real  # a question about values, or nothing
         self._log.operator = str(func)
         try:
-            return self._symbols.run(func, args, kwargs)
+            fakes = self._symbols.run(func, args, kwargs)
         except Exception as error:
             if not symbolic.is_data_dependent(error):
                 raise
-            self._log.found.guessed.append(str(func))
+            self._log.found.guesses.append(str(func))
             return real
         finally:
             self._log.operator = ""
+        return self._with_open_sizes(fakes, (args, kwargs), real) if self._log.fixes_data else fakes
+
+    def _with_open_sizes(self, fakes: Any, arguments: Any, real: Any) -> Any:
+        """Takes the sizes of a result for a matter of values, but for those that an argument has in the same place."""
+        shapes = [leaf.shape for leaf in pytree.tree_leaves(arguments) if isinstance(leaf, self._symbols.kind)]
+        shapes = [shape for shape in shapes if any(map(_is_of_data, shape))]
+        if not shapes:
+            return fakes
+
+        def reopen(fake: Any, plain: Any) -> Any:
+            if not isinstance(fake, self._symbols.kind):
+                return fake
+            known = {
+                dim
+                for dim, size in enumerate(fake.shape)
+                if symbolic.is_symbolic(size) or any(_has_at(shape, dim - fake.dim(), size) for shape in shapes)
+            }
+            return fake if len(known) == fake.dim() else self._symbols.fake_of_data(plain, known)
+
+        return pytree.tree_map(reopen, fakes, real)
 
     def _pair(self, fake: Any, real: Any) -> Any:
         fakes, structure = pytree.tree_flatten(fake)
@@ -208,8 +239,18 @@ class _Beside(TorchDispatchMode):
             return real
         if not isinstance(fake, self._symbols.kind):
             fake, _ = self._symbols.fake(real)
+        self._symbols.learn_sizes(fake, real)
         fake.actual = real
         return fake
+
+
+def _has_at(shape: Sequence[Any], place: int, size: int) -> bool:
+    """Whether a shape has this number at a place that is counted from the end."""
+    return len(shape) >= -place and type(shape[place]) is int and shape[place] == size
+
+
+def _is_of_data(size: Any) -> bool:
+    return symbolic.is_symbolic(size) and bool(symbolic.data_symbols(size.node.expr))
 
 
 _READS = frozenset(
@@ -225,10 +266,10 @@ _READS = frozenset(
         Tensor.__deepcopy__,
     }
 )
-
 """What reads a tensor's memory, or makes Python values of it."""
 
 _BYTES = frozenset({Tensor.untyped_storage})
+"""Of these, what tells how many bytes there are."""
 
 
 class _Reads(TorchFunctionMode):
@@ -242,7 +283,7 @@ class _Reads(TorchFunctionMode):
         if func == Tensor.nbytes.__get__:  # type: ignore[attr-defined]
             return args[0].numel() * args[0].element_size()
         if func in _READS:
-            self._log.found.values_asked = True
+            self._log.found.asks_values = True
             tensor = args[0]
             sizes = [tensor.numel() * tensor.element_size()] if func in _BYTES else tensor.shape
             for size in sizes:

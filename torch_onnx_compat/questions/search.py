@@ -35,7 +35,7 @@ class Sides:
         self._known: dict[tuple[int, ...], Any] = {}
         self.axes = sorted(str(symbol) for symbol in question.expression.free_symbols)
         self._symbols = sorted(question.expression.free_symbols, key=str)
-        self._value = symbolic.compiled(question.expression, self._symbols)
+        self._value = symbolic.compile_expression(question.expression, self._symbols)
 
     @cached_property
     def is_proven(self) -> bool:
@@ -111,7 +111,7 @@ class Sides:
     def _roots(self, axis: str, at: Callable[[int], Sizes]) -> Iterator[int]:
         """Sizes at which both sides of an equality agree, which a ladder misses."""
         left, right = self.question.expression.args
-        difference = symbolic.compiled(left - right, self._symbols)
+        difference = symbolic.compile_expression(left - right, self._symbols)
         found = self._solve(at, axis, 0, difference)
         if found is not None and self.is_other(found):
             yield found[axis]

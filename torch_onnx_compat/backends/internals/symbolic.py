@@ -39,7 +39,7 @@ class Symbols:
         )
         self.mode.cache_enabled = False  # no two calls of one run have the same symbols; the keys cost a third of it
 
-    def fake(self, tensor: Tensor, dynamic: Mapping[int, str] | None = None) -> tuple[Tensor, dict[Any, int]]:
+    def fake(self, tensor: Tensor, dynamic: Collection[int] = ()) -> tuple[Tensor, dict[Any, int]]:
         """A fake of a tensor, and the dimension that each symbol of its shape stands for.
 
         Args:
@@ -59,10 +59,44 @@ class Symbols:
         fake = self.run(torch.empty, (tuple(shape),), {"dtype": tensor.dtype, "device": tensor.device})
         return fake, {shape[dim].node.expr: dim for dim in dynamic}
 
+    def fake_of_data(self, tensor: Tensor, fixed: Collection[int]) -> Tensor:
+        """A fake whose sizes are symbols for what values decide.
+
+        Args:
+            tensor: Any plain tensor.
+            fixed: Dimensions whose sizes are numbers.
+        """
+        import sympy
+
+        shape: list[Any] = list(tensor.shape)
+        for dim in set(range(tensor.dim())) - set(fixed):
+            symbol = self.environment.create_unbacked_symint()
+            self.environment.data_sizes[symbol.node.expr] = sympy.Integer(shape[dim])
+            shape[dim] = symbol
+        fake: Tensor = self.run(torch.empty, (tuple(shape),), {"dtype": tensor.dtype, "device": tensor.device})
+        return fake
+
     def run(self, function: Any, args: Any, kwargs: Any) -> Any:
         """What an operator yields for fakes: fakes of the right shapes."""
         with self.mode:
             return function(*args, **kwargs)
+
+    def learn_sizes(self, fake: Tensor, real: Tensor) -> None:
+        """Takes the sizes of what values decide from the real tensor beside a fake."""
+        import sympy
+
+        sizes: Sequence[Any] = fake.shape
+        for size, number in zip(sizes, real.shape, strict=True):
+            for symbol in data_symbols(size.node.expr) if is_symbolic(size) else ():
+                if symbol not in self.environment.data_sizes and symbol == size.node.expr:
+                    self.environment.data_sizes[symbol] = sympy.Integer(number)
+
+
+def data_symbols(expression: Any) -> list[Any]:
+    """The symbols in an expression that stand for sizes that values decide."""
+    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+    return sorted(free_unbacked_symbols(expression), key=str)
 
 
 def is_symbolic(value: Any) -> bool:
@@ -78,7 +112,7 @@ def number_of(value: Any) -> Any:
     return node.shape_env.number(node.expr)
 
 
-def compiled(expression: Any, symbols: Sequence[Any]) -> Callable[..., Any]:
+def compile_expression(expression: Any, symbols: Sequence[Any]) -> Callable[..., Any]:
     """A function of whole numbers that computes an expression; it returns None where there is no value.
 
     Args:
@@ -302,6 +336,10 @@ def sizes_as_numbers(packages: Collection[str]) -> Iterator[None]:
             scope.pop("isinstance", None)
 
 
+_LARGE = 4096
+"""What a size counts as while the operator that makes it runs: neither 0 nor 1."""
+
+
 def _environment(asked: Asked) -> Any:
     import sympy
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
@@ -315,17 +353,34 @@ def _environment(asked: Asked) -> Any:
             """An expression at the example's sizes."""
             known = self.__dict__.setdefault("_numbers", {})
             if expression not in known:
-                known[expression] = sympy.sympify(expression).xreplace(hints_of(self))
+                known[expression] = sympy.sympify(expression).xreplace({**hints_of(self), **self.data_sizes})
             return known[expression]
 
-        def evaluate_expr(self, orig_expr: Any, hint: Any = None, *args: Any, **kwargs: Any) -> Any:
-            """The answer at the example's sizes."""
+        @property
+        def data_sizes(self) -> dict[Any, Any]:
+            """The example's sizes of what values decide, by symbol."""
+            known: dict[Any, Any] = self.__dict__.setdefault("_data_sizes", {})
+            return known
+
+        def evaluate_expr(
+            self,
+            orig_expr: Any,
+            hint: Any = None,
+            fx_node: Any = None,
+            size_oblivious: bool = False,
+            fallback_value: Any = None,
+            **kwargs: Any,
+        ) -> Any:
+            """The answer at the example's sizes; while an operator makes a size that values decide, torch's guess."""
             if getattr(orig_expr, "is_number", True) or orig_expr in (sympy.true, sympy.false):
                 return orig_expr
             value = self.number(orig_expr)
+            if not (value.is_number or value in (sympy.true, sympy.false)):
+                large = dict.fromkeys(value.free_symbols, sympy.Integer(_LARGE))
+                return value.xreplace(large) if fallback_value is None else fallback_value
             asked(orig_expr, value)
             return value
 
     return Environment(
-        duck_shape=False, specialize_zero_one=False, allow_scalar_outputs=False, allow_dynamic_output_shape_ops=False
+        duck_shape=False, specialize_zero_one=False, allow_scalar_outputs=False, allow_dynamic_output_shape_ops=True
     )

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends.backend import ExportFailed
+from torch_onnx_compat.backends.data_sizes import DataSizes
 from torch_onnx_compat.backends.decisions import DecisionLog, asks_for_emptiness, origins
 from torch_onnx_compat.control_flow.run.raising import find_catcher
 from torch_onnx_compat.entry import Exporter
@@ -74,17 +75,15 @@ class Session:
     @contextmanager
     def inner_trace(self, inputs: int) -> Iterator[None]:
         """While active, decisions are those of a nested trace, which has inputs of its own."""
-        before = self.inputs
-        logged = self.log.inputs if self.log else 0
-        self.inputs = inputs
-        if self.log:
-            self.log.inputs = inputs
+        before, self.inputs = self.inputs, inputs
+        log = self.log or DecisionLog(inputs)
+        outer = log.inputs, log.data_sizes
+        log.inputs, log.data_sizes = inputs, DataSizes()
         try:
             yield
         finally:
             self.inputs = before
-            if self.log:
-                self.log.inputs = logged
+            log.inputs, log.data_sizes = outer
 
     def key(self) -> Key:
         """Counts and identifies the present decision."""
@@ -100,7 +99,7 @@ class Session:
             return False
         if not is_tracing():
             return self.exporter == "dynamo" and torch.compiler.is_compiling()
-        from_data, leaves = origins(value, self.inputs)
+        from_data, leaves = self._origins(value)
         if from_data or not leaves:
             return from_data
         if asks_for_emptiness(value, is_condition=is_condition):
@@ -114,8 +113,11 @@ class Session:
     def from_data(self, value: Any) -> bool:
         """Whether a value depends on the data of the inputs, not only on their sizes."""
         if isinstance(value, Tensor) and is_tracing():
-            return origins(value, self.inputs)[0]
+            return self._origins(value)[0]
         return False
+
+    def _origins(self, value: Tensor) -> tuple[bool, list[int]]:
+        return origins(value, self.inputs, self.log.data_sizes if self.log else DataSizes())
 
     def mark(self, what: str) -> None:
         """Notes how the present decision was written."""

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from torch_onnx_compat import tree
-from torch_onnx_compat.caller import undoing_writes
+from torch_onnx_compat.caller import undo_writes
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.prepare import Prepared
@@ -189,5 +189,5 @@ def run(prepared: Prepared, inputs: Inputs, recorder: Recorder) -> None:
     """Runs the original, unpatched model, so that the recorder gets its values."""
     args, kwargs = adapter_of(prepared).adapt_arguments(*inputs.call([tensor.clone() for tensor in inputs.tensors]))
     twin = prepared.twin()
-    with undoing_writes(twin):
+    with undo_writes(twin):
         recorder.run(twin, args, kwargs)
