@@ -271,3 +271,35 @@ def test_sizes_that_values_decide(name, dynamic):
     assert f"questions/test_run.py:{decides.__code__.co_firstlineno + 2}" in found.value_places
     lines = range(does_not.__code__.co_firstlineno, does_not.__code__.co_firstlineno + 3)
     assert not {f"questions/test_run.py:{line}" for line in lines} & run(does_not, dynamic=dynamic).value_places
+
+
+def test_texts_of_messages_are_no_questions():
+    def complains(x):
+        torch._assert(x.dim() == 4, f"got {x.shape}")
+        if x.dim() != 4:
+            raise ValueError(f"got {x.shape}")
+        return nn.MultiheadAttention(48, 2).eval()(x[0], x[0], x[0])[0]
+
+    def looks_at_the_text(x):
+        text = f"{x.shape[0]}"
+        return x * 2 if text == "7" else x
+
+    assert not {kind for kind, _ in asked(complains)} & {"text", "hash"}
+    assert ("text", "batch") in asked(looks_at_the_text)
+
+
+def test_an_operator_that_makes_a_number_of_a_size_is_run_in_its_python_form():
+    """Padding by nothing asks in C++ for every size; what comes after it would have none that varies."""
+
+    def pads(x):
+        y = F.pad(x, (0, 0, 0, 0, 0, 0))
+        return y * 2 if y.shape[0] > 7 else y
+
+    found = run(pads)
+    assert not [q for q in found.questions if q.kind == "number"]
+    assert "batch > 7" in [str(q.expression) for q in found.questions]
+
+
+def test_a_batch_norm_asks_for_a_device_and_not_for_values():
+    found = run(nn.BatchNorm2d(3).eval())
+    assert found.is_complete

@@ -40,10 +40,17 @@ def is_guard(place: Place) -> bool:
             return True
         if isinstance(statement, ast.If):
             return _contains(statement.test, place) and _only_complains(statement)
-        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-            return ast.unparse(statement.value.func) in ("torch._assert", "_assert", "torch._check")
-        return False
+        return _is_assertion(statement)
     return False
+
+
+@functools.lru_cache(maxsize=512)
+def is_message(place: Place) -> bool:
+    """Whether what a place computes is an argument of an error, a warning, an assertion or a line of a log."""
+    statement = next(_innermost(place), None)
+    if isinstance(statement, (ast.Raise, ast.Assert)):
+        return True
+    return statement is not None and (_is_warning(statement) or _is_assertion(statement))
 
 
 @functools.lru_cache(maxsize=512)
@@ -94,11 +101,21 @@ def _only_complains(statement: ast.If) -> bool:
 
 
 def _is_warning(statement: ast.stmt) -> bool:
-    return (
-        isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Call)
-        and ast.unparse(statement.value.func).rpartition(".")[2] in ("warn", "warning", "warning_once", "print")
-    )
+    return _called_for_nothing(statement).rpartition(".")[2] in _LOGS
+
+
+_LOGS = ("warn", "warning", "warning_once", "print", "debug", "info", "error")
+
+
+def _is_assertion(statement: ast.stmt) -> bool:
+    return _called_for_nothing(statement) in ("torch._assert", "_assert", "torch._check")
+
+
+def _called_for_nothing(statement: ast.stmt) -> str:
+    """The function that a statement calls without a use for its result; empty for any other statement."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        return ast.unparse(statement.value.func)
+    return ""
 
 
 @functools.lru_cache(maxsize=64)

@@ -19,11 +19,13 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from torch_onnx_compat.backends.checks import Place, is_message
 from torch_onnx_compat.backends.internals import rnn_decompositions, symbolic
 from torch_onnx_compat.backends.quiet import quiet_logs
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import Observation, Subject
 from torch_onnx_compat.places import first_line, is_user_file, short
+from torch_onnx_compat.questions.memo import ShapeMemo
 from torch_onnx_compat.questions.numbers import numbers_near
 from torch_onnx_compat.questions.question import Kind, Question
 from torch_onnx_compat.stack import frames_of_model
@@ -73,6 +75,7 @@ def run_symbolically(observation: Observation, inputs: Inputs) -> SymbolicRun:
                 stack.enter_context(scope)
             stack.enter_context(symbolic.watch_sizes(log.read))
             stack.enter_context(_Reads(mode, log))
+            stack.enter_context(symbolic.python_kernels())
             stack.enter_context(mode)
             subject(*fakes)
     except MemoryError:
@@ -98,6 +101,8 @@ class _Log:
         self.symbols: Mapping[Any, Any] | None = None
         """The size of each symbol in terms of the axes' names; None while the fakes are only being made."""
         self.operator = ""
+        self.draft: list[tuple[Kind, Any, Any]] = []
+        """Kinds, expressions and answers of what the operator that runs has asked."""
         self.fixes_data = False
         """Whether C++ made a number of a size that values decide: the shapes after it may be fixed by mistake."""
         self._seen: set[Any] = set()
@@ -105,12 +110,22 @@ class _Log:
     def asked(self, expression: Any, answer: Any) -> None:
         """Notes a condition, or a size that becomes a number."""
         is_condition = answer in (True, False) and not getattr(answer, "is_Integer", False)
-        by_python = not self.operator and symbolic.is_asked_by_python(frames_of_model())
-        self._add("condition" if is_condition else "number", expression, answer, by_python)
+        kind: Kind = "condition" if is_condition else "number"
+        if self.operator:
+            self.draft.append((kind, expression, answer))
+        else:
+            self._add(kind, expression, answer, symbolic.is_asked_by_python(frames_of_model()))
+
+    def note_draft(self) -> None:
+        """Notes what the operator that runs has asked."""
+        for question in self.draft:
+            self._add(*question, by_python=False)
 
     def read(self, what: Any, size: Any) -> None:
         """Notes that the text or the hash of a size is read; within an operator that is torch's own doing."""
         if not self.operator and not getattr(size.node.expr, "is_number", True):
+            if what == "text" and _is_for_a_message():
+                return
             self._add(what, size.node.expr, symbolic.number_of(size), True)
 
     def _add(self, kind: Kind, expression: Any, answer: Any, by_python: bool) -> None:
@@ -135,6 +150,13 @@ class _Log:
         self.found.questions.append(Question(kind, named, answer, place or _place(), operator, numbers))
 
 
+def _is_for_a_message() -> bool:
+    """Whether the code that makes a text, the model's or torch's, makes it for an error or a line of a log."""
+    others = (f for f in frames_of_model() if not str(f.f_globals.get("__name__")).startswith("torch_onnx_compat."))
+    frame = next(others, None)
+    return frame is not None and is_message(Place.of(frame))
+
+
 def _user_frame() -> types.FrameType | None:
     """The innermost frame of the model's own code; of a model that torch has whole, of torch's module."""
     stack = list(frames_of_model())
@@ -154,6 +176,7 @@ class _Beside(TorchDispatchMode):
     def __init__(self, symbols: symbolic.Symbols, log: _Log) -> None:
         super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
         self._symbols, self._log = symbols, log
+        self._memo = ShapeMemo(symbols, self._run_once)
         self._dims: list[dict[Any, int]] = []
 
     def fake_input(self, tensor: Tensor, dynamic: Collection[int]) -> Tensor:
@@ -195,11 +218,12 @@ class _Beside(TorchDispatchMode):
 
     def _run_fakes(self, func: Any, args: Any, kwargs: Any, real: Any) -> Any:
         if not any(isinstance(leaf, Tensor) for leaf in pytree.tree_leaves(real)):
-            self._log.found.asks_values |= real is not None
+            self._log.found.asks_values |= not all(isinstance(leaf, _KINDS) for leaf in pytree.tree_leaves(real))
             return real  # a question about values, or nothing
         self._log.operator = str(func)
         try:
-            fakes = self._symbols.run(func, args, kwargs)
+            fakes = self._memo.run(func, args, kwargs, real)
+            self._log.note_draft()
         except Exception as error:
             if not symbolic.is_data_dependent(error):
                 raise
@@ -207,12 +231,31 @@ class _Beside(TorchDispatchMode):
             return real
         finally:
             self._log.operator = ""
+            self._log.draft.clear()
         return self._with_open_sizes(fakes, (args, kwargs), real) if self._log.fixes_data else fakes
+
+    def _run_once(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Runs an operator; if its C++ makes numbers of sizes, torch's own Python form of it, if that does not."""
+        questions = self._log.draft
+        fakes = self._symbols.run(func, args, kwargs)
+        python_form = symbolic.python_form(func)
+        if python_form is None or not any(kind == "number" for kind, _, _ in questions):
+            return fakes
+        before = list(questions)
+        questions.clear()
+        try:
+            others = self._symbols.run(python_form, args, kwargs)
+        except Exception:  # whatever it raises, the operator itself has run
+            others = None
+        if others is not None and not any(kind == "number" for kind, _, _ in questions):
+            return others
+        questions[:] = before
+        return fakes
 
     def _with_open_sizes(self, fakes: Any, arguments: Any, real: Any) -> Any:
         """Takes the sizes of a result for a matter of values, but for those that an argument has in the same place."""
         shapes = [leaf.shape for leaf in pytree.tree_leaves(arguments) if isinstance(leaf, self._symbols.kind)]
-        shapes = [shape for shape in shapes if any(map(_is_of_data, shape))]
+        shapes = [shape for shape in shapes if any(map(symbolic.is_of_data, shape))]
         if not shapes:
             return fakes
 
@@ -244,13 +287,13 @@ class _Beside(TorchDispatchMode):
         return fake
 
 
+_KINDS = (torch.device, torch.dtype, torch.layout, torch.memory_format)
+"""What operators may yield that is no matter of values."""
+
+
 def _has_at(shape: Sequence[Any], place: int, size: int) -> bool:
     """Whether a shape has this number at a place that is counted from the end."""
     return len(shape) >= -place and type(shape[place]) is int and shape[place] == size
-
-
-def _is_of_data(size: Any) -> bool:
-    return symbolic.is_symbolic(size) and bool(symbolic.data_symbols(size.node.expr))
 
 
 _READS = frozenset(

@@ -10,7 +10,7 @@ import math
 import sys
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
@@ -87,9 +87,8 @@ class Symbols:
 
         sizes: Sequence[Any] = fake.shape
         for size, number in zip(sizes, real.shape, strict=True):
-            for symbol in data_symbols(size.node.expr) if is_symbolic(size) else ():
-                if symbol not in self.environment.data_sizes and symbol == size.node.expr:
-                    self.environment.data_sizes[symbol] = sympy.Integer(number)
+            if is_of_data(size) and size.node.expr.is_Symbol:
+                self.environment.data_sizes.setdefault(size.node.expr, sympy.Integer(number))
 
 
 def data_symbols(expression: Any) -> list[Any]:
@@ -97,6 +96,11 @@ def data_symbols(expression: Any) -> list[Any]:
     from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
     return sorted(free_unbacked_symbols(expression), key=str)
+
+
+def is_of_data(size: Any) -> bool:
+    """Whether values decide a size."""
+    return is_symbolic(size) and bool(data_symbols(size.node.expr))
 
 
 def is_symbolic(value: Any) -> bool:
@@ -244,6 +248,21 @@ def is_data_dependent(error: BaseException) -> bool:
     )
     kinds = tuple(getattr(fake_tensor, name) for name in names if hasattr(fake_tensor, name))
     return isinstance(error, (*kinds, NotImplementedError))
+
+
+def python_kernels() -> AbstractContextManager[None]:
+    """While active, composite operators run in Python where torch has written them so, as torch.export runs them."""
+    from torch._dispatch.python import enable_python_dispatcher
+
+    context: AbstractContextManager[None] = enable_python_dispatcher()
+    return context
+
+
+def python_form(operator: Any) -> Callable[..., Any] | None:
+    """The Python function in which torch has written an operator again; None if it has not."""
+    from torch._decomp import decomposition_table
+
+    return decomposition_table.get(operator)
 
 
 def is_asked_by_python(stack: Iterable[types.FrameType]) -> bool:

@@ -1,0 +1,76 @@
+"""What is not run again asks nothing that was not asked before."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from torch_onnx_compat.observe import Observation
+from torch_onnx_compat.prepare import export_conditions, prepare
+from torch_onnx_compat.questions.memo import ShapeMemo
+from torch_onnx_compat.questions.run import _Beside, run_symbolically
+
+
+class Blocks(nn.Module):
+    """The same block three times, with views, in-place operators, broadcasting and reductions."""
+
+    def __init__(self):
+        super().__init__()
+        self.convs = nn.ModuleList(nn.Conv2d(4, 4, 3, padding=1) for _ in range(3))
+        self.norms = nn.ModuleList(nn.BatchNorm2d(4) for _ in range(3))
+
+    def forward(self, x):
+        for conv, norm in zip(self.convs, self.norms, strict=True):
+            y = norm(conv(x))
+            y = y.relu_() + F.hardswish(y, inplace=True) * y.mean((2, 3), keepdim=True)
+            y = y.flatten(2).transpose(1, 2).contiguous().transpose(1, 2).reshape(x.shape)
+            x = (x + y).clamp(-1, 1).add_(1)
+        return F.gelu(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+class Decides(Blocks):
+    def forward(self, x):
+        x = super().forward(x)
+        x.unsqueeze_(0)
+        x = x.relu().squeeze(0)
+        return F.max_pool2d(x, 2) if x.shape[2] > x.shape[3] * 2 else x.sum(1)
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True), 2)
+
+    def forward(self, x):
+        return self.layers(x.flatten(2))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("kind", "size"), [(Blocks, (2, 4, 8, 10)), (Decides, (2, 4, 8, 10)), (Attention, (3, 5, 4, 4))]
+)
+def test_questions_are_those_of_every_operator_run(kind, size, monkeypatch):
+    def questions():
+        ran.clear()
+        with export_conditions():
+            axes = {"x": {0: "batch", 2: "height", 3: "width"} if kind is not Attention else {0: "batch", 1: "length"}}
+            observation = Observation(prepare(kind().eval(), (torch.randn(size),), dynamic=axes))
+            run = run_symbolically(observation, observation.trace_inputs())
+        assert not run.obstacle
+        return {(q.kind, str(q.expression), q.operator) for q in run.questions}, len(ran)
+
+    def run_once(self, func, args, kwargs, plain=_Beside._run_once):
+        ran.append(func)
+        return plain(self, func, args, kwargs)
+
+    ran: list[object] = []
+    monkeypatch.setattr(_Beside, "_run_once", run_once)
+    with_memo, few = questions()
+    monkeypatch.setattr(ShapeMemo, "_key", lambda *args: None)
+    monkeypatch.setattr(ShapeMemo, "_keeps_shape", lambda *args: False)
+    without, many = questions()
+    assert few < many
+    # How its memory lies an operator may ask of every tensor; that chooses a kernel, and no shape.
+    assert with_memo <= without
+    assert {kind for kind, _, operator in without - with_memo if operator} <= {"condition"}
+    assert {q for q in without if not q[2]} == {q for q in with_memo if not q[2]}

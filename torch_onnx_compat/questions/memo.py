@@ -1,0 +1,107 @@
+"""Fakes have shapes and nothing else: what an operator yields for some shapes it yields for the same ones again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from torch_onnx_compat.backends.internals import symbolic
+
+
+class ShapeMemo:
+    """Runs operators on fakes, once for arguments of the same shapes; torch's own runs take milliseconds each.
+
+    The questions of a repeated operator are those of the first time.
+
+    Args:
+        symbols: What the fakes are made of.
+        run: Runs an operator on fakes.
+    """
+
+    def __init__(self, symbols: symbolic.Symbols, run: Callable[[Any, Any, Any], Any]) -> None:
+        self._symbols, self._run = symbols, run
+        self._known: dict[Hashable, Callable[[Any], Any]] = {}
+
+    def run(self, func: Any, args: Any, kwargs: Any, real: Any) -> Any:
+        """What an operator yields for fakes.
+
+        Args:
+            func: The operator, an overload.
+            args: Its arguments.
+            kwargs: Its keyword arguments.
+            real: What it yields for the tensors beside the fakes.
+        """
+        leaves, structure = pytree.tree_flatten((args, kwargs))
+        key = self._key(func, leaves, structure)
+        if key in self._known:
+            return self._known[key](leaves)
+        if self._keeps_shape(func, leaves, real):
+            return leaves[0] if func._schema.is_mutable else self._twin(leaves[0])
+        result = self._run(func, args, kwargs)
+        if key is not None:
+            again = self._again(func, leaves, result)
+            if again is not None and self._key(func, leaves, structure) == key:  # else it has resized an argument
+                self._known[key] = again
+        return result
+
+    def _again(self, func: Any, leaves: list[Any], result: Any) -> Callable[[Any], Any] | None:
+        """How the same result is made from other arguments of the same shapes; None where nobody knows."""
+        if func._schema.is_mutable:
+            return (lambda leaves: leaves[0]) if leaves and result is leaves[0] else None
+        results = pytree.tree_leaves(result)
+        if not all(
+            isinstance(one, self._symbols.kind) and not any(map(symbolic.is_of_data, one.shape)) for one in results
+        ):
+            return None
+        return lambda leaves: pytree.tree_map(self._twin, result)
+
+    def _keeps_shape(self, func: Any, leaves: list[Any], real: Any) -> bool:
+        """Whether an operator works value by value on tensors that all have the first one's shape and type."""
+        if torch.Tag.pointwise not in func.tags or not leaves or not isinstance(leaves[0], self._symbols.kind):
+            return False
+        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        # The real tensors tell of operators that rearrange memory, such as contiguous().
+        return (
+            all(isinstance(tensor, self._symbols.kind) for tensor in tensors)
+            and len(set(map(_layout, tensors))) == 1
+            and isinstance(real, Tensor)
+            and _layout(real) == _layout(leaves[0].actual)
+        )
+
+    def _twin(self, fake: Any) -> Any:
+        return self._symbols.run(torch.ops.aten.detach.default, (fake,), {})
+
+    def _key(self, func: Any, leaves: list[Any], structure: Any) -> Hashable:
+        try:
+            key = (func, structure, tuple(map(self._identity, leaves)))
+            hash(key)
+        except TypeError:
+            return None
+        return key
+
+    def _identity(self, leaf: Any) -> Hashable:
+        if isinstance(leaf, self._symbols.kind):
+            return ("fake", *_layout(leaf))
+        if isinstance(leaf, Tensor):  # of a constant's values, too, an operator may make a shape
+            return ("constant", *_layout(leaf)) if leaf.is_floating_point() else ("constant", id(leaf))
+        if symbolic.is_symbolic(leaf):
+            return ("size", leaf.node.expr)
+        return (type(leaf), leaf)
+
+
+def _layout(tensor: Tensor) -> tuple[tuple[Any, ...], tuple[Any, ...], torch.dtype, Any]:
+    """Shape, strides, type and offset; of a symbolic number its expression."""
+
+    def known(value: Any) -> Any:
+        return value.node.expr if symbolic.is_symbolic(value) else value
+
+    return (
+        tuple(map(known, tensor.shape)),
+        tuple(map(known, tensor.stride())),
+        tensor.dtype,
+        known(tensor.storage_offset()),
+    )
