@@ -1,7 +1,5 @@
 """Fixtures that every test may use."""
 
-import os
-
 import pytest
 import torch
 
@@ -23,6 +21,5 @@ def pytest_make_collect_report(collector):
 
 
 def pytest_configure(config):
-    # Several workers share the cores; torch's own threads would only fight over them.
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        torch.set_num_threads(1)
+    # Several workers share the cores, and a process that has torch's own threads hangs when it is forked.
+    torch.set_num_threads(1)

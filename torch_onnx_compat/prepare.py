@@ -39,6 +39,7 @@ from torch_onnx_compat.inputs import Inputs, bind
 from torch_onnx_compat.reach import Reach, find_reach
 from torch_onnx_compat.rebind import rebind_functions
 from torch_onnx_compat.state import state_of
+from torch_onnx_compat.tracing import restore_modes
 
 _WRAPPERS = {"DataParallel": "module", "DistributedDataParallel": "module", "OptimizedModule": "_orig_mod"}
 
@@ -141,7 +142,7 @@ def export_conditions() -> Iterator[None]:
         fast_path = torch.backends.mha.get_fastpath_enabled()
         torch.backends.mha.set_fastpath_enabled(False)
         try:
-            with torch.no_grad(), restore_random_state(), without_cache_folder():
+            with torch.no_grad(), restore_random_state(), without_cache_folder(), restore_modes():
                 yield
         finally:
             torch.backends.mha.set_fastpath_enabled(fast_path)

@@ -86,6 +86,21 @@ def below_function_modes() -> AbstractContextManager[None]:
     return context
 
 
+@contextmanager
+def restore_modes() -> Iterator[None]:
+    """Ends torch's modes that are still in force: an interrupt may fall between a ``with`` and its context's end."""
+    state = _C._get_torch_function_state()
+    functions, operators = _C._len_torch_function_stack(), _C._len_torch_dispatch_stack()
+    try:
+        yield
+    finally:
+        while _C._len_torch_function_stack() > functions:
+            _C._pop_torch_function_stack()
+        while _C._len_torch_dispatch_stack() > operators:
+            _C._pop_torch_dispatch_stack(None)
+        _C._set_torch_function_state(state)
+
+
 def current_trace() -> Any:
     """The TorchScript trace that is being recorded; None outside of one."""
     return _C._get_tracing_state()

@@ -103,7 +103,7 @@ def test_slow_models_are_left_out_and_it_is_said(monkeypatch):
     monkeypatch.setattr(special, "FLOOR_S", 0.0)
     findings = check(lambda x: x * 2, seconds=0.0)
     assert not findings.rows
-    assert findings.notes[0].startswith("not tried at zeros, negative zeros, ")
+    assert findings.notes[0].startswith("not tried at zeros, a few zeros, ")
 
 
 def test_only_real_numbers_are_special():
@@ -114,3 +114,15 @@ def test_only_real_numbers_are_special():
     assert all(c.inputs.tensors[0].shape == X.shape for c in changed)
     assert not list(special_inputs(prepare(lambda n: n + 1, (torch.arange(8),)).inputs))
     assert not check(lambda x: x * 2, lambda x: x * 3, how=Verify(random=False)).rows
+
+
+def test_extreme_values_are_not_tried_on_operators_of_other_libraries_and_it_is_said():
+    def sampled(x):
+        return torchvision.ops.roi_align(x, [torch.tensor([[0.0, 0.0, 4.0, 4.0]])] * 2, 3)
+
+    torchvision = pytest.importorskip("torchvision")
+    findings = check(sampled)
+    assert {row.case for row in findings.rows} == {"zeros", "a few zeros", "equal values", "sorted values"}
+    (note,) = [note for note in findings.notes if note.startswith("not tried at ")]
+    assert "NaN inputs" in note
+    assert "torchvision.roi_align" in note

@@ -1,5 +1,6 @@
 """Exports that are interrupted at random lines, or killed: nothing is lost, and nothing stays changed."""
 
+import inspect
 import logging
 import os
 import sys
@@ -8,7 +9,9 @@ import tempfile
 import pytest
 
 from fuzz.faults import EXCEPTIONS, SCENARIOS, Injector, Killer, Place, Tracer
+from torch_onnx_compat import caller
 from torch_onnx_compat.backends import quiet
+from torch_onnx_compat.questions import run
 
 FAULTS = [(name, list(EXCEPTIONS)[seed % 3], seed) for name in SCENARIOS for seed in range(5)]
 """Thirty: each scenario with each exception, at places that the seeds choose."""
@@ -99,3 +102,14 @@ def test_levels_come_back_from_an_interrupt_at_any_line():
     levels = [logging.getLogger(name).level for name in quiet._LOGGERS]
     for place in interrupted_lines(work):
         assert [logging.getLogger(name).level for name in quiet._LOGGERS] == levels, place
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("function", [caller.memory_of, run.run_symbolically], ids=lambda f: f.__name__)
+def test_an_interrupt_between_a_with_and_its_end(function, injectors):
+    """Python runs the line of a ``with`` again to end it; what interrupts it there leaves the context in force."""
+    lines, start = inspect.getsourcelines(function)
+    line = start + next(number for number, text in enumerate(lines) if text.lstrip().startswith("with "))
+    outcome = injectors("torchscript").inject_at("KeyboardInterrupt", Place(function.__code__.co_filename, line), 2)
+    assert outcome.raised == "KeyboardInterrupt"
+    assert outcome.is_fine, outcome

@@ -94,24 +94,37 @@ def check_special(
     start, budget = time.perf_counter(), max(FLOOR_S, PART_OF_PROOF * seconds)
     specials = list(special_inputs(inputs))
     for number, special in enumerate(specials):
-        if time.perf_counter() - start + 2 * usual > budget:
-            findings.notes.append(f"not tried at {', '.join(s.label for s in specials[number:])}: too slow.")
-            return findings
-        case = _case(special, observation, max(1.0, SLOWEST * usual))
-        if case is None:
-            continue
-        rows = _compare(run, names, case, how, observation)
-        bad = [row for row in rows if not row.ok]
-        counts = special.is_ordinary and _is_finite(case)
-        undecided = bool(bad) and counts and _is_undecided(bad, names, case, observation)
-        if counts and not undecided:
-            findings.rows += rows
-        elif bad:
-            findings.notes.append(_note(special, bad, undecided=undecided))
-        if bad and counts and not undecided:
-            findings.failed = special.inputs
-            return findings
+        limits = _Limits(max(1.0, SLOWEST * usual), torchs_own_only=not special.is_ordinary)
+        is_slow = time.perf_counter() - start + 2 * usual > budget
+        case = None if is_slow else _case(special, observation, limits)
+        if is_slow or limits.foreign:  # all that follow are extreme, too
+            why = "too slow" if is_slow else f"{limits.foreign} is not torch's own, and may not stand such values"
+            findings.notes.append(f"not tried at {', '.join(s.label for s in specials[number:])}: {why}.")
+            break
+        if case is not None:
+            _judge(findings, special, case, _compare(run, names, case, how, observation), names, observation)
+        if findings.failed is not None:
+            break
     return findings
+
+
+def _judge(
+    findings: Findings,
+    special: Special,
+    case: Case,
+    rows: list[Comparison],
+    names: Sequence[str],
+    observation: Observation,
+) -> None:
+    """Takes the rows of a case into the findings, or a note of them."""
+    bad = [row for row in rows if not row.ok]
+    counts = special.is_ordinary and _is_finite(case)
+    undecided = bool(bad) and counts and _is_undecided(bad, names, case, observation)
+    if counts and not undecided:
+        findings.rows += rows
+        findings.failed = special.inputs if bad else None
+    elif bad:
+        findings.notes.append(_note(special, bad, undecided=undecided))
 
 
 def _is_finite(case: Case) -> bool:
@@ -125,10 +138,10 @@ def _note(special: Special, bad: Sequence[Comparison], *, undecided: bool) -> st
     return f"at {special.label} the file differs from eager torch: {outputs}."
 
 
-def _case(special: Special, observation: Observation, limit: float) -> Case | None:
-    """The original's run; None where it refuses the values."""
+def _case(special: Special, observation: Observation, limits: _Limits) -> Case | None:
+    """The original's run; None where it refuses the values, or ends at its limits."""
     try:
-        with _Limits(limit, torchs_own_only=not special.is_ordinary):
+        with limits:
             reference = observation.reference(special.label, special.inputs)
     except ModelRefused:
         return None
@@ -175,11 +188,14 @@ class _Limits(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
         self._end = time.perf_counter() + seconds
         self._torchs_own_only = torchs_own_only
+        self.foreign = ""
+        """The operator that ended the run as it is not torch's own."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if time.perf_counter() > self._end:
             raise TimeoutError("it does not end")
         if self._torchs_own_only and getattr(func, "namespace", "") not in ("aten", "prim", "prims"):
+            self.foreign = str(func)
             raise NotImplementedError(f"{func} is not tried on such values")
         return func(*args, **(kwargs or {}))
 
@@ -213,10 +229,10 @@ def _sorted(tensor: Tensor) -> Tensor:
 _INFINITY = float("inf")
 _CHANGES: tuple[tuple[str, Callable[[Tensor], Tensor], bool], ...] = (
     ("zeros", torch.zeros_like, True),
-    ("negative zeros", lambda t: -torch.zeros_like(t), False),
     ("a few zeros", _with_places(0.0), True),
     ("equal values", _equal, True),
     ("sorted values", _sorted, True),
+    ("negative zeros", lambda t: -torch.zeros_like(t), False),
     ("NaN inputs", _with_places(float("nan")), False),
     ("infinite inputs", _with_places(_INFINITY, -_INFINITY), False),
     ("the largest inputs", lambda t: _alternate(t, torch.finfo(t.dtype).max), False),
