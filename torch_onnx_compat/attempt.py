@@ -69,7 +69,7 @@ class Attempt:
         if self.cases is not None:
             further = decisions.survey.equal_at if decisions is not None else {}
             taken = decisions.decisions if decisions is not None else {}
-            self.cases.begin(further, exported.assumed, job.allow_baked, exported.settled, taken)
+            self.cases.begin(further, exported, job.allow_baked, taken)
         if decisions is not None:
             decisions.report(job.plan)
         with self.clock("finish"):

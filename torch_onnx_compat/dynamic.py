@@ -172,7 +172,8 @@ class _Reader:
             )
         parsed = _axis(value, f"{name}_dynamic_axes_{axis + 1}", self._read_name)
         if parsed is not None:
-            self.axes[index][axis] = parsed
+            is_firm = parsed.is_firm and self.keyword != "dynamic_axes"
+            self.axes[index][axis] = replace(parsed, is_firm=is_firm)
 
     def _check_leaf(self, place: str, spec: Any) -> None:
         if not isinstance(spec, (str, Mapping, list, tuple)):
@@ -204,7 +205,8 @@ def _axis(value: Any, default: str, read_name: Callable[[str], Axis]) -> Axis | 
         hint = getattr(value, "type", value)
         if "STATIC" in str(hint):
             return None
-        return Axis(default, required="AUTO" not in str(hint))
+        is_auto = "AUTO" in str(hint)
+        return Axis(default, required=not is_auto, is_firm=not is_auto)
     name = getattr(value, "__name__", default)
     if kind == "_StaticDim":
         return None

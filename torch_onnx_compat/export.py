@@ -20,10 +20,10 @@ from torch_onnx_compat.check.cases import Verify
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.control_flow import explain
 from torch_onnx_compat.entry import EXPORTERS, Exporter
-from torch_onnx_compat.errors import UnsupportedError, VerificationError, unknown_name
+from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError, unknown_name
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.plan import DECISIONS, Plan, make_plan
-from torch_onnx_compat.prepare import export_conditions, prepare
+from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
 from torch_onnx_compat.request import (
     Cut,
     Exporters,
@@ -39,6 +39,7 @@ from torch_onnx_compat.request import (
 )
 from torch_onnx_compat.result import ExportResult
 from torch_onnx_compat.rewrite import watched_functions
+from torch_onnx_compat.settle import settle_axes
 from torch_onnx_compat.surgery.around_model.boundary import with_boundary_adapter
 from torch_onnx_compat.surgery.around_model.custom import CustomNode
 from torch_onnx_compat.surgery.around_model.detections import Detections
@@ -216,19 +217,33 @@ def export_compat(
             if submodule is not None:
                 prepared = part_of(prepared, submodule, input_names, state)
             prepared = with_boundary_adapter(prepared, cut)
-            operation = plan_operation(prepared, cut, file.domains)
-        with clock("observe"):
-            observation = Observation(prepared)
-            whole = operation.with_cut_outputs(prepared)
-            is_proven = proof.verify is not None
-            candidates = Candidates(whole, observation, patch, file, exporters, clock, is_proven)
-        attempt = Attempt(prepared, observation, operation, file, proof, clock)
-        for candidate in candidates:
-            try:
-                return attempt.run(candidate)
-            except (UnsupportedError, VerificationError) as error:
-                candidates.reject(error)
-        raise candidates.failure()
+
+        try:
+            return _export(prepared, cut, patch, file, exporters, proof, clock)
+        except CompatError:
+            with clock("settle"):
+                settled = settle_axes(prepared)
+            if settled is None:
+                raise
+            return _export(settled, cut, patch, file, exporters, proof, clock)
+
+
+def _export(
+    prepared: Prepared, cut: Cut, patch: Patch, file: File, exporters: Exporters, proof: Proof, clock: Clock
+) -> ExportResult:
+    with clock("prepare"):
+        operation = plan_operation(prepared, cut, file.domains)
+    with clock("observe"):
+        observation = Observation(prepared)
+        whole = operation.with_cut_outputs(prepared)
+        candidates = Candidates(whole, observation, patch, file, exporters, clock, proof.verify is not None)
+    attempt = Attempt(prepared, observation, operation, file, proof, clock)
+    for candidate in candidates:
+        try:
+            return attempt.run(candidate)
+        except (UnsupportedError, VerificationError) as error:
+            candidates.reject(error)
+    raise candidates.failure()
 
 
 def plan(

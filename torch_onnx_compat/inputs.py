@@ -29,6 +29,8 @@ class Axis:
     max: int | None = None
     required: bool = True
     """False for torch's Dim.AUTO, which may come out fixed."""
+    is_firm: bool = True
+    """Whether the caller insists that it varies; False for Dim.AUTO, and for ``dynamic_axes``, which only name axes."""
     terms: tuple[tuple[str, int], ...] = ()
     """Of a derived axis: the axes that it follows, each with a factor."""
     offset: int = 0

@@ -54,6 +54,8 @@ class ExportedGraph:
     """What the exporter took for granted about sizes."""
     settled: frozenset[str] = frozenset()
     """Places of Python decisions that the file does not take, as no value of an input has a say in them."""
+    selects: bool = False
+    """Whether some of these hang on a tensor of which values may decide the size."""
 
 
 def frozen_error(places: str, first: str) -> ExportFailed:

@@ -214,7 +214,7 @@ class DecisionLog(Watcher):
         harmless = asks_for_emptiness(tensor, is_condition=conversion == "bool()")
         if (from_data or leaves) and not harmless:
             self._add(conversion, from_data, tuple(map(self.value_of, leaves)))
-        elif self.data_sizes.has_sources and not harmless:
+        elif not harmless:
             self._settled.add(_statements()[0])
 
     def _add(self, conversion: str, from_data: bool, sizes: tuple[int, ...]) -> None:

@@ -10,7 +10,7 @@ from numbers import Real
 from typing import Any
 
 from torch_onnx_compat import tree
-from torch_onnx_compat.backends.backend import ExportFailed, frozen_error
+from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, frozen_error
 from torch_onnx_compat.check.sizes import TOO_LARGE, AxisProof, SizeTrials, Trial, Verdict, is_affordable
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.inputs import Inputs, bind
@@ -113,9 +113,8 @@ class Cases:
         self.inputs_so_far: list[Inputs] = []
         """The inputs of the cases so far."""
         self._further: Mapping[str, int] = {}
-        self._assumed: Sequence[Question] = ()
+        self._exported: ExportedGraph | None = None
         self.baked_places: Collection[str] = ()
-        self._settled: Collection[str] = ()
         self._taken: Collection[str] = ()
         self._runs: dict[tuple[int, ...], SymbolicRun] = {}
         self._trials: SizeTrials | None = None
@@ -123,22 +122,19 @@ class Cases:
     def begin(
         self,
         further: Mapping[str, int],
-        assumed: Sequence[Question],
+        exported: ExportedGraph,
         baked_places: Collection[str] = (),
-        settled: Collection[str] = (),
         taken: Collection[str] = (),
     ) -> None:
         """Begins with another file.
 
         Args:
             further: Sizes of dynamic axes to try in addition.
-            assumed: What the exporter took for granted about sizes.
+            exported: What the exporter took for granted, and for fixed.
             baked_places: Places of questions that the caller lets the file answer as the example does.
-            settled: Places of decisions in which, as the exporter saw it, no value of an input has a say.
             taken: Places of decisions that the file takes.
         """
-        self._further, self._assumed, self.baked_places = further, assumed, baked_places
-        self._settled, self._taken = settled, taken
+        self._further, self._exported, self.baked_places, self._taken = further, exported, baked_places, taken
         self.notes.clear()
 
     def __iter__(self) -> Iterator[Case]:
@@ -150,7 +146,7 @@ class Cases:
     def _all(self) -> Iterator[Case]:
         example = self._case("example", self._inputs)
         yield example
-        if self._settled:
+        if self._exported is not None and self._exported.selects:
             self._ask({})
         for index, sample in enumerate(self._samples):
             yield self._case(f"sample {index}", self._sample(index, sample))
@@ -239,7 +235,8 @@ class Cases:
         if key not in self._runs:
             self._runs[key] = run_symbolically(self.observation, inputs)
         run = self._runs[key]
-        frozen = sorted(run.value_places & (set(self._settled) - {*self.baked_places, *self._taken}))
+        settled = self._exported.settled if self._exported is not None else frozenset()
+        frozen = sorted((run.value_places & settled) - {*self.baked_places, *self._taken})
         if frozen:
             places = "; ".join(f"{place}: a size that values decide" for place in frozen)
             raise frozen_error(places, frozen[0])
@@ -256,12 +253,26 @@ class Cases:
                 trials.refuse(trial.sizes)
         for verdict in trials.verdicts:
             if verdict.outcome == TOO_LARGE and verdict.question in questions:
-                self._reject_untried(verdict)
+                self._reject_untried(verdict, trials)
 
-    def _reject_untried(self, verdict: Verdict) -> None:
+    @property
+    def _assumed(self) -> tuple[Question, ...]:
+        return self._exported.assumed if self._exported is not None else ()
+
+    def _reject_untried(self, verdict: Verdict, trials: SizeTrials) -> None:
+        """Raises for a decision of the model's Python that the exporter met, and did not write into the file."""
         question, sizes = verdict.question, verdict.too_large or {}
-        is_decision = question.kind == "condition" and not question.operator and question not in self._assumed
-        if is_decision and question.place not in self._taken:
+        if question.kind != "condition" or question.operator or question in self._assumed:
+            return
+        axes = question.expression.free_symbols
+        is_met = self._exported is not None and question.place in self._exported.settled
+        is_met |= any(
+            other.outcome == TOO_LARGE
+            and other.question in self._assumed
+            and other.question.expression.free_symbols & axes
+            for other in trials.verdicts
+        )
+        if is_met and question.place not in self._taken:
             at = ", ".join(f"{name}={size}" for name, size in sizes.items())
             raise ExportFailed(
                 f"{question}. The file would not ask, and {at}, where the answer is another one, is too large to try. "

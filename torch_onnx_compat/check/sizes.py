@@ -250,7 +250,7 @@ class SizeTrials:
         growth = count_elements(self.inputs, sizes) / max(count_elements(self.inputs, self._example), 1)
         if question.chooses_kernel and growth > OPERATOR_GROWTH and count_elements(self.inputs, sizes) > 2**14:
             return False
-        return is_affordable(self.inputs, sizes, self.seconds)
+        return is_affordable(self.inputs, sizes, self.seconds, power=2.0 if question.chooses_kernel else 1.5)
 
     def _key(self, sizes: Sizes) -> tuple[int, ...]:
         return tuple({**self._example, **sizes}[name] for name in self._example)
@@ -282,19 +282,20 @@ def count_elements(inputs: Inputs, sizes: Sizes) -> int:
     )
 
 
-def is_affordable(inputs: Inputs, sizes: Sizes, seconds: float) -> bool:
+def is_affordable(inputs: Inputs, sizes: Sizes, seconds: float, power: float = 2.0) -> bool:
     """Whether a case may be made: distances and attention grow with the square of what they are given.
 
     Args:
         inputs: The example.
         sizes: Those of the case.
         seconds: Of one eager run on the example.
+        power: Of its growth, with which the time is taken to grow.
     """
     example = max(count_elements(inputs, inputs.sizes()), 1)
     elements = count_elements(inputs, sizes)
     growth = elements / example
     small = elements <= max(MOST_ELEMENTS, 4 * example) and growth <= MOST_GROWTH
-    return small and seconds * max(growth, growth**2) <= AFFORDABLE_S
+    return small and seconds * max(growth, growth**power) <= AFFORDABLE_S
 
 
 def _keeps(asked: Sequence[Sides], sizes: Sizes) -> bool:

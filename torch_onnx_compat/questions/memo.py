@@ -40,7 +40,7 @@ class ShapeMemo:
         if key in self._known:
             return self._known[key](leaves)
         if self._keeps_shape(func, leaves, real):
-            return leaves[0] if func._schema.is_mutable else self._twin(leaves[0])
+            return leaves[0] if func._schema.is_mutable else self.twin(leaves[0])
         result = self._run(func, args, kwargs)
         if key is not None:
             again = self._again(func, leaves, result)
@@ -57,7 +57,7 @@ class ShapeMemo:
             isinstance(one, self._symbols.kind) and not any(map(symbolic.is_of_data, one.shape)) for one in results
         ):
             return None
-        return lambda leaves: pytree.tree_map(self._twin, result)
+        return lambda leaves: pytree.tree_map(self.twin, result)
 
     def _keeps_shape(self, func: Any, leaves: list[Any], real: Any) -> bool:
         """Whether an operator works value by value on tensors that all have the first one's shape and type."""
@@ -72,7 +72,10 @@ class ShapeMemo:
             and _layout(real) == _layout(leaves[0].actual)
         )
 
-    def _twin(self, fake: Any) -> Any:
+    def twin(self, fake: Any) -> Any:
+        """Another fake of the same shape; anything else as it is."""
+        if not isinstance(fake, self._symbols.kind):
+            return fake
         return self._symbols.run(torch.ops.aten.detach.default, (fake,), {})
 
     def _key(self, func: Any, leaves: list[Any], structure: Any) -> Hashable:

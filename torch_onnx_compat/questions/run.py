@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._ops import HigherOrderOperator
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -173,6 +174,8 @@ def _place() -> str:
 class _Beside(TorchDispatchMode):
     """Runs every operator on fakes and on the real tensors beside them; what depends on no input stays real."""
 
+    supports_higher_order_operators = True
+
     def __init__(self, symbols: symbolic.Symbols, log: _Log) -> None:
         super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
         self._symbols, self._log = symbols, log
@@ -208,9 +211,21 @@ class _Beside(TorchDispatchMode):
         leaves = pytree.tree_leaves((args, kwargs))
         if not any(isinstance(leaf, self._symbols.kind) or symbolic.is_symbolic(leaf) for leaf in leaves):
             return func(*args, **kwargs)
+        if isinstance(func, HigherOrderOperator):
+            return self._loop(func, *args, **kwargs)
         real_args, real_kwargs = pytree.tree_map(self._actual, (args, kwargs))
         real = func(*real_args, **real_kwargs)
         return self._pair(self._run_fakes(func, args, kwargs, real), real)
+
+    def _loop(self, func: Any, holds: Any, step: Any, carried: Any, more: Any = ()) -> Any:
+        """A while_loop: what it carries keeps its shapes, so one round asks what every round asks."""
+        if func.name() != "while_loop":
+            raise NotImplementedError(f"no fakes for {func.name()}")
+        with self:
+            holds(*carried, *more)
+            step(*carried, *more)
+        real = func(holds, step, *pytree.tree_map(self._actual, (tuple(carried), tuple(more))))
+        return self._pair(pytree.tree_map(self._memo.twin, tuple(carried)), tuple(real))
 
     def _actual(self, value: Any) -> Any:
         actual = self.actual(value)

@@ -1,0 +1,106 @@
+"""Axes as the model itself has them: those that only vary together get one name, those that it fixes are fixed.
+
+torch's ``dynamic_axes`` gives every axis a name of its own, and says nothing of which ones belong together. The model
+does: it refuses every size of one of them alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+
+from torch_onnx_compat.inputs import Axis, Inputs
+from torch_onnx_compat.observe import ModelRefused, Observation
+from torch_onnx_compat.prepare import Prepared
+
+STEPS = (1, 2, 32, -1)
+"""By how much axes are lengthened; shortened where values, such as sorted lengths, allow no longer ones."""
+
+
+def settle_axes(prepared: Prepared) -> Prepared | None:
+    """The model with axes of one name that have to vary together, and without those that it fixes, with notes.
+
+    Args:
+        prepared: The model, with the axes that the caller declared.
+
+    Returns:
+        None where the model accepts other sizes of every axis alone, or an axis that the caller insists on is fixed.
+    """
+    trial = _Trial(prepared)
+    stuck = [name for name in prepared.inputs.sizes() if not trial.is_free([name])]
+    groups = list(_groups(trial, stuck))
+    tied = {name for group in groups for name in group}
+    fixed = [name for name in stuck if name not in tied]
+    insisted = {name for axes in prepared.inputs.axes for axis in axes.values() if axis.is_firm for name in axis.roots}
+    if not stuck or insisted & set(fixed):
+        return None
+    sizes, names = prepared.inputs.sizes(), {name: group[0] for group in groups for name in group}
+    notes = [f"axes {', '.join(g[:-1])} and {g[-1]} vary together: they are one axis, {g[0]}." for g in groups]
+    notes += [
+        f"axis {name} is fixed at {sizes[name]}: the model itself takes no other size ({trial.reason[name]})"
+        for name in fixed
+    ]
+    return replace(prepared, inputs=_renamed(prepared.inputs, names, fixed), notes=(*prepared.notes, *notes))
+
+
+class _Trial:
+    """Asks the original which sizes it accepts."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        self._inputs = prepared.inputs
+        self._observation = Observation(prepared)
+        self.sizes = prepared.inputs.sizes()
+        self.reason: dict[str, str] = {}
+        """Why the model refused another size of an axis."""
+
+    def is_free(self, names: Sequence[str]) -> bool:
+        """Whether the model accepts other sizes of these axes, of which all have the same size in the example."""
+        return any(self._accepts({name: self.sizes[name] + step for name in names}) for step in STEPS)
+
+    def _accepts(self, sizes: Mapping[str, int]) -> bool:
+        bounds = self._inputs.bounds()
+        if any(not self._is_within(size, *bounds.get(name, (1, None))) for name, size in sizes.items()):
+            return False
+        try:
+            self._observation.run_within(nullcontext(), self._inputs.at_sizes(sizes))
+        except ModelRefused as refusal:
+            for name in sizes:
+                self.reason.setdefault(name, str(refusal))
+            return False
+        return True
+
+    @staticmethod
+    def _is_within(size: int, least: int, most: int | None) -> bool:
+        return size >= max(least, 1) and (most is None or size <= most)
+
+
+def _groups(trial: _Trial, stuck: Sequence[str]) -> Iterable[list[str]]:
+    """The axes that the model accepts other sizes of together, in groups that are as small as can be."""
+    left = list(stuck)
+    while left:
+        group = [name for name in left if trial.sizes[name] == trial.sizes[left[0]]]
+        if len(group) > 1 and trial.is_free(group):
+            for name in list(group):
+                rest = [other for other in group if other != name]
+                if len(rest) > 1 and trial.is_free(rest):
+                    group = rest
+            yield group
+            left = [name for name in left if name not in group]
+        else:
+            left = left[1:]
+
+
+def _renamed(inputs: Inputs, names: Mapping[str, str], fixed: Collection[str]) -> Inputs:
+    def settled(axis: Axis) -> Axis:
+        terms = tuple((names.get(name, name), factor) for name, factor in axis.terms)
+        name = names.get(axis.name, axis.name)
+        together = [a for axes in inputs.axes for a in axes.values() if names.get(a.name, a.name) == name]
+        limits = [a.max for a in together if a.max is not None]
+        least, most = max(a.min for a in together), min(limits) if limits else None
+        return replace(axis, name=name, terms=terms, min=least, max=most)
+
+    axes = tuple(
+        {dim: settled(axis) for dim, axis in axes.items() if not set(axis.roots) & set(fixed)} for axes in inputs.axes
+    )
+    return replace(inputs, axes=axes)
