@@ -378,6 +378,21 @@ class JoinedSelection(nn.Module):
         return boxes * 2 if joined.size(0) > 7 else boxes
 
 
+class FixedSizesOfSelection(nn.Module):
+    """Asks for the sizes of a selection that no value decides: these are numbers, and the file is made."""
+
+    def forward(self, boxes, scores):
+        kept = boxes[scores > 0.9]
+        pairs = torch.stack(kept.unbind(1), 1).reshape(-1, 2, 2).flatten(1).view(-1, 2, 2)
+        first, second = pairs.unbind(1)
+        return first.sum(0) + second.sum(0) if pairs.shape[1] == 2 else pairs.sum()
+
+
+class MergedSelection(nn.Module):
+    def forward(self, boxes, scores):
+        return boxes * 2 if boxes[scores > 0.9].reshape(-1, 2).shape[0] > 3 else boxes
+
+
 class UniqueRows(nn.Module):
     def forward(self, boxes, scores):
         return boxes * 2 if boxes.round().unique(dim=0).shape[0] < 6 else boxes
@@ -387,6 +402,8 @@ ON_VALUES = (
     LengthOfPlaces,
     PooledSelection,
     JoinedSelection,
+    FixedSizesOfSelection,
+    MergedSelection,
     UniqueRows,
     SelectionIsEmpty,
     LengthOfSelection,

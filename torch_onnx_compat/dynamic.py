@@ -26,7 +26,7 @@ def with_axes(
         inputs: Bound example inputs.
         dynamic: `"batch"` for axis 0 of every input, or by ONNX input name or forward argument name an axis name
             (axis 0), a dict of axis to name, or a structure of these that mirrors a nested argument. A name may be a
-            sum of others, such as `"past + new"` or `"2 * batch + 1"`.
+            sum of others, such as `"past + new"` or `"2 * batch + 1"`, or stand with its bounds: `("tokens", 1, 512)`.
         dynamic_axes: torch.onnx.export's: by ONNX name, a dict of axis to name or a list of axes.
         dynamic_shapes: torch.export's: a dict by argument or a sequence in the order of the arguments.
         output_names: Names that `dynamic_axes` may also hold; an output's axes follow from the inputs'.
@@ -52,9 +52,7 @@ def with_axes(
         reader.by_torch_s_names({k: v for k, v in dynamic_axes.items() if k not in output_names})
     elif dynamic_shapes:
         reader.shapes(dynamic_shapes)
-    result = replace(inputs, axes=tuple(reader.axes))
-    _check_sizes(result)
-    return result
+    return reader.result()
 
 
 def _check_kinds(dynamic: Any, dynamic_axes: Any, dynamic_shapes: Any) -> None:
@@ -74,6 +72,14 @@ class _Reader:
         self.inputs = inputs
         self.keyword = keyword
         self.axes: list[dict[int, Axis]] = [{} for _ in inputs.tensors]
+
+    def result(self) -> Inputs:
+        """The inputs with the axes that were read."""
+        read = replace(self.inputs, axes=tuple(self.axes))
+        if self.keyword == "dynamic_axes":
+            read = _split_names(read)
+        _check_sizes(read)
+        return read
 
     def by_name(self, spec: Mapping[str, Any]) -> None:
         for name, value in spec.items():
@@ -100,7 +106,9 @@ class _Reader:
             spec = {name: value for name, value in spec.items() if name not in foreign}
         self.by_name(spec)
 
-    def _read_name(self, text: str) -> Axis:
+    def _read_name(self, text: str | tuple[Any, ...]) -> Axis:
+        if isinstance(text, tuple):
+            return _axis_with_bounds(text)
         return Axis(_checked_name(text)) if self.keyword == "dynamic_axes" else _axis_of_name(text)
 
     def _known(self) -> list[str]:
@@ -109,16 +117,38 @@ class _Reader:
     def shapes(self, spec: Any) -> None:
         if not isinstance(spec, Mapping):
             parameters = self.inputs.parameters
+            spec = self._with_variadic(spec)
             if len(spec) > len(parameters):
                 raise CompatError(
                     f"dynamic_shapes has {len(spec)} entries, but forward takes {len(parameters)} positional "
                     f"arguments: {', '.join(parameters)}; give one entry for each."
                 )
             spec = dict(zip(parameters, spec, strict=False))
-        elif set(spec) == {"args"} and "args_0" in self.inputs.arguments:
-            self._check_leaf("'args'", spec["args"])
-            spec = {f"args_{i}": value for i, value in enumerate(spec["args"])}
+        else:
+            spec = dict(spec)
+            for name in [name for name in spec if name not in self._known() and f"{name}_0" in self.inputs.parameters]:
+                self._check_leaf(repr(name), spec[name])
+                spec.update({f"{name}_{i}": value for i, value in enumerate(spec.pop(name))})
         self.by_name({k: v for k, v in spec.items() if v is not None})
+
+    def _with_variadic(self, spec: Sequence[Any]) -> Sequence[Any]:
+        """The entries of a sequence, those of ``*args`` among them, which torch nests, one for each argument."""
+        more = len(self.inputs.parameters) - len(spec) + 1
+        last = spec[-1] if spec else None
+        if (
+            more < 1
+            or not isinstance(last, (tuple, list))
+            or len(last) != more
+            or len(spec) > len(self.inputs.parameters)
+        ):
+            return spec
+        held = [
+            tensor
+            for tensor, name in zip(self.inputs.tensors, self.inputs.arguments, strict=True)
+            if name == self.inputs.parameters[len(spec) - 1]
+        ]
+        is_nested = len(held) == 1 and all(item is None or isinstance(item, (Mapping, tuple, list)) for item in last)
+        return (*spec[:-1], *last) if is_nested else spec
 
     def node(self, place: tuple[Any, ...], indices: list[int], spec: Any, depth: int) -> None:
         """Reads the spec of an argument, or of a part of it, that holds the tensors at `indices`."""
@@ -194,11 +224,11 @@ def _is_leaf_spec(spec: Any) -> bool:
     )
 
 
-def _axis(value: Any, default: str, read_name: Callable[[str], Axis]) -> Axis | None:
+def _axis(value: Any, default: str, read_name: Callable[[str | tuple[Any, ...]], Axis]) -> Axis | None:
     """An axis from a name or one of torch.export's Dim objects; None where it is static."""
     if value is None or isinstance(value, int):
         return None
-    if isinstance(value, str):
+    if isinstance(value, (str, tuple)):
         return read_name(value)
     kind = type(value).__name__
     if kind == "_DimHint":
@@ -218,6 +248,17 @@ def _axis(value: Any, default: str, read_name: Callable[[str], Axis]) -> Axis | 
         raise CompatError(f"dynamic axis: {value!r} is neither a name nor a torch.export Dim.")
     # Without a bound max is, by torch's version, a huge number or an infinity, which int() does not take.
     return Axis(name, min=max(int(value.min), 1), max=None if value.max > 2**31 else int(value.max))
+
+
+def _axis_with_bounds(value: tuple[Any, ...]) -> Axis:
+    name, least, most = (*value, None)[:3] if len(value) in (2, 3) else ("", 0, 0)
+    is_right = type(name) is str and type(least) is int and (most is None or type(most) is int)
+    if not is_right or least < 1 or (most is not None and most < least):
+        raise CompatError(
+            f"dynamic axis: {value!r} is no name with bounds; wanted (name, smallest size, largest size or None), such "
+            f"as ('tokens', 1, 512)."
+        )
+    return Axis(_checked_name(name), min=least, max=most)
 
 
 _LINEAR = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Add, ast.Sub, ast.Mult, ast.USub, ast.Name, ast.Load)
@@ -252,6 +293,24 @@ def _axis_of_name(text: str) -> Axis:
     if not any(factors) or at(*sizes) != offset + sum(f * s for f, s in zip(factors, sizes, strict=True)):
         raise CompatError(f"dynamic axis {text!r} is no sum of multiples of axes, such as 'past + new' or '2 * batch'.")
     return Axis(text.strip(), terms=tuple((n, f) for n, f in zip(names, factors, strict=True) if f), offset=offset)
+
+
+def _split_names(inputs: Inputs) -> Inputs:
+    """Gives axes of one name that have several sizes a name for each size: to torch's dynamic_axes names are labels."""
+    numbers: dict[str, dict[int, str]] = {}
+    for tensor, axes in zip(inputs.tensors, inputs.axes, strict=True):
+        for dim, axis in axes.items():
+            sizes = numbers.setdefault(axis.name, {})
+            sizes.setdefault(tensor.shape[dim], f"{axis.name}_{len(sizes) + 1}" if sizes else axis.name)
+    split = {name: sizes for name, sizes in numbers.items() if len(sizes) > 1}
+    for name, sizes in split.items():
+        texts = ", ".join(f"{new} where it is {size}" for size, new in sizes.items())
+        warnings.warn(f"dynamic_axes: axes called {name!r} have several sizes; they are called {texts}.", stacklevel=5)
+    renamed = tuple(
+        {dim: replace(axis, name=numbers[axis.name][tensor.shape[dim]]) for dim, axis in axes.items()}
+        for tensor, axes in zip(inputs.tensors, inputs.axes, strict=True)
+    )
+    return replace(inputs, axes=renamed)
 
 
 def _check_sizes(inputs: Inputs) -> None:

@@ -24,6 +24,7 @@ from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from torch_onnx_compat import tree
+from torch_onnx_compat.backends.internals.higher_order import user_s_operators
 from torch_onnx_compat.caller import (
     Outside,
     assign,
@@ -142,7 +143,7 @@ def export_conditions() -> Iterator[None]:
         fast_path = torch.backends.mha.get_fastpath_enabled()
         torch.backends.mha.set_fastpath_enabled(False)
         try:
-            with torch.no_grad(), restore_random_state(), without_cache_folder(), restore_modes():
+            with torch.no_grad(), restore_random_state(), without_cache_folder(), user_s_operators(), restore_modes():
                 yield
         finally:
             torch.backends.mha.set_fastpath_enabled(fast_path)

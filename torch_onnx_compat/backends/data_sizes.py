@@ -69,10 +69,10 @@ def _dims_of(value: Any, node: Any, known: Known) -> frozenset[int]:
     shape = _shape(value)
     if _is_source(node):
         return _own_dims(node, 1 if shape is None else len(shape))
+    if node.kind() in _BY_AXIS:
+        return _BY_AXIS[node.kind()](node, known)
     if shape is None:  # a list, or a number: what it is made of counts
         return frozenset().union(*(known[v.unique()] for v in node.inputs()))
-    if node.kind() == "prim::ListUnpack":
-        return known[next(node.inputs()).unique()]
     sizes, others = _sizes_of(node, known)
     if not sizes:
         return frozenset()
@@ -81,9 +81,67 @@ def _dims_of(value: Any, node: Any, known: Known) -> frozenset[int]:
     return frozenset(dim for dim, size in enumerate(shape) if size in sizes)
 
 
-_MADE_OF_PARTS = frozenset(
-    f"aten::{name}" for name in ("cat", "reshape", "view", "flatten", "stack", "repeat", "slice")
-)
+def _of_parts(node: Any, known: Known) -> frozenset[int]:
+    """The items of a list have the list's dimensions."""
+    return known[next(node.inputs()).unique()]
+
+
+def _of_stack(node: Any, known: Known) -> frozenset[int]:
+    dim, rank = _axis(node, 1)
+    return frozenset(d + (d >= dim) for d in known[next(node.inputs()).unique()] if d < rank)
+
+
+def _of_unbind(node: Any, known: Known) -> frozenset[int]:
+    dim, _ = _axis(node, 0)
+    return frozenset(d - (d > dim) for d in known[next(node.inputs()).unique()] if d != dim)
+
+
+def _of_reshape(node: Any, known: Known) -> frozenset[int]:
+    """Dimensions that are split or merged have the sizes of those they were; a number in the call is a number."""
+    tensor, *sizes = node.inputs()
+    old, new = _shape(tensor), _shape(node.output())
+    dims = known[tensor.unique()]
+    if not dims or old is None or new is None:
+        return frozenset()
+    given = list(sizes[0].node().inputs()) if sizes and sizes[0].node().kind() == "prim::ListConstruct" else []
+    fixed = {dim for dim, size in enumerate(given) if isinstance(size.toIValue(), int) and size.toIValue() >= 0}
+    found = [after for before, after in _blocks(old, new) if dims & set(before)]
+    return frozenset(dim for after in found for dim in after if dim not in fixed)
+
+
+def _blocks(old: tuple[int, ...], new: tuple[int, ...]) -> list[tuple[range, range]]:
+    """The dimensions of two shapes of as many elements in blocks, as short as can be, of as many elements each."""
+    blocks, i, j = [], 0, 0
+    while i < len(old) or j < len(new):
+        start, left, right = (i, j), 1, 1
+        while (i, j) == start or left != right or (i == len(old)) != (j == len(new)):
+            if j == len(new) or (i < len(old) and left <= right):
+                left, i = left * old[i], i + 1
+            else:
+                right, j = right * new[j], j + 1
+        blocks.append((range(start[0], i), range(start[1], j)))
+    return blocks
+
+
+def _axis(node: Any, more: int) -> tuple[int, int]:
+    """The axis that an operator is given last, from 0, and the rank of the tensors; of a stack's, one axis less."""
+    first, *_, last = node.inputs()
+    parts = list(first.node().inputs()) if first.node().kind() == "prim::ListConstruct" else [first]
+    rank = len(_shape(parts[0]) or ())
+    return int(last.toIValue()) % max(rank + more, 1), rank
+
+
+_BY_AXIS = {
+    "prim::ListUnpack": _of_parts,
+    "aten::stack": _of_stack,
+    "aten::unbind": _of_unbind,
+    "aten::reshape": _of_reshape,
+    "aten::view": _of_reshape,
+    "aten::flatten": _of_reshape,
+}
+"""Operators of which the dimensions of the result are known exactly."""
+
+_MADE_OF_PARTS = frozenset(f"aten::{name}" for name in ("cat", "repeat", "slice"))
 """Operators whose result has sizes that no argument has."""
 
 

@@ -212,19 +212,28 @@ class _Beside(TorchDispatchMode):
         if not any(isinstance(leaf, self._symbols.kind) or symbolic.is_symbolic(leaf) for leaf in leaves):
             return func(*args, **kwargs)
         if isinstance(func, HigherOrderOperator):
-            return self._loop(func, *args, **kwargs)
+            return self._control(func, *args, **kwargs)
         real_args, real_kwargs = pytree.tree_map(self._actual, (args, kwargs))
         real = func(*real_args, **real_kwargs)
         return self._pair(self._run_fakes(func, args, kwargs, real), real)
 
-    def _loop(self, func: Any, holds: Any, step: Any, carried: Any, more: Any = ()) -> Any:
-        """A while_loop: what it carries keeps its shapes, so one round asks what every round asks."""
-        if func.name() != "while_loop":
+    def _control(self, func: Any, *args: Any, **kwargs: Any) -> Any:
+        if func.name() not in ("cond", "while_loop"):
             raise NotImplementedError(f"no fakes for {func.name()}")
         with self:
-            holds(*carried, *more)
-            step(*carried, *more)
-        real = func(holds, step, *pytree.tree_map(self._actual, (tuple(carried), tuple(more))))
+            return (self._branches if func.name() == "cond" else self._loop)(func, *args, **kwargs)
+
+    def _branches(self, func: Any, condition: Any, then: Any, otherwise: Any, operands: Any = ()) -> Any:
+        """A cond: both branches ask; the file has both."""
+        results = then(*operands), otherwise(*operands)
+        return results[0 if bool(self.actual(condition)) else 1]
+
+    def _loop(self, func: Any, holds: Any, step: Any, carried: Any, more: Any = ()) -> Any:
+        """A while_loop: what it carries keeps its shapes, so one round asks what every round asks."""
+        holds(*carried, *more)
+        step(*carried, *more)
+        with symbolic.without_modes():
+            real = func(holds, step, *pytree.tree_map(self._actual, (tuple(carried), tuple(more))))
         return self._pair(pytree.tree_map(self._memo.twin, tuple(carried)), tuple(real))
 
     def _actual(self, value: Any) -> Any:

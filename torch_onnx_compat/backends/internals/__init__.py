@@ -16,6 +16,7 @@ from torch_onnx_compat.backends.internals.higher_order import (
     call_while_loop,
     exports_scan,
     suppress_in_capture,
+    user_s_operators,
     without_function_modes,
 )
 from torch_onnx_compat.backends.internals.scripting import script_if, script_loop
@@ -59,6 +60,7 @@ __all__ = [
     "symbolic_registry",
     "torchlib_function",
     "trace",
+    "user_s_operators",
     "without_function_modes",
     "without_weights",
 ]

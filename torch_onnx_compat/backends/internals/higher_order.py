@@ -7,6 +7,7 @@ share memory.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -59,7 +60,7 @@ def call_scan(body: Callable[..., Any], rows: list[Any], state: list[Any], read:
 
 
 @contextmanager
-def without_function_modes(kind: type) -> Iterator[None]:
+def without_function_modes(kind: type | tuple[type, ...]) -> Iterator[None]:
     """While active, TorchFunctionModes of a class are off their stack; torch.cond cannot be captured under them."""
     overrides = first_module("torch.overrides")
     modes: list[Any] = []
@@ -75,6 +76,32 @@ def without_function_modes(kind: type) -> Iterator[None]:
             overrides._pop_mode()
         for mode in reversed(modes):
             overrides._push_mode(mode)
+
+
+@contextmanager
+def user_s_operators() -> Iterator[None]:
+    """While active, a model's own torch.cond, while_loop and scan work under this package's TorchFunctionModes.
+
+    They compile their functions, and dynamo cannot compile under a mode that it does not know.
+    """
+    plain = first_module("torch._higher_order_ops.utils")._set_compilation_env
+
+    @contextmanager
+    def environment() -> Iterator[None]:
+        stack = first_module("torch.overrides")._get_current_function_mode_stack()
+        own = tuple({type(mode) for mode in stack if type(mode).__module__.startswith("torch_onnx_compat.")})
+        with plain(), without_function_modes(own):
+            yield
+
+    scopes = [vars(module) for name, module in list(sys.modules.items()) if name.startswith("torch._higher_order_ops.")]
+    scopes = [scope for scope in scopes if scope.get("_set_compilation_env") is plain]
+    try:
+        for scope in scopes:
+            scope["_set_compilation_env"] = environment
+        yield
+    finally:
+        for scope in scopes:
+            scope["_set_compilation_env"] = plain
 
 
 @contextmanager
