@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import combinations
 
 from torch_onnx_compat.inputs import Axis, Inputs
 from torch_onnx_compat.observe import ModelRefused, Observation
@@ -42,6 +43,10 @@ def settle_axes(prepared: Prepared) -> Prepared | None:
         for name in fixed
     ]
     return replace(prepared, inputs=_renamed(prepared.inputs, names, fixed), notes=(*prepared.notes, *notes))
+
+
+MOST_OTHERS = 5
+"""Axes of one size of which every group is tried."""
 
 
 class _Trial:
@@ -79,16 +84,18 @@ def _groups(trial: _Trial, stuck: Sequence[str]) -> Iterable[list[str]]:
     """The axes that the model accepts other sizes of together, in groups that are as small as can be."""
     left = list(stuck)
     while left:
-        group = [name for name in left if trial.sizes[name] == trial.sizes[left[0]]]
-        if len(group) > 1 and trial.is_free(group):
-            for name in list(group):
-                rest = [other for other in group if other != name]
-                if len(rest) > 1 and trial.is_free(rest):
-                    group = rest
+        first, *others = [name for name in left if trial.sizes[name] == trial.sizes[left[0]]]
+        group = next((g for g in _with(first, others) if trial.is_free(g)), None) if others else None
+        if group is not None:
             yield group
-            left = [name for name in left if name not in group]
-        else:
-            left = left[1:]
+        left = [name for name in left if name not in (group or [first])]
+
+
+def _with(first: str, others: Sequence[str]) -> Iterable[list[str]]:
+    """Groups of an axis and some others, the smallest first; of many others, all together only."""
+    for count in range(1, len(others) + 1) if len(others) <= MOST_OTHERS else (len(others),):
+        for some in combinations(others, count):
+            yield [first, *some]
 
 
 def _renamed(inputs: Inputs, names: Mapping[str, str], fixed: Collection[str]) -> Inputs:

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from torch_onnx_compat.backends import internals
+from torch_onnx_compat.backends.backend import ExportFailed
 
 
 class _Island(nn.Module):
@@ -15,13 +16,81 @@ class _Island(nn.Module):
 
     def __init__(self, scripted: torch.jit.ScriptModule) -> None:
         super().__init__()
-        graph = torch.jit.freeze(scripted.eval()).graph.copy()
-        # Freezing made every attribute a constant, so no node reads input 0, the module itself.
+        frozen = torch.jit.freeze(scripted.eval())
+        graph = frozen.graph.copy()
+        module = next(graph.inputs())
+        attributes = _Attributes(graph)
+        attributes.resolve(graph.block(), {module.unique(): frozen}, {})
+        attributes.close()
         graph.eraseInput(0)
+        if any(output.type().kind() == "OptionalType" for output in graph.outputs()):
+            raise ExportFailed(
+                "the scripted module returns an Optional, which no output of a file can be; return a tensor on every "
+                "path."
+            )
         self.function = internals.function_of_graph(graph)
 
     def forward(self, *args: Any) -> Any:
         return self.function(*args)
+
+
+class _Attributes:
+    """Makes constants of what freezing has left of a module's attributes: those that forward writes to."""
+
+    def __init__(self, graph: Any) -> None:
+        self._graph = graph
+        self._parts: list[Any] = []
+
+    def close(self) -> None:
+        """Removes what is left of the modules, once every attribute is resolved."""
+        for node in reversed(self._parts):
+            node.destroy()
+
+    def resolve(self, block: Any, modules: dict[int, Any], written: dict[tuple[int, str], Any]) -> None:
+        """Replaces the attributes that a block reads and writes by values of the graph.
+
+        Args:
+            block: Of the graph.
+            modules: The modules among its values, by the values' numbers.
+            written: The values that attributes have been given, by module and name.
+
+        Raises:
+            ExportFailed: An attribute is written in a branch or a loop, so that no one value is the attribute's.
+        """
+        for node in list(block.nodes()):
+            if node.kind() == "prim::GetAttr":
+                self._read(node, modules, written)
+            elif node.kind() == "prim::SetAttr":
+                target, value = node.inputs()
+                written[id(modules[target.unique()]), node.s("name")] = value
+                node.destroy()
+            else:
+                self._resolve_inside(node, modules, written)
+
+    def _resolve_inside(self, node: Any, modules: dict[int, Any], written: dict[tuple[int, str], Any]) -> None:
+        for inner in node.blocks():
+            inside = dict(written)
+            self.resolve(inner, modules, inside)
+            if inside.keys() != written.keys() or any(inside[key] is not written[key] for key in written):
+                name = next(key[1] for key in inside if inside[key] is not written.get(key))
+                raise ExportFailed(
+                    f"the scripted module writes its attribute {name!r} in a branch or a loop; keep such a value in a "
+                    f"variable of forward."
+                )
+
+    def _read(self, node: Any, modules: dict[int, Any], written: dict[tuple[int, str], Any]) -> None:
+        owner, name = modules[next(node.inputs()).unique()], node.s("name")
+        made = written.get((id(owner), name))
+        if made is None:
+            value = getattr(owner, name)
+            if isinstance(value, (torch.jit.ScriptModule, torch._C.ScriptObject)):
+                modules[node.output().unique()] = value
+                self._parts.append(node)
+                return
+            self._graph.setInsertPoint(node)
+            made = self._graph.insertConstant(value.detach() if isinstance(value, torch.Tensor) else value)
+        node.output().replaceAllUsesWith(made)
+        node.destroy()
 
 
 def inline_scripted(module: nn.Module) -> None:

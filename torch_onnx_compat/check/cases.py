@@ -356,7 +356,7 @@ class Cases:
     def _check_fixed_axis(self, name: str) -> None:
         """Raises an error for an axis that is declared dynamic, but that the original accepts at one size only."""
         least, most = self._inputs.bounds().get(name, (1, None))
-        if least == most or not any(a.required for axes in self._inputs.axes for a in axes.values() if name in a.roots):
+        if least == most:
             return
         if any(note.startswith(f"not tried at {name}=") for note in self.notes):
             reason = self.notes[-1].partition("refuses: ")[2]

@@ -1,0 +1,99 @@
+"""Models that call torch.cond, while_loop and scan themselves, and scripted modules with attributes."""
+
+from typing import Optional
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from torch_onnx_compat import export_compat
+from torch_onnx_compat.errors import CompatError
+
+NEWEST = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 15)
+
+
+class Branches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, lambda x: self.a(x).relu(), lambda x: self.b(x) % 3, [x])
+
+
+class Doubles(nn.Module):
+    def forward(self, x):
+        from torch._higher_order_ops.while_loop import while_loop
+
+        return while_loop(lambda i, y: i < 5, lambda i, y: (i + 1, y * 2), (torch.zeros((), dtype=torch.int64), x))[1]
+
+
+class Sums(nn.Module):
+    def forward(self, x):
+        from torch._higher_order_ops.scan import scan
+
+        return scan(lambda carried, row: (carried + row, carried * row), torch.zeros(4), x)[1]
+
+
+@pytest.mark.skipif(not NEWEST, reason="older torch does not run these operators under a dispatch mode")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", [Branches, Doubles, Sums], ids=lambda kind: kind.__name__)
+def test_operators_of_functions(kind):
+    model, x = kind().eval(), torch.randn(3, 4)
+    dynamic = None if kind is Sums else {"x": {0: "batch"}}
+    result = export_compat(model, (x,), dynamic=dynamic, samples=[(x.abs(),), (-x.abs(),)])
+    assert result.exporter == "dynamo"
+    for value in (x, -x, x.abs(), -x.abs()):
+        with torch.no_grad():
+            np.testing.assert_allclose(result(value)[0], model(value), rtol=1e-4, atol=1e-5)
+    if dynamic:
+        assert all(axis.proven for axis in result.axes)
+
+
+class Counts(nn.Module):
+    """Writes an attribute, and reads it again."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.count = nn.InstanceNorm1d(5, track_running_stats=True), torch.zeros(())
+
+    def forward(self, x):
+        self.count = self.count + 1
+        return self.inner(x) + self.count
+
+
+class CountsSometimes(Counts):
+    def forward(self, x):
+        if x.size(0) > 1:
+            self.count = self.count + 1
+        return self.inner(x) + self.count
+
+
+class Perhaps(nn.Module):
+    def forward(self, x):
+        y: Optional[Tensor] = None  # noqa: UP045 - TorchScript reads it
+        if x.size(0) > 1:
+            y = x
+        return y
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_scripted_module_with_attributes():
+    model = Counts()
+    model.inner.running_mean.normal_()
+    model.inner.running_var.uniform_(0.5, 2)
+    x = torch.randn(2, 5, 6)
+    result = export_compat(torch.jit.script(model.eval()), (x,), exporter="torchscript")
+    np.testing.assert_allclose(result(x * 2)[0], Counts.forward(model, x * 2).detach(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("kind", "shape", "reason"),
+    [(CountsSometimes, (2, 5, 6), "in a branch or a loop"), (Perhaps, (2, 3), "Optional")],
+    ids=["branch", "optional"],
+)
+def test_a_scripted_module_that_no_file_can_hold(kind, shape, reason):
+    with pytest.raises(CompatError, match=reason):
+        export_compat(torch.jit.script(kind().eval()), (torch.randn(shape),), exporter="torchscript")
