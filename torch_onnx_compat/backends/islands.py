@@ -83,7 +83,7 @@ class _Attributes:
         made = written.get((id(owner), name))
         if made is None:
             value = getattr(owner, name)
-            if isinstance(value, (torch.jit.ScriptModule, torch._C.ScriptObject)):
+            if internals.is_scripted_part(value):
                 modules[node.output().unique()] = value
                 self._parts.append(node)
                 return

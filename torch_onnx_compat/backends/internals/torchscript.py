@@ -109,6 +109,11 @@ def trace(module: torch.nn.Module, tensors: tuple[torch.Tensor, ...]) -> Any:
     return jit._get_trace_graph(module, tensors)[0]
 
 
+def is_scripted_part(value: Any) -> bool:
+    """Whether an attribute of a scripted module is a module, as Python or as C++ has it."""
+    return isinstance(value, (torch.jit.ScriptModule, torch._C.ScriptObject))
+
+
 def function_of_graph(graph: Any) -> Any:
     """A scripted function that runs a graph."""
     return torch._C._create_function_from_graph("forward", graph)
