@@ -129,6 +129,13 @@ class _Reader:
             for name in [name for name in spec if name not in self._known() and f"{name}_0" in self.inputs.parameters]:
                 self._check_leaf(repr(name), spec[name])
                 spec.update({f"{name}_{i}": value for i, value in enumerate(spec.pop(name))})
+        numbers = dict(self.inputs.numbers)
+        for name in [name for name in spec if name in numbers]:
+            if _axis(spec.pop(name), name, self._read_name) is not None:
+                raise CompatError(
+                    f"dynamic_shapes: argument {name!r} is the number {numbers[name]}, which the file holds; pass "
+                    f"torch.tensor({numbers[name]}) for an input, or None here."
+                )
         self.by_name({k: v for k, v in spec.items() if v is not None})
 
     def _with_variadic(self, spec: Sequence[Any]) -> Sequence[Any]:

@@ -64,6 +64,8 @@ class Inputs:
     """Positions of the tensors (..., 2) that hold the real and the imaginary parts of a complex argument."""
     origin: tuple[Tensor, ...] = ()
     """The example's tensors, where these are the example's at other sizes."""
+    numbers: tuple[tuple[str, Any], ...] = ()
+    """Python numbers among the arguments, by argument; the file holds them."""
 
     def call(self, tensors: Sequence[Tensor] | None = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and keyword arguments for forward, around other tensors if given."""
@@ -191,15 +193,35 @@ def bind(model: nn.Module, args: Any, kwargs: Mapping[str, Any] | None, input_na
                 f"ONNX's inputs are: pass x.to_dense(), or a padded tensor for a nested one."
             )
     tensors = _unaliased([tensor.detach() for _, tensor in leaves])
+    numbers = [
+        (path, value)
+        for path, value in tree.constants((positional, keywords))
+        if len(path) == 2 and isinstance(value, (bool, int, float))
+    ]
+    order = [path for path, _ in (*leaves, *numbers)]
+    order.sort(key=lambda path: (path[0], path[1] if path[0] == 0 else list(keywords).index(str(path[1]))))
     return Inputs(
         structure=structure,
         tensors=tensors,
-        names=_names([tree.qualified_name(p) for p in paths], input_names or (), "input"),
+        names=_names(
+            [tree.qualified_name(p) for p in paths], _without_numbers(input_names or (), order, numbers), "input"
+        ),
         arguments=tuple(str(p[0]) for p in paths),
         paths=paths,
         axes=tuple({} for _ in tensors),
         parameters=tuple(ordered),
+        numbers=tuple((str(_name_path(path, ordered)[0]), value) for path, value in numbers),
     )
+
+
+def _without_numbers(
+    names: Sequence[str], order: Sequence[tree.Path], numbers: Sequence[tuple[tree.Path, Any]]
+) -> Sequence[str]:
+    """The names of the tensors, where a caller names numbers, too, which are inputs of torch's TorchScript files."""
+    if isinstance(names, str) or not numbers or len(names) != len(order):
+        return names
+    left_out = {path for path, _ in numbers}
+    return [name for name, path in zip(names, order, strict=True) if path not in left_out]
 
 
 def forward_parameters(model: nn.Module) -> list[inspect.Parameter]:

@@ -106,10 +106,14 @@ def prepare(
         CompatError: The model is none, its tensors lie on several devices, the inputs do not fit, or `dynamic` names
             something that does not exist.
     """
-    notes: list[str] = []
     module, args = _as_module(model, args)
     _check_tree(module)
     inputs = bind(module, args, kwargs, () if state else input_names)
+    notes = [
+        f"argument {name} is the number {value}, which the file holds; pass torch.tensor({value}) for an input."
+        for name, value in inputs.numbers
+        if not isinstance(value, bool)
+    ]
     if state:
         values, late = state_of(module, inputs, state, lambda: twin_of(module, training))
         inputs = inputs.with_values(values, input_names)

@@ -1,0 +1,47 @@
+"""Python numbers among the arguments: the file holds them, and says so."""
+
+import pytest
+import torch
+from torch import nn
+
+from torch_onnx_compat import export_compat
+from torch_onnx_compat.errors import CompatError
+
+
+class Scaled(nn.Module):
+    def forward(self, x, factor, shift=0.0, flip=False):
+        return (x.flip(0) if flip else x) * factor + shift
+
+
+X = torch.randn(4)
+
+
+def test_numbers_are_noted(exporter):
+    result = export_compat(Scaled().eval(), (X, 3), exporter=exporter, kwargs={"shift": 0.5, "flip": True})
+    assert [note.partition(",")[0] for note in result.notes] == [
+        "argument factor is the number 3",
+        "argument shift is the number 0.5",
+    ]
+    torch.testing.assert_close(result(X)[0], X.flip(0) * 3 + 0.5)
+
+
+def test_the_advice_of_the_note_works(exporter):
+    result = export_compat(Scaled().eval(), (X, torch.tensor(3)), exporter=exporter)
+    torch.testing.assert_close(result(X, torch.tensor(7))[0], X * 7)
+
+
+def test_names_may_count_numbers(exporter):
+    """As stock's TorchScript exporter takes them, which makes inputs of numbers."""
+    example = (X, 3, torch.ones(4))
+    result = export_compat(Scaled().eval(), example, exporter=exporter, input_names=["a", "k", "b"])
+    assert [i.name for i in result.session().get_inputs()] == ["a", "b"]
+    with pytest.raises(CompatError, match="input_names has 4 names"):
+        export_compat(Scaled().eval(), example, exporter=exporter, input_names=["a", "k", "b", "c"])
+
+
+def test_shapes_of_numbers(exporter):
+    fixed = {"x": {0: torch.export.Dim("count")}, "factor": torch.export.Dim.STATIC}
+    result = export_compat(Scaled().eval(), (X, 3), exporter=exporter, dynamic_shapes=fixed)
+    assert [axis.name for axis in result.axes] == ["count"]
+    with pytest.raises(CompatError, match=r"argument 'factor' is the number 3.*torch\.tensor\(3\)"):
+        export_compat(Scaled().eval(), (X, 3), dynamic_shapes={"x": None, "factor": torch.export.Dim.DYNAMIC})
