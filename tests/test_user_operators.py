@@ -97,3 +97,44 @@ def test_a_scripted_module_with_attributes():
 def test_a_scripted_module_that_no_file_can_hold(kind, shape, reason):
     with pytest.raises(CompatError, match=reason):
         export_compat(torch.jit.script(kind().eval()), (torch.randn(shape),), exporter="torchscript")
+
+
+class LessInExport(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        return y if torch.onnx.is_in_onnx_export() else (y, {"loss": y.sum(), "count": x.shape[0]})
+
+
+class LessInTrace(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        if torch.jit.is_tracing():
+            return y
+        return y, x
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", [LessInExport, LessInTrace], ids=lambda kind: kind.__name__)
+def test_a_model_that_returns_less_while_it_is_exported(kind, exporter):
+    before = torch.jit.is_tracing
+    result = export_compat(kind().eval(), (torch.ones(3, 4),), exporter=exporter, dynamic={"x": {0: "batch"}})
+    found = result.session().run(None, {"x": np.full((5, 4), 3, dtype=np.float32)})
+    np.testing.assert_array_equal(found[0], 6)
+    leaves_out = kind is LessInExport or exporter == "torchscript"
+    assert len(found) == (1 if leaves_out else 2)
+    assert leaves_out == any("while it is exported" in note for note in result.notes)
+    assert torch.jit.is_tracing is before
+    assert not torch.onnx.is_in_onnx_export()
+
+
+class LiesInTrace(nn.Module):
+    """Computes something else while it is exported, with as many outputs."""
+
+    def forward(self, x):
+        return x.sin() if torch.onnx.is_in_onnx_export() else x.cos()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_model_that_computes_something_else_while_it_is_exported_is_refused(exporter):
+    with pytest.raises(CompatError):
+        export_compat(LiesInTrace().eval(), (torch.ones(3, 4),), exporter=exporter)

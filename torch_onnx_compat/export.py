@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, BinaryIO, Literal
 
@@ -21,6 +22,7 @@ from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.control_flow import explain
 from torch_onnx_compat.entry import EXPORTERS, Exporter
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError, unknown_name
+from torch_onnx_compat.exported_form import as_exported, told_of_export
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.plan import DECISIONS, Plan, make_plan
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
@@ -223,9 +225,11 @@ def export_compat(
         except CompatError:
             with clock("settle"):
                 settled = settle_axes(prepared)
-            if settled is None:
+                exported = as_exported(settled or prepared)
+            if settled is None and exported is None:
                 raise
-            return _export(settled, cut, patch, file, exporters, proof, clock)
+            with told_of_export() if exported is not None else nullcontext():
+                return _export(exported or settled or prepared, cut, patch, file, exporters, proof, clock)
 
 
 def _export(
