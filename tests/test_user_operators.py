@@ -138,3 +138,26 @@ class LiesInTrace(nn.Module):
 def test_a_model_that_computes_something_else_while_it_is_exported_is_refused(exporter):
     with pytest.raises(CompatError):
         export_compat(LiesInTrace().eval(), (torch.ones(3, 4),), exporter=exporter)
+
+
+class LogDensity(nn.Module):
+    """Distributions check their arguments, which decides about errors only."""
+
+    def forward(self, mean, scale, x):
+        return torch.distributions.Normal(mean, scale).log_prob(x)
+
+
+def test_distributions(exporter):
+    inputs = torch.randn(3), torch.rand(3) + 1, torch.randn(3)
+    result = export_compat(LogDensity().eval(), inputs, exporter=exporter, dynamic="count")
+    np.testing.assert_allclose(result(*inputs)[0], LogDensity()(*inputs), rtol=1e-5)
+    with pytest.raises(ValueError, match="constraint"):
+        LogDensity()(torch.zeros(3), -torch.ones(3), torch.zeros(3))
+
+
+def test_a_hundred_and_fifty_nested_modules(exporter):
+    model = nn.Linear(4, 4)
+    for _ in range(150):
+        model = nn.Sequential(model)
+    result = export_compat(model.eval(), (torch.randn(2, 4),), exporter=exporter, dynamic="batch")
+    assert result.axes[0].proven

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import sys
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.distributions import Distribution
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
@@ -132,6 +134,9 @@ def prepare(
     return Prepared(module, inputs, training, tuple(notes))
 
 
+DEPTH = 4
+"""By how much deeper calls may be nested during an export."""
+
 _lock = threading.RLock()
 
 
@@ -139,17 +144,25 @@ _lock = threading.RLock()
 def export_conditions() -> Iterator[None]:
     """No gradients, and the attention fast path off: it has no ONNX form and other values on padded rows.
 
+    torch.distributions does not check its arguments, which only decides about errors. A module runs within more calls
+    of Python's than by itself, so deeper ones are allowed.
+
     The fast path is one for all threads, and both exporters keep state in module globals, so threads take turns.
     Random states are afterwards as they were. In between they go on from run to run: a random number that is frozen in
     a file must differ from the reference's.
     """
     with _lock:
         fast_path = torch.backends.mha.get_fastpath_enabled()
-        torch.backends.mha.set_fastpath_enabled(False)
+        validates, depth = Distribution._validate_args, sys.getrecursionlimit()
         try:
+            torch.backends.mha.set_fastpath_enabled(False)
+            Distribution.set_default_validate_args(False)
+            sys.setrecursionlimit(DEPTH * depth)
             with torch.no_grad(), restore_random_state(), without_cache_folder(), user_s_operators(), restore_modes():
                 yield
         finally:
+            sys.setrecursionlimit(depth)
+            Distribution.set_default_validate_args(validates)
             torch.backends.mha.set_fastpath_enabled(fast_path)
 
 

@@ -219,6 +219,7 @@ def surroundings() -> dict[str, Any]:
         "recursion limit": sys.getrecursionlimit(),
         "collector": (gc.isenabled(), gc.get_threshold()),
         "modes": (len(torch.overrides._get_current_function_mode_stack()), torch._C._len_torch_dispatch_stack()),
+        "distributions": torch.distributions.Distribution._validate_args,
         "torch functions": torch._C._get_torch_function_state(),
         "threads": threading.active_count(),
         "signals": signal.getsignal(signal.SIGINT),

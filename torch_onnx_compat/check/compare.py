@@ -215,11 +215,11 @@ def _describe_worst(a: Array, b: Array, difference: Array, allowed: Array) -> st
 
 
 def as_array(tensor: Tensor) -> Array:
-    """A tensor's values; bfloat16 ones widened to float32, complex ones as pairs."""
+    """A tensor's values; bfloat16 and float8 ones, which numpy lacks, widened to float32, complex ones as pairs."""
     tensor = tensor.detach().cpu()
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor.resolve_conj())
-    if tensor.dtype is torch.bfloat16:
+    if tensor.dtype is torch.bfloat16 or (tensor.is_floating_point() and tensor.element_size() == 1):
         tensor = tensor.float()
     array: Array = tensor.resolve_conj().resolve_neg().contiguous().numpy()
     return array
