@@ -179,7 +179,22 @@ class TableOfDistances(nn.Module):
         return (scores.softmax(-1) @ v[:, None]).sum(1)
 
 
+class SmallerSide(nn.Module):
+    """min() asks which side is smaller, and then of that one only."""
+
+    def forward(self, x):
+        y = F.avg_pool2d(x, 2)
+        return y * 3 if min(y.shape[2:]) < 18 else y
+
+
+class LargerSide(nn.Module):
+    def forward(self, x):
+        return x * 3 if max(x.shape[2], x.shape[3]) > 60 and x.shape[2] + x.shape[3] < 150 else x
+
+
 ON_SIZES = (
+    SmallerSide,
+    LargerSide,
     TableOfDistances,
     Grid,
     AfterStride,
@@ -378,6 +393,24 @@ class JoinedSelection(nn.Module):
         return boxes * 2 if joined.size(0) > 7 else boxes
 
 
+class Experts(nn.Module):
+    """Skips an expert that nothing is sent to, as it may be in the example."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate, self.experts = nn.Linear(4, 3), nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+
+    def forward(self, boxes, scores):
+        weights, chosen = self.gate(boxes.clamp(-5, 5)).softmax(-1).max(-1)
+        result = torch.zeros_like(boxes)
+        for number, expert in enumerate(self.experts):
+            sent = torch.where(chosen == number)[0]
+            if sent.shape[0] == 0:
+                continue
+            result = result.index_add(0, sent, expert(boxes[sent].clamp(-5, 5)) * weights[sent][:, None])
+        return result
+
+
 class FixedSizesOfSelection(nn.Module):
     """Asks for the sizes of a selection that no value decides: these are numbers, and the file is made."""
 
@@ -402,6 +435,7 @@ ON_VALUES = (
     LengthOfPlaces,
     PooledSelection,
     JoinedSelection,
+    Experts,
     FixedSizesOfSelection,
     MergedSelection,
     UniqueRows,

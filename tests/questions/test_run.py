@@ -266,6 +266,10 @@ def test_sizes_that_values_decide(name, dynamic):
         kept = select(x)
         return x * kept.sum() if x.shape[0] > 2 else x
 
+    def asks_for_emptiness(x):
+        return x * 2 if select(x).shape[0] == 0 else x
+
+    assert run(asks_for_emptiness, dynamic=dynamic).value_places
     found = run(decides, dynamic=dynamic)
     assert not found.obstacle
     assert f"questions/test_run.py:{decides.__code__.co_firstlineno + 2}" in found.value_places

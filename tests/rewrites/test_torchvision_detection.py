@@ -217,7 +217,8 @@ EXAMPLES = [
         "detector_resize_exactly",
         Resizes().eval(),
         pictures()[-1],
-        dynamic={"image": {1: "height", 2: "width"}},
+        # Of pictures of a thousand rows, onnxruntime's Resize rounds the places in the picture more than torch does.
+        dynamic={"image": {1: ("height", 1, 600), 2: ("width", 1, 600)}},
         broken=resize_in_float32,
         samples=pictures(),
         options={"verify": True},

@@ -31,7 +31,7 @@ class DataSizes:
                 todo.pop()
                 continue
             node = current.node()
-            waiting = [] if _is_source(node) else [v for v in node.inputs() if v.unique() not in known]
+            waiting = [] if is_source(node) else [v for v in node.inputs() if v.unique() not in known]
             if waiting:
                 known.update({v.unique(): frozenset() for v in waiting if v.node().kind() in _LEAVES})
                 waiting = [v for v in waiting if v.unique() not in known]
@@ -67,7 +67,7 @@ _LEAVES = ("prim::Param", "prim::Constant", "prim::GetAttr")
 
 def _dims_of(value: Any, node: Any, known: Known) -> frozenset[int]:
     shape = _shape(value)
-    if _is_source(node):
+    if is_source(node):
         return _own_dims(node, 1 if shape is None else len(shape))
     if node.kind() in _BY_AXIS:
         return _BY_AXIS[node.kind()](node, known)
@@ -167,7 +167,7 @@ def _shape(value: Any) -> tuple[int, ...] | None:
     return None if sizes is None else tuple(sizes)
 
 
-def _is_source(node: Any) -> bool:
+def is_source(node: Any) -> bool:
     """Whether an operator's values decide the shape of what it yields."""
     kind = node.kind()
     if kind == "aten::index":

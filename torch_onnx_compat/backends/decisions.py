@@ -18,7 +18,7 @@ from torch_onnx_compat import tree
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.checks import Place, is_caught, is_guard
 from torch_onnx_compat.backends.conditions import as_condition, has_bool_answer
-from torch_onnx_compat.backends.data_sizes import DataSizes
+from torch_onnx_compat.backends.data_sizes import DataSizes, is_source
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames_of_model
 from torch_onnx_compat.tracing import is_tracing, recorded_value, without_tracing
@@ -214,7 +214,7 @@ class DecisionLog(Watcher):
         harmless = asks_for_emptiness(tensor, is_condition=conversion == "bool()")
         if (from_data or leaves) and not harmless:
             self._add(conversion, from_data, tuple(map(self.value_of, leaves)))
-        elif not harmless:
+        else:
             self._settled.add(_statements()[0])
 
     def _add(self, conversion: str, from_data: bool, sizes: tuple[int, ...]) -> None:
@@ -230,17 +230,8 @@ _QUESTIONS = {("aten::eq", 0), ("aten::ne", 0), ("aten::gt", 0), ("aten::le", 0)
 _MAY_BE_EMPTY = frozenset(
     f"aten::{name}"
     for name in [
-        "nonzero",
-        "nonzero_numpy",
-        "masked_select",
-        "index",
-        "repeat_interleave",
-        "bincount",
         "unfold",
         "diff",
-        "_unique2",
-        "unique_dim",
-        "unique_consecutive",
         "narrow",
         "split",
         "split_with_sizes",
@@ -252,8 +243,11 @@ _MAY_BE_EMPTY = frozenset(
         "pad",
         "diagonal",
     ]
-) | {"torchvision::nms", "prim::NumToTensor", "prim::PythonOp", "prim::CallFunction"}
-"""Operators that may yield an empty tensor though no input is empty, all that compute with sizes included."""
+) | {"prim::NumToTensor", "prim::PythonOp", "prim::CallFunction"}
+"""Operators that may yield an empty tensor though no input is empty, all that compute with sizes included.
+
+Those of which values decide the size are not among them.
+"""
 
 
 _SHAPED_AS_FIRST = frozenset(
@@ -301,7 +295,7 @@ def _ancestors(value: Any) -> Iterator[Any]:
 
 def _is_never_empty(node: Any) -> bool:
     if node.kind() != "aten::slice":
-        return node.kind() not in _MAY_BE_EMPTY
+        return node.kind() not in _MAY_BE_EMPTY and not is_source(node)
     start, end = (bound.toIValue() for bound in list(node.inputs())[2:4])
     return start in (None, 0) and (end is None or (isinstance(end, int) and end > 0))
 

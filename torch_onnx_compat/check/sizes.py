@@ -6,6 +6,7 @@ size, one on the other side of it: a file that holds the example's answer is wro
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -45,6 +46,12 @@ class Trial:
         """``height=32, width=48``."""
         return ", ".join(f"{name}={size}" for name, size in self.sizes.items())
 
+
+DETOURS = 16
+"""Sizes on the other side, the nearest ones, for which other axes are moved to keep the answers before."""
+
+LADDER = (1, 2, 3, 5, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
+"""Sizes that other axes are moved to."""
 
 TOO_LARGE = "too large to try"
 
@@ -176,7 +183,7 @@ class SizeTrials:
                 sizes on the other side keeps them, one of them is the same question in other words.
         """
         others = list(sides.others())
-        on_the_way = [sizes for sizes in others if _keeps(before, sizes)]
+        on_the_way = [sizes for sizes in others if _keeps(before, sizes)] or list(self._detours(sides, others, before))
         path = before if on_the_way else ()
         handed_out = 0
         for sizes in () if self._has_both(sides, path) else sorted(on_the_way or others, key=self._is_degenerate):
@@ -195,6 +202,27 @@ class SizeTrials:
             is_new = key not in self._refused and key not in map(self._key, self.legal_sizes)
             if is_new and not self._obstacle(sizes, sides.question):
                 yield Trial(sizes, sides.question)
+
+    def _detours(self, sides: Sides, others: Sequence[Sizes], before: Sequence[Sides]) -> Iterator[Sizes]:
+        """Sizes on the other side where axes that the question does not have keep the answers before it.
+
+        ``min(height, width) < 9`` asks which one is smaller, and then of that one only: it has to grow together with
+        the other one.
+        """
+        more = sorted({axis for earlier in before for axis in earlier.axes} - set(sides.axes))
+        for sizes in others[:DETOURS] if more else ():
+            near = [size + step for size in {sizes[axis] for axis in sides.axes} for step in (0, 1, -1, size)]
+            moved = (
+                {**sizes, **dict.fromkeys(names, size)}
+                for size in (*near, *LADDER)
+                for names in (*([name] for name in more), more)
+                if all(self._is_allowed(name, size) for name in names)
+            )
+            yield from itertools.islice((found for found in moved if _keeps(before, found)), 1)
+
+    def _is_allowed(self, name: str, size: int) -> bool:
+        least, most = self._bounds.get(name, (1, None))
+        return size >= least and (most is None or size <= most)
 
     def _farther(self, sides: Sides, others: Sequence[Sizes]) -> Iterator[Trial]:
         """Sizes on the other side twice as far as those that the model takes.

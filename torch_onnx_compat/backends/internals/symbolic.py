@@ -372,7 +372,10 @@ def _environment(asked: Asked) -> Any:
             """An expression at the example's sizes."""
             known = self.__dict__.setdefault("_numbers", {})
             if expression not in known:
-                known[expression] = sympy.sympify(expression).xreplace({**hints_of(self), **self.data_sizes})
+                found = sympy.sympify(expression).xreplace({**hints_of(self), **self.data_sizes})
+                if found.free_symbols:
+                    return found  # while the operator that makes the size still runs
+                known[expression] = found
             return known[expression]
 
         @property
