@@ -10,7 +10,7 @@ import os
 import random
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -96,16 +96,17 @@ def undo_capture(twin: nn.Module) -> Iterator[None]:
 @contextmanager
 def restore_random_state() -> Iterator[None]:
     """Puts the random states of torch, numpy and Python back; those of accelerators where they are in use."""
-    cpu, python, numpy = torch.get_rng_state(), random.getstate(), np.random.get_state()
     devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
-    try:
-        yield
-    finally:
-        torch.set_rng_state(cpu)
-        random.setstate(python)
-        np.random.set_state(numpy)
+    with ExitStack() as stack:
+        stack.callback(torch.set_rng_state, torch.get_rng_state())
+        stack.callback(random.setstate, random.getstate())
+        stack.callback(np.random.set_state, np.random.get_state())
         if devices is not None:
-            torch.cuda.set_rng_state_all(devices)
+            stack.callback(torch.cuda.set_rng_state_all, devices)
+        try:
+            yield
+        finally:
+            stack.close()  # an interrupt on this line is an error, of which the with statement takes care
 
 
 _CACHE_FOLDER = "TORCHINDUCTOR_CACHE_DIR"

@@ -13,7 +13,7 @@ import sys
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from types import FunctionType
 from typing import Any, Protocol
@@ -151,19 +151,18 @@ def export_conditions() -> Iterator[None]:
     Random states are afterwards as they were. In between they go on from run to run: a random number that is frozen in
     a file must differ from the reference's.
     """
-    with _lock:
-        fast_path = torch.backends.mha.get_fastpath_enabled()
-        validates, depth = Distribution._validate_args, sys.getrecursionlimit()
+    with _lock, ExitStack() as stack:
+        stack.callback(torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled())
+        stack.callback(Distribution.set_default_validate_args, Distribution._validate_args)
+        stack.callback(sys.setrecursionlimit, sys.getrecursionlimit())
         try:
             torch.backends.mha.set_fastpath_enabled(False)
             Distribution.set_default_validate_args(False)
-            sys.setrecursionlimit(DEPTH * depth)
+            sys.setrecursionlimit(DEPTH * sys.getrecursionlimit())
             with torch.no_grad(), restore_random_state(), without_cache_folder(), user_s_operators(), restore_modes():
                 yield
         finally:
-            sys.setrecursionlimit(depth)
-            Distribution.set_default_validate_args(validates)
-            torch.backends.mha.set_fastpath_enabled(fast_path)
+            stack.close()  # an interrupt on this line is an error, of which the with statement takes care
 
 
 def twin_of(model: nn.Module, training: bool | None = False, reach: Reach | None = None) -> nn.Module:
