@@ -8,6 +8,8 @@ from torch import nn
 from torch_onnx_compat import export_compat
 from torch_onnx_compat.errors import CompatError
 
+NEWEST = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 15)
+
 
 class Joined(nn.Module):
     def forward(self, x, y):
@@ -71,10 +73,11 @@ def test_axes_of_two_inputs(given, exporter):
 def test_the_batch_of_states(exporter):
     model = Recurrent().eval()
     example = torch.randn(6, 3, 4), torch.randn(1, 3, 5), torch.randn(1, 3, 5)
-    axes = {"x": [0, 1], "h": [1], "c": [1]}
+    # Through dynamo, torch before 2.15 unrolls an LSTM and fixes its length.
+    axes = {"x": [0, 1] if exporter == "torchscript" or NEWEST else [1], "h": [1], "c": [1]}
     result = export_compat(model, example, exporter=exporter, input_names=["x", "h", "c"], dynamic_axes=axes)
-    assert {axis.name for axis in result.axes} == {"x_dynamic_axes_1", "x_dynamic_axes_2"}
-    compare(model, result, torch.randn(9, 2, 4), torch.randn(1, 2, 5), torch.randn(1, 2, 5))
+    assert {axis.name for axis in result.axes} == {f"x_dynamic_axes_{axis + 1}" for axis in axes["x"]}
+    compare(model, result, torch.randn(9 if 0 in axes["x"] else 6, 2, 4), torch.randn(1, 2, 5), torch.randn(1, 2, 5))
 
 
 @pytest.mark.filterwarnings("ignore")
