@@ -11,6 +11,7 @@ import pytest
 from fuzz.faults import EXCEPTIONS, SCENARIOS, Injector, Killer, Place, Tracer
 from torch_onnx_compat import caller, prepare
 from torch_onnx_compat.backends import quiet
+from torch_onnx_compat.graph.tidy import tidy
 from torch_onnx_compat.questions import run
 
 FAULTS = [(name, list(EXCEPTIONS)[seed % 3], seed) for name in SCENARIOS for seed in range(5)]
@@ -116,12 +117,14 @@ def test_an_interrupt_between_a_with_and_its_end(function, injectors):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("function", [prepare.export_conditions, caller.restore_random_state], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "function", [prepare.export_conditions, caller.restore_random_state, tidy.tidy], ids=lambda f: f.__name__
+)
 def test_an_interrupt_while_everything_is_put_back(function, injectors):
-    lines, start = inspect.getsourcelines(function.__wrapped__)
+    function = inspect.unwrap(function)
+    lines, start = inspect.getsourcelines(function)
     line = start + next(number for number, text in enumerate(lines) if "stack.close()" in text)
-    outcome = injectors("torchscript").inject_at(
-        "KeyboardInterrupt", Place(inspect.getsourcefile(function.__wrapped__), line), 1
-    )
+    place = Place(function.__code__.co_filename, line)
+    outcome = injectors("torchscript").inject_at("KeyboardInterrupt", place, 1)
     assert outcome.raised == "KeyboardInterrupt"
     assert outcome.is_fine, outcome

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import onnx_ir as ir
@@ -31,18 +32,19 @@ def tidy(model: ir.Model, *, fold: bool, whole: bool = False) -> None:
         whole: Whether to fold large constants too, for engines that do not run nodes which depend on constants alone.
     """
     log = logging.getLogger("onnx_ir")
-    level = log.level
-    try:
-        log.setLevel(logging.ERROR)
-        if fold:
-            passes.InlinePass()(model)
-            slice_split_sequences(model)
-            for step in _fold_passes(whole):
+    with ExitStack() as stack:
+        stack.callback(log.setLevel, log.level)
+        try:
+            log.setLevel(logging.ERROR)
+            if fold:
+                passes.InlinePass()(model)
+                slice_split_sequences(model)
+                for step in _fold_passes(whole):
+                    step(model)
+            for step in _clean_passes():
                 step(model)
-        for step in _clean_passes():
-            step(model)
-    finally:
-        log.setLevel(level)
+        finally:
+            stack.close()  # an interrupt on this line is an error, of which the with statement takes care
 
 
 def fold_constants(model: ir.Model) -> None:
