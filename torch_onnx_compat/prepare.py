@@ -134,8 +134,8 @@ def prepare(
     return Prepared(module, inputs, training, tuple(notes))
 
 
-DEPTH = 4
-"""By how much deeper calls may be nested during an export."""
+DEPTH = 4000
+"""How deep calls may be nested during an export, at least."""
 
 _lock = threading.RLock()
 
@@ -153,12 +153,15 @@ def export_conditions() -> Iterator[None]:
     """
     with _lock, ExitStack() as stack:
         stack.callback(torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled())
-        stack.callback(Distribution.set_default_validate_args, Distribution._validate_args)
-        stack.callback(sys.setrecursionlimit, sys.getrecursionlimit())
+        # What an interrupted export has changed, and not put back yet, is left for it to put back.
+        if Distribution._validate_args:
+            stack.callback(Distribution.set_default_validate_args, True)
+        if sys.getrecursionlimit() < DEPTH:
+            stack.callback(sys.setrecursionlimit, sys.getrecursionlimit())
         try:
             torch.backends.mha.set_fastpath_enabled(False)
             Distribution.set_default_validate_args(False)
-            sys.setrecursionlimit(DEPTH * sys.getrecursionlimit())
+            sys.setrecursionlimit(max(DEPTH, sys.getrecursionlimit()))
             with torch.no_grad(), restore_random_state(), without_cache_folder(), user_s_operators(), restore_modes():
                 yield
         finally:
