@@ -96,7 +96,7 @@ def test_decisions_on_values(kind, exporter):
 @pytest.mark.parametrize("kind", [JoinedSelection, PooledSelection], ids=lambda kind: kind.__name__)
 def test_a_size_of_data_that_the_trace_takes_for_a_fixed_one(kind, monkeypatch):
     """The run without values has the last word: a trace can only guess where its sizes come from."""
-    monkeypatch.setattr(DataSizes, "decide", lambda self, node: self.dims(next(node.inputs())) is None)
+    monkeypatch.setattr(DataSizes, "is_of_data", lambda self, node: self.dims(next(node.inputs())) is None)
     monkeypatch.setattr(DataSizes, "has_sources", True)
     with pytest.raises(CompatError, match="a size that values decide"):
         export_compat(kind().eval(), (BOXES, SCORES), exporter="torchscript")

@@ -94,19 +94,26 @@ def undo_capture(twin: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
+def put_back() -> Iterator[ExitStack]:
+    """A stack of callbacks that run at the end, whatever line an interrupt falls on."""
+    with ExitStack() as stack:
+        try:
+            yield stack
+        finally:
+            stack.close()  # an interrupt on this line is an error, of which the with statement takes care
+
+
+@contextmanager
 def restore_random_state() -> Iterator[None]:
     """Puts the random states of torch, numpy and Python back; those of accelerators where they are in use."""
     devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
-    with ExitStack() as stack:
+    with put_back() as stack:
         stack.callback(torch.set_rng_state, torch.get_rng_state())
         stack.callback(random.setstate, random.getstate())
         stack.callback(np.random.set_state, np.random.get_state())
         if devices is not None:
             stack.callback(torch.cuda.set_rng_state_all, devices)
-        try:
-            yield
-        finally:
-            stack.close()  # an interrupt on this line is an error, of which the with statement takes care
+        yield
 
 
 _CACHE_FOLDER = "TORCHINDUCTOR_CACHE_DIR"

@@ -22,7 +22,7 @@ from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.control_flow import explain
 from torch_onnx_compat.entry import EXPORTERS, Exporter
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError, unknown_name
-from torch_onnx_compat.exported_form import as_exported, told_of_export
+from torch_onnx_compat.export_form import announce_export, find_export_form
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.plan import DECISIONS, Plan, make_plan
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
@@ -224,12 +224,12 @@ def export_compat(
             return _export(prepared, cut, patch, file, exporters, proof, clock)
         except CompatError:
             with clock("settle"):
-                settled = settle_axes(prepared)
-                exported = as_exported(settled or prepared)
-            if settled is None and exported is None:
+                own_axes = settle_axes(prepared)
+                own_form = find_export_form(own_axes or prepared)
+            if own_axes is None and own_form is None:
                 raise
-            with told_of_export() if exported is not None else nullcontext():
-                return _export(exported or settled or prepared, cut, patch, file, exporters, proof, clock)
+            with announce_export() if own_form is not None else nullcontext():
+                return _export(own_form or own_axes or prepared, cut, patch, file, exporters, proof, clock)
 
 
 def _export(

@@ -139,5 +139,5 @@ def _is_equal(one: Any, other: Any) -> bool:
     """Whether two constants are the same; those without an answer count as the same."""
     try:
         return bool(one is other or one == other)
-    except Exception:
+    except Exception:  # whatever a constant's own comparison raises
         return True

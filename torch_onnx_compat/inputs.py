@@ -46,6 +46,16 @@ class Axis:
         return sum(factor * sizes[name] for name, factor in self.terms or ((self.name, 1),)) + self.offset
 
 
+Bounds = Mapping[str, tuple[int, int | None]]
+"""Smallest and largest size by axis; None for no largest."""
+
+
+def is_within(bounds: Bounds, axis: str, size: int) -> bool:
+    """Whether an axis may have a size; one without bounds any from 1."""
+    least, most = bounds.get(axis, (1, None))
+    return size >= max(least, 1) and (most is None or size <= most)
+
+
 @dataclass(frozen=True)
 class Inputs:
     """Example inputs of a model: one entry per tensor, in the order of the file's inputs."""
@@ -127,8 +137,8 @@ class Inputs:
                 sizes[name] = (size - axis.size({**sizes, name: 0})) // factor
         return sizes
 
-    def bounds(self) -> dict[str, tuple[int, int | None]]:
-        """Smallest and largest size that the caller allows for every named axis."""
+    def bounds(self) -> Bounds:
+        """The sizes that the caller allows for every named axis."""
         return {a.name: (a.min, a.max) for axes in self.axes for a in axes.values() if not a.terms}
 
     def at_sizes(self, sizes: Mapping[str, int]) -> Inputs:

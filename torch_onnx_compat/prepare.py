@@ -13,7 +13,7 @@ import sys
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import FunctionType
 from typing import Any, Protocol
@@ -26,12 +26,13 @@ from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from torch_onnx_compat import tree
-from torch_onnx_compat.backends.internals.higher_order import user_s_operators
+from torch_onnx_compat.backends.internals.higher_order import compile_without_own_modes
 from torch_onnx_compat.caller import (
     Outside,
     assign,
     changes_its_weight,
     memory_of,
+    put_back,
     restore_random_state,
     without_cache_folder,
 )
@@ -151,21 +152,24 @@ def export_conditions() -> Iterator[None]:
     Random states are afterwards as they were. In between they go on from run to run: a random number that is frozen in
     a file must differ from the reference's.
     """
-    with _lock, ExitStack() as stack:
+    with _lock, put_back() as stack:
         stack.callback(torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled())
         # What an interrupted export has changed, and not put back yet, is left for it to put back.
         if Distribution._validate_args:
             stack.callback(Distribution.set_default_validate_args, True)
         if sys.getrecursionlimit() < DEPTH:
             stack.callback(sys.setrecursionlimit, sys.getrecursionlimit())
-        try:
-            torch.backends.mha.set_fastpath_enabled(False)
-            Distribution.set_default_validate_args(False)
-            sys.setrecursionlimit(max(DEPTH, sys.getrecursionlimit()))
-            with torch.no_grad(), restore_random_state(), without_cache_folder(), user_s_operators(), restore_modes():
-                yield
-        finally:
-            stack.close()  # an interrupt on this line is an error, of which the with statement takes care
+        torch.backends.mha.set_fastpath_enabled(False)
+        Distribution.set_default_validate_args(False)
+        sys.setrecursionlimit(max(DEPTH, sys.getrecursionlimit()))
+        with (
+            torch.no_grad(),
+            restore_random_state(),
+            without_cache_folder(),
+            compile_without_own_modes(),
+            restore_modes(),
+        ):
+            yield
 
 
 def twin_of(model: nn.Module, training: bool | None = False, reach: Reach | None = None) -> nn.Module:

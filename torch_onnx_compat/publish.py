@@ -209,7 +209,7 @@ class _Exchange:
                 os.replace(new, place)
             os.replace(self._draft.path, self._target)
             _remove(old)
-        except BaseException:
+        except BaseException:  # an interrupt, too
             if self._draft.path.exists():
                 self._undo(place_of_weights)
             else:  # the last rename was done, so the new files are whole

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from itertools import combinations
 
-from torch_onnx_compat.inputs import Axis, Inputs
+from torch_onnx_compat.inputs import Axis, Inputs, is_within
 from torch_onnx_compat.observe import ModelRefused, Observation
 from torch_onnx_compat.prepare import Prepared
 
@@ -42,7 +42,7 @@ def settle_axes(prepared: Prepared) -> Prepared | None:
         f"axis {name} is fixed at {sizes[name]}: the model itself takes no other size ({trial.reason[name]})"
         for name in fixed
     ]
-    return replace(prepared, inputs=_renamed(prepared.inputs, names, fixed), notes=(*prepared.notes, *notes))
+    return replace(prepared, inputs=_rename(prepared.inputs, names, fixed), notes=(*prepared.notes, *notes))
 
 
 MOST_OTHERS = 5
@@ -65,7 +65,7 @@ class _Trial:
 
     def _accepts(self, sizes: Mapping[str, int]) -> bool:
         bounds = self._inputs.bounds()
-        if any(not self._is_within(size, *bounds.get(name, (1, None))) for name, size in sizes.items()):
+        if not all(is_within(bounds, name, size) for name, size in sizes.items()):
             return False
         try:
             self._observation.run_within(nullcontext(), self._inputs.at_sizes(sizes))
@@ -75,31 +75,27 @@ class _Trial:
             return False
         return True
 
-    @staticmethod
-    def _is_within(size: int, least: int, most: int | None) -> bool:
-        return size >= max(least, 1) and (most is None or size <= most)
-
 
 def _groups(trial: _Trial, stuck: Sequence[str]) -> Iterable[list[str]]:
     """The axes that the model accepts other sizes of together, in groups that are as small as can be."""
     left = list(stuck)
     while left:
         first, *others = [name for name in left if trial.sizes[name] == trial.sizes[left[0]]]
-        group = next((g for g in _with(first, others) if trial.is_free(g)), None) if others else None
+        group = next((g for g in _combinations(first, others) if trial.is_free(g)), None) if others else None
         if group is not None:
             yield group
         left = [name for name in left if name not in (group or [first])]
 
 
-def _with(first: str, others: Sequence[str]) -> Iterable[list[str]]:
+def _combinations(first: str, others: Sequence[str]) -> Iterable[list[str]]:
     """Groups of an axis and some others, the smallest first; of many others, all together only."""
     for count in range(1, len(others) + 1) if len(others) <= MOST_OTHERS else (len(others),):
         for some in combinations(others, count):
             yield [first, *some]
 
 
-def _renamed(inputs: Inputs, names: Mapping[str, str], fixed: Collection[str]) -> Inputs:
-    def settled(axis: Axis) -> Axis:
+def _rename(inputs: Inputs, names: Mapping[str, str], fixed: Collection[str]) -> Inputs:
+    def rename(axis: Axis) -> Axis:
         terms = tuple((names.get(name, name), factor) for name, factor in axis.terms)
         name = names.get(axis.name, axis.name)
         together = [a for axes in inputs.axes for a in axes.values() if names.get(a.name, a.name) == name]
@@ -108,6 +104,6 @@ def _renamed(inputs: Inputs, names: Mapping[str, str], fixed: Collection[str]) -
         return replace(axis, name=name, terms=terms, min=least, max=most)
 
     axes = tuple(
-        {dim: settled(axis) for dim, axis in axes.items() if not set(axis.roots) & set(fixed)} for axes in inputs.axes
+        {dim: rename(axis) for dim, axis in axes.items() if not set(axis.roots) & set(fixed)} for axes in inputs.axes
     )
     return replace(inputs, axes=axes)

@@ -9,9 +9,8 @@ import tempfile
 import pytest
 
 from fuzz.faults import EXCEPTIONS, SCENARIOS, Injector, Killer, Place, Tracer
-from torch_onnx_compat import caller, prepare
+from torch_onnx_compat import caller
 from torch_onnx_compat.backends import quiet
-from torch_onnx_compat.graph.tidy import tidy
 from torch_onnx_compat.questions import run
 
 FAULTS = [(name, list(EXCEPTIONS)[seed % 3], seed) for name in SCENARIOS for seed in range(5)]
@@ -117,14 +116,12 @@ def test_an_interrupt_between_a_with_and_its_end(function, injectors):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize(
-    "function", [prepare.export_conditions, caller.restore_random_state, tidy.tidy], ids=lambda f: f.__name__
-)
-def test_an_interrupt_while_everything_is_put_back(function, injectors):
-    function = inspect.unwrap(function)
+@pytest.mark.parametrize("time", range(1, 4))
+def test_an_interrupt_while_everything_is_put_back(time, injectors):
+    function = inspect.unwrap(caller.put_back)
     lines, start = inspect.getsourcelines(function)
     line = start + next(number for number, text in enumerate(lines) if "stack.close()" in text)
     place = Place(function.__code__.co_filename, line)
-    outcome = injectors("torchscript").inject_at("KeyboardInterrupt", place, 1)
+    outcome = injectors("torchscript").inject_at("KeyboardInterrupt", place, time)
     assert outcome.raised == "KeyboardInterrupt"
     assert outcome.is_fine, outcome

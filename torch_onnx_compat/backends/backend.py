@@ -52,9 +52,9 @@ class ExportedGraph:
     """The caller's axis names, by the symbols of the graph."""
     assumed: tuple[Question, ...] = ()
     """What the exporter took for granted about sizes."""
-    settled: frozenset[str] = frozenset()
+    constant_places: frozenset[str] = frozenset()
     """Places of Python decisions that the file does not take, as no value of an input has a say in them."""
-    selects: bool = False
+    has_selections: bool = False
     """Whether some of these hang on a tensor of which values may decide the size."""
 
 

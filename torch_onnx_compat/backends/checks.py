@@ -101,17 +101,18 @@ def _only_complains(statement: ast.If) -> bool:
 
 
 def _is_warning(statement: ast.stmt) -> bool:
-    return _called_for_nothing(statement).rpartition(".")[2] in _LOGS
-
-
-_LOGS = ("warn", "warning", "warning_once", "print", "debug", "info", "error")
+    """Whether a statement only tells somebody something; a model's own method may do more."""
+    owner, _, name = _statement_call(statement).rpartition(".")
+    if name in ("debug", "info", "error"):
+        return owner.rpartition(".")[2].lower().strip("_") in ("log", "logger", "logging")
+    return name in ("warn", "warning", "warning_once", "print") and owner != "self"
 
 
 def _is_assertion(statement: ast.stmt) -> bool:
-    return _called_for_nothing(statement) in ("torch._assert", "_assert", "torch._check")
+    return _statement_call(statement) in ("torch._assert", "_assert", "torch._check")
 
 
-def _called_for_nothing(statement: ast.stmt) -> str:
+def _statement_call(statement: ast.stmt) -> str:
     """The function that a statement calls without a use for its result; empty for any other statement."""
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         return ast.unparse(statement.value.func)

@@ -42,7 +42,7 @@ class DataSizes:
             todo.pop()
         return known[value.unique()]
 
-    def decide(self, node: Any) -> bool:
+    def is_of_data(self, node: Any) -> bool:
         """Whether values decide the size that an aten::size or aten::numel, or its conversion to a tensor, yields."""
         if node.kind() == "prim::NumToTensor":
             node = next(node.inputs()).node()
@@ -87,13 +87,20 @@ def _of_parts(node: Any, known: Known) -> frozenset[int]:
 
 
 def _of_stack(node: Any, known: Known) -> frozenset[int]:
-    dim, rank = _axis(node, 1)
-    return frozenset(d + (d >= dim) for d in known[next(node.inputs()).unique()] if d < rank)
+    tensors, dim = node.inputs()
+    place = _place(dim, _shape(node.output()))
+    dims = known[tensors.unique()]
+    # Without a place, or a rank, every dimension may be the one.
+    return frozenset({d + 1 for d in dims} | dims) if place is None else frozenset(d + (d >= place) for d in dims)
 
 
 def _of_unbind(node: Any, known: Known) -> frozenset[int]:
-    dim, _ = _axis(node, 0)
-    return frozenset(d - (d > dim) for d in known[next(node.inputs()).unique()] if d != dim)
+    tensor, dim = node.inputs()
+    place = _place(dim, _shape(tensor))
+    dims = known[tensor.unique()]
+    if place is None:
+        return frozenset({d - 1 for d in dims if d} | dims)
+    return frozenset(d - (d > place) for d in dims if d != place)
 
 
 def _of_reshape(node: Any, known: Known) -> frozenset[int]:
@@ -104,9 +111,15 @@ def _of_reshape(node: Any, known: Known) -> frozenset[int]:
     if not dims or old is None or new is None:
         return frozenset()
     given = list(sizes[0].node().inputs()) if sizes and sizes[0].node().kind() == "prim::ListConstruct" else []
-    fixed = {dim for dim, size in enumerate(given) if isinstance(size.toIValue(), int) and size.toIValue() >= 0}
-    found = [after for before, after in _blocks(old, new) if dims & set(before)]
-    return frozenset(dim for after in found for dim in after if dim not in fixed)
+    numbers = {dim for dim, size in enumerate(given) if isinstance(size.toIValue(), int)}
+    rest = {dim for dim in numbers if given[dim].toIValue() < 0}
+    fixed = numbers - rest
+    found: set[int] = set()
+    for before, after in _blocks(old, new):
+        if dims & set(before):
+            # Where numbers are all that is given, the size that is left out has to take up what varies.
+            found |= set(after) - fixed or rest
+    return frozenset(found)
 
 
 def _blocks(old: tuple[int, ...], new: tuple[int, ...]) -> list[tuple[range, range]]:
@@ -123,12 +136,10 @@ def _blocks(old: tuple[int, ...], new: tuple[int, ...]) -> list[tuple[range, ran
     return blocks
 
 
-def _axis(node: Any, more: int) -> tuple[int, int]:
-    """The axis that an operator is given last, from 0, and the rank of the tensors; of a stack's, one axis less."""
-    first, *_, last = node.inputs()
-    parts = list(first.node().inputs()) if first.node().kind() == "prim::ListConstruct" else [first]
-    rank = len(_shape(parts[0]) or ())
-    return int(last.toIValue()) % max(rank + more, 1), rank
+def _place(dim: Any, shape: tuple[int, ...] | None) -> int | None:
+    """A dimension from 0, of a tensor of this shape; None where the trace does not tell."""
+    number = dim.toIValue()
+    return None if number is None or shape is None else int(number) % max(len(shape), 1)
 
 
 _BY_AXIS = {

@@ -110,7 +110,7 @@ class DecisionLog(Watcher):
         self.decisions: list[Decision] = []
         self.inputs = inputs
         self.data_sizes = DataSizes()
-        self._settled: set[str] = set()
+        self._constant_places: set[str] = set()
         self._read: dict[int, int] = {}
         self._depth = 0
         self._rounding = ExitStack()
@@ -186,9 +186,9 @@ class DecisionLog(Watcher):
             self._add("iteration", True, (parts,))
 
     @property
-    def settled(self) -> frozenset[str]:
+    def constant_places(self) -> frozenset[str]:
         """Places of decisions that are the same for all values, as far as the trace tells."""
-        return frozenset(self._settled - {decision.place for decision in self.decisions if decision.from_data})
+        return frozenset(self._constant_places - {decision.place for decision in self.decisions if decision.from_data})
 
     def value_of(self, size: int) -> int:
         """The number that a size had when it was read; -1 if it was not seen."""
@@ -215,12 +215,12 @@ class DecisionLog(Watcher):
         if (from_data or leaves) and not harmless:
             self._add(conversion, from_data, tuple(map(self.value_of, leaves)))
         else:
-            self._settled.add(_statements()[0])
+            self._constant_places.add(_statements()[0])
 
     def _add(self, conversion: str, from_data: bool, sizes: tuple[int, ...]) -> None:
         place, statements, callers = _statements()
         if not from_data:
-            self._settled.add(place)
+            self._constant_places.add(place)
         self.decisions.append(Decision(place, conversion, from_data, sizes, statements, callers))
 
 
@@ -343,7 +343,7 @@ def _find_origins(tensor: Tensor, inputs: int, data_sizes: DataSizes) -> tuple[b
             kind == "prim::NumToTensor" and next(node.inputs()).node().kind() in ("aten::size", "aten::numel")
         ) or kind in ("aten::size", "aten::numel", "prim::shape", "aten::dim"):
             sizes.append(value.unique())
-            from_sizes = from_sizes or data_sizes.decide(node)
+            from_sizes = from_sizes or data_sizes.is_of_data(node)
         else:
             todo.extend(node.inputs())
     return from_values, sorted(sizes), from_sizes

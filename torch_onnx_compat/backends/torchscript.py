@@ -86,7 +86,12 @@ def _export_at(opset: int, job: ExportJob) -> ExportedGraph:
             finally:
                 job.subject.around = None
     _reject_frozen(job, log.decisions)
-    return ExportedGraph(model, notes=_notes(caught), settled=log.settled, selects=log.data_sizes.has_sources)
+    return ExportedGraph(
+        model,
+        notes=_notes(caught),
+        constant_places=log.constant_places,
+        has_selections=log.data_sizes.has_sources,
+    )
 
 
 def _run(job: ExportJob, opset: int) -> ir.Model:

@@ -13,7 +13,7 @@ from torch_onnx_compat import tree
 from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, frozen_error
 from torch_onnx_compat.check.sizes import TOO_LARGE, AxisProof, SizeTrials, Trial, Verdict, is_affordable
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.inputs import Inputs, bind
+from torch_onnx_compat.inputs import Inputs, bind, is_within
 from torch_onnx_compat.observe import ModelRefused, Observation, Reference
 from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.run import SymbolicRun, run_symbolically
@@ -109,13 +109,14 @@ class Cases:
         self._verify = verify
         self._samples = samples
         self._inputs = observation.prepared.inputs
+        self._bounds = self._inputs.bounds()
         self.notes: list[str] = []
         self.inputs_so_far: list[Inputs] = []
         """The inputs of the cases so far."""
         self._further: Mapping[str, int] = {}
         self._exported: ExportedGraph | None = None
         self.baked_places: Collection[str] = ()
-        self._taken: Collection[str] = ()
+        self._decision_places: Collection[str] = ()
         self._runs: dict[tuple[int, ...], SymbolicRun] = {}
         self._trials: SizeTrials | None = None
 
@@ -124,7 +125,7 @@ class Cases:
         further: Mapping[str, int],
         exported: ExportedGraph,
         baked_places: Collection[str] = (),
-        taken: Collection[str] = (),
+        decision_places: Collection[str] = (),
     ) -> None:
         """Begins with another file.
 
@@ -132,9 +133,10 @@ class Cases:
             further: Sizes of dynamic axes to try in addition.
             exported: What the exporter took for granted, and for fixed.
             baked_places: Places of questions that the caller lets the file answer as the example does.
-            taken: Places of decisions that the file takes.
+            decision_places: Places of decisions that the file takes.
         """
-        self._further, self._exported, self.baked_places, self._taken = further, exported, baked_places, taken
+        self._further, self._exported = further, exported
+        self.baked_places, self._decision_places = baked_places, decision_places
         self.notes.clear()
 
     def __iter__(self) -> Iterator[Case]:
@@ -146,7 +148,7 @@ class Cases:
     def _all(self) -> Iterator[Case]:
         example = self._case("example", self._inputs)
         yield example
-        if self._exported is not None and self._exported.selects:
+        if self._exported is not None and self._exported.has_selections:
             self._ask({})
         for index, sample in enumerate(self._samples):
             yield self._case(f"sample {index}", self._sample(index, sample))
@@ -235,8 +237,8 @@ class Cases:
         if key not in self._runs:
             self._runs[key] = run_symbolically(self.observation, inputs)
         run = self._runs[key]
-        settled = self._exported.settled if self._exported is not None else frozenset()
-        frozen = sorted((run.value_places & settled) - {*self.baked_places, *self._taken})
+        constant = self._exported.constant_places if self._exported is not None else frozenset()
+        frozen = sorted((run.value_places & constant) - {*self.baked_places, *self._decision_places})
         if frozen:
             places = "; ".join(f"{place}: a size that values decide" for place in frozen)
             raise frozen_error(places, frozen[0])
@@ -265,19 +267,20 @@ class Cases:
         if question.kind != "condition" or question.operator or question in self._assumed:
             return
         axes = question.expression.free_symbols
-        is_met = self._exported is not None and question.place in self._exported.settled
+        is_met = self._exported is not None and question.place in self._exported.constant_places
         is_met |= any(
             other.outcome == TOO_LARGE
             and other.question in self._assumed
             and other.question.expression.free_symbols & axes
             for other in trials.verdicts
         )
-        if is_met and question.place not in self._taken:
+        if is_met and question.place not in self._decision_places:
             at = ", ".join(f"{name}={size}" for name, size in sizes.items())
+            axis = min(map(str, axes))
             raise ExportFailed(
                 f"{question}. The file would not ask, and {at}, where the answer is another one, is too large to try. "
-                f"Limit the axis, for instance with torch.export.Dim(..., max=...), or accept it with "
-                f"allow_baked=[{question.place!r}]."
+                f"Limit the axis, as ({axis!r}, 1, 512) or torch.export.Dim(..., max=512) do, or "
+                f"accept it with allow_baked=[{question.place!r}]."
             )
 
     def _try_question(self, trial: Trial) -> Iterator[Case]:
@@ -292,7 +295,7 @@ class Cases:
         example = self._inputs.sizes()
         for step in FAR_APART[:1] if seconds > HEAVY_SECONDS else FAR_APART:
             free = [name for name in example if name not in self._verify.sizes]
-            names = [name for name in free if self._is_allowed(name, example[name] + step)]
+            names = [name for name in free if is_within(self._bounds, name, example[name] + step)]
             for some in [[name] for name in names] + ([names] if len(names) > 1 else []):
                 sizes = {name: example[name] + step for name in some}
                 if not is_affordable(self._inputs, {**example, **sizes}, seconds):
@@ -311,7 +314,7 @@ class Cases:
                 for size in tried:
                     yield from self._case_at({name: size})
                 continue
-            if example[name] != 1 and self._is_allowed(name, 1):
+            if example[name] != 1 and is_within(self._bounds, name, 1):
                 yield from self._try_case(f"{name}=1", self._inputs.at_sizes({name: 1}))
             found = list(self._larger_size(name, heavy, larger))
             yield from found
@@ -319,7 +322,7 @@ class Cases:
                 self._check_fixed_axis(name)
         if len(larger) > 1 and not heavy:
             yield from self._try_together(larger)
-        ones = {name: 1 for name in example if self._is_allowed(name, 1) and name not in self._verify.sizes}
+        ones = {name: 1 for name in example if is_within(self._bounds, name, 1) and name not in self._verify.sizes}
         if len(ones) > 1:
             before = len(self.notes)
             yield from self._try_together(ones)
@@ -336,7 +339,7 @@ class Cases:
         candidates = [size + 1, odd] if heavy and size < 3 else [odd, size + 32, 2 * size, size // 2]
         before = len(self.notes)
         for candidate in candidates:
-            if candidate in (0, size) or not self._is_allowed(name, candidate):
+            if candidate in (0, size) or not is_within(self._bounds, name, candidate):
                 continue
             cases = list(self._try_case(f"{name}={candidate}", self._inputs.at_sizes({name: candidate})))
             if cases:
@@ -349,13 +352,9 @@ class Cases:
         label = ", ".join(f"{n}={s}" for n, s in sizes.items())
         yield self._case(label, self._drawn(label, self._inputs.at_sizes(sizes)))
 
-    def _is_allowed(self, name: str, size: int) -> bool:
-        least, most = self._inputs.bounds().get(name, (1, None))
-        return size >= least and (most is None or size <= most)
-
     def _check_fixed_axis(self, name: str) -> None:
         """Raises an error for an axis that is declared dynamic, but that the original accepts at one size only."""
-        least, most = self._inputs.bounds().get(name, (1, None))
+        least, most = self._bounds.get(name, (1, None))
         if least == most:
             return
         if any(note.startswith(f"not tried at {name}=") for note in self.notes):

@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs import Inputs, is_within
 from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.search import Sides, Sizes
 
@@ -185,15 +185,15 @@ class SizeTrials:
         others = list(sides.others())
         on_the_way = [sizes for sizes in others if _keeps(before, sizes)] or list(self._detours(sides, others, before))
         path = before if on_the_way else ()
-        handed_out = 0
+        count = 0
         for sizes in () if self._has_both(sides, path) else sorted(on_the_way or others, key=self._is_degenerate):
             if self._is_out_of_reach(sizes, verdict):
                 continue
             verdict.outcome = "the model's own check"
             if self._key(sizes) not in self._refused:
                 yield Trial(sizes, sides.question)
-            handed_out += 1
-            if handed_out == REFUSED or self._has_both(sides, path):
+            count += 1
+            if count == REFUSED or self._has_both(sides, path):
                 break
         if not sides.question.chooses_kernel:
             yield from self._farther(sides, on_the_way or others)
@@ -216,13 +216,9 @@ class SizeTrials:
                 {**sizes, **dict.fromkeys(names, size)}
                 for size in (*near, *LADDER)
                 for names in (*([name] for name in more), more)
-                if all(self._is_allowed(name, size) for name in names)
+                if all(is_within(self._bounds, name, size) for name in names)
             )
             yield from itertools.islice((found for found in moved if _keeps(before, found)), 1)
-
-    def _is_allowed(self, name: str, size: int) -> bool:
-        least, most = self._bounds.get(name, (1, None))
-        return size >= least and (most is None or size <= most)
 
     def _farther(self, sides: Sides, others: Sequence[Sizes]) -> Iterator[Trial]:
         """Sizes on the other side twice as far as those that the model takes.

@@ -25,6 +25,9 @@ class ShapeMemo:
     def __init__(self, symbols: symbolic.Symbols, run: Callable[[Any, Any, Any], Any]) -> None:
         self._symbols, self._run = symbols, run
         self._known: dict[Hashable, Callable[[Any], Any]] = {}
+        self._constants: list[Tensor] = []
+        """The constants in the keys; a tensor that is gone leaves its number to the next one."""
+        self._asked: set[Hashable] = set()
 
     def run(self, func: Any, args: Any, kwargs: Any, real: Any) -> Any:
         """What an operator yields for fakes.
@@ -40,13 +43,21 @@ class ShapeMemo:
         if key in self._known:
             return self._known[key](leaves)
         if self._keeps_shape(func, leaves, real):
-            return leaves[0] if func._schema.is_mutable else self.twin(leaves[0])
+            self._ask_of_broadcasting(leaves[0])
+            return leaves[0] if func._schema.is_mutable else self._like(leaves[0])
+        if func is _BATCH_NORM and _layout(real[0]) == _layout(leaves[0].actual):
+            return (self._like(leaves[0]), *real[1:])
         result = self._run(func, args, kwargs)
         if key is not None:
             again = self._again(func, leaves, result)
             if again is not None and self._key(func, leaves, structure) == key:  # else it has resized an argument
                 self._known[key] = again
+                self._constants += [leaf for leaf in leaves if self._is_constant(leaf)]
         return result
+
+    def like(self, fakes: Any) -> Any:
+        """Other fakes of the same shapes; anything else as it is."""
+        return pytree.tree_map(self._like, fakes)
 
     def _again(self, func: Any, leaves: list[Any], result: Any) -> Callable[[Any], Any] | None:
         """How the same result is made from other arguments of the same shapes; None where nobody knows."""
@@ -57,11 +68,14 @@ class ShapeMemo:
             isinstance(one, self._symbols.kind) and not any(map(symbolic.is_of_data, one.shape)) for one in results
         ):
             return None
-        return lambda leaves: pytree.tree_map(self.twin, result)
+        return lambda leaves: self.like(result)
 
     def _keeps_shape(self, func: Any, leaves: list[Any], real: Any) -> bool:
-        """Whether an operator works value by value on tensors that all have the first one's shape and type."""
-        if torch.Tag.pointwise not in func.tags or not leaves or not isinstance(leaves[0], self._symbols.kind):
+        """Whether an operator works value by value, or in place, on tensors of the first one's shape and type."""
+        if not leaves or not isinstance(leaves[0], self._symbols.kind):
+            return False
+        is_in_place = _writes_first_only(func._schema) and torch.Tag.inplace_view not in func.tags
+        if not (is_in_place if func._schema.is_mutable else torch.Tag.pointwise in func.tags):
             return False
         tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         # The real tensors tell of operators that rearrange memory, such as contiguous().
@@ -72,11 +86,21 @@ class ShapeMemo:
             and _layout(real) == _layout(leaves[0].actual)
         )
 
-    def twin(self, fake: Any) -> Any:
-        """Another fake of the same shape; anything else as it is."""
+    def _ask_of_broadcasting(self, fake: Any) -> None:
+        """Asks of each size whether it is 1, as torch's own run of an operator does: the smallest sizes get tried."""
+        for size in fake.shape:
+            if symbolic.is_symbolic(size) and size.node.expr not in self._asked:
+                self._asked.add(size.node.expr)
+                bool(size == 1)
+
+    def _like(self, fake: Any) -> Any:
         if not isinstance(fake, self._symbols.kind):
             return fake
         return self._symbols.run(torch.ops.aten.detach.default, (fake,), {})
+
+    def _is_constant(self, leaf: Any) -> bool:
+        """Whether a leaf is a real tensor of whose values an operator may make a shape: one of indices or of a mask."""
+        return isinstance(leaf, Tensor) and not isinstance(leaf, self._symbols.kind) and not leaf.is_floating_point()
 
     def _key(self, func: Any, leaves: list[Any], structure: Any) -> Hashable:
         try:
@@ -89,11 +113,25 @@ class ShapeMemo:
     def _identity(self, leaf: Any) -> Hashable:
         if isinstance(leaf, self._symbols.kind):
             return ("fake", *_layout(leaf))
-        if isinstance(leaf, Tensor):  # of a constant's values, too, an operator may make a shape
-            return ("constant", *_layout(leaf)) if leaf.is_floating_point() else ("constant", id(leaf))
+        if self._is_constant(leaf):
+            if leaf.is_inference():
+                raise TypeError("torch counts no writes of it")
+            return ("constant", id(leaf), leaf._version, *_layout(leaf))
+        if isinstance(leaf, Tensor):
+            return ("tensor", *_layout(leaf))
         if symbolic.is_symbolic(leaf):
             return ("size", leaf.node.expr)
         return (type(leaf), leaf)
+
+
+_BATCH_NORM = torch.ops.aten._native_batch_norm_legit_no_training.default
+"""In nearly every model of images, and some 10 ms in torch's Python; its first result is like its argument."""
+
+
+def _writes_first_only(schema: Any) -> bool:
+    """Whether an operator writes its first argument and no other, as with ``out=`` it does not."""
+    writes = [argument.alias_info is not None and argument.alias_info.is_write for argument in schema.arguments]
+    return writes[0] and not any(writes[1:])
 
 
 def _layout(tensor: Tensor) -> tuple[tuple[Any, ...], tuple[Any, ...], torch.dtype, Any]:

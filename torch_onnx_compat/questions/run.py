@@ -102,7 +102,7 @@ class _Log:
         self.symbols: Mapping[Any, Any] | None = None
         """The size of each symbol in terms of the axes' names; None while the fakes are only being made."""
         self.operator = ""
-        self.draft: list[tuple[Kind, Any, Any]] = []
+        self.pending: list[tuple[Kind, Any, Any]] = []
         """Kinds, expressions and answers of what the operator that runs has asked."""
         self.fixes_data = False
         """Whether C++ made a number of a size that values decide: the shapes after it may be fixed by mistake."""
@@ -113,13 +113,13 @@ class _Log:
         is_condition = answer in (True, False) and not getattr(answer, "is_Integer", False)
         kind: Kind = "condition" if is_condition else "number"
         if self.operator:
-            self.draft.append((kind, expression, answer))
+            self.pending.append((kind, expression, answer))
         else:
             self._add(kind, expression, answer, symbolic.is_asked_by_python(frames_of_model()))
 
-    def note_draft(self) -> None:
+    def note_pending(self) -> None:
         """Notes what the operator that runs has asked."""
-        for question in self.draft:
+        for question in self.pending:
             self._add(*question, by_python=False)
 
     def read(self, what: Any, size: Any) -> None:
@@ -221,9 +221,9 @@ class _Beside(TorchDispatchMode):
         if func.name() not in ("cond", "while_loop"):
             raise NotImplementedError(f"no fakes for {func.name()}")
         with self:
-            return (self._branches if func.name() == "cond" else self._loop)(func, *args, **kwargs)
+            return self._branches(*args, **kwargs) if func.name() == "cond" else self._loop(func, *args, **kwargs)
 
-    def _branches(self, func: Any, condition: Any, then: Any, otherwise: Any, operands: Any = ()) -> Any:
+    def _branches(self, condition: Any, then: Any, otherwise: Any, operands: Any = ()) -> Any:
         """A cond: both branches ask; the file has both."""
         results = then(*operands), otherwise(*operands)
         return results[0 if bool(self.actual(condition)) else 1]
@@ -234,7 +234,7 @@ class _Beside(TorchDispatchMode):
         step(*carried, *more)
         with symbolic.without_modes():
             real = func(holds, step, *pytree.tree_map(self._actual, (tuple(carried), tuple(more))))
-        return self._pair(pytree.tree_map(self._memo.twin, tuple(carried)), tuple(real))
+        return self._pair(self._memo.like(tuple(carried)), tuple(real))
 
     def _actual(self, value: Any) -> Any:
         actual = self.actual(value)
@@ -242,12 +242,12 @@ class _Beside(TorchDispatchMode):
 
     def _run_fakes(self, func: Any, args: Any, kwargs: Any, real: Any) -> Any:
         if not any(isinstance(leaf, Tensor) for leaf in pytree.tree_leaves(real)):
-            self._log.found.asks_values |= not all(isinstance(leaf, _KINDS) for leaf in pytree.tree_leaves(real))
+            self._log.found.asks_values |= not all(isinstance(leaf, _NOT_VALUES) for leaf in pytree.tree_leaves(real))
             return real  # a question about values, or nothing
         self._log.operator = str(func)
         try:
             fakes = self._memo.run(func, args, kwargs, real)
-            self._log.note_draft()
+            self._log.note_pending()
         except Exception as error:
             if not symbolic.is_data_dependent(error):
                 raise
@@ -255,12 +255,12 @@ class _Beside(TorchDispatchMode):
             return real
         finally:
             self._log.operator = ""
-            self._log.draft.clear()
+            self._log.pending.clear()
         return self._with_open_sizes(fakes, (args, kwargs), real) if self._log.fixes_data else fakes
 
     def _run_once(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Runs an operator; if its C++ makes numbers of sizes, torch's own Python form of it, if that does not."""
-        questions = self._log.draft
+        questions = self._log.pending
         fakes = self._symbols.run(func, args, kwargs)
         python_form = symbolic.python_form(func)
         if python_form is None or not any(kind == "number" for kind, _, _ in questions):
@@ -311,7 +311,7 @@ class _Beside(TorchDispatchMode):
         return fake
 
 
-_KINDS = (torch.device, torch.dtype, torch.layout, torch.memory_format)
+_NOT_VALUES = (torch.device, torch.dtype, torch.layout, torch.memory_format)
 """What operators may yield that is no matter of values."""
 
 

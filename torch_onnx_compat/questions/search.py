@@ -8,10 +8,10 @@ from functools import cached_property, partial
 from typing import Any
 
 from torch_onnx_compat.backends.internals import symbolic
+from torch_onnx_compat.inputs import Bounds, is_within
 from torch_onnx_compat.questions.question import Question
 
 Sizes = dict[str, int]
-Bounds = Mapping[str, "tuple[int, int | None]"]
 
 FAR = 4096
 """Largest size that is looked at where the caller gave no limit."""
@@ -78,7 +78,7 @@ class Sides:
 
     def _sizes_for(self, number: int) -> Iterator[Sizes]:
         for axis in self.axes:
-            found = self._solve(partial(self._with, axis), axis, number)
+            found = self._solve(partial(self._at, axis), axis, number)
             if found is not None and self._bounds_hold(found, axis):
                 yield found
 
@@ -88,7 +88,7 @@ class Sides:
         def at(size: int) -> Sizes:
             return {**self._example, **dict.fromkeys(axes, size)}
 
-        tried = sorted({size for size in self._ladder(axes) if all(self._is_allowed(a, size) for a in axes)})
+        tried = sorted({size for size in self._ladder(axes) if all(is_within(self._bounds, a, size) for a in axes)})
         sides = [(size, self.is_other(at(size))) for size in tried]
         hits = [at(size) for size, other in sides if other]
         for (low, before), (high, after) in itertools.pairwise(sides):
@@ -116,7 +116,7 @@ class Sides:
         if found is not None and self.is_other(found):
             yield found[axis]
 
-    def _with(self, axis: str, size: int) -> Sizes:
+    def _at(self, axis: str, size: int) -> Sizes:
         return {**self._example, axis: size}
 
     def _bounds_hold(self, sizes: Sizes, axis: str) -> bool:
@@ -163,16 +163,12 @@ class Sides:
             for other in self.axes:
                 size = self._example[other]
                 for new in (size - 1, size, size + 1):
-                    if one != other and self._is_allowed(one, new):
+                    if one != other and is_within(self._bounds, one, new):
                         yield {**self._example, one: new}
 
     def _range(self, axis: str) -> tuple[int, int]:
         least, most = self._bounds.get(axis, (1, None))
         return max(1, least), FAR if most is None else most
-
-    def _is_allowed(self, axis: str, size: int) -> bool:
-        least, most = self._range(axis)
-        return least <= size <= most
 
     def _distance(self, sizes: Sizes) -> tuple[float, int]:
         # Smaller sizes are cheaper to try than larger ones of the same distance.

@@ -14,9 +14,9 @@ from torch_onnx_compat.backends.internals.higher_order import (
     call_cond,
     call_scan,
     call_while_loop,
+    compile_without_own_modes,
     exports_scan,
     suppress_in_capture,
-    user_s_operators,
     without_function_modes,
 )
 from torch_onnx_compat.backends.internals.scripting import script_if, script_loop
@@ -44,6 +44,7 @@ __all__ = [
     "call_cond",
     "call_scan",
     "call_while_loop",
+    "compile_without_own_modes",
     "exports_scan",
     "function_of_graph",
     "is_graph_value",
@@ -62,7 +63,6 @@ __all__ = [
     "symbolic_registry",
     "torchlib_function",
     "trace",
-    "user_s_operators",
     "without_function_modes",
     "without_weights",
 ]

@@ -79,7 +79,7 @@ def without_function_modes(kind: type | tuple[type, ...]) -> Iterator[None]:
 
 
 @contextmanager
-def user_s_operators() -> Iterator[None]:
+def compile_without_own_modes() -> Iterator[None]:
     """While active, a model's own torch.cond, while_loop and scan work under this package's TorchFunctionModes.
 
     They compile their functions, and dynamo cannot compile under a mode that it does not know.

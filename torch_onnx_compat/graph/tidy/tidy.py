@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import Any
 
 import onnx_ir as ir
@@ -13,6 +12,7 @@ from onnxscript import rewriter
 from onnxscript.optimizer._constant_folding import FoldConstantsPass
 from onnxscript.rewriter.rules.common import _no_op
 
+from torch_onnx_compat.caller import put_back
 from torch_onnx_compat.graph.tidy.sequences import slice_split_sequences
 from torch_onnx_compat.graph.walk import all_nodes
 
@@ -32,19 +32,16 @@ def tidy(model: ir.Model, *, fold: bool, whole: bool = False) -> None:
         whole: Whether to fold large constants too, for engines that do not run nodes which depend on constants alone.
     """
     log = logging.getLogger("onnx_ir")
-    with ExitStack() as stack:
+    with put_back() as stack:
         stack.callback(log.setLevel, log.level)
-        try:
-            log.setLevel(logging.ERROR)
-            if fold:
-                passes.InlinePass()(model)
-                slice_split_sequences(model)
-                for step in _fold_passes(whole):
-                    step(model)
-            for step in _clean_passes():
+        log.setLevel(logging.ERROR)
+        if fold:
+            passes.InlinePass()(model)
+            slice_split_sequences(model)
+            for step in _fold_passes(whole):
                 step(model)
-        finally:
-            stack.close()  # an interrupt on this line is an error, of which the with statement takes care
+        for step in _clean_passes():
+            step(model)
 
 
 def fold_constants(model: ir.Model) -> None:

@@ -19,7 +19,7 @@ from torch_onnx_compat.prepare import Prepared
 
 
 @contextmanager
-def told_of_export() -> Iterator[None]:
+def announce_export() -> Iterator[None]:
     """While active, whoever asks is told that an export is running, as a model is inside of torch's exporters."""
     asked = {id(function) for function in (torch.onnx.is_in_onnx_export, vars(torch.jit)["is_tracing"])}
     before = [
@@ -42,7 +42,7 @@ def _yes() -> bool:
     return True
 
 
-def as_exported(prepared: Prepared) -> Prepared | None:
+def find_export_form(prepared: Prepared) -> Prepared | None:
     """The model, with a note of what it leaves out, if it returns other outputs when it is told of an export.
 
     Args:
@@ -52,7 +52,7 @@ def as_exported(prepared: Prepared) -> Prepared | None:
         None where it returns the same.
     """
     usual = _outputs(prepared)
-    with told_of_export():
+    with announce_export():
         exported = _outputs(prepared)
     if exported is None or usual is None or exported == usual:
         return None
