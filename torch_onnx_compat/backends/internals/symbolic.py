@@ -361,6 +361,7 @@ _LARGE = 4096
 
 def _environment(asked: Asked) -> Any:
     import sympy
+    from torch._guards import SLoc
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     from torch_onnx_compat.tracing import hints_of
@@ -383,6 +384,10 @@ def _environment(asked: Asked) -> Any:
             """The example's sizes of what values decide, by symbol."""
             known: dict[Any, Any] = self.__dict__.setdefault("_data_sizes", {})
             return known
+
+        def _get_stack_summary(self, is_debug: bool = False, framework_loc: Any = None) -> tuple[SLoc, str]:
+            """Where a symbol is made: told to nobody, and torch imports a compiler to find it."""
+            return SLoc(framework_loc or "", None), ""
 
         def evaluate_expr(
             self,
