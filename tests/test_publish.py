@@ -255,6 +255,27 @@ def test_a_folder_that_another_process_took_for_stale_is_made_anew(tmp_path, mon
     assert names(tmp_path) == []
 
 
+@POSIX
+def test_a_folder_that_another_process_looks_at_for_long_is_left_to_it(tmp_path, monkeypatch):
+    """On a busy machine the other one may stand still between its look and the removal."""
+    looked_at = []
+    lock = workspace._lock
+
+    def look(handle, patience):
+        if not looked_at:
+            looked_at.append(next(iter(tmp_path.iterdir())))
+            return False
+        if looked_at[0].exists():
+            looked_at[0].rmdir()
+        return lock(handle, patience)
+
+    monkeypatch.setattr(workspace, "_lock", look)
+    with workspace.workspace(tmp_path, Exception) as made:
+        assert made.is_dir()
+        assert made != looked_at[0]
+    assert names(tmp_path) == []
+
+
 def test_other_folders_with_such_names_stay(tmp_path):
     foreign = [".torch_onnx_compat_ab12cd34", ".torch_onnx_compat_0123456789abcdef"]
     for name in foreign:  # one of an older version; one that was never held, as where folders cannot be
@@ -266,7 +287,7 @@ def test_other_folders_with_such_names_stay(tmp_path):
 
 @POSIX
 def test_without_locks_new_weights_never_take_the_plain_name(tmp_path, monkeypatch):
-    monkeypatch.setattr(workspace, "_lock", lambda handle, patience: False)
+    monkeypatch.setattr(workspace, "_lock", lambda handle, patience: None)
     for k in (1, 2, 3):
         put(k, tmp_path / "m.onnx")
         assert factor(tmp_path / "m.onnx") == k

@@ -132,19 +132,26 @@ class Observation:
         self.prepared = prepared
         self._references: dict[str, Reference] = {}
 
-    def reference(self, label: str, inputs: Inputs, dtype: torch.dtype | None = None) -> Reference:
+    def reference(
+        self,
+        label: str,
+        inputs: Inputs,
+        dtype: torch.dtype | None = None,
+        within: AbstractContextManager[Any] | None = None,
+    ) -> Reference:
         """Runs the original on some inputs, once for each label.
 
         Args:
             label: Names the run.
             inputs: What to run it on.
             dtype: Floating-point type to run in; the model's own by default.
+            within: Active while the model runs, and not while the run is made ready.
 
         Raises:
             ModelRefused: The model raised.
         """
         if label not in self._references:
-            self._references[label] = self._run(inputs, dtype)
+            self._references[label] = self._run(inputs, dtype, within or nullcontext())
         return self._references[label]
 
     @property
@@ -169,7 +176,7 @@ class Observation:
         except Exception as error:
             raise ModelRefused(_describe(error)) from error
 
-    def _run(self, inputs: Inputs, dtype: torch.dtype | None) -> Reference:
+    def _run(self, inputs: Inputs, dtype: torch.dtype | None, within: AbstractContextManager[Any]) -> Reference:
         twin = self.prepared.twin()
         tensors = [t.clone() for t in inputs.tensors]  # forward may write to its inputs
         if dtype is not None:
@@ -178,7 +185,8 @@ class Observation:
         subject = Subject(twin, inputs, boundary=self.prepared.boundary)
         start = time.perf_counter()
         try:
-            outputs = subject(*tensors)
+            with within:
+                outputs = subject(*tensors)
         except MemoryError:
             raise
         except Exception as error:

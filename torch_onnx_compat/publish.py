@@ -171,7 +171,7 @@ def publish(draft: Draft) -> None:
         return
     try:
         with hold(draft.target.parent, _PATIENCE) as is_alone:
-            _Exchange(draft, draft.target, is_alone).carry_out()
+            _Exchange(draft, draft.target, bool(is_alone)).carry_out()
     except OSError as error:
         raise _cannot_write(draft.destination, error) from error
 

@@ -41,7 +41,8 @@ def workspace(parent: Path, refuse: Callable[[OSError], Exception]) -> Iterator[
             except OSError as error:
                 raise refuse(error) from error
             with hold(folder, 1.0) as is_held:
-                if not is_held or _mark(folder):
+                # Another process that holds it looks whether it is stale, and may remove it at any time.
+                if is_held is None or (is_held and _mark(folder)):
                     yield folder
                     return
             with workspace(parent, refuse) as another:
@@ -73,7 +74,7 @@ def _remove(folder: Path) -> None:
 
 
 @contextmanager
-def hold(folder: Path, patience: float) -> Iterator[bool]:
+def hold(folder: Path, patience: float) -> Iterator[bool | None]:
     """Keeps others from holding a folder at the same time; the system lets go of it when the process ends.
 
     Args:
@@ -81,21 +82,21 @@ def hold(folder: Path, patience: float) -> Iterator[bool]:
         patience: Seconds to wait while another process, or another thread, holds it.
 
     Yields:
-        Whether it is held. Windows and some network file systems cannot lock folders.
+        Whether it is held; None where nobody can, as on Windows and some network file systems.
     """
     handle = -1
     try:
         if sys.platform != "win32" and os.access(folder, os.R_OK):
             handle = os.open(folder, os.O_RDONLY)
-        yield handle >= 0 and _lock(handle, patience)
+        yield _lock(handle, patience) if handle >= 0 else None
     finally:
         if handle >= 0:
             os.close(handle)
 
 
-def _lock(handle: int, patience: float) -> bool:
+def _lock(handle: int, patience: float) -> bool | None:
     if sys.platform == "win32":
-        return False
+        return None
     end = time.monotonic() + patience
     while True:
         try:
@@ -106,7 +107,7 @@ def _lock(handle: int, patience: float) -> bool:
                 return False
             time.sleep(0.005)
         except OSError:
-            return False
+            return None
 
 
 def remove_stale(parent: Path) -> None:

@@ -229,8 +229,7 @@ def runs_with_ties_broken(case: Case, observation: Observation) -> Iterator[Case
 def _run(label: str, case: Case, observation: Observation, mode: TorchDispatchMode) -> Iterator[Case]:
     """A run inside a mode; none where the model does not run in it."""
     try:
-        with mode:
-            reference = observation.reference(label, case.inputs)
+        reference = observation.reference(label, case.inputs, within=mode)
     except ModelRefused:
         return
     yield Case(label, case.inputs, reference)

@@ -141,8 +141,7 @@ def _note(special: Special, bad: Sequence[Comparison], *, undecided: bool) -> st
 def _case(special: Special, observation: Observation, limits: _Limits) -> Case | None:
     """The original's run; None where it refuses the values, or ends at its limits."""
     try:
-        with limits:
-            reference = observation.reference(special.label, special.inputs)
+        reference = observation.reference(special.label, special.inputs, within=limits)
     except ModelRefused:
         return None
     return Case(special.label, special.inputs, reference)

@@ -359,14 +359,22 @@ _LARGE = 4096
 """What a size counts as while the operator that makes it runs: neither 0 nor 1."""
 
 
+class _Placeless:
+    """Does not look for the places where symbols are made: nobody asks, and torch imports a compiler to find them."""
+
+    def _get_stack_summary(self, is_debug: bool = False, framework_loc: Any = None) -> tuple[Any, str]:
+        from torch._guards import SLoc
+
+        return SLoc("", None), ""
+
+
 def _environment(asked: Asked) -> Any:
     import sympy
-    from torch._guards import SLoc
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     from torch_onnx_compat.tracing import hints_of
 
-    class Environment(ShapeEnv):
+    class Environment(_Placeless, ShapeEnv):
         """Answers from the example, and learns nothing from the answer."""
 
         def number(self, expression: Any) -> Any:
@@ -384,10 +392,6 @@ def _environment(asked: Asked) -> Any:
             """The example's sizes of what values decide, by symbol."""
             known: dict[Any, Any] = self.__dict__.setdefault("_data_sizes", {})
             return known
-
-        def _get_stack_summary(self, is_debug: bool = False, framework_loc: Any = None) -> tuple[SLoc, str]:
-            """Where a symbol is made: told to nobody, and torch imports a compiler to find it."""
-            return SLoc(framework_loc or "", None), ""
 
         def evaluate_expr(
             self,
