@@ -82,13 +82,15 @@ def hold(folder: Path, patience: float) -> Iterator[bool | None]:
         patience: Seconds to wait while another process, or another thread, holds it.
 
     Yields:
-        Whether it is held; None where nobody can, as on Windows and some network file systems.
+        Whether it is held, and there; None where nobody can hold it, as on Windows and some network file systems.
     """
     handle = -1
     try:
-        if sys.platform != "win32" and os.access(folder, os.R_OK):
-            handle = os.open(folder, os.O_RDONLY)
-        yield _lock(handle, patience) if handle >= 0 else None
+        if sys.platform != "win32":
+            with contextlib.suppress(OSError):
+                handle = os.open(folder, os.O_RDONLY)
+        is_gone = handle < 0 and not folder.exists()
+        yield False if is_gone else _lock(handle, patience) if handle >= 0 else None
     finally:
         if handle >= 0:
             os.close(handle)
