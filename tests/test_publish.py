@@ -17,7 +17,7 @@ import torch
 from fuzz.faults import Tracer
 from torch import nn
 
-from torch_onnx_compat import CompatError, attempt, export_compat, weights_beside, workspace
+from torch_onnx_compat import CompatError, attempt, destination, export_compat, weights_beside, workspace
 from torch_onnx_compat import publish as publishing
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="special files and locks of POSIX systems")
@@ -118,7 +118,7 @@ def test_weights_that_an_old_model_awaits_are_not_given_to_it(tmp_path):
 
 
 STAGES = {"preprocess": b"new", "part1": b"new"}
-OWN = tuple(module.__file__ for module in (publishing, weights_beside, workspace))
+OWN = tuple(module.__file__ for module in (destination, publishing, weights_beside, workspace))
 
 
 def interrupted(path, number, error, stages):
