@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import stat
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,8 @@ def check_destination(destination: Any) -> None:
         check_place(target, destination)
         if not stat.S_ISDIR(target.parent.stat().st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        if not os.access(target.parent, os.W_OK):
-            raise PermissionError(errno.EACCES, f"the folder {str(target.parent)!r} is not writable")
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass  # permissions alone do not tell: a file system may be read-only or full
     except OSError as error:
         raise cannot_write(destination, error) from error
 

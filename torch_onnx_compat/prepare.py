@@ -44,7 +44,13 @@ from torch_onnx_compat.rebind import rebind_functions
 from torch_onnx_compat.state import state_of
 from torch_onnx_compat.tracing import restore_modes
 
-_WRAPPERS = {"DataParallel": "module", "DistributedDataParallel": "module", "OptimizedModule": "_orig_mod"}
+_WRAPPERS = {
+    "torch.nn.parallel.data_parallel.DataParallel": "module",
+    "torch.nn.parallel.distributed.DistributedDataParallel": "module",
+    "torch._dynamo.eval_frame.OptimizedModule": "_orig_mod",
+    "ultralytics.engine.model.Model": "model",
+}
+"""By class, also of its subclasses, the attribute that holds the model. ultralytics' YOLO would train if told to eval."""
 
 
 class Boundary(Protocol):
@@ -334,13 +340,18 @@ def _uncopyable(model: nn.Module, memo: dict[int, Any], error: Exception) -> Com
 
 
 def _inner(module: nn.Module) -> nn.Module:
-    """The module under DataParallel, DistributedDataParallel and torch.compile."""
-    while type(module).__name__ in _WRAPPERS:
-        inner = getattr(module, _WRAPPERS[type(module).__name__])
+    """The module under DataParallel, DistributedDataParallel, torch.compile and ultralytics' YOLO."""
+    while (attribute := _attribute_of_wrapped(type(module))) is not None:
+        inner = getattr(module, attribute)
         if not isinstance(inner, nn.Module):
             break
         module = inner
     return module
+
+
+def _attribute_of_wrapped(kind: type) -> str | None:
+    names = (f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__)
+    return next((_WRAPPERS[name] for name in names if name in _WRAPPERS), None)
 
 
 class _Callable(nn.Module):

@@ -32,7 +32,7 @@ def load_file(path: Path, size: Size | None = None) -> Sample:
     if importlib.util.find_spec("ultralytics") is None:
         raise CompatError(
             f"{path}: ultralytics, whose checkpoints hold a model, is not installed. If the file holds a state_dict, "
-            f"name the architecture and give it as its weights: timm:NAME --weights {path}, or file.py:factory likewise."
+            f"name the architecture and give it as its weights: timm:NAME --weights {path}."
         )
     from torch_onnx_compat.zoo.ultralytics import load_checkpoint
 

@@ -7,6 +7,9 @@ the class that the configuration names.
 from __future__ import annotations
 
 import inspect
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +21,8 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging
 
 from torch_onnx_compat.errors import CompatError, unknown_name
-from torch_onnx_compat.zoo.sample import SEED, Sample, Size
-from torch_onnx_compat.zoo.weights import build_with_seed
+from torch_onnx_compat.zoo.sample import DEFAULT, SEED, Sample, Size
+from torch_onnx_compat.zoo.weights import build_with_seed, quiet_hub
 
 PACKAGES = ("transformers",)
 TRAINED = True
@@ -74,9 +77,7 @@ def build(name: str, size: Size | None = None) -> Sample:
     place, _, task = name.partition("#")
     if task and task not in _TASKS:
         raise unknown_name("task", task, _TASKS)
-    verbosity = logging.get_verbosity()
-    logging.set_verbosity_error()
-    try:
+    with _quiet():
         config = _had(place, lambda: AutoConfig.from_pretrained(place))
         if hasattr(config, "use_cache"):
             config.use_cache = False  # the caches would be outputs
@@ -92,8 +93,33 @@ def build(name: str, size: Size | None = None) -> Sample:
         inputs, dynamic = _inputs(place, make(config), size)
         model = build_with_seed(lambda: make(config), (), kwargs=inputs)
         return replace(Sample(model, kwargs=inputs, dynamic=dynamic).positional(), random="all")
+
+
+def build_trained(name: str, weights: str, size: Size | None = None) -> Sample:
+    """As `build`, but refuses a folder without weights; a model has one set of them, which is the default."""
+    if weights != DEFAULT:
+        raise unknown_name(f"weights of {name}", weights, [DEFAULT])
+    sample = build(name, size)
+    if sample.random:
+        raise CompatError(f"hf:{name}: the folder holds a configuration, and no weights (*.safetensors).")
+    return sample
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No advice while a model is loaded, and bars on a terminal only; errors are told by `_had`."""
+    level = logging.get_verbosity()
+    had_bars = logging.is_progress_bar_enabled()
+    try:
+        if not sys.stderr.isatty():
+            logging.disable_progress_bar()
+        logging.set_verbosity_error()
+        with quiet_hub():
+            yield
     finally:
-        logging.set_verbosity(verbosity)
+        logging.set_verbosity(level)
+        if had_bars:
+            logging.enable_progress_bar()
 
 
 def _had(place: str, fetch: Any) -> Any:

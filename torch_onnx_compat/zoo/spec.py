@@ -134,6 +134,7 @@ def check(spec: str) -> None:
         CompatError: As `load`.
     """
     if _is_file(spec):
+        _check_file(Path(spec))
         return
     source, _ = _parts(spec)
     if source in zoos():
@@ -172,13 +173,18 @@ def _from_file(path: Path, size: Size | None) -> Sample:
 
     if path.is_file():
         return load_file(path, size)
-    missing = f"{path}: no such file"
-    if path.name != str(path) or path.suffix != ".pt" or importlib.util.find_spec("ultralytics") is None:
-        raise CompatError(f"{missing}.")
+    _check_file(path)
     try:
-        return _trained(f"ultralytics:{path.stem}", size, DEFAULT)  # as ultralytics itself takes yolo11n.pt
+        return _trained(f"ultralytics:{path.stem}", size, DEFAULT)
     except CompatError as error:
-        raise CompatError(f"{missing}; {error}") from error
+        raise CompatError(f"{path}: no such file; {error}") from error
+
+
+def _check_file(path: Path) -> None:
+    """Refuses a file that is neither there nor called like one of ultralytics', which downloads its own: yolo11n.pt."""
+    is_named = path.name == str(path) and path.suffix == ".pt" and path.stem.startswith(("yolo", "rtdetr"))
+    if not path.is_file() and not (is_named and importlib.util.find_spec("ultralytics") is not None):
+        raise CompatError(f"{path}: no such file.")
 
 
 def _trained(spec: str, size: Size | None, weights: str) -> Sample:
@@ -186,8 +192,11 @@ def _trained(spec: str, size: Size | None, weights: str) -> Sample:
     build = getattr(find(source), "build_trained", None) if source in zoos() else None
     if build is None:
         raise CompatError(f"{spec}: no trained weights are known by the name {weights!r}; give a checkpoint's file.")
+    from torch_onnx_compat.zoo.weights import quiet_hub
+
     try:
-        sample: Sample = build(name, weights, size)
+        with quiet_hub():
+            sample: Sample = build(name, weights, size)
     except CompatError:
         raise
     except Exception as error:  # what the libraries, their HTTP clients and the file system raise has no common class
