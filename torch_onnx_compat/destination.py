@@ -34,6 +34,8 @@ def check_destination(destination: Any) -> None:
     try:
         target = resolve(destination, destination)
         check_place(target, destination)
+        if not target.parent.exists():
+            raise CompatError(f"cannot write {str(destination)!r}: there is no folder {str(target.parent)!r}; make it.")
         if not stat.S_ISDIR(target.parent.stat().st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         with tempfile.TemporaryFile(dir=target.parent):

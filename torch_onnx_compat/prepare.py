@@ -50,7 +50,7 @@ _WRAPPERS = {
     "torch._dynamo.eval_frame.OptimizedModule": "_orig_mod",
     "ultralytics.engine.model.Model": "model",
 }
-"""By class, also of its subclasses, the attribute that holds the model. ultralytics' YOLO would train if told to eval."""
+"""By class, also for subclasses, the attribute that holds the model. YOLO.eval() would begin to train."""
 
 
 class Boundary(Protocol):

@@ -200,13 +200,19 @@ def fit(text: str, width: int) -> str:
     return "\n".join(lines)
 
 
+_WORD = 20
+"""Length up to which words are not broken in a table on a terminal."""
+
+
 def print_table(rows: Sequence[dict[str, str]]) -> None:
     """Prints rows of plain text, all of the same columns; each row is one line where nobody looks at a terminal."""
+    if not rows:
+        return
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    columns = list(rows[0] if rows else ())
+    columns = list(rows[0])
     if not sys.stdout.isatty():
         widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in columns}
         for row in ({name: name for name in columns}, *rows):
@@ -214,7 +220,8 @@ def print_table(rows: Sequence[dict[str, str]]) -> None:
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(column, no_wrap=column == "name", overflow="fold")
+        longest = max(len(word) for row in rows for word in [*column.split(), *row[column].split()])
+        table.add_column(column, no_wrap=column == "name", overflow="fold", min_width=min(longest, _WORD))
     for row in rows:
         table.add_row(*(Text(row[column]) for column in columns))
     Console().print(table)

@@ -63,8 +63,6 @@ def sweep_command(
             engine = load_target(target).name
             wanted = arguments.size(size)
             check_report(report)
-            for model in models:
-                specs.check(model) if ":" in model else None
             chosen = _chosen(models, filter, chance, seed)
             from torch_onnx_compat.sweep.against import changes
             from torch_onnx_compat.sweep.job import BY

@@ -60,7 +60,7 @@ def _about(target: Target) -> dict[str, str]:
         "name": target.name,
         "version": target.version,
         "opset": f"{target.opset} of {target.opsets[0]}..{high}",
-        "known from": f"{'running it' if target.measured else 'its documents'}, {target.date}",
+        "known from": f"{'running it' if target.measured else 'documents'} {target.date}",
         "dynamic axes": target.dynamic,
         "also called": ", ".join(alias for alias in (*ALIASES, "tensorrt") if resolve_alias(alias) == target.name),
         "operators": f"{len(target.works)} work; rows: {', '.join(f'{n} {v}' for v, n in verdicts.items()) or 'none'}",

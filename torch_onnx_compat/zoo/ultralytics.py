@@ -111,7 +111,10 @@ def load_checkpoint(path: Path, size: Size | None = None) -> Sample:
             f"{path}: holds no model of ultralytics; if it holds a state_dict, name the architecture and give it as "
             f"its weights: timm:NAME --weights {path}, or file.py:factory likewise."
         )
-    arguments = {**(checkpoint.get("train_args") or {}), **(model.args if isinstance(model.args, dict) else {})}
+    arguments = {
+        **(checkpoint.get("train_args") or {}),
+        **(own if isinstance(own := getattr(model, "args", None), dict) else {}),
+    }
     side = int(arguments.get("imgsz") or (224 if isinstance(model, tasks.ClassificationModel) else 640))
     images = torch.rand(1, 3, *(size or (side, side)), generator=torch.Generator().manual_seed(SEED))
     _forget_pictures(model)
