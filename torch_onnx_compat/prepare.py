@@ -45,12 +45,12 @@ from torch_onnx_compat.state import state_of
 from torch_onnx_compat.tracing import restore_modes
 
 _WRAPPERS = {
-    "torch.nn.parallel.data_parallel.DataParallel": "module",
-    "torch.nn.parallel.distributed.DistributedDataParallel": "module",
-    "torch._dynamo.eval_frame.OptimizedModule": "_orig_mod",
+    "DataParallel": "module",
+    "DistributedDataParallel": "module",
+    "OptimizedModule": "_orig_mod",
     "ultralytics.engine.model.Model": "model",
 }
-"""By class, also for subclasses, the attribute that holds the model. YOLO.eval() would begin to train."""
+"""By class the attribute that holds the model; ultralytics' stands for its subclasses too. YOLO.eval() would train."""
 
 
 class Boundary(Protocol):
@@ -188,7 +188,7 @@ def twin_of(model: nn.Module, training: bool | None = False, reach: Reach | None
     reach = find_reach(model) if reach is None else reach
     memo = _shared_parameters(model, reach.written)
     shared = {memory_of(p) for p in model.parameters()}
-    wrapped = [m for m in model.modules() if type(m).__name__ in _WRAPPERS]
+    wrapped = [m for m in model.modules() if _attribute_of_wrapped(type(m)) is not None]
     try:
         with _CopyTensors(), pause_collection():
             for wrapper in reversed(wrapped):  # inner ones first, so that the outer copy finds them in the memo
@@ -350,7 +350,7 @@ def _inner(module: nn.Module) -> nn.Module:
 
 
 def _attribute_of_wrapped(kind: type) -> str | None:
-    names = (f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__)
+    names = [kind.__name__, *(f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__)]
     return next((_WRAPPERS[name] for name in names if name in _WRAPPERS), None)
 
 
