@@ -1,6 +1,7 @@
 """The commands about files that are there, and what the command line says of time, interrupts and narrow terminals."""
 
 import json
+import re
 import signal
 
 import pytest
@@ -157,6 +158,37 @@ def test_long_lines_go_on_between_words():
     assert console.fit(text, 30) == (
         "title\n  axis batch: proven for all\n      sizes, 1 and more; tried\n      at 1, 2\n\n  short"
     )
+
+
+ROWS = [{"name": "resize_to_gather", "where": "layers.0.blocks.1.attention", "why": "as it is"}]
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [
+        (
+            80,
+            [
+                "name              where                        why",
+                "resize_to_gather  layers.0.blocks.1.attention  as it is",
+            ],
+        ),
+        (50, ["resize_to_gather", "  where: layers.0.blocks.1.attention", "  why: as it is"]),
+    ],
+)
+def test_a_table_breaks_no_words(width, lines, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    console.print_table(ROWS)
+    said = re.sub(r"\x1b\[\d*m", "", capsys.readouterr().out)
+    assert [line.rstrip() for line in said.splitlines()] == lines
+
+
+def test_a_table_in_a_pipe_has_a_line_for_each_row(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "20")
+    console.print_table(ROWS)
+    assert len(capsys.readouterr().out.splitlines()) == 2
 
 
 def test_random_weights_are_told():

@@ -200,28 +200,38 @@ def fit(text: str, width: int) -> str:
     return "\n".join(lines)
 
 
-_WORD = 20
-"""Length up to which words are not broken in a table on a terminal."""
-
-
 def print_table(rows: Sequence[dict[str, str]]) -> None:
-    """Prints rows of plain text, all of the same columns; each row is one line where nobody looks at a terminal."""
+    """Prints rows of plain text, all of the same columns.
+
+    Where nobody looks at a terminal, each row is one line. On a terminal that is too narrow for the longest words of
+    all columns, each row is a few lines, one for each column that has something to say.
+    """
     if not rows:
         return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     columns = list(rows[0])
     if not sys.stdout.isatty():
         widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in columns}
         for row in ({name: name for name in columns}, *rows):
             typer.echo("  ".join(row[name].ljust(widths[name]) for name in columns).rstrip())
         return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    width = Console().width
+    longest = {name: max(len(word) for row in rows for word in [*name.split(), *row[name].split()]) for name in columns}
+    if sum(longest.values()) + 2 * (len(columns) - 1) > width:
+        typer.echo(fit("\n".join(map(_lines_of, rows)), width))
+        return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        longest = max(len(word) for row in rows for word in [*column.split(), *row[column].split()])
-        table.add_column(column, no_wrap=column == "name", overflow="fold", min_width=min(longest, _WORD))
+        table.add_column(column, min_width=longest[column])
     for row in rows:
         table.add_row(*(Text(row[column]) for column in columns))
     Console().print(table)
+
+
+def _lines_of(row: dict[str, str]) -> str:
+    """A row that is too wide for the terminal: its first column, and below it the others."""
+    (_, first), *others = row.items()
+    return "\n".join([first, *(f"  {name}: {text}" for name, text in others if text)])
