@@ -1,7 +1,11 @@
 """The fences between the rooms: no circle of imports, torch's private names in one place."""
 
 import ast
+import importlib
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,3 +79,47 @@ def test_private_names_of_torch_stand_behind_the_fence(folder):
         if PRIVATE.search(line)
     ]
     assert not outside, "move these to backends/internals:\n" + "\n".join(outside)
+
+
+FIRST = """
+import importlib, os, sys
+import onnx_ir, onnxruntime, torch.export, torch.onnx, torchvision  # once, for all of the children
+failed = []
+for name in sys.argv[1:]:
+    child = os.fork()
+    if not child:
+        try:
+            importlib.import_module(name)
+        except BaseException as error:
+            print(f"{name}: {error}", flush=True)
+            os._exit(1)
+        os._exit(0)
+    failed += [name] if os.waitpid(child, 0)[1] else []
+sys.exit(bool(failed))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a fresh process for each module takes too long")
+def test_every_module_may_be_the_first_that_is_imported():
+    """The package imports nothing by itself, so that no order of imports is given."""
+    names = [name for name in MODULES if name.count(".") == 1 or MODULES[name].name == "__init__.py"]
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FIRST, *names], cwd=ROOT, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_public_names_are_those_that_type_checkers_see():
+    for path in (PACKAGE / "__init__.py", PACKAGE / "zoo" / "__init__.py", PACKAGE / "backends" / "__init__.py"):
+        package = importlib.import_module(".".join(path.relative_to(ROOT).parent.parts))
+        seen = {
+            alias.asname: node.module
+            for block in ast.parse(path.read_text(encoding="utf-8")).body
+            if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+            for node in block.body
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+            if alias.asname
+        }
+        assert seen == dict(package._lazy_homes), path
+        assert all(getattr(package, name) is not None for name in seen)

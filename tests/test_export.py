@@ -521,7 +521,7 @@ def test_bad_input_gets_one_clear_error(change, message):
 
 
 def test_unwritable_places(tmp_path, monkeypatch):
-    with pytest.raises(CompatError, match=r"cannot write '.*no/such/m.onnx': No such file or directory"):
+    with pytest.raises(CompatError, match=r"cannot write '.*no/such/m.onnx': there is no folder '.*no/such'; make it"):
         export_compat(MODEL, (X,), tmp_path / "no" / "such" / "m.onnx")
 
     def full(*args, **kwargs):
@@ -572,3 +572,22 @@ def test_a_replaced_module_keeps_what_its_parent_reads_off_it(exporter):
 
     with pytest.raises(VerificationError):  # it is no equivalent, but it runs
         export_compat(Router(), (X,), exporter=exporter, rewrites=[layer_to_identity])
+
+
+def test_yolo_is_exported_as_the_model_inside_and_not_told_to_train():
+    class Model(nn.Module):
+        __module__, __qualname__ = "ultralytics.engine.model", "Model"
+
+        def __init__(self):
+            super().__init__()
+            self.model = nn.Conv2d(3, 2, 1)
+
+        def train(self, *_, **__):
+            raise AssertionError("YOLO.train() starts a training")
+
+    class YOLO(Model):
+        pass
+
+    yolo, image = YOLO(), torch.rand(1, 3, 4, 4)
+    result = export_compat(yolo, image, exporter="torchscript")
+    torch.testing.assert_close(result(image)[0], yolo.model(image).detach())

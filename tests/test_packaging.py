@@ -10,6 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from torch_onnx_compat.engines import ENGINES
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 ROOT = Path(__file__).parents[1]
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "torch_onnx_compat", "symbolics", "rewrites")
 BUILD = "from setuptools import build_meta; import sys; getattr(build_meta, 'build_' + sys.argv[1])(sys.argv[2])"
@@ -68,3 +75,31 @@ def test_the_catalogue_directories_are_flat() -> None:
     """The list of packages names them one by one: a folder inside would not ship."""
     for folder in ("symbolics", "rewrites"):
         assert [p.name for p in (ROOT / folder).iterdir() if p.is_dir() and p.name != "__pycache__"] == []
+
+
+def test_the_sdist_can_be_tested(tmp_path: Path) -> None:
+    """It holds all that the tests read: themselves, the pages, the examples and the scripts."""
+    kept = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if kept.returncode:
+        pytest.skip("no checkout: the files are not known")
+    copy = tmp_path / "copy"
+    folders = ("tests", "docs", "examples", "scripts", *SOURCES)
+    for name in (n for n in kept.stdout.splitlines() if n.split("/")[0] in (*folders, "MANIFEST.in", "CHANGELOG.md")):
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, copy / name)
+    with tarfile.open(_build("sdist", copy, tmp_path / "sdist")) as sdist:
+        held = {name.partition("/")[2] for name in sdist.getnames()}
+    wanted = {p.relative_to(copy).as_posix() for folder in folders for p in (copy / folder).rglob("*") if p.is_file()}
+    assert wanted - held == set()
+
+
+def test_every_engine_that_pip_installs_beside_the_package_has_an_extra() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    present = {re.split(r"[<>=!; ]", requirement)[0] for requirement in project["dependencies"]}
+    for engine in ENGINES.values():
+        if engine.npm or engine.name == "rknn":  # rknn-toolkit2 asks for an older torch than this package
+            continue
+        wanted = {re.split(r"[<>=!; ]", package)[0] for package in (*engine.packages, *engine.alone)} - present
+        held = {re.split(r"[<>=!; ]", package)[0] for package in extras.get(engine.environment or engine.name, ())}
+        assert wanted <= held, engine.name

@@ -1,40 +1,53 @@
 """Gets any PyTorch model into any inference engine, correctly: export_compat() and the catalogue behind it."""
 
 from pathlib import Path as _Path
+from typing import TYPE_CHECKING
+
+from torch_onnx_compat.lazy import import_on_demand as _import_on_demand
+from torch_onnx_compat.version import __version__ as __version__
 
 _here = _Path(__file__).parent
 if not (_here / "symbolics").is_dir():  # a checkout: the catalogue lies beside this package
     __path__.append(str(_here.parent))
 
-from torch_onnx_compat.check.cases import Verify  # noqa: E402
-from torch_onnx_compat.entry import Exactness, decline  # noqa: E402
-from torch_onnx_compat.errors import CompatError  # noqa: E402
-from torch_onnx_compat.export import export_compat, plan  # noqa: E402
-from torch_onnx_compat.ops import Ops, Value  # noqa: E402
-from torch_onnx_compat.registry import Declaration, decomposition, rewrite, symbolic  # noqa: E402
-from torch_onnx_compat.result import ExportResult  # noqa: E402
-from torch_onnx_compat.surgery.around_model.custom import CustomNode  # noqa: E402
-from torch_onnx_compat.surgery.around_model.detections import Detections  # noqa: E402
-from torch_onnx_compat.surgery.around_model.normalize import Normalize  # noqa: E402
-from torch_onnx_compat.targets import Target  # noqa: E402
-from torch_onnx_compat.version import __version__ as __version__  # noqa: E402
+if TYPE_CHECKING:
+    from torch_onnx_compat.check.cases import Verify as Verify
+    from torch_onnx_compat.entry import Exactness as Exactness
+    from torch_onnx_compat.entry import decline as decline
+    from torch_onnx_compat.errors import CompatError as CompatError
+    from torch_onnx_compat.export import export_compat as export_compat
+    from torch_onnx_compat.export import plan as plan
+    from torch_onnx_compat.ops import Ops as Ops
+    from torch_onnx_compat.ops import Value as Value
+    from torch_onnx_compat.registry import Declaration as Declaration
+    from torch_onnx_compat.registry import decomposition as decomposition
+    from torch_onnx_compat.registry import rewrite as rewrite
+    from torch_onnx_compat.registry import symbolic as symbolic
+    from torch_onnx_compat.result import ExportResult as ExportResult
+    from torch_onnx_compat.surgery.around_model.custom import CustomNode as CustomNode
+    from torch_onnx_compat.surgery.around_model.detections import Detections as Detections
+    from torch_onnx_compat.surgery.around_model.normalize import Normalize as Normalize
+    from torch_onnx_compat.targets import Target as Target
 
-__all__ = [
-    "CompatError",
-    "CustomNode",
-    "Declaration",
-    "Detections",
-    "Exactness",
-    "ExportResult",
-    "Normalize",
-    "Ops",
-    "Target",
-    "Value",
-    "Verify",
-    "decline",
-    "decomposition",
-    "export_compat",
-    "plan",
-    "rewrite",
-    "symbolic",
-]
+_import_on_demand(
+    __name__,
+    {
+        "CompatError": "torch_onnx_compat.errors",
+        "CustomNode": "torch_onnx_compat.surgery.around_model.custom",
+        "Declaration": "torch_onnx_compat.registry",
+        "Detections": "torch_onnx_compat.surgery.around_model.detections",
+        "Exactness": "torch_onnx_compat.entry",
+        "ExportResult": "torch_onnx_compat.result",
+        "Normalize": "torch_onnx_compat.surgery.around_model.normalize",
+        "Ops": "torch_onnx_compat.ops",
+        "Target": "torch_onnx_compat.targets",
+        "Value": "torch_onnx_compat.ops",
+        "Verify": "torch_onnx_compat.check.cases",
+        "decline": "torch_onnx_compat.entry",
+        "decomposition": "torch_onnx_compat.registry",
+        "export_compat": "torch_onnx_compat.export",
+        "plan": "torch_onnx_compat.export",
+        "rewrite": "torch_onnx_compat.registry",
+        "symbolic": "torch_onnx_compat.registry",
+    },
+)

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
 
-import torch
-
 from torch_onnx_compat.errors import CompatError
 
 Exporter = Literal["torchscript", "dynamo"]
@@ -198,6 +196,8 @@ def qualified_name(match: Any) -> str:
 @functools.cache
 def _public_names() -> dict[int, str]:
     """Names by which users call torch's functions; many hold another name, or none, themselves."""
+    import torch  # not at the top: the command line reads what stands above, and is to start fast
+
     spaces = (torch.nn.functional, torch.special, torch.fft, torch.linalg, torch.Tensor, torch)
     return {
         id(getattr(space, name)): f"torch.Tensor.{name}" if space is torch.Tensor else f"{space.__name__}.{name}"

@@ -57,6 +57,7 @@ def causes(error: BaseException, *, contexts: bool = False) -> Iterator[BaseExce
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> CompatError:
     """Builds the error for a misspelt name: what was given, what was perhaps meant, what exists."""
     names = sorted(known)
-    close = get_close_matches(name, names, n=1, cutoff=0.5)
+    begun = [other for other in names if name and other.lower().startswith(name.lower())]
+    close = begun or get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names) or 'none'}."
     return CompatError(f"unknown {kind} {name!r}; {hint}")

@@ -35,7 +35,6 @@ from torch_onnx_compat.request import (
     allowed_domains,
     check_keywords,
     check_list,
-    choose_opset,
     exporters_to_try,
     mode_of,
 )
@@ -48,7 +47,7 @@ from torch_onnx_compat.surgery.around_model.detections import Detections
 from torch_onnx_compat.surgery.around_model.normalize import Normalize
 from torch_onnx_compat.surgery.around_model.parts import part_of
 from torch_onnx_compat.surgery.on_graph.operation import plan_operation
-from torch_onnx_compat.targets import Target, load_target
+from torch_onnx_compat.targets import Target, choose_opset, load_target
 
 
 def export_compat(

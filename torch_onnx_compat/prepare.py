@@ -45,7 +45,13 @@ from torch_onnx_compat.rebind import rebind_functions
 from torch_onnx_compat.state import state_of
 from torch_onnx_compat.tracing import restore_modes
 
-_WRAPPERS = {"DataParallel": "module", "DistributedDataParallel": "module", "OptimizedModule": "_orig_mod"}
+_WRAPPERS = {
+    "DataParallel": "module",
+    "DistributedDataParallel": "module",
+    "OptimizedModule": "_orig_mod",
+    "ultralytics.engine.model.Model": "model",
+}
+"""By class the attribute that holds the model; ultralytics' stands for its subclasses too. YOLO.eval() would train."""
 
 
 class Boundary(Protocol):
@@ -186,7 +192,7 @@ def twin_of(model: nn.Module, training: bool | None = False, reach: Reach | None
     reach = find_reach(model) if reach is None else reach
     memo = _shared_parameters(model, reach.written)
     shared = {memory_of(p) for p in model.parameters()}
-    wrapped = [m for m in model.modules() if type(m).__name__ in _WRAPPERS]
+    wrapped = [m for m in model.modules() if _attribute_of_wrapped(type(m)) is not None]
     try:
         with _CopyTensors(), pause_collection():
             for wrapper in reversed(wrapped):  # inner ones first, so that the outer copy finds them in the memo
@@ -338,13 +344,18 @@ def _uncopyable(model: nn.Module, memo: dict[int, Any], error: Exception) -> Com
 
 
 def _inner(module: nn.Module) -> nn.Module:
-    """The module under DataParallel, DistributedDataParallel and torch.compile."""
-    while type(module).__name__ in _WRAPPERS:
-        inner = getattr(module, _WRAPPERS[type(module).__name__])
+    """The module under DataParallel, DistributedDataParallel, torch.compile and ultralytics' YOLO."""
+    while (attribute := _attribute_of_wrapped(type(module))) is not None:
+        inner = getattr(module, attribute)
         if not isinstance(inner, nn.Module):
             break
         module = inner
     return module
+
+
+def _attribute_of_wrapped(kind: type) -> str | None:
+    names = [kind.__name__, *(f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__)]
+    return next((_WRAPPERS[name] for name in names if name in _WRAPPERS), None)
 
 
 class _Callable(nn.Module):

@@ -9,8 +9,6 @@ later step fails; only a process that is killed between two renames leaves new s
 from __future__ import annotations
 
 import contextlib
-import errno
-import io
 import os
 import secrets
 import shutil
@@ -25,6 +23,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from torch_onnx_compat.destination import cannot_write, check_destination, check_place, resolve
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.stream import write_model
 from torch_onnx_compat.weights_beside import is_mentioned, locations, mentions, relocate, weights_of
@@ -61,7 +60,7 @@ class Draft:
         try:
             _write(model, self.path, self.external)
         except OSError as error:
-            raise _cannot_write(self.destination, error) from error
+            raise cannot_write(self.destination, error) from error
 
     def write_stages(self, stages: Mapping[str, bytes]) -> None:
         """Writes what was cut off the file, to be put beside it: ``model.preprocess.onnx`` beside ``model.onnx``.
@@ -77,12 +76,12 @@ class Draft:
         for name, data in stages.items():
             place = self.target.with_name(f"{self.target.stem}.{name}{self.target.suffix}")
             try:
-                place = _resolve(place, place)
-                _check_place(place, place)
+                place = resolve(place, place)
+                check_place(place, place)
                 partial = self.path.parent / f"stage_{place.name}"
                 partial.write_bytes(data)
             except OSError as error:
-                raise _cannot_write(place, error) from error
+                raise cannot_write(place, error) from error
             self.stages[place] = partial
 
     def outcome(self) -> Path | bytes | None:
@@ -107,33 +106,6 @@ def is_large(model: ir.Model) -> bool:
     )
 
 
-def check_destination(destination: Any) -> None:
-    """Says before any work what cannot be written to; what was there is left as it is.
-
-    A symbolic link stands for the file that it leads to. A hard link is taken off the old file, whose other names
-    keep the old model.
-
-    Args:
-        destination: A path, a binary file object, or None.
-
-    Raises:
-        CompatError: It is none of these, there is no such folder, or the path is a device's, a folder's or another
-            special file's.
-    """
-    if destination is None:
-        return
-    if hasattr(destination, "write"):
-        _check_file_object(destination)
-        return
-    try:
-        target = _resolve(destination, destination)
-        _check_place(target, destination)
-        if not stat.S_ISDIR(target.parent.stat().st_mode):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-    except OSError as error:
-        raise _cannot_write(destination, error) from error
-
-
 @contextmanager
 def draft(model: ir.Model, destination: Any, external: bool) -> Iterator[Draft]:
     """Writes a model where it can be checked, and removes what is left of it in the end.
@@ -148,9 +120,9 @@ def draft(model: ir.Model, destination: Any, external: bool) -> Iterator[Draft]:
     """
     check_destination(destination)
     in_memory = destination is None or hasattr(destination, "write")
-    target = None if in_memory else _resolve(destination, destination)
+    target = None if in_memory else resolve(destination, destination)
     parent = Path(tempfile.gettempdir()) if target is None else target.parent
-    with workspace(parent, partial(_cannot_write, destination)) as folder:
+    with workspace(parent, partial(cannot_write, destination)) as folder:
         made = Draft(folder / ("model.onnx" if target is None else target.name), external, destination, target)
         made.write(model)
         yield made
@@ -173,7 +145,7 @@ def publish(draft: Draft) -> None:
         with hold(draft.target.parent, _PATIENCE) as is_alone:
             _Exchange(draft, draft.target, bool(is_alone)).carry_out()
     except OSError as error:
-        raise _cannot_write(draft.destination, error) from error
+        raise cannot_write(draft.destination, error) from error
 
 
 class _Exchange:
@@ -219,7 +191,7 @@ class _Exchange:
     def _check(self) -> None:
         default = _mode_of_new_files(self._folder)
         for place, new in {self._target: self._draft.path, **self._draft.stages}.items():
-            _check_place(place, place)
+            check_place(place, place)
             _copy_mode(place, new, default)
         if self._weights.exists():  # empty where every tensor is too small to lie outside
             _copy_mode(self._target, self._weights, default)
@@ -281,63 +253,6 @@ def _copy_mode(place: Path, new: Path, default: int) -> None:
     new.chmod(stat.S_IMODE(old.st_mode))
 
 
-def _resolve(destination: Any, named: Any) -> Path:
-    """The path of a destination, a symbolic link at its end resolved."""
-    try:
-        path = Path(destination)
-    except TypeError:
-        raise CompatError(
-            f"f is a {type(destination).__name__}; wanted a path, a file opened for writing bytes, or None."
-        ) from None
-    text = str(path)
-    if "\0" in text:
-        raise CompatError(f"f={text!r} holds a null character, which no path may; leave it out.")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise CompatError(
-            f"f={text!r} is not valid Unicode, and engines do not open such a path; choose another name."
-        ) from None
-    if path.is_symlink():
-        path = Path(os.path.realpath(path))
-        if path.is_symlink():
-            raise CompatError(f"f={str(named)!r} is a symbolic link that leads back to itself; choose another path.")
-    return path
-
-
-def _check_place(place: Path, named: Any) -> None:
-    """Refuses to replace what is no regular file."""
-    try:
-        mode = place.stat().st_mode
-    except FileNotFoundError:
-        return
-    if stat.S_ISREG(mode):
-        return
-    kinds = {
-        stat.S_IFDIR: "a folder",
-        stat.S_IFCHR: "a device",
-        stat.S_IFBLK: "a device",
-        stat.S_IFIFO: "a named pipe",
-        stat.S_IFSOCK: "a socket",
-    }
-    kind = kinds.get(stat.S_IFMT(mode), "a special file")
-    raise CompatError(
-        f"cannot write {str(named)!r}: it is {kind}, and a rename would replace it; give the path of a file, or pass "
-        f"a file opened for writing bytes."
-    )
-
-
-def _check_file_object(file: Any) -> None:
-    kind = type(file).__name__
-    if isinstance(file, io.TextIOBase) or hasattr(file, "encoding"):
-        raise CompatError(f"f is a text file ({kind}); wanted one opened for writing bytes: open(path, 'wb').")
-    if getattr(file, "closed", False) is True:
-        raise CompatError(f"f is a closed file ({kind}); wanted an open one.")
-    writable = getattr(file, "writable", None)
-    if callable(writable) and not writable():
-        raise CompatError(f"f is a file opened for reading ({kind}); wanted one opened for writing bytes.")
-
-
 def _write_to(file: Any, data: bytes) -> None:
     rest = memoryview(data)
     try:
@@ -358,8 +273,3 @@ def _write(model: ir.Model, path: Path, external: bool) -> None:
         return
     with path.open("wb") as file:
         write_model(model, file)
-
-
-def _cannot_write(destination: Any, error: OSError) -> CompatError:
-    reason = error.strerror or type(error).__name__
-    return CompatError(f"cannot write {str(destination)!r}: {reason}; the old file, if any, is as it was.")

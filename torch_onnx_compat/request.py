@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from torch_onnx_compat.check.cases import Verify
-from torch_onnx_compat.entry import EXPORTERS, MIN_OPSET, Exporter
+from torch_onnx_compat.destination import check_destination
+from torch_onnx_compat.entry import EXPORTERS, Exporter
 from torch_onnx_compat.errors import CompatError, unknown_name
-from torch_onnx_compat.publish import check_destination
 from torch_onnx_compat.registry import Registry
 from torch_onnx_compat.targets import Target
 
@@ -160,24 +160,6 @@ def check_keywords(given: Mapping[str, Any], known: Iterable[str]) -> None:
             raise unknown_name("keyword", name, (*known, *IGNORED_AT_DEFAULTS))
         if value not in IGNORED_AT_DEFAULTS[name] and name != "artifacts_dir":
             raise CompatError(f"{name}={value!r} is not supported; leave it out. ExportResult holds what was done.")
-
-
-def choose_opset(from_keywords: int | None, target: Target) -> int:
-    """The opset of the file.
-
-    Raises:
-        CompatError: Neither this package nor the target takes the one that was asked for, or it is no whole number.
-    """
-    if from_keywords is not None and (isinstance(from_keywords, bool) or not isinstance(from_keywords, int)):
-        raise CompatError(
-            f"opset_version={from_keywords!r} is a {type(from_keywords).__name__}; wanted an int, such as "
-            f"{target.opset}."
-        )
-    opset = target.opset if from_keywords is None else from_keywords
-    low, high = max(MIN_OPSET, target.opsets[0]), target.opsets[1]
-    if not low <= opset <= high:
-        raise CompatError(f"opset_version={opset}: target {target.name!r} takes {low}..{high}; choose one of these.")
-    return opset
 
 
 def exporters_to_try(exporter: str | None, dynamo: bool | None, table: Any) -> tuple[Exporter, ...]:

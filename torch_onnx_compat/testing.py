@@ -20,9 +20,8 @@ from torch_onnx_compat.export import export_compat
 from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.plan import make_plan
 from torch_onnx_compat.registry import entry_of
-from torch_onnx_compat.request import choose_opset
 from torch_onnx_compat.result import ExportResult
-from torch_onnx_compat.targets import load_target
+from torch_onnx_compat.targets import choose_opset, load_target
 
 ROUNDINGS = 64
 """How many units in the last place a ROUNDING entry may be off in a test, relative to the value and its neighbours."""

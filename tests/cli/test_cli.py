@@ -61,8 +61,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[SimpleNamespace]:
         made.append(SimpleNamespace(model=model, args=args, f=f, **options))
         return Result()
 
-    monkeypatch.setattr(cli.export, "export_compat", record)
-    monkeypatch.setattr(cli.export, "plan", record)
+    monkeypatch.setattr("torch_onnx_compat.export.export_compat", record)
+    monkeypatch.setattr("torch_onnx_compat.export.plan", record)
     return made
 
 
@@ -167,7 +167,7 @@ def test_json_is_all_there_is_on_standard_output(
         (("export", "{spec}", "-o", "f", "--exporter", "dynmo"), "unknown exporter 'dynmo'; did you mean 'dynamo'?"),
         (("export", "{spec}", "-o", "f", "--include", "remaindr"), "unknown entry 'remaindr'; did you mean 'remainder"),
         (("export", "{spec}", "-o", "f", "--exclude", "remaindr"), "unknown entry 'remaindr'; did you mean 'remainder"),
-        (("export", "{spec}", "-o", "f", "--size", "640"), "--size '640': wanted height x width in pixels"),
+        (("export", "{spec}", "-o", "f", "--size", "6,4"), "--size '6,4': wanted height x width in pixels"),
         (("export", "{spec}", "-o", "f", "--size", "0x4"), "--size '0x4': wanted height x width in pixels"),
         (("export", "{spec}", "-o", "f", "--shape", "1x3"), "--shape '1x3': wanted the input's name and its sizes"),
         (("export", "{spec}", "-o", "f", "--shape", "imge=1x3"), "unknown input 'imge'; did you mean 'image'?"),
@@ -206,7 +206,7 @@ def test_failures(
     def fail(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(cli.export, "export_compat", fail)
+    monkeypatch.setattr("torch_onnx_compat.export.export_compat", fail)
     found, out, err = run("export", spec, "-o", "m.onnx")
     assert (found, out) == (code, "")
     assert message in err

@@ -2,13 +2,13 @@
 
 import json
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from torch_onnx_compat import cli
-from torch_onnx_compat.cli import sweep as cli_sweep
 from torch_onnx_compat.sweep import Row, read_rows
 from torch_onnx_compat.sweep.sweep import Progress
 
@@ -29,7 +29,7 @@ def swept(monkeypatch):
             progress(Progress(len(rows), 0, row))
         return rows
 
-    monkeypatch.setattr(cli_sweep, "sweep", made_up)
+    monkeypatch.setattr(import_module("torch_onnx_compat.sweep.sweep"), "sweep", made_up)
     return asked
 
 
@@ -102,7 +102,7 @@ def test_misuse_is_exit_code_2(swept, arguments, message):
 
 
 def test_an_engine_that_is_not_there_is_told(swept, monkeypatch):
-    monkeypatch.setattr(cli_sweep, "ENGINES", {})
+    monkeypatch.setattr("torch_onnx_compat.engines.ENGINES", {})
     assert "tract is not installed here: files are run in onnxruntime only" in _run("a:b", "--target", "tract").stderr
     assert "not installed" not in _run("a:b").stderr
 

@@ -1,7 +1,21 @@
 """The two exporters of torch behind one interface; their internals are used inside this package only."""
 
-from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, ExportJob
-from torch_onnx_compat.entry import Exporter
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch_onnx_compat.lazy import import_on_demand as _import_on_demand
+
+if TYPE_CHECKING:
+    from torch_onnx_compat.backends.backend import ExportedGraph as ExportedGraph
+    from torch_onnx_compat.backends.backend import ExportFailed as ExportFailed
+    from torch_onnx_compat.backends.backend import ExportJob as ExportJob
+    from torch_onnx_compat.entry import Exporter
+
+# Not at once: `backend` needs `observe`, which needs `backends.internals`, and thereby this package.
+_import_on_demand(
+    __name__, dict.fromkeys(("ExportFailed", "ExportJob", "ExportedGraph"), "torch_onnx_compat.backends.backend")
+)
 
 
 def export(exporter: Exporter, job: ExportJob) -> ExportedGraph:

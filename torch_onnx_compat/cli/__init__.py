@@ -1,16 +1,22 @@
-"""The command line, `torch-onnx-compat`: a module for each group of commands."""
+"""The command line, `torch-onnx-compat`: a module for each group of commands.
+
+Nothing slow is imported before a command begins its work: help, versions and misspelt words are told at once.
+"""
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
-from typing import Any
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, Any
 
 import typer
 import typer.core
 
-from torch_onnx_compat.cli import catalogue, diagnosis, export, sweep, targets
+from torch_onnx_compat.cli import catalogue, diagnosis, export, files, sweep, targets
 from torch_onnx_compat.cli.console import EXIT_CODES
 from torch_onnx_compat.errors import unknown_name
+from torch_onnx_compat.version import __version__
 
 
 class _Commands(typer.core.TyperGroup):
@@ -27,11 +33,34 @@ app = typer.Typer(
     epilog=EXIT_CODES,
     help="Exports PyTorch models to ONNX, patched where torch's exporters fail or err, and verified.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-for commands in (export, catalogue, diagnosis, targets, sweep):
+for commands in (export, sweep, files, targets, diagnosis, catalogue):
     commands.register(app)
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        others = ", ".join(f"{name} {_version(name)}" for name in ("torch", "onnx", "onnxruntime"))
+        typer.echo(f"torch-onnx-compat {__version__} (Python {platform.python_version()}, {others})")
+        raise typer.Exit
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+@app.callback()
+def _options(
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None:
+    pass
 
 
 def main(argv: Sequence[str] | None = None) -> None:

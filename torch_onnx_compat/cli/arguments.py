@@ -6,9 +6,12 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from torch_onnx_compat.cli.console import UsageError
+
+AUTO = "auto"
+"""The axes that may vary as the model's zoo knows them."""
 
 
 def text(argument: str) -> str:
@@ -23,13 +26,13 @@ def text(argument: str) -> str:
 
 
 def size(text: str | None) -> tuple[int, int] | None:
-    """``480x640`` as height and width."""
+    """``480x640`` as height and width, ``224`` as those of a square."""
     if text is None:
         return None
     sizes = _sizes(text)
-    if len(sizes) != 2:
-        raise UsageError(f"--size {text!r}: wanted height x width in pixels, e.g. 480x640.")
-    return sizes[0], sizes[1]
+    if not 1 <= len(sizes) <= 2:
+        raise UsageError(f"--size {text!r}: wanted height x width in pixels, e.g. 480x640, or 224 for a square.")
+    return sizes[0], sizes[-1]
 
 
 def shape(text: str) -> tuple[str, tuple[int, ...]]:
@@ -49,21 +52,31 @@ def places(text: str | None) -> list[str] | None:
     return None if text is None else [part.strip() for part in text.split(",")]
 
 
-def dynamic(texts: list[str] | None) -> str | Mapping[str, Any] | None:
-    """``["batch"]`` as it is; ``["image:0=batch,2=height"]`` as ``{"image": {0: "batch", 2: "height"}}``."""
+def dynamic(texts: list[str] | None) -> Literal["batch", "auto"] | Mapping[str, Any] | None:
+    """``["batch"]`` and ``["auto"]`` as they are; ``["ids:0=batch,1=tokens:1..512"]`` as a dict by input and axis."""
     if not texts:
         return None
-    if len(texts) == 1 and texts[0].isidentifier():
-        return texts[0]
-    axes: dict[str, dict[int, str]] = {}
+    if texts == ["batch"] or texts == [AUTO]:
+        return "batch" if texts == ["batch"] else "auto"
+    axes: dict[str, dict[int, Any]] = {}
     for text in texts:
         name, colon, pairs = text.partition(":")
+        if text.isidentifier():
+            raise UsageError(
+                f"--dynamic {text!r}: which axis is that? Wanted 'batch' alone (axis 0 of every input), 'auto', or the "
+                f"input and the axis, e.g. image:2={text}."
+            )
         for pair in pairs.split(","):
-            found = re.fullmatch(r"(-?\d+)=(\w+)", pair)
+            found = re.fullmatch(r"(-?\d+)=(\w+)(?::(\d+)\.\.(\d*))?", pair)
             if not colon or not name or found is None:
                 raise UsageError(
                     f"--dynamic {text!r}: wanted 'batch' alone, or an input with axes and their names, "
-                    f"e.g. image:0=batch,2=height."
+                    f"e.g. image:0=batch,2=height, or with bounds, ids:1=tokens:1..512."
                 )
-            axes.setdefault(name, {})[int(found[1])] = found[2]
+            axis, called, low, high = found.groups()
+            axes.setdefault(name, {})[int(axis)] = called if low is None else _bounds(called, low, high)
     return axes
+
+
+def _bounds(name: str, low: str, high: str) -> tuple[str, int, int | None]:
+    return name, int(low), int(high) if high else None

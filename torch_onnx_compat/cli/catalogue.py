@@ -9,17 +9,16 @@ from typing import Annotated
 
 import typer
 
-from torch_onnx_compat import zoo
-from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.cli.console import EXIT_CODES, print_json, print_table, reporting, usage
 from torch_onnx_compat.cli.options import Debug, Json
 from torch_onnx_compat.entry import Entry, Rewrite, Symbolic
+from torch_onnx_compat.zoo import spec as specs
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands to the command line."""
-    app.command("catalogue", epilog=EXIT_CODES)(catalogue_command)
-    app.command("zoo", epilog=EXIT_CODES)(zoo_command)
+    app.command("catalogue", epilog=EXIT_CODES, rich_help_panel="What there is")(catalogue_command)
+    app.command("zoo", epilog=EXIT_CODES, rich_help_panel="What there is")(zoo_command)
 
 
 def catalogue_command(
@@ -28,6 +27,8 @@ def catalogue_command(
     debug: Debug = False,
 ) -> None:
     """Lists the catalogue, or tells one entry in full."""
+    from torch_onnx_compat.catalogue import catalogue
+
     with reporting(json, debug), usage():
         entries = catalogue()
         chosen = [entries[name]] if name else list(entries)
@@ -52,7 +53,7 @@ def zoo_command(
 ) -> None:
     """Lists the zoos, or the models of one."""
     with reporting(json, debug), usage():
-        names = zoo.find(name).names() if name else sorted(zoo.zoos())
+        names = specs.find(name).names() if name else sorted(specs.zoos())
     chosen = [n for n in names if fnmatchcase(n, filter)]
     print_json(chosen) if json else typer.echo("\n".join(chosen))
 

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import json as jsonlib
 import math
+import os
 import sys
-from collections.abc import Iterator
+import textwrap
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.status import Status
-from rich.table import Table
-from rich.text import Text
 
 from torch_onnx_compat.errors import CompatError, VerificationError
 
-FAILED, USAGE, WRONG = 1, 2, 3
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+FAILED, USAGE, WRONG, INTERRUPTED = 1, 2, 3, 130
 EXIT_CODES = (
     "Exit codes: 0 done; 1 the model cannot be exported like this; 2 the command line is wrong, or what it names "
-    "cannot be loaded; 3 the exported file does not compute what the model computes, and was not kept."
+    "cannot be loaded; 3 the exported file does not compute what the model computes, and was not kept; 130 interrupted."
 )
 
 
@@ -30,39 +32,97 @@ class UsageError(CompatError):
 
 
 class Steps:
-    """Shows on standard error which step is running: a spinner on a terminal, a line per step elsewhere."""
+    """Shows on standard error which step is running, and since when: a spinner on a terminal, else a line per step."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True)
-        self._status: Status | None = None
-        self._last = ""
+        self._start = time.monotonic()
+        self._progress: Progress | None = None
+        self._count = 0
+        self.last = ""
+        """The step that is running."""
+
+    @property
+    def seconds(self) -> float:
+        """Time since the command began."""
+        return time.monotonic() - self._start
 
     def __call__(self, step: str) -> None:
         """Says that a step begins; a second beginning of the same one is not repeated."""
-        self._last, previous = step, self._last
+        self.last, previous = step, self.last
         if step == previous:
             return
-        if not self._console.is_terminal:
-            self._console.print(f"{step} ...", markup=False, highlight=False, soft_wrap=True)
-        elif self._status is None:
-            self._status = self._console.status(escape(step))
-            self._status.start()
+        self._count += 1
+        if not sys.stderr.isatty():
+            print(f"{self.seconds:6.1f} s  {step} ...", file=sys.stderr, flush=True)
+            return
+        text = f"step {self._count}: {step}"
+        if self._progress is None:
+            self._progress = _spinner()
+            self._progress.add_task(text)
+            self._progress.start()
         else:
-            self._status.update(escape(step))
+            self._progress.update(self._progress.task_ids[0], description=text)
 
     def stop(self) -> None:
         """Takes the spinner away."""
-        if self._status is not None:
-            self._status.stop()
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
+
+
+def _spinner() -> Progress:
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True)
+
+
+class Outputs:
+    """The files that a command makes, so that an interrupted one can say what is left of them."""
+
+    def __init__(self, *paths: Path | None) -> None:
+        self._before = {path: _stamp(path) for path in paths if path is not None}
+
+    def __str__(self) -> str:
+        return " ".join(f"{path} {self._state(path, before)}." for path, before in self._before.items())
+
+    def _state(self, path: Path, before: tuple[int, ...] | None) -> str:
+        now = _stamp(path)
+        if now != before:
+            return "is written"
+        return "was not written" if now is None else "is the old file, as it was"
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    """What tells a file from the one that takes its place."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 @contextmanager
-def reporting(json: bool, debug: bool) -> Iterator[Steps]:
-    """Turns errors into one message and an exit code; what the model's own code prints goes to standard error."""
-    step = Steps()
+def reporting(json: bool, debug: bool, *outputs: Path | None) -> Iterator[Steps]:
+    """Turns errors into one message and an exit code; what the model's own code prints goes to standard error.
+
+    Args:
+        json: Whether an error is told on standard output too.
+        debug: Whether an error is raised, with its traceback.
+        outputs: Files that the command makes.
+    """
+    step, files = Steps(), Outputs(*outputs)
     try:
         with redirect_stdout(sys.stderr):
             yield step
+    except KeyboardInterrupt as error:
+        step.stop()
+        during = f" during {step.last!r}" if step.last else ""
+        typer.echo(f"interrupted{during} after {step.seconds:.1f} s. {files}".rstrip(), err=True)
+        raise typer.Exit(INTERRUPTED) from error
+    except typer.Exit:
+        raise
     except Exception as error:
         step.stop()
         if debug:
@@ -109,15 +169,69 @@ def _finite(value: Any) -> Any:
     return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def print_table(rows: list[dict[str, str]]) -> None:
-    """Prints rows of plain text, all of the same columns."""
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=10_000)  # a file or pipe: one line per entry, as wide as it needs
+def print_text(text: str) -> None:
+    """Prints text; on a terminal, lines that are too long for it go on at a word, further to the right."""
+    if sys.stdout.isatty():
+        from rich.console import Console
+
+        text = fit(text, Console().width)
+    typer.echo(text)
+
+
+def fit(text: str, width: int) -> str:
+    """The text with its long lines broken between words, and what follows in them indented by four more.
+
+    Args:
+        text: Lines.
+        width: Characters that a line may have.
+    """
+    lines: list[str] = []
+    for line in text.splitlines():
+        indent = line[: len(line) - len(line.lstrip())]
+        wrap = textwrap.TextWrapper(
+            width,
+            initial_indent=indent,
+            subsequent_indent=f"{indent}    ",
+            break_long_words=False,
+            break_on_hyphens=False,
+            replace_whitespace=False,
+        )
+        lines += wrap.wrap(line.lstrip()) or [""]
+    return "\n".join(lines)
+
+
+def print_table(rows: Sequence[dict[str, str]]) -> None:
+    """Prints rows of plain text, all of the same columns.
+
+    Where nobody looks at a terminal, each row is one line. On a terminal that is too narrow for the longest words of
+    all columns, each row is a few lines, one for each column that has something to say.
+    """
+    if not rows:
+        return
+    columns = list(rows[0])
+    if not sys.stdout.isatty():
+        widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in columns}
+        for row in ({name: name for name in columns}, *rows):
+            typer.echo("  ".join(row[name].ljust(widths[name]) for name in columns).rstrip())
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    width = Console().width
+    longest = {name: max(len(word) for row in rows for word in [*name.split(), *row[name].split()]) for name in columns}
+    if sum(longest.values()) + 2 * (len(columns) - 1) > width:
+        typer.echo(fit("\n".join(map(_lines_of, rows)), width))
+        return
     table = Table(box=None, pad_edge=False, header_style="bold")
-    columns = list(rows[0] if rows else ())
     for column in columns:
-        table.add_column(column, no_wrap=column == "name", overflow="fold")
+        table.add_column(column, min_width=longest[column])
     for row in rows:
         table.add_row(*(Text(row[column]) for column in columns))
-    console.print(table)
+    Console().print(table)
+
+
+def _lines_of(row: dict[str, str]) -> str:
+    """A row that is too wide for the terminal: its first column, and below it the others."""
+    (_, first), *others = row.items()
+    return "\n".join([first, *(f"  {name}: {text}" for name, text in others if text)])

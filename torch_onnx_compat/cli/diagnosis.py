@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from torch_onnx_compat.cli import arguments
-from torch_onnx_compat.cli.console import EXIT_CODES, print_json, print_table, reporting
+from torch_onnx_compat.cli.console import EXIT_CODES, print_json, print_table, print_text, reporting
 from torch_onnx_compat.cli.options import (
     Debug,
     Dynamic,
@@ -15,24 +15,26 @@ from torch_onnx_compat.cli.options import (
     Exporter,
     Include,
     Json,
+    Model,
     Opset,
+    Pretrained,
     Shape,
     Size,
     Spec,
     Target,
     Weights,
     export_options,
-    load_sample,
 )
-from torch_onnx_compat.diagnosis import Diagnosis, explain
-from torch_onnx_compat.doctor.doctor import doctor
 from torch_onnx_compat.entry import EXPORTERS
+
+if TYPE_CHECKING:
+    from torch_onnx_compat.diagnosis import Diagnosis
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands to the command line."""
-    app.command("doctor", epilog=EXIT_CODES)(doctor_command)
-    app.command("explain", epilog=EXIT_CODES)(explain_command)
+    app.command("doctor", epilog=EXIT_CODES, rich_help_panel="When something is wrong")(doctor_command)
+    app.command("explain", epilog=EXIT_CODES, rich_help_panel="When something is wrong")(explain_command)
 
 
 def doctor_command(
@@ -46,15 +48,18 @@ def doctor_command(
     size: Size = None,
     shape: Shape = None,
     weights: Weights = None,
+    pretrained: Pretrained = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Looks for what will stand in the way of an export, without exporting; exits 1 if something does."""
     with reporting(json, debug) as step:
-        options = export_options(target, opset, exporter, ("auto", *EXPORTERS), include, exclude, False)
-        del options["allow_approximate"]
-        axes = arguments.dynamic(dynamic)
-        sample = load_sample(spec, size, shape, weights, step)
+        options = export_options(target, opset, exporter, ("auto", *EXPORTERS), include, exclude)
+        model = Model(spec, size, shape, weights, pretrained, dynamic)
+        sample = model.load(step)
+        axes = model.axes(sample)
+        from torch_onnx_compat.doctor.doctor import doctor
+
         step("examine")
         found = doctor(sample.model, sample.args, kwargs=sample.kwargs, dynamic=axes, **options)
     if json:
@@ -74,14 +79,20 @@ def explain_command(
     debug: Debug = False,
 ) -> None:
     """Tells what an error of an exporter, an ONNX tool or an engine means, and what to do; exits 1 if it is unknown."""
+    from torch_onnx_compat.diagnosis import explain
+
     with reporting(json, debug):
         found = explain(arguments.text(text))
     if json:
         print_json([diagnosis.to_dict() for diagnosis in found])
     elif found:
-        typer.echo("\n\n".join(_lines_of(diagnosis) for diagnosis in found))
+        print_text("\n\n".join(_lines_of(diagnosis) for diagnosis in found))
     else:
-        typer.echo("nothing known is said here.", err=True)
+        typer.echo(
+            "nothing known is said here. Give the whole error, with its last lines; or see what stands in the way of "
+            "the model itself: torch-onnx-compat doctor SPEC.",
+            err=True,
+        )
     raise typer.Exit(0 if found else 1)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -11,9 +10,12 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from torch_onnx_compat.cli import arguments
-from torch_onnx_compat.cli.console import EXIT_CODES, print_json, reporting
+from torch_onnx_compat.cli import arguments, config
+from torch_onnx_compat.cli.console import EXIT_CODES, UsageError, print_json, print_text, reporting, usage
 from torch_onnx_compat.cli.options import (
+    ENGINE,
+    ENTRIES,
+    OTHER,
     Approximate,
     Debug,
     Dynamic,
@@ -21,50 +23,83 @@ from torch_onnx_compat.cli.options import (
     Exporter,
     Include,
     Json,
+    Model,
     Opset,
+    Pretrained,
     Shape,
     Size,
     Spec,
     Target,
     Weights,
+    check_installed,
+    check_report,
     export_options,
-    load_sample,
+    with_notes,
 )
+from torch_onnx_compat.destination import check_destination
 from torch_onnx_compat.entry import EXPORTERS
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.export import export_compat, plan
-from torch_onnx_compat.report import write_report
 
-CustomDomains = Annotated[bool, typer.Option("--allow-custom-domains", help="Let nodes stand that are not ONNX's own.")]
+CUTS = "What is cut"
+PROOF = "How it is proven"
+
+CustomDomains = Annotated[
+    bool,
+    typer.Option("--allow-custom-domains", help="Let nodes stand that are not ONNX's own.", rich_help_panel=ENGINE),
+]
 Baked = Annotated[
     list[str] | None,
-    typer.Option(metavar="FILE:LINE", help="Freeze this Python decision at its value for the example. Repeatable."),
+    typer.Option(
+        metavar="FILE:LINE",
+        help="Freeze this Python decision at its value for the example. Repeatable.",
+        rich_help_panel=ENTRIES,
+    ),
 ]
 Outputs = Annotated[
-    str | None, typer.Option(metavar="MODULES", help="Give what these modules return, e.g. layer3,fc; see surgery.md.")
+    str | None,
+    typer.Option(
+        metavar="MODULES", help="Give what these modules return, e.g. layer3,fc; see surgery.md.", rich_help_panel=CUTS
+    ),
 ]
-Submodule = Annotated[str | None, typer.Option(metavar="MODULE", help="Export this part of the model only.")]
-Split = Annotated[str | None, typer.Option(metavar="MODULES", help="Cut the network after these modules, too.")]
+Submodule = Annotated[
+    str | None, typer.Option(metavar="MODULE", help="Export this part of the model only.", rich_help_panel=CUTS)
+]
+Split = Annotated[
+    str | None,
+    typer.Option(metavar="MODULES", help="Cut the network after these modules, too.", rich_help_panel=CUTS),
+]
 State = Annotated[
-    str | None, typer.Option(metavar="ATTRIBUTES", help="What modules keep between calls, as inputs and outputs.")
+    str | None,
+    typer.Option(
+        metavar="ATTRIBUTES", help="What modules keep between calls, as inputs and outputs.", rich_help_panel=CUTS
+    ),
 ]
 KeepAsFunction = Annotated[
-    str | None, typer.Option(metavar="MODULES", help="Keep these classes or modules whole, as functions of the file.")
+    str | None,
+    typer.Option(
+        metavar="MODULES", help="Keep these classes or modules whole, as functions of the file.", rich_help_panel=CUTS
+    ),
 ]
-Preprocess = Annotated[str, typer.Option(help="keep, extract (into a file of its own) or fold (into the first layer).")]
+Preprocess = Annotated[
+    str,
+    typer.Option(help="keep, extract (into a file of its own) or fold (into the first layer).", rich_help_panel=CUTS),
+]
 Postprocess = Annotated[
     str,
     typer.Option(
-        help="keep, strip (into a file of its own), nms, nms-dense or efficient-nms (after a known detector)."
+        help="keep, strip (into a file of its own), nms, nms-dense or efficient-nms (after a known detector).",
+        rich_help_panel=CUTS,
     ),
 ]
-Report = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report: .html, .md or .json.")]
+Report = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write a report: .html, .md or .json.", rich_help_panel=OTHER)
+]
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands to the command line."""
-    app.command("export", epilog=EXIT_CODES)(export_command)
-    app.command("plan", epilog=EXIT_CODES)(plan_command)
+    app.command("export", epilog=EXIT_CODES, cls=config.ExportCommand, rich_help_panel="Export")(export_command)
+    app.command("plan", epilog=EXIT_CODES, rich_help_panel="Export")(plan_command)
 
 
 def export_command(
@@ -79,6 +114,7 @@ def export_command(
     size: Size = None,
     shape: Shape = None,
     weights: Weights = None,
+    pretrained: Pretrained = False,
     allow_approximate: Approximate = False,
     allow_custom_domains: CustomDomains = False,
     allow_baked: Baked = None,
@@ -89,23 +125,50 @@ def export_command(
     keep_as_function: KeepAsFunction = None,
     preprocess: Preprocess = "keep",
     postprocess: Postprocess = "keep",
-    no_verify: Annotated[bool, typer.Option("--no-verify", help="Do not compare the file with the model.")] = False,
+    no_verify: Annotated[
+        bool, typer.Option("--no-verify", help="Do not compare the file with the model.", rich_help_panel=PROOF)
+    ] = False,
     verify_on_target: Annotated[
-        bool, typer.Option("--verify-on-target", help="Run the file in the target's own engine too, every case.")
+        bool,
+        typer.Option(
+            "--verify-on-target",
+            help="Run the file in the target's own engine too, every case.",
+            rich_help_panel=PROOF,
+        ),
     ] = False,
     report: Report = None,
-    open: Annotated[bool, typer.Option("--open", help="Show the report.")] = False,
-    netron: Annotated[bool, typer.Option("--netron", help="Show the file in Netron, if that is installed.")] = False,
+    open: Annotated[bool, typer.Option("--open", help="Show the report.", rich_help_panel=OTHER)] = False,
+    netron: Annotated[
+        bool, typer.Option("--netron", help="Show the file in Netron, if that is installed.", rich_help_panel=OTHER)
+    ] = False,
+    make_all: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Make every export that the project's file names.", is_eager=True, callback=config.make_all
+        ),
+    ] = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Exports a model, and compares the file with it in onnxruntime."""
-    with reporting(json, debug) as step:
+    """Exports a model, and compares the file with it in onnxruntime.
+
+    SPEC may be the name of an export in torch_onnx_compat.toml, or in pyproject.toml; --all makes all of them.
+    """
+    with reporting(json, debug, output, report) as step:
         if no_verify and verify_on_target:
-            raise CompatError("--no-verify and --verify-on-target exclude each other; give one of them.")
-        options = export_options(target, opset, exporter, ("auto", *EXPORTERS), include, exclude, allow_approximate)
-        axes = arguments.dynamic(dynamic)
-        sample = load_sample(spec, size, shape, weights, step)
+            raise UsageError("--no-verify and --verify-on-target exclude each other; give one of them.")
+        options = export_options(target, opset, exporter, ("auto", *EXPORTERS), include, exclude)
+        model = Model(spec, size, shape, weights, pretrained, dynamic)
+        with usage():
+            check_destination(output)
+        check_report(report)
+        if netron:
+            check_installed("--netron", "netron", "netron")
+        sample = model.load(step)
+        axes = model.axes(sample)
+        from torch_onnx_compat.export import export_compat
+        from torch_onnx_compat.report import write_report
+
         try:
             result = export_compat(
                 sample.model,
@@ -114,6 +177,7 @@ def export_command(
                 kwargs=sample.kwargs,
                 dynamic=axes,
                 verify=False if no_verify else replace(sample.verify, on_target=verify_on_target),
+                allow_approximate=allow_approximate,
                 allow_custom_domains=allow_custom_domains,
                 allow_baked=tuple(allow_baked or ()),
                 outputs=arguments.places(outputs),
@@ -129,37 +193,49 @@ def export_command(
         except CompatError as error:
             _report(report, open, partial(write_report, subject=error))
             raise
+        result = with_notes(result, model.notes(sample))
         if report is not None:
             step("report")
         _report(report, open, lambda path: result.report(path, sample.model, sample.args, sample.kwargs))
         if netron:
             _netron(output)
-    print_json(result.to_dict()) if json else typer.echo(str(result))
+    print_json(result.to_dict()) if json else print_text(str(result))
 
 
 def plan_command(
     spec: Spec,
     target: Target = "onnxruntime",
     opset: Opset = None,
-    exporter: Annotated[str, typer.Option(help="torchscript or dynamo.")] = "torchscript",
+    exporter: Annotated[str, typer.Option(help="torchscript or dynamo.", rich_help_panel=ENGINE)] = "torchscript",
     dynamic: Dynamic = None,
     include: Include = None,
     exclude: Exclude = None,
     size: Size = None,
     shape: Shape = None,
     weights: Weights = None,
+    pretrained: Pretrained = False,
     allow_approximate: Approximate = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Tells which entries an export would apply or decline, and why; writes nothing."""
     with reporting(json, debug) as step:
-        options = export_options(target, opset, exporter, EXPORTERS, include, exclude, allow_approximate)
-        axes = arguments.dynamic(dynamic)
-        sample = load_sample(spec, size, shape, weights, step)
+        options = export_options(target, opset, exporter, EXPORTERS, include, exclude)
+        model = Model(spec, size, shape, weights, pretrained, dynamic)
+        sample = model.load(step)
+        axes = model.axes(sample)
+        from torch_onnx_compat.export import plan
+
         step("plan")
-        result = plan(sample.model, sample.args, kwargs=sample.kwargs, dynamic=axes, **options)
-    print_json(result.to_dict()) if json else typer.echo(str(result))
+        result = plan(
+            sample.model,
+            sample.args,
+            kwargs=sample.kwargs,
+            dynamic=axes,
+            allow_approximate=allow_approximate,
+            **options,
+        )
+    print_json(result.to_dict()) if json else print_text(str(result))
 
 
 def _report(path: Path | None, show: bool, write: Callable[[Path], Any]) -> None:
@@ -170,8 +246,6 @@ def _report(path: Path | None, show: bool, write: Callable[[Path], Any]) -> None
 
 
 def _netron(path: Path) -> None:
-    try:
-        netron = importlib.import_module("netron")
-    except ImportError as error:
-        raise CompatError(f"--netron: Netron is not installed; pip install netron, then netron {path}.") from error
-    netron.start(str(path))
+    import importlib
+
+    importlib.import_module("netron").start(str(path))

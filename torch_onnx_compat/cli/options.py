@@ -2,49 +2,121 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from torch_onnx_compat import zoo
-from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.cli import arguments
-from torch_onnx_compat.cli.console import Steps, usage
-from torch_onnx_compat.errors import unknown_name
-from torch_onnx_compat.targets import load_target
-from torch_onnx_compat.zoo.weights import load_checkpoint
+from torch_onnx_compat.cli.console import Steps, UsageError, usage
+from torch_onnx_compat.entry import EXPORTERS
+from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.targets import choose_opset, known_targets, load_target
+from torch_onnx_compat.targets.profile import ALIASES
+from torch_onnx_compat.zoo import spec as specs
+
+if TYPE_CHECKING:
+    from torch_onnx_compat.zoo.sample import Sample
+
+MODEL, ENGINE, ENTRIES, OTHER = "The model", "The engine and the file", "What is patched", "Output"
+"""Headings of groups of options in a command's help."""
+
+
+def complete_targets(incomplete: str) -> list[str]:
+    """The targets whose names begin so, for the shell."""
+    return [name for name in (*known_targets(), *ALIASES) if name.startswith(incomplete)]
+
+
+def _models(incomplete: str) -> list[str]:
+    return [f"{name}:" for name in specs.zoos() if name.startswith(incomplete)]
+
 
 Spec = Annotated[
     str,
     typer.Argument(
-        help="torchvision:raft_small, timm:resnet18, file.py:factory, package.module:factory or model.pt2. A factory "
-        "takes nothing and returns model, (model, args) or (model, args, kwargs)."
+        help="timm:resnet18, torchvision:raft_small, smp:unet-resnet18, ultralytics:yolo11n, hf:org/name (or "
+        "hf:FOLDER, perhaps with #task), yolo11n.pt, model.pt2, file.py:factory or package.module:factory. A factory "
+        "takes nothing and returns model, (model, args) or (model, args, kwargs).",
+        autocompletion=_models,
     ),
 ]
-Target = Annotated[str, typer.Option(help="Inference engine, or a TOML profile of one.")]
-Opset = Annotated[int | None, typer.Option(help="ONNX opset; the target's preferred one by default.")]
-Exporter = Annotated[str, typer.Option(help="auto, torchscript or dynamo.")]
+Target = Annotated[
+    str,
+    typer.Option(
+        help="Inference engine (`torch-onnx-compat targets` lists them), or a TOML profile of one.",
+        autocompletion=complete_targets,
+        rich_help_panel=ENGINE,
+    ),
+]
+Opset = Annotated[
+    int | None,
+    typer.Option(help="ONNX opset; the target's preferred one by default.", rich_help_panel=ENGINE),
+]
+Exporter = Annotated[
+    str,
+    typer.Option(
+        help="auto, torchscript or dynamo.",
+        autocompletion=lambda incomplete: [n for n in ("auto", *EXPORTERS) if n.startswith(incomplete)],
+        rich_help_panel=ENGINE,
+    ),
+]
 Dynamic = Annotated[
     list[str] | None,
-    typer.Option(metavar="AXES", help="batch (axis 0 of every input), or image:0=batch,2=height. Repeatable."),
+    typer.Option(
+        metavar="AXES",
+        help="batch (axis 0 of every input), auto (what is known of a named model), or image:0=batch,2=height, with "
+        "bounds ids:1=tokens:1..512. Repeatable.",
+        rich_help_panel=MODEL,
+    ),
 ]
 Include = Annotated[
-    list[str] | None, typer.Option(metavar="ENTRY", help="Apply this entry, needed or not. Repeatable.")
+    list[str] | None,
+    typer.Option(metavar="ENTRY", help="Apply this entry, needed or not. Repeatable.", rich_help_panel=ENTRIES),
 ]
-Exclude = Annotated[list[str] | None, typer.Option(metavar="ENTRY", help="Never apply this entry. Repeatable.")]
-Size = Annotated[str | None, typer.Option(metavar="HxW", help="Height and width of the example pictures.")]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(metavar="ENTRY", help="Never apply this entry. Repeatable.", rich_help_panel=ENTRIES),
+]
+Size = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HxW", help="Height and width of the example pictures; 224 is a square.", rich_help_panel=MODEL
+    ),
+]
 Shape = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME=1x3xHxW", help="A random example input of this shape. Repeatable."),
+    typer.Option(
+        metavar="NAME=1x3xHxW", help="A random example input of this shape. Repeatable.", rich_help_panel=MODEL
+    ),
 ]
 Weights = Annotated[
-    Path | None, typer.Option(help="Checkpoint (a state_dict) to load, strictly and with weights_only=True.")
+    str | None,
+    typer.Option(
+        metavar="FILE|NAME",
+        help="Checkpoint (a state_dict) to load, strictly and with weights_only=True; or weights that the model's "
+        "library downloads, by name: DEFAULT, IMAGENET1K_V2, a1_in1k.",
+        rich_help_panel=MODEL,
+    ),
 ]
-Approximate = Annotated[bool, typer.Option("--allow-approximate", help="Let entries apply that state an error.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+Pretrained = Annotated[
+    bool,
+    typer.Option(
+        "--pretrained",
+        help="As --weights DEFAULT. Without weights a named model's are random.",
+        rich_help_panel=MODEL,
+    ),
+]
+Approximate = Annotated[
+    bool,
+    typer.Option("--allow-approximate", help="Let entries apply that state an error.", rich_help_panel=ENTRIES),
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.", rich_help_panel=OTHER)
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=OTHER)]
 
 
 def export_options(
@@ -54,32 +126,120 @@ def export_options(
     exporters: Sequence[str],
     include: list[str] | None,
     exclude: list[str] | None,
-    allow_approximate: bool,
 ) -> dict[str, Any]:
-    """Keywords that export_compat and plan share, their names checked before anything slow begins."""
+    """Keywords that export_compat, plan and doctor share, their names checked before anything slow begins."""
     with usage():
-        load_target(target)
+        profile = load_target(target)
+        choose_opset(opset, profile)
         if exporter not in exporters:
             raise unknown_name("exporter", exporter, exporters)
-        entries = catalogue()
-        for name in (*(include or ()), *(exclude or ())):
-            entries[name]
+        _check_entries([*(include or ()), *(exclude or ())])
     return {
         "target": target,
         "opset_version": opset,
         "exporter": exporter,
         "include": tuple(include or ()),
         "exclude": tuple(exclude or ()),
-        "allow_approximate": allow_approximate,
     }
 
 
-def load_sample(spec: str, size: str | None, shapes: list[str] | None, weights: Path | None, step: Steps) -> zoo.Sample:
-    """The model that a spec names, with the example that the options ask for."""
-    step(f"load {spec}")
+def _check_entries(names: Sequence[str]) -> None:
+    if names:  # the catalogue needs torch, which takes a second or two
+        from torch_onnx_compat.catalogue import catalogue
+
+        entries = catalogue()
+        for name in names:
+            entries[name]
+
+
+class Model:
+    """A model as the command line describes it: checked at once, loaded when it is needed.
+
+    Args:
+        spec: Its name.
+        size: ``480x640``.
+        shapes: ``image=1x3x224x224``, each.
+        weights: A checkpoint, or weights by name.
+        pretrained: Whether the library's own weights are asked for.
+        dynamic: The texts of ``--dynamic``.
+
+    Raises:
+        UsageError: One of them is wrong, so far as that can be told without torch.
+    """
+
+    def __init__(
+        self,
+        spec: str,
+        size: str | None,
+        shapes: list[str] | None,
+        weights: str | None,
+        pretrained: bool,
+        dynamic: list[str] | None = None,
+    ) -> None:
+        if pretrained and weights is not None:
+            raise UsageError(f"--pretrained and --weights {weights} both name weights; give one of them.")
+        self.spec = spec
+        self.size = arguments.size(size)
+        self.shapes = dict(map(arguments.shape, shapes or ()))
+        self.weights = "DEFAULT" if pretrained else weights
+        self._dynamic = arguments.dynamic(dynamic)
+        with usage():
+            specs.check(spec)
+
+    def load(self, step: Steps) -> Sample:
+        """The model with the example that the options ask for."""
+        step(f"load {self.spec}")
+        with usage():
+            sample = specs.load(self.spec, self.size, self.weights)
+            return sample.with_shapes(self.shapes).validate(self.spec)
+
+    def axes(self, sample: Sample) -> Any:
+        """The axes that may vary, as export_compat takes them."""
+        if self._dynamic != arguments.AUTO:
+            return self._dynamic
+        if not sample.dynamic:
+            raise UsageError(
+                f"--dynamic auto: nothing is known of the axes of {self.spec}; name them, e.g. --dynamic image:0=batch."
+            )
+        return sample.dynamic
+
+    def notes(self, sample: Sample) -> tuple[str, ...]:
+        """What a reader of the result should know about the model."""
+        if not sample.random:
+            return (sample.note,) if sample.note else ()
+        which = "" if sample.random == "all" else f" ({sample.random})"
+        random = (
+            f"random weights{which}: {self.spec} was built without trained ones; --pretrained or --weights gives them."
+        )
+        return (random, sample.note) if sample.note else (random,)
+
+
+def check_report(path: Path | None) -> None:
+    """Says before any work that a report cannot be written.
+
+    Raises:
+        UsageError: Its ending is unknown, or its place cannot be written to.
+    """
+    if path is None:
+        return
+    from torch_onnx_compat.destination import check_destination
+
     with usage():
-        sample = zoo.load(spec, arguments.size(size))
-        sample = sample.with_shapes(dict(map(arguments.shape, shapes or ()))).validate(spec)
-        if weights is not None:
-            load_checkpoint(sample.model, weights)
-    return sample
+        if path.suffix not in (".html", ".md", ".json"):
+            raise CompatError(f"--report {str(path)!r}: the ending is {path.suffix!r}; wanted .html, .md or .json.")
+        check_destination(path)
+
+
+def check_installed(option: str, module: str, package: str) -> None:
+    """Says before any work that an option needs a package.
+
+    Raises:
+        UsageError: It is not installed.
+    """
+    if importlib.util.find_spec(module) is None:
+        raise UsageError(f"{option}: {module} is not installed; pip install {package}.")
+
+
+def with_notes(result: Any, notes: tuple[str, ...]) -> Any:
+    """The result with notes on the model before its own."""
+    return replace(result, notes=(*notes, *result.notes)) if notes else result

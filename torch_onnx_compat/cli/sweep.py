@@ -8,26 +8,23 @@ from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from torch_onnx_compat import zoo
 from torch_onnx_compat.cli import arguments
 from torch_onnx_compat.cli.console import EXIT_CODES, print_json, print_table, reporting, usage
-from torch_onnx_compat.engines import ENGINES
+from torch_onnx_compat.cli.options import check_report
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.sweep.against import Change, changes
-from torch_onnx_compat.sweep.job import BY, By, Row
-from torch_onnx_compat.sweep.log import read_rows
-from torch_onnx_compat.sweep.page import write_page
-from torch_onnx_compat.sweep.summary import TITLES, Count, causes_of_failure, count
-from torch_onnx_compat.sweep.sweep import Progress as Told
-from torch_onnx_compat.sweep.sweep import sweep
 from torch_onnx_compat.targets import load_target
-from torch_onnx_compat.zoo.sample import Size
+from torch_onnx_compat.zoo import spec as specs
+
+if TYPE_CHECKING:
+    from torch_onnx_compat.sweep.against import Change
+    from torch_onnx_compat.sweep.job import By, Row
+    from torch_onnx_compat.sweep.summary import Count
+    from torch_onnx_compat.sweep.sweep import Progress as Told
+    from torch_onnx_compat.zoo.sample import Size
 
 Models = Annotated[
     list[str],
@@ -37,7 +34,7 @@ Models = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Adds the command to the command line."""
-    app.command("sweep", epilog=EXIT_CODES)(sweep_command)
+    app.command("sweep", epilog=EXIT_CODES, rich_help_panel="Export")(sweep_command)
 
 
 def sweep_command(
@@ -61,10 +58,18 @@ def sweep_command(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Exports and verifies many models, each in a process of its own; exits 3 if a file is wrong."""
-    with reporting(json, debug) as step:
+    with reporting(json, debug, output, report) as step:
         with usage():
             engine = load_target(target).name
+            wanted = arguments.size(size)
+            check_report(report)
             chosen = _chosen(models, filter, chance, seed)
+            from torch_onnx_compat.sweep.against import changes
+            from torch_onnx_compat.sweep.job import BY
+            from torch_onnx_compat.sweep.log import read_rows
+            from torch_onnx_compat.sweep.page import write_page
+            from torch_onnx_compat.sweep.sweep import sweep
+
             old = read_rows(against) if against is not None else []
         step(f"sweep {len(chosen)} models{_only_exported(engine)}")
         step.stop()
@@ -75,7 +80,7 @@ def sweep_command(
                 output,
                 target=target,
                 by=by,
-                size=arguments.size(size),
+                size=wanted,
                 opset=opset,
                 seconds=time_limit,
                 memory=memory_limit,
@@ -91,6 +96,8 @@ def sweep_command(
 
 def _only_exported(engine: str) -> str:
     """A remark where files cannot be run in their target."""
+    from torch_onnx_compat.engines import ENGINES
+
     adapter = ENGINES.get(engine)
     if engine == "onnxruntime" or (adapter is not None and adapter.interpreter() is not None):
         return ""
@@ -105,7 +112,7 @@ def _chosen(models: Sequence[str], pattern: str, chance: int, seed: int) -> list
         elif ":" in model or model.endswith(".pt2"):
             found.append((model, None))
         else:
-            found += [(f"{model}:{name}", None) for name in zoo.find(model).names() if fnmatchcase(name, pattern)]
+            found += [(f"{model}:{name}", None) for name in specs.find(model).names() if fnmatchcase(name, pattern)]
     if not found:
         raise CompatError(
             f"no model of {', '.join(models)} matches {pattern!r}; `torch-onnx-compat zoo NAME` lists all."
@@ -128,6 +135,9 @@ class _Bar:
     """Shows on standard error how far a sweep has come: a bar on a terminal, a line per model elsewhere."""
 
     def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
         self._console = Console(stderr=True)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self._progress = Progress(*columns, console=self._console, disable=not self._console.is_terminal)
@@ -162,6 +172,8 @@ class _Bar:
 
 
 def _plain(rows: Sequence[Row], changed: Sequence[Change]) -> dict[str, Any]:
+    from torch_onnx_compat.sweep.summary import count
+
     return {
         "counts": [{**vars(c), "total": c.total} for c in count(rows)],
         "changes": [vars(change) for change in changed],
@@ -170,6 +182,8 @@ def _plain(rows: Sequence[Row], changed: Sequence[Change]) -> dict[str, Any]:
 
 
 def _show(rows: Sequence[Row], changed: Sequence[Change], against: Path | None) -> None:
+    from torch_onnx_compat.sweep.summary import causes_of_failure, count
+
     print_table([_count_row(c) for c in count(rows)])
     failures = [
         {"verdict": v, "models": str(len(held)), "by": held[0].by, "reason": reason, "e.g.": held[0].spec}
@@ -184,6 +198,8 @@ def _show(rows: Sequence[Row], changed: Sequence[Change], against: Path | None) 
 
 
 def _count_row(c: Count) -> dict[str, str]:
+    from torch_onnx_compat.sweep.summary import TITLES
+
     verdicts = ", ".join(f"{n} {verdict}" for verdict, n in c.verdicts.items())
     return {
         "exported by": TITLES[c.by],

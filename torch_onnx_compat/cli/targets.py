@@ -1,35 +1,85 @@
-"""Commands about inference engines: `check` holds a file against a target, `measure` makes an engine's profile."""
+"""Commands about inference engines: `targets` lists them, `check` holds a file against one, `measure` profiles one."""
 
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import onnx_ir as ir
 import typer
 
-from torch_onnx_compat.check.compatibility import Group, operator_groups, run
-from torch_onnx_compat.cli.console import EXIT_CODES, print_json, print_table, reporting, usage
-from torch_onnx_compat.engines import find_engine
+from torch_onnx_compat.cli.console import EXIT_CODES, print_json, print_table, print_text, reporting, usage
+from torch_onnx_compat.cli.options import Debug, Json, complete_targets
+from torch_onnx_compat.destination import check_destination
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.targets import Target, load_target
-from torch_onnx_compat.targets.profile import DIRECTORY, to_toml
+from torch_onnx_compat.targets import Target, known_targets, load_target
+from torch_onnx_compat.targets.profile import ALIASES, DIRECTORY, resolve_alias, to_toml
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+    from torch_onnx_compat.check.compatibility import Group
+    from torch_onnx_compat.targets import Row
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands to the command line."""
-    app.command("check", epilog=EXIT_CODES)(check_command)
-    app.command("measure", epilog=EXIT_CODES)(measure_command)
+    app.command("targets", epilog=EXIT_CODES, rich_help_panel="What there is")(targets_command)
+    app.command("check", epilog=EXIT_CODES, rich_help_panel="A file that is there")(check_command)
+    app.command("measure", epilog=EXIT_CODES, rich_help_panel="Engines")(measure_command)
+
+
+def targets_command(
+    name: Annotated[
+        str | None, typer.Argument(help="One target, to be told in full.", autocompletion=complete_targets)
+    ] = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Lists the targets: the opset each is exported at, and whether its profile comes from running it."""
+    with reporting(json, debug), usage():
+        chosen = [load_target(name)] if name else [load_target(known) for known in known_targets()]
+    rows = [_about(target) for target in chosen]
+    if json:
+        print_json(rows[0] if name else rows)
+    elif name:
+        print_text("\n".join(f"{key:13}  {value}" for key, value in rows[0].items()))
+        print_table([_objection(row) for row in chosen[0].rows if row.verdict not in ("works", "slow")])
+    else:
+        shown = ("name", "version", "opset", "known from", "dynamic axes", "also called")
+        print_table([{key: row[key] for key in shown} for row in rows])
+
+
+def _about(target: Target) -> dict[str, str]:
+    """What the list of targets shows of one, column by column."""
+    high = "" if target.opsets[1] >= 99 else str(target.opsets[1])
+    verdicts = Counter(row.verdict for row in target.rows)
+    return {
+        "name": target.name,
+        "version": target.version,
+        "opset": f"{target.opset} of {target.opsets[0]}..{high}",
+        "known from": f"{'running it' if target.measured else 'documents'} {target.date}",
+        "dynamic axes": target.dynamic,
+        "also called": ", ".join(alias for alias in (*ALIASES, "tensorrt") if resolve_alias(alias) == target.name),
+        "operators": f"{len(target.works)} work; rows: {', '.join(f'{n} {v}' for v, n in verdicts.items()) or 'none'}",
+        "how": target.how,
+    }
+
+
+def _objection(row: Row) -> dict[str, str]:
+    return {"operator": row.op_type, "verdict": row.verdict, "where": row.condition, "from": row.source}
 
 
 def check_command(
     file: Annotated[Path, typer.Argument(help="An ONNX file, made by whatever tool.")],
-    target: Annotated[str, typer.Option(help="Inference engine, perhaps opencv@5.0, or a TOML profile of one.")],
+    target: Annotated[
+        str,
+        typer.Option(
+            help="Inference engine, perhaps opencv@5.0, or a TOML profile of one.", autocompletion=complete_targets
+        ),
+    ],
     execute: Annotated[bool, typer.Option("--run", help="Run it in the engine, compared with onnxruntime.")] = False,
     json: Json = False,
     debug: Debug = False,
@@ -39,6 +89,8 @@ def check_command(
         with usage():
             profile = load_target(target)
             model = _load(file)
+        from torch_onnx_compat.check.compatibility import operator_groups, run
+
         step("check")
         groups = operator_groups(model, profile)
         ran = None
@@ -51,6 +103,8 @@ def check_command(
 
 
 def _load(file: Path) -> ir.Model:
+    import onnx_ir as ir
+
     try:
         return ir.load(file)
     except Exception as error:  # protobuf's, the file system's and onnx_ir's errors have no common class
@@ -95,20 +149,23 @@ def measure_command(
     debug: Debug = False,
 ) -> None:
     """Runs probes in an engine and writes its profile."""
-    from torch_onnx_compat.engines.probes import probes_for
-    from torch_onnx_compat.engines.profile import measure
-
-    with reporting(json, debug) as step:
+    with reporting(json, debug, output) as step:
         with usage():
-            found = find_engine(engine)
+            from torch_onnx_compat.engines import find_engine
+
+            found = find_engine(resolve_alias(engine))
+            check_destination(output)
+        from torch_onnx_compat.engines.probes import probes_for
+        from torch_onnx_compat.engines.profile import measure
+
         if install:
             step(f"install {', '.join(found.packages)}")
             found.install()
         probes = list(probes_for(found, own))
         today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-        step(f"measure {engine} on {len(probes)} probes")
+        step(f"measure {found.name} on {len(probes)} probes")
         profile = measure(found, probes, today)
-        path = output or DIRECTORY / f"{engine}.toml"
+        path = output or DIRECTORY / f"{found.name}.toml"
         path.write_text(to_toml(profile), encoding="utf-8")
-    about = {"engine": engine, "version": profile.version, "file": str(path), "how": profile.how}
-    print_json(about) if json else typer.echo(f"{path}: {engine} {profile.version}, {profile.how}")
+    about = {"engine": found.name, "version": profile.version, "file": str(path), "how": profile.how}
+    print_json(about) if json else typer.echo(f"{path}: {found.name} {profile.version}, {profile.how}")

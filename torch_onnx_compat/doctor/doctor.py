@@ -18,9 +18,8 @@ from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.plan import make_plan
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
-from torch_onnx_compat.request import choose_opset
 from torch_onnx_compat.rewrite import rewrite, watched_functions
-from torch_onnx_compat.targets import Target, load_target
+from torch_onnx_compat.targets import Target, choose_opset, load_target
 
 _ORDER: tuple[Severity, ...] = ("error", "warning", "info")
 

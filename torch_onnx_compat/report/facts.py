@@ -5,12 +5,15 @@ from __future__ import annotations
 import inspect
 import sys
 from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import onnx
 import torch
 
 from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.check.compatibility import Group
 from torch_onnx_compat.check.localisation import Localisation
 from torch_onnx_compat.diagnosis import explain_error
 from torch_onnx_compat.errors import CompatError, VerificationError
@@ -70,28 +73,77 @@ def of_failure(error: CompatError, comparison: Localisation | None = None) -> Fa
     rows = error.table if isinstance(error, VerificationError) else ()
     place = comparison or (error.place if isinstance(error, VerificationError) else None)
     return {
+        **_BLANK,
         "title": "failed export",
         "ok": False,
         "verdict": "The file computes something else" if rows else "No file was made",
         "summary": {"kind": type(error).__name__, "torch": torch.__version__, "onnx": onnx.__version__},
         "message": str(error),
         "diagnoses": _diagnoses(error),
-        "inputs": [],
-        "outputs": [],
-        "applied": [],
-        "declined": [],
-        "unused": [],
-        "rejected": {},
-        "notes": [],
         "table": [row.to_dict() for row in rows],
-        "operators": [],
-        "stock": "",
-        "changes": [],
-        "source": "",
-        "seconds": {},
-        "snippet": "",
         **_layers(place),
     }
+
+
+def of_file(
+    path: Path, model: onnx.ModelProto, target: Target, groups: Sequence[Group], comparison: Localisation | None
+) -> Facts:
+    """Tells of a file that is there, made by whatever tool.
+
+    Args:
+        path: The file.
+        model: Its graph; the weights may be missing.
+        target: The engine that is to run it.
+        groups: What the target's profile says of its operators.
+        comparison: Where it differs from a model, if there is one to compare it with.
+    """
+    verdict = "Not compared with a model"
+    if comparison is not None:
+        verdict = "Differs from the model" if comparison.found else "No layer differs from the model"
+    opsets = [f"{entry.domain} {entry.version}".strip() for entry in model.opset_import]
+    return {
+        **_BLANK,
+        "title": path.name,
+        "ok": comparison is not None and not comparison.found,
+        "verdict": verdict,
+        "summary": {
+            "target": target.name,
+            "made by": f"{model.producer_name} {model.producer_version}".strip() or "unknown",
+            "opset": ", ".join(opsets),
+            "nodes": str(sum(len(group.places) for group in groups)),
+            "size": _size(path.stat().st_size),
+        },
+        "inputs": [_value(value) for value in model.graph.input],
+        "outputs": [_value(value) for value in model.graph.output],
+        "notes": [f"{entry.key}: {entry.value}" for entry in model.metadata_props],
+        "operators": [
+            {"operator": g.operator, "count": len(g.places), "before": None, "verdict": g.reason or g.verdict}
+            for g in groups
+        ],
+        "snippet": snippet(target.name, path.name, model),
+        **_layers(comparison),
+    }
+
+
+_BLANK: Facts = {
+    "message": "",
+    "diagnoses": [],
+    "inputs": [],
+    "outputs": [],
+    "applied": [],
+    "declined": [],
+    "unused": [],
+    "rejected": {},
+    "notes": [],
+    "table": [],
+    "operators": [],
+    "stock": "",
+    "changes": [],
+    "source": "",
+    "seconds": {},
+    "snippet": "",
+}
+"""What there is nothing to tell of."""
 
 
 def _diagnoses(error: CompatError) -> list[Facts]:

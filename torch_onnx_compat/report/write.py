@@ -8,13 +8,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import onnx
+import onnx_ir as ir
+
+from torch_onnx_compat.check.compatibility import operator_groups
 from torch_onnx_compat.check.localisation import Localisation
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.report.facts import of_failure, of_result
+from torch_onnx_compat.report.facts import of_failure, of_file, of_result
 from torch_onnx_compat.report.markdown import markdown
 from torch_onnx_compat.report.page import page
 from torch_onnx_compat.report.stock import Before
 from torch_onnx_compat.result import ExportResult
+from torch_onnx_compat.targets import Target
 
 
 def _json(facts: dict[str, Any]) -> str:
@@ -44,15 +49,47 @@ def write_report(
     Raises:
         CompatError: The ending is none of these, or the file cannot be written.
     """
-    path = Path(path)
-    if path.suffix not in _FORMS:
-        raise CompatError(f"report {str(path)!r}: the ending is {path.suffix!r}; wanted {', '.join(_FORMS)}.")
+    form = _form_of(Path(path))
     if isinstance(subject, ExportResult):
         facts = of_result(subject, comparison, without)
     else:
         facts = of_failure(subject, comparison)
+    return _write(Path(path), form(facts))
+
+
+def report_on_file(path: Path, file: Path, target: Target, comparison: Localisation | None = None) -> Path:
+    """Writes a report about an ONNX file that is there, made by whatever tool.
+
+    Args:
+        path: Where to; the ending says how: .html, .md or .json.
+        file: The file.
+        target: The engine that is to run it.
+        comparison: What localise() found between it and a model.
+
+    Returns:
+        The path.
+
+    Raises:
+        CompatError: The ending is none of these, the file is no ONNX file, or the report cannot be written.
+    """
+    form = _form_of(path)
     try:
-        path.write_text(_FORMS[path.suffix](facts), encoding="utf-8")
+        groups = operator_groups(ir.load(file), target)
+        proto = onnx.load(file, load_external_data=False)
+    except Exception as error:  # protobuf's, the file system's and onnx_ir's errors have no common class
+        raise CompatError(f"{str(file)!r} cannot be read as an ONNX file: {error}") from error
+    return _write(path, form(of_file(file, proto, target, groups, comparison)))
+
+
+def _form_of(path: Path) -> Callable[[dict[str, Any]], str]:
+    if path.suffix not in _FORMS:
+        raise CompatError(f"report {str(path)!r}: the ending is {path.suffix!r}; wanted {', '.join(_FORMS)}.")
+    return _FORMS[path.suffix]
+
+
+def _write(path: Path, text: str) -> Path:
+    try:
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise CompatError(f"report {str(path)!r} cannot be written: {error.strerror}.") from error
     return path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,15 @@ else:
     import tomli as tomllib
 
 DIRECTORY = Path(__file__).parent
+ALIASES = {
+    "ort": "onnxruntime",
+    "ort-web": "onnxruntime-web",
+    "ov": "openvino",
+    "cv2": "opencv",
+    "trt": "tensorrt",
+    "litert": "tflite",
+}
+"""Other names of targets. A name without its version, such as tensorrt, means the newest version that there is."""
 _DYNAMIC = ("yes", "partly", "no")
 
 
@@ -40,9 +50,10 @@ def load_target(target: str | os.PathLike[str] | Target) -> Target:
 
 def _load_shipped(spec: str) -> Target:
     name, _, version = spec.partition("@")
+    name = resolve_alias(name)
     stems = [s for s in known_targets() if s.partition("@")[0] == name]
     if not stems:
-        raise unknown_name("target", spec, known_targets())
+        raise unknown_name("target", spec, (*known_targets(), *ALIASES))
     found = [_parse(path, _read(path)) for path in (DIRECTORY / f"{stem}.toml" for stem in stems)]
     if not version:
         return found[0]  # the plain name sorts before those with a version
@@ -51,6 +62,18 @@ def _load_shipped(spec: str) -> Target:
             return target
     versions = ", ".join(t.version or "?" for t in found)
     raise CompatError(f"target {spec!r}: version {version} was not measured; take one of: {versions}.")
+
+
+def resolve_alias(name: str) -> str:
+    """The name of the target that a name means: ``trt`` and ``tensorrt`` the newest TensorRT's.
+
+    A name that no target has comes back as it is, or as what its alias stands for.
+    """
+    name = ALIASES.get(name.lower(), name)
+    versions = [s for s in known_targets() if re.fullmatch(rf"{re.escape(name)}-\d[\d.]*", s)]
+    if name in known_targets() or not versions:
+        return name
+    return max(versions, key=lambda s: [int(part) for part in s.rpartition("-")[2].split(".") if part])
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Literal
 
-import onnx
-
 from torch_onnx_compat.entry import MIN_OPSET, Operator
+from torch_onnx_compat.errors import CompatError
 
 Verdict = Literal["works", "wrong", "refused", "crashes", "slow", "unknown"]
 Dynamic = Literal["yes", "partly", "no"]
@@ -152,6 +151,24 @@ class Target:
                 yield Objection(row.verdict, f"{row.verdict} on {self.name}{where}", row.source or self.how)
 
 
+def choose_opset(from_keywords: int | None, target: Target) -> int:
+    """The opset of the file.
+
+    Raises:
+        CompatError: Neither this package nor the target takes the one that was asked for, or it is no whole number.
+    """
+    if from_keywords is not None and (isinstance(from_keywords, bool) or not isinstance(from_keywords, int)):
+        raise CompatError(
+            f"opset_version={from_keywords!r} is a {type(from_keywords).__name__}; wanted an int, such as "
+            f"{target.opset}."
+        )
+    opset = target.opset if from_keywords is None else from_keywords
+    low, high = max(MIN_OPSET, target.opsets[0]), target.opsets[1]
+    if not low <= opset <= high:
+        raise CompatError(f"opset_version={opset}: target {target.name!r} takes {low}..{high}; choose one of these.")
+    return opset
+
+
 def _fits(fact: Any, wanted: Any) -> bool:
     if isinstance(wanted, Mapping):
         return fact not in wanted["not"]
@@ -170,6 +187,8 @@ def first_opset(op_type: str) -> int | None:
 
 @cache
 def _first_opsets() -> dict[str, int]:
+    import onnx  # not at the top: the command line reads profiles, and is to start fast
+
     first: dict[str, int] = {}
     for schema in onnx.defs.get_all_schemas_with_history():
         if schema.domain == "":

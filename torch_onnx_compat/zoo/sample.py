@@ -19,6 +19,8 @@ from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.inputs import forward_parameters
 
 SEED = 0
+DEFAULT = "DEFAULT"
+"""The name of the weights that a library prefers."""
 Size = tuple[int, int]
 """Height and width in pixels."""
 
@@ -30,10 +32,12 @@ class Sample:
     model: nn.Module
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
-    dynamic: Mapping[str, Mapping[int, str | Dim]] = field(default_factory=dict)
+    dynamic: Mapping[str, Mapping[int, str | Dim | tuple[str, int, int | None]]] = field(default_factory=dict)
     """Axes that may vary, as `export_compat` takes them: ``{"image": {0: "batch"}}``."""
     note: str = ""
     """What a reader should know about the model or its numbers, one sentence."""
+    random: str = ""
+    """Which of its weights are random although trained ones exist, such as ``all`` or ``the decoder's``; else empty."""
     verify: Verify = field(default_factory=Verify)
     """How a file's outputs are compared with the model's: tolerances, and whether its inputs may be drawn at random."""
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import segmentation_models_pytorch as smp
 import torch
 
 from torch_onnx_compat.errors import unknown_name
-from torch_onnx_compat.zoo.sample import SEED, Sample, Size, image_sample
+from torch_onnx_compat.zoo.sample import DEFAULT, SEED, Sample, Size, image_sample
 from torch_onnx_compat.zoo.weights import PICTURES, build_with_seed
 
 PACKAGES = ("segmentation-models-pytorch", "timm")
@@ -47,13 +49,22 @@ def family(name: str) -> str:
 
 def build(name: str, size: Size | None = None) -> Sample:
     """Builds one model, of `CLASSES` classes."""
+    return _build(name, size, None)
+
+
+def build_trained(name: str, weights: str, size: Size | None = None) -> Sample:
+    """Builds one model whose encoder has the weights of a name, such as ``imagenet``, which smp downloads."""
+    return replace(_build(name, size, "imagenet" if weights == DEFAULT else weights), random="the decoder's")
+
+
+def _build(name: str, size: Size | None, weights: str | None) -> Sample:
     decoder, _, encoder = name.partition("-")
     if decoder not in _DECODERS or not (encoder.startswith("tu-") or encoder in smp.encoders.get_encoder_names()):
         raise unknown_name("smp model", name, names())
     images = torch.randn(PICTURES, 3, *(size or (224, 224)), generator=torch.Generator().manual_seed(SEED))
 
     def make() -> torch.nn.Module:
-        made: torch.nn.Module = _DECODERS[decoder](encoder, encoder_weights=None, classes=CLASSES)
+        made: torch.nn.Module = _DECODERS[decoder](encoder, encoder_weights=weights, classes=CLASSES)
         return made
 
     return image_sample(build_with_seed(make, (images,)), images[:1], {0: "batch"})

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol, runtime_checkable
-
-import torch.export
-from torch import nn
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from torch_onnx_compat.errors import ClashError, CompatError, unknown_name
-from torch_onnx_compat.zoo.sample import Sample, Size
 
+if TYPE_CHECKING:  # the command line looks names up before it loads torch
+    from torch_onnx_compat.zoo.sample import Sample, Size
+
+SUFFIXES = (".pt2", ".pt")
 ENTRY_POINT_GROUP = "torch_onnx_compat.zoo"
 BUILT_IN = tuple(
     EntryPoint(name=name, value=f"torch_onnx_compat.zoo.{name}", group=ENTRY_POINT_GROUP)
-    for name in ("smp", "timm", "torchaudio", "torchvision", "transformers", "ultralytics")
+    for name in ("hf", "smp", "timm", "torchaudio", "torchvision", "transformers", "ultralytics")
 )
 
 
@@ -30,7 +32,9 @@ BUILT_IN = tuple(
 class Zoo(Protocol):
     """A collection of models; an object or a module with these two functions, named by an entry point.
 
-    It may have a third, ``family(name: str) -> str``, under which summaries count a model.
+    It may have two more: ``family(name: str) -> str``, under which summaries count a model, and ``build_trained(name,
+    weights, size) -> Sample``, which builds a model with weights that its library has or downloads: those of a name, or
+    with `DEFAULT` those that the library prefers. Where `build` gives trained weights itself, ``TRAINED`` is true.
     """
 
     def names(self) -> list[str]:
@@ -95,46 +99,127 @@ def family(spec: str) -> str:
     return letters[0] if letters else name
 
 
-def load(spec: str, size: Size | None = None) -> Sample:
+def load(spec: str, size: Size | None = None, weights: str | None = None) -> Sample:
     """Loads a model with example inputs.
 
     Args:
         spec: ``zoo:model`` (see `zoos`); ``file.py:name`` or ``package.module:name``, where the name is a module, or
-            a callable without arguments that returns ``model``, ``(model, args)`` or ``(model, args, kwargs)``; or
-            ``file.pt2``, what torch.export.save wrote.
+            a callable without arguments that returns ``model``, ``(model, args)`` or ``(model, args, kwargs)``;
+            ``file.pt2``, what torch.export.save wrote; or ``file.pt``, ultralytics' or what torch.jit.save wrote.
         size: Height and width of the example pictures, in pixels; as the zoo or the factory has them by default.
+        weights: A checkpoint, or the name of weights that the zoo's library has, `DEFAULT` for those that it prefers.
 
     Raises:
         CompatError: There is nothing of that name, or it cannot be loaded.
     """
-    if spec.endswith(".pt2"):
-        sample = _exported_program(Path(spec))
-        return sample.at_size(size) if size else sample
-    source, colon, name = spec.rpartition(":")
-    if not colon or not source or not name:
-        raise CompatError(
-            f"spec {spec!r}: wanted 'zoo:model', 'file.py:factory', 'package.module:factory' or 'file.pt2'."
-        )
+    if _is_file(spec):
+        if weights is not None:
+            raise CompatError(f"{spec}: the file holds its own weights; leave out {weights!r}.")
+        return _from_file(Path(spec), size)
+    if weights is None or _is_path(weights):
+        sample = _untrained(spec, size)
+        if weights is None:
+            return sample
+        from torch_onnx_compat.zoo.weights import load_checkpoint
+
+        load_checkpoint(sample.model, Path(weights))
+        return replace(sample, random="")
+    return _trained(spec, size, weights)
+
+
+def check(spec: str) -> None:
+    """Says without a slow import what is wrong with a spec, so far as its form and the zoo's name show it.
+
+    Raises:
+        CompatError: As `load`.
+    """
+    if _is_file(spec):
+        _check_file(Path(spec))
+        return
+    source, _ = _parts(spec)
     if source in zoos():
-        return find(source).build(name, size)
+        return
+    if source.endswith(".py"):
+        if not Path(source).is_file():
+            raise CompatError(f"{source}: no such file.")
+    else:
+        with _path_entry(Path.cwd()):
+            _check_module(source)
+
+
+def _is_file(spec: str) -> bool:
+    return spec.endswith(SUFFIXES) and spec.partition(":")[0] not in zoos()
+
+
+def _is_path(weights: str) -> bool:
+    """Whether weights are named by a file, as against by their name in a library."""
+    return bool(Path(weights).suffix or os.sep in weights) or Path(weights).is_file()
+
+
+def _untrained(spec: str, size: Size | None) -> Sample:
+    source, name = _parts(spec)
+    if source in zoos():
+        zoo = find(source)
+        sample = zoo.build(name, size)
+        return sample if getattr(zoo, "TRAINED", False) else replace(sample, random="all")
     with _path_entry(Path(source).parent.resolve() if source.endswith(".py") else Path.cwd()):
         sample = _sample(spec, _call(spec, _factory(source, name)))
     return sample.at_size(size) if size else sample
 
 
+def _from_file(path: Path, size: Size | None) -> Sample:
+    from torch_onnx_compat.zoo.files import load_file
+    from torch_onnx_compat.zoo.sample import DEFAULT
+
+    if path.is_file():
+        return load_file(path, size)
+    _check_file(path)
+    try:
+        return _trained(f"ultralytics:{path.stem}", size, DEFAULT)
+    except CompatError as error:
+        raise CompatError(f"{path}: no such file; {error}") from error
+
+
+def _check_file(path: Path) -> None:
+    """Refuses a file that is neither there nor called like one of ultralytics', which downloads its own: yolo11n.pt."""
+    is_named = path.name == str(path) and path.suffix == ".pt" and path.stem.startswith(("yolo", "rtdetr"))
+    if not path.is_file() and not (is_named and importlib.util.find_spec("ultralytics") is not None):
+        raise CompatError(f"{path}: no such file.")
+
+
+def _trained(spec: str, size: Size | None, weights: str) -> Sample:
+    source, name = _parts(spec)
+    build = getattr(find(source), "build_trained", None) if source in zoos() else None
+    if build is None:
+        raise CompatError(f"{spec}: no trained weights are known by the name {weights!r}; give a checkpoint's file.")
+    from torch_onnx_compat.zoo.weights import quiet_hub
+
+    try:
+        with quiet_hub():
+            sample: Sample = build(name, weights, size)
+    except CompatError:
+        raise
+    except Exception as error:  # what the libraries, their HTTP clients and the file system raise has no common class
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise CompatError(
+            f"{spec}: its trained weights cannot be had: {first} ({type(error).__name__}). Libraries download them "
+            f"once; without a network, give the file of a checkpoint."
+        ) from error
+    return sample
+
+
+def _parts(spec: str) -> tuple[str, str]:
+    """What stands before the colon, and what after it."""
+    source, colon, name = spec.partition(":") if spec.partition(":")[0] in zoos() else spec.rpartition(":")
+    if not colon or not source or not name:
+        raise CompatError(
+            f"spec {spec!r}: wanted 'zoo:model', 'file.py:factory', 'package.module:factory', 'file.pt2' or 'file.pt'."
+        )
+    return source, name
+
+
 def _owner(point: EntryPoint) -> str:
     return point.dist.name if point.dist else "torch_onnx_compat"
-
-
-def _exported_program(path: Path) -> Sample:
-    if not path.is_file():
-        raise CompatError(f"{path}: no such file.")
-    try:
-        program = torch.export.load(path)
-    except Exception as error:
-        raise CompatError(f"{path}: torch.export.load failed with {type(error).__name__}: {error}") from error
-    args, kwargs = program.example_inputs or ((), {})
-    return Sample(program.module(), tuple(args), kwargs)
 
 
 @contextmanager
@@ -172,11 +257,15 @@ def _file(path: Path) -> ModuleType:
 
 
 def _module(name: str) -> ModuleType:
+    _check_module(name)
+    with _importing(name):
+        return importlib.import_module(name)
+
+
+def _check_module(name: str) -> None:
     top = name.partition(".")[0]
     if not top.isidentifier() or importlib.util.find_spec(top) is None:
         raise unknown_name("zoo or module", name, zoos())
-    with _importing(name):
-        return importlib.import_module(name)
 
 
 @contextmanager
@@ -188,6 +277,8 @@ def _importing(what: str) -> Iterator[None]:
 
 
 def _call(spec: str, factory: Any) -> Any:
+    from torch import nn
+
     if isinstance(factory, nn.Module):
         return factory
     if not callable(factory):
@@ -199,6 +290,10 @@ def _call(spec: str, factory: Any) -> Any:
 
 
 def _sample(spec: str, made: Any) -> Sample:
+    from torch import nn
+
+    from torch_onnx_compat.zoo.sample import Sample
+
     if isinstance(made, Sample):
         return made
     parts = made if isinstance(made, tuple) else (made,)

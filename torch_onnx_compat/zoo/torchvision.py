@@ -16,7 +16,7 @@ from torchvision import models
 
 from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.zoo.detectors import spread_scores
-from torch_onnx_compat.zoo.sample import SEED, Sample, Size, image_sample
+from torch_onnx_compat.zoo.sample import DEFAULT, SEED, Sample, Size, image_sample
 from torch_onnx_compat.zoo.weights import PICTURES, build_with_seed
 
 FRAMES = 16
@@ -37,40 +37,60 @@ def build(name: str, size: Size | None = None) -> Sample:
     """Builds one model; the inputs are those of its task."""
     if name not in models.list_models():
         raise unknown_name("torchvision model", name, models.list_models())
-    task = models.get_model_builder(name).__module__.removeprefix("torchvision.models.").rpartition(".")[0]
-    return _TASKS.get(task, _classification)(name, size)
+    return _TASKS.get(_task(name), _classification)(name, size, None)
 
 
-def _classification(name: str, size: Size | None) -> Sample:
-    return _of_pictures(name, _random(PICTURES, 3, *(size or _trained_size(name))), {0: "batch"})
+def build_trained(name: str, weights: str, size: Size | None = None) -> Sample:
+    """Builds one model with the weights of a name, such as ``IMAGENET1K_V2``, which torchvision downloads."""
+    if name not in models.list_models():
+        raise unknown_name("torchvision model", name, models.list_models())
+    known = models.get_model_weights(name).__members__
+    if weights not in known:
+        raise unknown_name(f"torchvision weights of {name}", weights, known)
+    return _TASKS.get(_task(name), _classification)(name, size, weights)
 
 
-def _segmentation(name: str, size: Size | None) -> Sample:
+def _task(name: str) -> str:
+    """The sub-package of torchvision.models that holds the builder; empty for classification."""
+    return str(models.get_model_builder(name).__module__.removeprefix("torchvision.models.").rpartition(".")[0])
+
+
+def _classification(name: str, size: Size | None, weights: str | None) -> Sample:
+    return _of_pictures(name, _random(PICTURES, 3, *(size or _trained_size(name))), {0: "batch"}, weights)
+
+
+def _segmentation(name: str, size: Size | None, weights: str | None) -> Sample:
     images = _random(PICTURES, 3, *(size or _trained_size(name)))
     # Of smaller ones some layers keep a single row of cells, which nobody segments and not every engine resizes.
-    return _of_pictures(name, images, {0: "batch", 2: Dim("height", min=32), 3: Dim("width", min=32)})
+    axes: dict[int, str | Dim] = {0: "batch", 2: Dim("height", min=32), 3: Dim("width", min=32)}
+    return _of_pictures(name, images, axes, weights)
 
 
-def _video(name: str, size: Size | None) -> Sample:
-    return _of_pictures(name, _random(1, 3, FRAMES, *(size or _trained_size(name))), {0: "batch"})
+def _video(name: str, size: Size | None, weights: str | None) -> Sample:
+    return _of_pictures(name, _random(1, 3, FRAMES, *(size or _trained_size(name))), {0: "batch"}, weights)
 
 
-def _optical_flow(name: str, size: Size | None) -> Sample:
+def _optical_flow(name: str, size: Size | None, weights: str | None) -> Sample:
     first, second = _random(2, 1, 3, *(size or (128, 128))).tanh()  # in [-1, 1]
     dynamic = {"image1": {0: "batch"}, "image2": {0: "batch"}}
-    return Sample(build_with_seed(_builder(name), (first, second)), (first, second), dynamic=dynamic)
+    return Sample(_model(name, (first, second), weights), (first, second), dynamic=dynamic)
 
 
-def _detection(name: str, size: Size | None) -> Sample:
+def _detection(name: str, size: Size | None, weights: str | None) -> Sample:
     images = [_random(3, *(size or (320, 320))).sigmoid()]  # in [0, 1]
     # The detector resizes its pictures, to 800 pixels by default: small ones to twice their size instead.
     at_size = {"min_size": 2 * min(size), "max_size": 4 * max(size)} if size and "ssd" not in name else {}
+    if weights is not None:
+        return Sample(models.get_model(name, weights=weights, **at_size).eval(), (images,))
     model = build_with_seed(_builder(name, **at_size), (images,), spread_scores)
     return Sample(model, (images,), note="The class scores are shifted so that a few detections remain.")
 
 
-def _quantization(name: str, size: Size | None) -> Sample:
+def _quantization(name: str, size: Size | None, weights: str | None) -> Sample:
     images = _random(PICTURES, 3, *(size or _trained_size(name)))
+    if weights is not None:
+        model = models.get_model(name, weights=weights, quantize="FBGEMM" in weights or weights == DEFAULT).eval()
+        return image_sample(model, images[:1], {0: "batch"})
     model = build_with_seed(_builder(name), (images,))
     previous = torch.backends.quantized.engine
     engines = torch.backends.quantized.supported_engines
@@ -101,11 +121,18 @@ def _quantize(model: Any, images: Tensor) -> None:
     model.eval()  # what convert puts in is in training mode
 
 
-def _of_pictures(name: str, images: Tensor, axes: dict[int, str | Dim]) -> Sample:
-    return image_sample(build_with_seed(_builder(name), (images,)), images[:1], axes)
+def _of_pictures(name: str, images: Tensor, axes: dict[int, str | Dim], weights: str | None) -> Sample:
+    return image_sample(_model(name, (images,), weights), images[:1], axes)
 
 
-_TASKS: dict[str, Callable[[str, Size | None], Sample]] = {
+def _model(name: str, args: tuple[Tensor, ...], weights: str | None) -> nn.Module:
+    if weights is None:
+        return build_with_seed(_builder(name), args)
+    model: nn.Module = models.get_model(name, weights=weights)
+    return model.eval()
+
+
+_TASKS: dict[str, Callable[[str, Size | None, str | None], Sample]] = {
     "detection": _detection,
     "optical_flow": _optical_flow,
     "quantization": _quantization,

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import pickle
 import re
+import sys
+from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,11 +14,13 @@ from typing import Any
 import torch
 import ultralytics
 from torch import nn
+from torch.serialization import get_unsafe_globals_in_checkpoint, safe_globals
 from ultralytics.nn import tasks
 from ultralytics.utils import YAML
+from ultralytics.utils.downloads import attempt_download_asset
 
-from torch_onnx_compat.errors import unknown_name
-from torch_onnx_compat.zoo.sample import SEED, Sample, Size, image_sample
+from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.zoo.sample import DEFAULT, SEED, Sample, Size, image_sample
 from torch_onnx_compat.zoo.weights import PICTURES, build_with_seed
 
 PACKAGES = ("ultralytics",)
@@ -67,6 +73,65 @@ def build(name: str, size: Size | None = None) -> Sample:
     sample = image_sample(build_with_seed(make, (images,)), images[:1], {0: "batch"})
     _forget_pictures(sample.model)
     return sample
+
+
+def build_trained(name: str, weights: str, size: Size | None = None) -> Sample:
+    """Builds one model with the weights that ultralytics downloads; it has one set of each, which is the default."""
+    if name not in _files():
+        raise unknown_name("ultralytics model", name, names())
+    if weights != DEFAULT:
+        raise unknown_name(f"ultralytics weights of {name}", weights, [DEFAULT])
+    with redirect_stdout(sys.stderr):
+        return load_checkpoint(Path(attempt_download_asset(f"{name}.pt")), size)
+
+
+def load_checkpoint(path: Path, size: Size | None = None) -> Sample:
+    """A model out of ultralytics' own file, which holds pickled modules.
+
+    The file is read with ``weights_only=True``. Of its classes only modules of ultralytics and of torch.nn are let in,
+    so that nothing else in it can run.
+
+    Args:
+        path: A checkpoint, ``best.pt``.
+        size: Height and width of the example picture; those that it was trained at by default.
+
+    Raises:
+        CompatError: The file is no such checkpoint, or holds other classes.
+    """
+    try:
+        classes = [_module_class(path, name) for name in get_unsafe_globals_in_checkpoint(path)]
+        with safe_globals(classes):
+            checkpoint = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise CompatError(f"{path}: cannot be read as a checkpoint of ultralytics: {first}") from error
+    model = (checkpoint.get("ema") or checkpoint.get("model")) if isinstance(checkpoint, dict) else None
+    if not isinstance(model, tasks.BaseModel):
+        raise CompatError(
+            f"{path}: holds no model of ultralytics; if it holds a state_dict, name the architecture and give it as "
+            f"its weights: timm:NAME --weights {path}, or file.py:factory likewise."
+        )
+    arguments = {
+        **(checkpoint.get("train_args") or {}),
+        **(own if isinstance(own := getattr(model, "args", None), dict) else {}),
+    }
+    side = int(arguments.get("imgsz") or (224 if isinstance(model, tasks.ClassificationModel) else 640))
+    images = torch.rand(1, 3, *(size or (side, side)), generator=torch.Generator().manual_seed(SEED))
+    _forget_pictures(model)
+    return image_sample(model.float().eval(), images, {0: "batch"})
+
+
+def _module_class(path: Path, name: str) -> Any:
+    """A class that a checkpoint names, if it is a module of ultralytics or torch."""
+    home, _, attribute = name.rpartition(".")
+    if home.startswith(("ultralytics.nn.", "torch.nn.modules.")):
+        found = getattr(importlib.import_module(home), attribute, None)
+        if isinstance(found, type) and issubclass(found, nn.Module):
+            return found
+    raise CompatError(
+        f"{path}: refers to {name}, which is no module of ultralytics or torch.nn and might run code. If you trust the "
+        f"file, load it yourself in a factory: file.py:factory."
+    )
 
 
 def _forget_pictures(model: nn.Module) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +83,18 @@ def _wake(parameter: Tensor) -> None:
         parameter.uniform_(0.5, 1.5)
     else:
         parameter.normal_(0.0, 0.1)
+
+
+@contextmanager
+def quiet_hub() -> Iterator[None]:
+    """The Hub's client does not tell of each attempt to reach it; the error at the end says it once."""
+    logger = logging.getLogger("huggingface_hub")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def load_checkpoint(model: nn.Module, path: Path) -> None:

@@ -1,0 +1,212 @@
+"""The commands about files that are there, and what the command line says of time, interrupts and narrow terminals."""
+
+import json
+import re
+import signal
+
+import pytest
+import torch
+from torch import nn
+from typer.testing import CliRunner
+
+from torch_onnx_compat import export_compat
+from torch_onnx_compat.cli import app, arguments, console
+from torch_onnx_compat.cli.options import Model
+from torch_onnx_compat.zoo.sample import Sample
+
+NET = """
+import torch
+from torch import nn
+
+def make(scale=1.0):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 2, 1)).eval()
+    model[2].weight.data *= scale
+    return model, torch.rand(2, 3, 8, 8)
+
+def other():
+    return make(1.5)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.py").write_text(NET)
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 2, 1)).eval()
+    export_compat(model, torch.rand(2, 3, 8, 8), tmp_path / "net.onnx", exporter="torchscript")
+    return tmp_path
+
+
+def run(*args):
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+def test_localise_finds_no_difference(folder):
+    done = run("localise", "net.py:make", "net.onnx")
+    assert (done.exit_code, done.stdout) == (0, "no layer differs by more than rounding.\n")
+
+
+def test_localise_names_the_layer_and_exits_with_3(folder):
+    done = run("localise", "net.py:other", "net.onnx")
+    assert done.exit_code == 3
+    assert "first difference at 2 (Conv2d)" in done.stdout
+    table = done.stdout.splitlines()[-2:]
+    assert table[0].split() == ["module", "error", "rounding", "explains"]
+    assert table[1].startswith("2 ")
+    found = json.loads(run("localise", "net.py:other", "net.onnx", "--json").stdout)
+    assert (found["found"], found["module"]) == (True, "2")
+
+
+def test_localise_on_an_example_that_the_file_refuses(folder):
+    done = run("localise", "net.py:make", "net.onnx", "--size", "16")
+    assert done.exit_code == 1
+    assert "net.onnx: onnxruntime does not run it on the model's example" in done.stderr
+    assert "Give --size or --shape" in done.stderr
+
+
+def test_a_report_of_a_file(folder):
+    done = run("report", "net.onnx", "-o", "net.md", "--target", "ort")
+    assert (done.exit_code, done.stdout) == (0, "net.md\n")
+    text = (folder / "net.md").read_text()
+    assert text.startswith("# net.onnx: Not compared with a model")
+    assert "| Conv | 2 | works |" in text
+    assert 'InferenceSession("net.onnx"' in text
+
+
+@pytest.mark.parametrize(
+    ("factory", "verdict"), [("make", "No layer differs from the model"), ("other", "Differs from the model")]
+)
+def test_a_report_of_a_file_beside_its_model(folder, factory, verdict):
+    assert run("report", "net.onnx", "-o", "net.json", "--model", f"net.py:{factory}").exit_code == 0
+    facts = json.loads((folder / "net.json").read_text())
+    assert facts["verdict"] == verdict
+    assert facts["ok"] == (factory == "make")
+    assert len(facts["layers"]) >= 2
+
+
+def test_a_report_of_what_is_no_file_of_onnx(folder):
+    done = run("report", "net.py", "-o", "net.md")
+    assert done.exit_code == 1
+    assert "'net.py' cannot be read as an ONNX file" in done.stderr
+
+
+def test_targets_are_listed_with_how_they_are_known():
+    rows = {row["name"]: row for row in json.loads(run("targets", "--json").stdout)}
+    assert rows["onnxruntime"]["known from"].startswith("running it 20")
+    assert rows["qnn"]["known from"].startswith("documents 20")
+    assert "trt" in rows["tensorrt-11"]["also called"].split(", ")
+    done = run("targets", "trt")
+    assert done.stdout.startswith("name           tensorrt-11\n")
+    assert "refused" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("texts", "wanted"),
+    [
+        (["batch"], "batch"),
+        (["auto"], "auto"),
+        (["ids:0=batch,1=tokens:1..512"], {"ids": {0: "batch", 1: ("tokens", 1, 512)}}),
+        (["image:2=height:32.."], {"image": {2: ("height", 32, None)}}),
+        (None, None),
+    ],
+)
+def test_axes(texts, wanted):
+    assert arguments.dynamic(texts) == wanted
+
+
+def test_one_size_is_a_square():
+    assert (arguments.size("224"), arguments.size("480x640")) == ((224, 224), (480, 640))
+
+
+def test_an_interrupt_says_what_is_left(folder, monkeypatch):
+    old = (folder / "net.onnx").read_bytes()
+
+    def interrupt(*_, progress, **__):
+        progress("export")
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("torch_onnx_compat.export.export_compat", interrupt)
+    done = run("export", "net.py:make", "-o", "net.onnx", "--report", "net.html")
+    assert done.exit_code == 130
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("interrupted during 'export' after ")
+    assert last.endswith(" s. net.onnx is the old file, as it was. net.html was not written.")
+    assert (folder / "net.onnx").read_bytes() == old
+
+
+def test_an_interrupt_after_the_file_says_that_it_is_there(folder, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("torch_onnx_compat.result.ExportResult.report", interrupt)
+    done = run("export", "net.py:make", "-o", "new.onnx", "--report", "net.html")
+    assert done.exit_code == 130
+    assert "new.onnx is written. net.html was not written." in done.stderr
+
+
+def test_steps_tell_the_time(folder):
+    lines = run("export", "net.py:make", "-o", "net.onnx", "--no-verify").stderr.splitlines()
+    assert lines[0].endswith(" s  load net.py:make ...")
+    times = [float(line.split(" s ")[0]) for line in lines]
+    assert times == sorted(times)
+
+
+def test_long_lines_go_on_between_words():
+    text = "title\n  axis batch: proven for all sizes, 1 and more; tried at 1, 2\n\n  short"
+    assert console.fit(text, 30) == (
+        "title\n  axis batch: proven for all\n      sizes, 1 and more; tried\n      at 1, 2\n\n  short"
+    )
+
+
+ROWS = [{"name": "resize_to_gather", "where": "layers.0.blocks.1.attention", "why": "as it is"}]
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [
+        (
+            80,
+            [
+                "name              where                        why",
+                "resize_to_gather  layers.0.blocks.1.attention  as it is",
+            ],
+        ),
+        (50, ["resize_to_gather", "  where: layers.0.blocks.1.attention", "  why: as it is"]),
+    ],
+)
+def test_a_table_breaks_no_words(width, lines, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    console.print_table(ROWS)
+    said = re.sub(r"\x1b\[\d*m", "", capsys.readouterr().out)
+    assert [line.rstrip() for line in said.splitlines()] == lines
+
+
+def test_a_table_in_a_pipe_has_a_line_for_each_row(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "20")
+    console.print_table(ROWS)
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_random_weights_are_told():
+    model = Model("torchvision:alexnet", None, None, None, False)
+    (note,) = model.notes(Sample(nn.ReLU(), random="all"))
+    assert note.startswith("random weights: torchvision:alexnet was built without trained ones")
+    (note,) = model.notes(Sample(nn.ReLU(), random="the decoder's"))
+    assert note.startswith("random weights (the decoder's): ")
+    assert model.notes(Sample(nn.ReLU(), note="Quantized.")) == ("Quantized.",)
+
+
+def test_axes_that_a_zoo_knows(tmp_path):
+    model = Model("torchvision:alexnet", None, None, None, False, ["auto"])
+    assert model.axes(Sample(nn.ReLU(), dynamic={"input": {0: "batch"}})) == {"input": {0: "batch"}}
+    with pytest.raises(console.UsageError, match="nothing is known of the axes of torchvision:alexnet"):
+        model.axes(Sample(nn.ReLU()))
+
+
+def test_a_named_model_says_that_its_weights_are_random(tmp_path):
+    done = run("export", "torchvision:squeezenet1_1", "--size", "64", "-o", tmp_path / "m.onnx", "--no-verify")
+    assert "note: random weights: torchvision:squeezenet1_1" in done.stdout
