@@ -11,6 +11,7 @@ from torch_onnx_compat.entry import Exactness, decline  # noqa: E402
 from torch_onnx_compat.errors import CompatError  # noqa: E402
 from torch_onnx_compat.export import export_compat, plan  # noqa: E402
 from torch_onnx_compat.ops import Ops, Value  # noqa: E402
+from torch_onnx_compat.precision.formats import Bfloat16, Float16  # noqa: E402
 from torch_onnx_compat.registry import Declaration, decomposition, rewrite, symbolic  # noqa: E402
 from torch_onnx_compat.result import ExportResult  # noqa: E402
 from torch_onnx_compat.surgery.around_model.custom import CustomNode  # noqa: E402
@@ -20,12 +21,14 @@ from torch_onnx_compat.targets import Target  # noqa: E402
 from torch_onnx_compat.version import __version__ as __version__  # noqa: E402
 
 __all__ = [
+    "Bfloat16",
     "CompatError",
     "CustomNode",
     "Declaration",
     "Detections",
     "Exactness",
     "ExportResult",
+    "Float16",
     "Normalize",
     "Ops",
     "Target",

@@ -25,6 +25,7 @@ from torch_onnx_compat.errors import CompatError, UnsupportedError, Verification
 from torch_onnx_compat.exported_form import as_exported, told_of_export
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.plan import DECISIONS, Plan, make_plan
+from torch_onnx_compat.precision.formats import Half, half_from_keyword
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
 from torch_onnx_compat.request import (
     Cut,
@@ -75,6 +76,7 @@ def export_compat(
     dynamo: bool | None = None,
     verify: bool | Literal["target"] | Verify = True,
     samples: Sequence[Any] = (),
+    precision: Literal["float32", "float16", "bfloat16"] | Half | None = None,
     include: Collection[str] = (),
     exclude: Collection[str] = (),
     symbolics: Sequence[Any] = (),
@@ -137,6 +139,9 @@ def export_compat(
         verify: Whether, or how, the file is compared with the original in onnxruntime; ``"target"`` runs it in the
             target's own engine too, where that is installed.
         samples: Further inputs to compare on: tuples of arguments, or dicts of keyword arguments.
+        precision: ``"float16"`` or ``"bfloat16"`` for a file of half the width; a Float16 or Bfloat16 says more. What
+            has to stay in float32 is found by measurement; ``result.precision`` tells what, why, and how far the file
+            is off.
         include: Entries to apply whether needed or not.
         exclude: Entries not to apply.
         symbolics: Further symbolics for this call only.
@@ -182,6 +187,7 @@ def export_compat(
         export_params=export_params,
         keep_initializers_as_inputs=keep_initializers_as_inputs,
         external_data=external_data,
+        precision=half_from_keyword(precision),
     )
     exporters = Exporters(
         exporters_to_try(exporter, dynamo, custom_translation_table),

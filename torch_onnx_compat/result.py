@@ -22,6 +22,7 @@ from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.feeds import Signature, feeds_by_name
 from torch_onnx_compat.plan import Note
+from torch_onnx_compat.precision.verdict import Precision
 from torch_onnx_compat.session import open_session
 from torch_onnx_compat.surgery.on_graph.stage import Stage
 
@@ -52,6 +53,8 @@ class ExportResult:
         is_whole: Whether the file takes what the model takes, and gives what it gives.
         signature: How forward was called for the export.
         axes: What is known of each dynamic axis: proven for all sizes, or tried at some.
+        precision: What is in half the width, what stayed in float32 and why, and how far the file is off; None where
+            the file has the model's own types. `table` and `axes` then tell of the graph before.
     """
 
     path: Path | None
@@ -75,6 +78,7 @@ class ExportResult:
     is_whole: bool = True
     signature: Signature | None = field(default=None, repr=False)
     axes: tuple[AxisProof, ...] = ()
+    precision: Precision | None = None
 
     def session(self, **options: Any) -> onnxruntime.InferenceSession:
         """Opens the file in onnxruntime.
@@ -172,6 +176,7 @@ class ExportResult:
             "table": [row.to_dict() for row in self.table],
             "notes": list(self.notes),
             "axes": [vars(axis) for axis in self.axes],
+            "precision": None if self.precision is None else self.precision.to_dict(),
             "rejected": dict(self.rejected),
             "seconds": {k: round(v, 3) for k, v in self.seconds.items()},
             "nodes": dict(sorted(self.nodes.items())),
@@ -196,6 +201,8 @@ class ExportResult:
         lines += [f"  {stage}" for stage in (self.preprocess, self.postprocess, *self.parts) if stage]
         lines += [f"  {axis}" for axis in self.axes]
         lines += [f"  note: {note}" for note in self.notes]
+        if self.precision is not None:
+            lines += [f"  {line}" for line in str(self.precision).splitlines()]
         lines += _table(self.table)
         return "\n".join(lines)
 

@@ -1,0 +1,52 @@
+"""The inputs that a graph is measured on, and the special values that a file of half the width is judged on besides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch_onnx_compat.check.cases import Case, Cases, Verify
+from torch_onnx_compat.check.special import special_inputs
+from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.observe import ModelRefused, Observation
+
+HEAVY_SECONDS = 0.3
+"""Seconds of an eager run above which the graph is measured at no larger sizes than the example's."""
+
+SEED = 20
+
+
+def inputs_to_measure(observation: Observation, cases: Cases | None, samples: Sequence[Any]) -> list[Inputs]:
+    """The example, the caller's samples, and one draw of other values, at larger sizes of the dynamic axes.
+
+    Args:
+        observation: Runs the original.
+        cases: The cases that were compared; None where none were.
+        samples: Further inputs of the caller's.
+    """
+    example = observation.prepared.inputs
+    known = Cases(observation, Verify(), samples) if cases is None else cases
+    tried = [] if cases is None else cases.inputs_so_far
+    limit = _elements(example) * (1 if observation.seconds > HEAVY_SECONDS else 4)
+    others = [inputs for inputs in tried if inputs.sizes() != example.sizes() and _elements(inputs) <= limit]
+    other = max(others, key=_elements, default=None) or example.redrawn(SEED)
+    return [example, *known.samples(), other]
+
+
+def ordinary_cases(observation: Observation) -> list[Case]:
+    """The example with zeros, equal and sorted values, as far as the original takes them and stays finite."""
+    found = []
+    for special in special_inputs(observation.prepared.inputs):
+        if not special.is_ordinary:
+            continue
+        try:
+            reference = observation.reference(special.label, special.inputs)
+        except ModelRefused:
+            continue
+        if all(bool(output.isfinite().all()) for output in reference.outputs if output.is_floating_point()):
+            found.append(Case(special.label, special.inputs, reference))
+    return found
+
+
+def _elements(inputs: Inputs) -> int:
+    return sum(tensor.numel() for tensor in inputs.tensors)
