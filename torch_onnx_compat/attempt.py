@@ -94,7 +94,7 @@ class Attempt:
                 trim()
                 table = self._check(written.path, made, job.plan.target)
                 self._look_for_untaken(decisions, table)
-            made = self._write_final_form(written, made, job.plan.target)
+            made = self._write_final_form(written, made, job.plan.target, {row.case for row in table})
             with self.clock("publish"):
                 written.write_stages({stage.name: stage.model_bytes for stage in cut.stages})
                 outcome = written.outcome()
@@ -146,19 +146,19 @@ class Attempt:
             precision=made.precision,
         )
 
-    def _write_final_form(self, written: Draft, made: _Made, target: Target) -> _Made:
+    def _write_final_form(self, written: Draft, made: _Made, target: Target, proven_at: set[str]) -> _Made:
         """Writes the file once more where it is not to be as it was checked."""
         cut, half = made.cut, self.file.precision
         if half is not None:
             with self.clock("precision"):
-                made = self._lower(made, half, target)
+                made = self._lower(made, half, target, proven_at)
         if cut.without_body:
             drop_bodies(cut.network, cut.without_body)
         if cut.without_body or half is not None:
             written.write(cut.network)
         return made
 
-    def _lower(self, made: _Made, half: Half, target: Target) -> _Made:
+    def _lower(self, made: _Made, half: Half, target: Target, proven_at: set[str]) -> _Made:
         """Brings the network to a format of half the width."""
         cut, observation = made.cut, self.observation
         if cut.parts or (cut.is_cut and not half.keep_io):
@@ -173,7 +173,7 @@ class Attempt:
             inputs=inputs_to_measure(observation, self.cases, self.samples),
             before=cut.before,
             after=cut.after,
-            special=() if self.cases is None or self.cases.baked_places else ordinary_cases(observation),
+            special=ordinary_cases(observation, proven_at),
             seconds=sum(self.clock.seconds.values()),
         )
         lowered = lower_precision(subject, half)

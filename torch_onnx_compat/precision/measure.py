@@ -12,7 +12,7 @@ import onnxruntime
 
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.precision.formats import Half
-from torch_onnx_compat.precision.instrument import STATISTICS, Island, Key, can_be_shadowed, instrument
+from torch_onnx_compat.precision.instrument import BEYOND, STATISTICS, Island, Key, can_be_shadowed, instrument
 from torch_onnx_compat.precision.layout import MOVES, Layout, is_float
 from torch_onnx_compat.publish import draft, is_large
 from torch_onnx_compat.session import open_session
@@ -57,7 +57,16 @@ def measure_nodes(model: ir.Model, half: Half, feeds: Sequence[Feeds]) -> Measur
         and can_be_shadowed(node)
         and (any(is_float(v) for v in node.outputs) or any(is_float(v) for v in node.inputs))
     ]
-    return _measure(model, half, feeds, computing)
+    try:
+        quick = _measure(model, half, feeds, computing, is_careful=False)
+    except Exception:  # a tensor without an element has no largest one
+        return _measure(model, half, feeds, computing)
+    again = [n for n in computing if not quick.of("loss", n) < BEYOND or quick.of("peak", n) > half.largest]
+    careful = _measure(model, half, feeds, again) if again else Measurement()
+    for number in set(computing) - set(again):
+        careful.numbers[("made", number)] = quick.of("peak", number)
+    quick.numbers.update(careful.numbers)
+    return quick
 
 
 def measure_islands(model: ir.Model, half: Half, feeds: Sequence[Feeds], islands: Sequence[Island]) -> list[float]:
@@ -74,12 +83,18 @@ def measure_islands(model: ir.Model, half: Half, feeds: Sequence[Feeds], islands
 
 
 def _measure(
-    model: ir.Model, half: Half, feeds: Sequence[Feeds], shadows: Collection[int], islands: Sequence[Island] = ()
+    model: ir.Model,
+    half: Half,
+    feeds: Sequence[Feeds],
+    shadows: Collection[int],
+    islands: Sequence[Island] = (),
+    *,
+    is_careful: bool = True,
 ) -> Measurement:
-    copy, keys = instrument(model, half, shadows, islands)
+    copy, keys = instrument(model, half, shadows, islands, is_careful=is_careful)
     found = Measurement()
     with draft(copy, None, is_large(copy)) as written:
-        session = open_session(written.path, sess_options=_options())
+        session = open_session(written.path, sess_options=_options(copy))
         taken = {value.name for value in session.get_inputs()}
         for each in feeds:
             (vector,) = session.run([STATISTICS], {name: array for name, array in each.items() if name in taken})
@@ -87,10 +102,15 @@ def _measure(
     return found
 
 
-def _options() -> onnxruntime.SessionOptions:
-    """Options that keep every node as it is: a fusion would leave out roundings."""
+def _options(model: ir.Model) -> onnxruntime.SessionOptions:
+    """Options of a few runs.
+
+    Nothing can be fused, as every result is read; but convolutions want another layout. Without any, optimising only
+    takes time.
+    """
     options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if not any(node.op_type == "Conv" for node in model.graph):
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return options
 

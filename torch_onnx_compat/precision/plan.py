@@ -38,6 +38,9 @@ ROOM = 4.0
 GROWTH = (1, 1, 2, 4, 8, 16, 64, 10**6)
 """By how many nodes, towards the inputs, an island grows each time."""
 
+WEIGHTS = 4096
+"""Numbers from which a constant counts as weights."""
+
 NO_FORM = "the operator has no such form at this opset"
 WHOLE = "computes whole numbers"
 CARRIED = "carried from round to round, which adds up roundings"
@@ -89,6 +92,7 @@ def make_plan(
     plan = HalfPlan()
     _keep_what_must(layout, half, plan)
     _keep_whole_numbers(layout, plan)
+    _keep_carried(layout, plan)
     for number, reason in _range(layout, half, measured, room).items():
         plan.keep([number], reason)
     for number, reason in _discrete(layout, measured, allowed).items():
@@ -185,6 +189,21 @@ def _producers(layout: Layout, number: int) -> list[int]:
     node, room = layout.nodes[number], layout.room_of[number]
     numbers = [layout.producer(v) for v in node.inputs if v is not None and is_float(v)]
     return [n for n in numbers if n is not None and layout.room_of[n] == room and can_be_shadowed(layout.nodes[n])]
+
+
+def _keep_carried(layout: Layout, plan: HalfPlan) -> None:
+    """Keeps what computes the values that loops carry, as a sum of many small steps loses its last digits each time."""
+    for node in layout.nodes:
+        for _, graph in bodies(node):
+            if node.op_type not in ("Loop", "Scan"):
+                continue
+            scanned = node.attributes["num_scan_inputs"].as_int() if node.op_type == "Scan" else 0
+            before = 1 if node.op_type == "Loop" else 0
+            carried = len(graph.inputs) - scanned - (2 if node.op_type == "Loop" else 0)
+            for value in graph.outputs[before : before + carried]:
+                number = layout.producer(value)
+                if number is not None and is_float(value) and layout.nodes[number].op_type not in HEAVY:
+                    plan.keep([number], Reason(CARRIED))
 
 
 # Range and loss
@@ -329,11 +348,11 @@ def _merge(islands: Sequence[Island]) -> list[Island]:
 def _join(layout: Layout, plan: HalfPlan) -> None:
     """Keeps groups of nodes around which more casts would stand than they hold nodes that compute.
 
-    A group is what is left of the graph in the format between nodes in float32. One that holds a product of matrices
-    stays in the format.
+    A group is what is left of the graph in the format between nodes in float32. One that holds a product of matrices,
+    or reads weights of any size, stays in the format.
     """
     for members in _groups(layout, plan):
-        if any(layout.nodes[n].op_type in HEAVY for n in members):
+        if any(layout.nodes[n].op_type in HEAVY or _reads_weights(layout.nodes[n]) for n in members):
             continue
         computing = sum(layout.nodes[n].op_type not in MOVES for n in members)
         into = {v for n in members for v in layout.nodes[n].inputs if v is not None and _enters(layout, v, members)}
@@ -343,6 +362,11 @@ def _join(layout: Layout, plan: HalfPlan) -> None:
         )
         if is_used and len(into) + len(out) > computing:
             plan.keep(members, Reason(JOINED))
+
+
+def _reads_weights(node: ir.Node) -> bool:
+    tensors = [constant_tensor(v) for v in node.inputs if v is not None and is_float(v)]
+    return any(tensor is not None and tensor.size >= WEIGHTS for tensor in tensors)
 
 
 def _enters(layout: Layout, value: ir.Value, members: set[int]) -> bool:
