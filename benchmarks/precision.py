@@ -42,8 +42,8 @@ sys.path.insert(0, str(ROOT / "tests" / "precision"))
 from traps import FROM_RESEARCH, TRAPS  # noqa: E402
 
 from torch_onnx_compat import export_compat  # noqa: E402
+from torch_onnx_compat.graph.rendering import render  # noqa: E402
 from torch_onnx_compat.graph.stream import write_model  # noqa: E402
-from torch_onnx_compat.precision.render import render  # noqa: E402
 from torch_onnx_compat.zoo import load  # noqa: E402
 
 LIMIT = 0.02

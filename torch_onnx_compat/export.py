@@ -25,7 +25,7 @@ from torch_onnx_compat.errors import CompatError, UnsupportedError, Verification
 from torch_onnx_compat.exported_form import as_exported, told_of_export
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.plan import DECISIONS, Plan, make_plan
-from torch_onnx_compat.precision.formats import Half, half_from_keyword
+from torch_onnx_compat.precision.formats import Bfloat16, Half, half_from_keyword, holds_bfloat16
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
 from torch_onnx_compat.request import (
     Cut,
@@ -174,11 +174,12 @@ def export_compat(
     """
     check_keywords(unsupported, export_compat.__kwdefaults__ or ())
     resolved = load_target(target)
+    half = half_from_keyword(precision)
     cut = Cut(outputs, submodule, split, state, keep_as_function, preprocess, postprocess)
     cut = cut.with_entries(include, exclude)
     check_list("output_names", output_names)
     file = File(
-        choose_opset(opset_version, resolved),
+        choose_opset(opset_version, resolved, has_bfloat16=isinstance(half, Bfloat16) or holds_bfloat16(model)),
         resolved,
         destination=f,
         output_names=tuple(output_names or ()),
@@ -187,7 +188,7 @@ def export_compat(
         export_params=export_params,
         keep_initializers_as_inputs=keep_initializers_as_inputs,
         external_data=external_data,
-        precision=half_from_keyword(precision),
+        precision=half,
     )
     exporters = Exporters(
         exporters_to_try(exporter, dynamo, custom_translation_table),

@@ -103,12 +103,13 @@ class ExportResult:
                 refuses the inputs: says which, why, and what is near them that works.
         """
         session = self.session()
-        names = [value.name for value in session.get_inputs()]
+        types = {value.name: value.type for value in session.get_inputs()}
+        names = list(types)
         if self.signature is not None and set(names) <= set(self.signature.names):
             given = self.signature.feeds(args, kwargs)
         else:
             given = feeds_by_name(names, args, kwargs)
-        feeds = {name: given[name].detach().cpu().resolve_conj().resolve_neg().numpy() for name in names}
+        feeds = {name: _array(given[name], types[name]) for name in names}
         try:
             outputs = session.run(None, feeds)
         except Exception as error:
@@ -205,6 +206,13 @@ class ExportResult:
             lines += [f"  {line}" for line in str(self.precision).splitlines()]
         lines += _table(self.table)
         return "\n".join(lines)
+
+
+def _array(tensor: Tensor, wanted: str) -> Any:
+    """A tensor as a file's input; float32 is rounded where the file's inputs are narrow, which forward's are not."""
+    if wanted == "tensor(float16)" and tensor.dtype is torch.float32:
+        tensor = tensor.half()
+    return tensor.detach().cpu().resolve_conj().resolve_neg().numpy()
 
 
 def _note(note: Note) -> dict[str, Any]:

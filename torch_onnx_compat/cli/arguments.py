@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torch_onnx_compat.cli.console import UsageError
+from torch_onnx_compat.cli.console import UsageError, usage
+from torch_onnx_compat.precision.formats import Half, half_from_keyword
 
 
 def text(argument: str) -> str:
@@ -47,6 +49,19 @@ def _sizes(text: str) -> tuple[int, ...]:
 def places(text: str | None) -> list[str] | None:
     """``layer3,fc`` as a list of module paths."""
     return None if text is None else [part.strip() for part in text.split(",")]
+
+
+def precision(name: str, limit: float | None, keep: str | None, *, narrow_io: bool) -> Half | None:
+    """``float16`` with the options that belong to it as a value; None for float32."""
+    with usage():
+        half = half_from_keyword(name)
+        if half is not None:
+            return replace(half, limit=limit, keep=places(keep) or (), keep_io=not narrow_io)
+    given = {"--limit": limit is not None, "--keep-float32": keep is not None, "--narrow-io": narrow_io}
+    for option, is_given in given.items():
+        if is_given:
+            raise UsageError(f"{option} belongs to --precision float16 or bfloat16.")
+    return None
 
 
 def dynamic(texts: list[str] | None) -> str | Mapping[str, Any] | None:

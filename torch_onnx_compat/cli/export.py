@@ -58,6 +58,13 @@ Postprocess = Annotated[
         help="keep, strip (into a file of its own), nms, nms-dense or efficient-nms (after a known detector)."
     ),
 ]
+Precision = Annotated[str, typer.Option(help="float32, float16 or bfloat16; what must stay in float32 is measured.")]
+Limit = Annotated[
+    float | None, typer.Option(metavar="ERROR", help="Largest error of a value in float16 or bfloat16, relative.")
+]
+KeepFloat32 = Annotated[
+    str | None, typer.Option(metavar="PLACES", help="Modules and operators that stay in float32, e.g. head,Softmax.")
+]
 Report = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report: .html, .md or .json.")]
 
 
@@ -89,6 +96,12 @@ def export_command(
     keep_as_function: KeepAsFunction = None,
     preprocess: Preprocess = "keep",
     postprocess: Postprocess = "keep",
+    precision: Precision = "float32",
+    limit: Limit = None,
+    keep_float32: KeepFloat32 = None,
+    narrow_io: Annotated[
+        bool, typer.Option("--narrow-io", help="Give the file's inputs and outputs the narrow type, too.")
+    ] = False,
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Do not compare the file with the model.")] = False,
     verify_on_target: Annotated[
         bool, typer.Option("--verify-on-target", help="Run the file in the target's own engine too, every case.")
@@ -105,6 +118,7 @@ def export_command(
             raise CompatError("--no-verify and --verify-on-target exclude each other; give one of them.")
         options = export_options(target, opset, exporter, ("auto", *EXPORTERS), include, exclude, allow_approximate)
         axes = arguments.dynamic(dynamic)
+        half = arguments.precision(precision, limit, keep_float32, narrow_io=narrow_io)
         sample = load_sample(spec, size, shape, weights, step)
         try:
             result = export_compat(
@@ -123,6 +137,7 @@ def export_command(
                 keep_as_function=arguments.places(keep_as_function) or (),
                 preprocess=cast(Any, preprocess),
                 postprocess=cast(Any, postprocess),
+                precision=half,
                 progress=step,
                 **options,
             )

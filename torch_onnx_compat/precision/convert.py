@@ -13,9 +13,9 @@ import torch
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from torch_onnx_compat.graph.constants import constant_tensor
+from torch_onnx_compat.graph.excerpt import copy_of
 from torch_onnx_compat.graph.names import claim_name
 from torch_onnx_compat.precision.formats import Half
-from torch_onnx_compat.precision.instrument import copy_of
 from torch_onnx_compat.precision.layout import FLOAT, Layout, bodies, is_float, takes_half
 from torch_onnx_compat.precision.plan import HalfPlan
 

@@ -111,3 +111,8 @@ def half_from_keyword(precision: Any) -> Half | None:
     if precision not in _FORMATS:
         raise unknown_name("precision", precision, ("float32", *_FORMATS))
     return _FORMATS[precision]()
+
+
+def holds_bfloat16(model: Any) -> bool:
+    """Whether a model has weights in bfloat16."""
+    return isinstance(model, torch.nn.Module) and any(p.dtype is torch.bfloat16 for p in model.parameters())

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from torch_onnx_compat.graph.excerpt import excerpt
+from torch_onnx_compat.graph.excerpt import copy_of
 from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.layout import (
     DRAWS,
@@ -53,14 +53,6 @@ class Island:
 
     members: frozenset[int]
     targets: frozenset[int]
-
-
-def copy_of(model: ir.Model) -> ir.Model:
-    """A copy that shares the weights, its nodes in the same order."""
-    copy = excerpt(model, model.graph.inputs, model.graph.outputs, model.graph.name or "main_graph")
-    present = {value.name for value in copy.graph.inputs}
-    assert all(value.name in present for value in model.graph.inputs)
-    return copy
 
 
 def instrument(

@@ -17,7 +17,8 @@ from torch_onnx_compat.check.chain import Chain
 from torch_onnx_compat.check.verify import run_session
 from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.graph.provenance import place
-from torch_onnx_compat.graph.shapes import infer_model
+from torch_onnx_compat.graph.rendering import NARROW, render
+from torch_onnx_compat.graph.shapes import infer_functions, infer_model
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.precision.convert import convert
@@ -27,7 +28,6 @@ from torch_onnx_compat.precision.judge import CaseError, Judge
 from torch_onnx_compat.precision.layout import MOVES, Layout, is_float
 from torch_onnx_compat.precision.measure import Feeds, Measurement, feeds_of, measure_islands, measure_nodes
 from torch_onnx_compat.precision.plan import HalfPlan, everything, make_plan
-from torch_onnx_compat.precision.render import NARROW, render
 from torch_onnx_compat.precision.verdict import Kept, Precision
 from torch_onnx_compat.publish import draft, is_large
 from torch_onnx_compat.session import open_session
@@ -115,6 +115,7 @@ class _Search:
     def run(self) -> Lowered:
         network = self.subject.network
         infer_model(network)
+        infer_functions(network)
         layout = Layout.of(network)
         allowed = self.half.bound / 2
         new = [self.subject.feeds(inputs) for inputs in self.subject.inputs]
@@ -160,7 +161,7 @@ class _Search:
         with ExitStack() as stack:
             run_file = self._open_file(stack, model)
             rendering = stack.enter_context(draft(render(model), None, is_large(model)))
-            run_rendering = self._runner(rendering.path, torch.float32)
+            run_rendering = self._runner(rendering.path)
             cases = [*self.subject.cases, *self.subject.special]
             for number, case in enumerate(cases):
                 if number >= FEWEST and time.perf_counter() > end:
@@ -186,9 +187,8 @@ class _Search:
     def _open_file(self, stack: ExitStack, model: ir.Model) -> Callable[[Inputs], Any] | None:
         """Runs the file; None where onnxruntime has no kernel for the format."""
         written = stack.enter_context(draft(model, None, is_large(model)))
-        narrow = torch.float32 if self.half.keep_io else self.half.torch_type
         try:
-            return self._runner(written.path, narrow)
+            return self._runner(written.path)
         except Exception as error:
             reason = " ".join(str(error).split())[:200]
             if self.half.torch_type is torch.float16:
@@ -196,16 +196,14 @@ class _Search:
             self._note(f"onnxruntime's CPU does not run the file, so its rendering alone was compared ({reason}).")
             return None
 
-    def _runner(self, path: Any, dtype: torch.dtype) -> Callable[[Inputs], Any]:
+    def _runner(self, path: Any) -> Callable[[Inputs], Any]:
         first, last = ([(s.session(), s.feeds) for s in stages] for stages in (self.subject.before, self.subject.after))
         session: Any = open_session(path)
         if first or last:
             session = Chain([*first, (session, {}), *last], self.subject.names)
 
         def run(inputs: Inputs) -> list[Any]:
-            tensors = tuple(t.to(dtype) if t.dtype is torch.float32 else t for t in inputs.tensors)
-            found = run_session(session, replace(inputs, tensors=tensors))
-            return [a.astype(np.float32) if a.dtype.kind == "f" else a for a in found]
+            return [a.astype(np.float32) if a.dtype == np.float16 else a for a in run_session(session, inputs)]
 
         return run
 

@@ -7,14 +7,18 @@ exact than those of an engine that has the formats, and an overflow may not show
 from __future__ import annotations
 
 import itertools
+import os
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 
 from torch_onnx_compat.graph.constants import constant_tensor
-from torch_onnx_compat.precision.instrument import copy_of
-from torch_onnx_compat.precision.layout import FLOAT, Layout
+from torch_onnx_compat.graph.excerpt import copy_of
+from torch_onnx_compat.graph.walk import all_graphs
+
+FLOAT = ir.DataType.FLOAT
 
 NARROW = frozenset({ir.DataType.FLOAT16, ir.DataType.BFLOAT16})
 
@@ -26,12 +30,11 @@ def render(model: ir.Model) -> ir.Model:
         model: The graph of a file in float16, bfloat16, or with parts in one of them; unchanged.
     """
     copy = copy_of(model)
-    layout = Layout.of(copy)
     count = itertools.count()
-    for room in layout.rooms:
-        for value in room.graph.inputs:
+    for graph in list(all_graphs(copy)):
+        for value in graph.inputs:
             _widen(value)
-        for node in list(room.graph):
+        for node in list(graph):
             _render_node(node, count)
     for value in list(copy.graph.initializers.values()):
         if value.dtype in NARROW and value.const_value is not None:
@@ -82,3 +85,12 @@ def _round(node: ir.Node, value: ir.Value, count: Any) -> None:
     value.replace_all_uses_with(rounded, replace_graph_outputs=True)
     down.replace_input_with(0, value)
     graph.insert_after(node, [down, up])
+
+
+def holds_bfloat16(path: str | os.PathLike[str]) -> bool:
+    """Whether some value of a file is in bfloat16."""
+    model = ir.from_proto(onnx.load(path, load_external_data=False))
+    graphs = list(all_graphs(model))
+    values = [value for graph in graphs for value in (*graph.inputs, *graph.initializers.values())]
+    values += [value for graph in graphs for node in graph for value in node.outputs]
+    return any(value.dtype is ir.DataType.BFLOAT16 for value in values)
