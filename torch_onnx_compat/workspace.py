@@ -41,7 +41,7 @@ def workspace(parent: Path, refuse: Callable[[OSError], Exception]) -> Iterator[
             except OSError as error:
                 raise refuse(error) from error
             with hold(folder, 1.0) as is_held:
-                if not is_held or _mark(folder):
+                if _mark(folder) if is_held else folder.exists():
                     yield folder
                     return
             with workspace(parent, refuse) as another:
@@ -86,7 +86,8 @@ def hold(folder: Path, patience: float) -> Iterator[bool]:
     handle = -1
     try:
         if sys.platform != "win32" and os.access(folder, os.R_OK):
-            handle = os.open(folder, os.O_RDONLY)
+            with contextlib.suppress(FileNotFoundError):  # another process took it, still empty, for a dead one's
+                handle = os.open(folder, os.O_RDONLY)
         yield handle >= 0 and _lock(handle, patience)
     finally:
         if handle >= 0:

@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from torch_onnx_compat.graph.constants import constant_tensor
 from torch_onnx_compat.graph.excerpt import copy_of
+from torch_onnx_compat.graph.shapes import infer_functions, infer_model
 from torch_onnx_compat.graph.walk import all_graphs
 
 FLOAT = ir.DataType.FLOAT
@@ -30,6 +31,8 @@ def render(model: ir.Model) -> ir.Model:
         model: The graph of a file in float16, bfloat16, or with parts in one of them; unchanged.
     """
     copy = copy_of(model)
+    infer_model(copy)  # a value of unknown type would not be rounded
+    infer_functions(copy)
     count = itertools.count()
     for graph in list(all_graphs(copy)):
         for value in graph.inputs:

@@ -134,7 +134,6 @@ class _Search:
         plan = everything(layout)
         model = convert(network, self.half, plan)
         rows, _ = self._judge(model)
-        self.notes.append(f"nothing is in {self.half.name}: no part of the model could be within the limit.")
         return self._lowered(layout, plan, model, [replace(row, ok=True) for row in rows])
 
     def _measure(self, feeds: Sequence[Feeds]) -> None:
@@ -218,6 +217,8 @@ class _Search:
         computing = [n for n in made.nodes if n.op_type not in MOVES and n.op_type != "Cast" and not n.domain]
         narrow = [n for n in computing if any(v is not None and v.dtype in NARROW for v in (*n.inputs, *n.outputs))]
         wide = [n for n in computing if n not in narrow and any(is_float(v) for v in (*n.inputs, *n.outputs))]
+        if not narrow:
+            self._note(f"nothing is in {self.half.name}: no node could be, or none within the limit.")
         products = {n: self.measured.of("products", n) for n in range(len(layout.nodes))}
         total = sum(products.values())
         share = sum(count for n, count in products.items() if n not in plan.kept) / total if total else None
