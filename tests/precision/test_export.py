@@ -223,3 +223,28 @@ def test_what_cannot_be_is_refused(net, options, message):
 def test_values_of_a_wrong_kind_are_refused(kind, wrong):
     with pytest.raises(CompatError, match="wanted"):
         kind(**wrong)
+
+
+@pytest.mark.parametrize("ending", ["md", "html", "json"])
+def test_the_report_tells_what_stayed(tmp_path, ending):
+    result = export_compat(lambda x: torch.sin(x * 3000), torch.rand(3, 20), precision="float16")
+    text = result.report(tmp_path / f"report.{ending}").read_text(encoding="utf-8")
+    assert "by itself" in text
+    assert ("Errors against eager float64" in text) == (ending != "json")
+
+
+def test_the_command_line_makes_such_a_file(tmp_path):
+    from typer.testing import CliRunner
+
+    from torch_onnx_compat.cli import app
+
+    (tmp_path / "net.py").write_text(
+        "import torch\n\ndef make():\n    return torch.nn.Linear(4, 3), (torch.rand(2, 4),)\n"
+    )
+    command = ["export", f"{tmp_path / 'net.py'}:make", "-o", str(tmp_path / "net.onnx"), "--precision"]
+    made = CliRunner().invoke(app, [*command, "float16", "--narrow-io", "--limit", "0.01"])
+    assert made.exit_code == 0, made.output
+    assert "float16: 1 of 1 nodes" in made.output
+    refused = CliRunner().invoke(app, [*command, "float32", "--limit", "0.01"])
+    assert refused.exit_code == 2
+    assert "belongs to --precision" in refused.output
