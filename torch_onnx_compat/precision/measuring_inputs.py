@@ -11,13 +11,15 @@ from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused, Observation
 
 HEAVY_SECONDS = 0.03
-"""Seconds of an eager run above which the graph is measured at the smallest of the other sizes, not at the largest."""
+"""Seconds of an eager run from which on the graph is measured on the example and the samples only.
+
+Other values and sizes are then measured where the judge finds the file wrong at them."""
 
 SEED = 20
 
 
 def inputs_to_measure(observation: Observation, cases: Cases | None, samples: Sequence[Any]) -> list[Inputs]:
-    """The example, the caller's samples, and one draw of other values, at larger sizes of the dynamic axes.
+    """The example, the caller's samples, and of a light model other values, at larger sizes of the dynamic axes.
 
     Args:
         observation: Runs the original.
@@ -26,12 +28,13 @@ def inputs_to_measure(observation: Observation, cases: Cases | None, samples: Se
     """
     example = observation.prepared.inputs
     known = Cases(observation, Verify(), samples) if cases is None else cases
+    inputs = [example, *known.samples()]
+    if observation.seconds > HEAVY_SECONDS:
+        return inputs
     tried = [] if cases is None else cases.inputs_so_far
     limit = 4 * _elements(example)
-    others = [inputs for inputs in tried if inputs.sizes() != example.sizes() and _elements(inputs) <= limit]
-    choose = min if observation.seconds > HEAVY_SECONDS else max
-    other = choose(others, key=_elements, default=None) or example.redrawn(SEED)
-    return [example, *known.samples(), other]
+    others = [other for other in tried if other.sizes() != example.sizes() and _elements(other) <= limit]
+    return [*inputs, max(others, key=_elements, default=None) or example.redrawn(SEED)]
 
 
 def ordinary_cases(observation: Observation, proven_at: Collection[str]) -> list[Case]:
