@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from torch_onnx_compat.export import plan as plan
     from torch_onnx_compat.ops import Ops as Ops
     from torch_onnx_compat.ops import Value as Value
+    from torch_onnx_compat.precision.formats import Bfloat16 as Bfloat16
+    from torch_onnx_compat.precision.formats import Float16 as Float16
     from torch_onnx_compat.registry import Declaration as Declaration
     from torch_onnx_compat.registry import decomposition as decomposition
     from torch_onnx_compat.registry import rewrite as rewrite
@@ -32,12 +34,14 @@ if TYPE_CHECKING:
 _import_on_demand(
     __name__,
     {
+        "Bfloat16": "torch_onnx_compat.precision.formats",
         "CompatError": "torch_onnx_compat.errors",
         "CustomNode": "torch_onnx_compat.surgery.around_model.custom",
         "Declaration": "torch_onnx_compat.registry",
         "Detections": "torch_onnx_compat.surgery.around_model.detections",
         "Exactness": "torch_onnx_compat.entry",
         "ExportResult": "torch_onnx_compat.result",
+        "Float16": "torch_onnx_compat.precision.formats",
         "Normalize": "torch_onnx_compat.surgery.around_model.normalize",
         "Ops": "torch_onnx_compat.ops",
         "Target": "torch_onnx_compat.targets",

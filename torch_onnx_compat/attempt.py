@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,19 @@ from torch_onnx_compat.check.untaken import untaken_decisions
 from torch_onnx_compat.check.verify import verify as verify_file
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.control_flow import RewrittenJob
-from torch_onnx_compat.errors import VerificationError
+from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.feeds import Signature
 from torch_onnx_compat.finish import finish, node_counts
 from torch_onnx_compat.graph.weights import drop_weights
 from torch_onnx_compat.memory import forget_locals, trim
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.plan import Plan
+from torch_onnx_compat.precision.formats import Half
+from torch_onnx_compat.precision.lower import LoweringSubject, lower_precision
+from torch_onnx_compat.precision.measuring_inputs import inputs_to_measure, ordinary_cases
+from torch_onnx_compat.precision.verdict import Precision
 from torch_onnx_compat.prepare import Prepared
-from torch_onnx_compat.publish import draft, is_large, publish
+from torch_onnx_compat.publish import Draft, draft, is_large, publish
 from torch_onnx_compat.request import File, Proof
 from torch_onnx_compat.result import ExportResult
 from torch_onnx_compat.surgery.on_graph.cut_graph import CutGraph
@@ -54,7 +58,9 @@ class Attempt:
 
     def __post_init__(self) -> None:
         verify, samples = self.proof.verify, self.proof.samples
-        self.cases = None if verify is None else Cases(self.observation, verify, samples)
+        half = self.file.precision
+        self.samples = (*samples, *(half.samples if half is not None else ()))
+        self.cases = None if verify is None else Cases(self.observation, verify, self.samples)
 
     def run(self, candidate: Candidate) -> ExportResult:
         """Makes the file, checks it, and puts it in its place.
@@ -81,16 +87,14 @@ class Attempt:
             lint(cut.network, job.plan.target)
             made = _Made(whole, cut, node_counts(cut.network))
         with draft(cut.network, self.file.destination, self._is_external(cut.network)) as written:
-            if not cut.without_body:
+            if not cut.without_body and self.file.precision is None:
                 for part in (whole, cut.network):
                     drop_weights(part)
             with self.clock("check"):
                 trim()
                 table = self._check(written.path, made, job.plan.target)
                 self._look_for_untaken(decisions, table)
-            if cut.without_body:
-                drop_bodies(cut.network, cut.without_body)
-                written.write(cut.network)
+            made = self._write_final_form(written, made, job.plan.target, {row.case for row in table})
             with self.clock("publish"):
                 written.write_stages({stage.name: stage.model_bytes for stage in cut.stages})
                 outcome = written.outcome()
@@ -139,7 +143,43 @@ class Attempt:
             is_whole=self.prepared.boundary is None and not cut.is_cut,
             signature=Signature.of(self.prepared.inputs, self.prepared.model),
             axes=self.cases.proofs if self.cases and table else (),
+            precision=made.precision,
         )
+
+    def _write_final_form(self, written: Draft, made: _Made, target: Target, proven_at: set[str]) -> _Made:
+        """Writes the file once more where it is not to be as it was checked."""
+        cut, half = made.cut, self.file.precision
+        if half is not None:
+            with self.clock("precision"):
+                made = self._lower(made, half, target, proven_at)
+        if cut.without_body:
+            drop_bodies(cut.network, cut.without_body)
+        if cut.without_body or half is not None:
+            written.write(cut.network)
+        return made
+
+    def _lower(self, made: _Made, half: Half, target: Target, proven_at: set[str]) -> _Made:
+        """Brings the network to a format of half the width."""
+        cut, observation = made.cut, self.observation
+        if cut.parts or (cut.is_cut and not half.keep_io):
+            other = "split" if cut.parts else "preprocess='extract' or postprocess='strip'"
+            remedy = "leave one of them out" if cut.parts else "pass keep_io=True"
+            raise CompatError(f"precision and {other} cannot be combined: the parts pass float32 on; {remedy}.")
+        subject = LoweringSubject(
+            network=cut.network,
+            names=[str(value.name) for value in made.whole.graph.outputs],
+            observation=observation,
+            cases=() if self.cases is None else self.cases.so_far,
+            inputs=inputs_to_measure(observation, self.cases, self.samples),
+            before=cut.before,
+            after=cut.after,
+            special=ordinary_cases(observation, proven_at),
+            seconds=sum(self.clock.seconds.values()),
+        )
+        lowered = lower_precision(subject, half)
+        lint(lowered.model, target)
+        cut.network = lowered.model
+        return replace(made, nodes=node_counts(lowered.model), precision=lowered.precision)
 
     def _check(self, path: Path, made: _Made, target: Target) -> tuple[Comparison, ...]:
         names = [str(value.name) for value in made.whole.graph.outputs]
@@ -199,6 +239,7 @@ class _Made:
     """Before anything was cut off."""
     cut: CutGraph
     nodes: Counter[str]
+    precision: Precision | None = None
 
     @property
     def unknown(self) -> set[str]:

@@ -15,6 +15,7 @@ from torch_onnx_compat.check.cases import Verify
 from torch_onnx_compat.destination import check_destination
 from torch_onnx_compat.entry import EXPORTERS, Exporter
 from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.registry import Registry
 from torch_onnx_compat.targets import Target
 
@@ -91,9 +92,19 @@ class File:
     export_params: bool = True
     keep_initializers_as_inputs: bool = False
     external_data: bool | None = None
+    precision: Half | None = None
+    """The format of half the width; None for the model's own types."""
 
     def __post_init__(self) -> None:
         check_destination(self.destination)
+        if self.precision is None:
+            return
+        for keyword, unfit in (("export_params", False), ("keep_initializers_as_inputs", True)):
+            if getattr(self, keyword) is unfit:
+                raise CompatError(
+                    f"precision={self.precision.name!r} and {keyword}={unfit} contradict each other: weights that are "
+                    f"inputs keep their types; leave one of them out."
+                )
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.feeds import Signature, feeds_by_name
 from torch_onnx_compat.plan import Note
+from torch_onnx_compat.precision.verdict import Precision
 from torch_onnx_compat.session import open_session
 from torch_onnx_compat.surgery.on_graph.stage import Stage
 
@@ -52,6 +53,8 @@ class ExportResult:
         is_whole: Whether the file takes what the model takes, and gives what it gives.
         signature: How forward was called for the export.
         axes: What is known of each dynamic axis: proven for all sizes, or tried at some.
+        precision: What is in half the width, what stayed in float32 and why, and how far the file is off; None where
+            the file has the model's own types. `table` and `axes` then tell of the graph before.
     """
 
     path: Path | None
@@ -75,6 +78,7 @@ class ExportResult:
     is_whole: bool = True
     signature: Signature | None = field(default=None, repr=False)
     axes: tuple[AxisProof, ...] = ()
+    precision: Precision | None = None
 
     def session(self, **options: Any) -> onnxruntime.InferenceSession:
         """Opens the file in onnxruntime.
@@ -99,12 +103,13 @@ class ExportResult:
                 refuses the inputs: says which, why, and what is near them that works.
         """
         session = self.session()
-        names = [value.name for value in session.get_inputs()]
+        types = {value.name: value.type for value in session.get_inputs()}
+        names = list(types)
         if self.signature is not None and set(names) <= set(self.signature.names):
             given = self.signature.feeds(args, kwargs)
         else:
             given = feeds_by_name(names, args, kwargs)
-        feeds = {name: given[name].detach().cpu().resolve_conj().resolve_neg().numpy() for name in names}
+        feeds = {name: _array(given[name], types[name]) for name in names}
         try:
             outputs = session.run(None, feeds)
         except Exception as error:
@@ -172,6 +177,7 @@ class ExportResult:
             "table": [row.to_dict() for row in self.table],
             "notes": list(self.notes),
             "axes": [vars(axis) for axis in self.axes],
+            "precision": None if self.precision is None else self.precision.to_dict(),
             "rejected": dict(self.rejected),
             "seconds": {k: round(v, 3) for k, v in self.seconds.items()},
             "nodes": dict(sorted(self.nodes.items())),
@@ -196,8 +202,17 @@ class ExportResult:
         lines += [f"  {stage}" for stage in (self.preprocess, self.postprocess, *self.parts) if stage]
         lines += [f"  {axis}" for axis in self.axes]
         lines += [f"  note: {note}" for note in self.notes]
+        if self.precision is not None:
+            lines += [f"  {line}" for line in str(self.precision).splitlines()]
         lines += _table(self.table)
         return "\n".join(lines)
+
+
+def _array(tensor: Tensor, wanted: str) -> Any:
+    """A tensor as a file's input; float32 is rounded where the file's inputs are narrow, which forward's are not."""
+    if wanted == "tensor(float16)" and tensor.dtype is torch.float32:
+        tensor = tensor.half()
+    return tensor.detach().cpu().resolve_conj().resolve_neg().numpy()
 
 
 def _note(note: Note) -> dict[str, Any]:

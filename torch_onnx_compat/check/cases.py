@@ -111,8 +111,8 @@ class Cases:
         self._inputs = observation.prepared.inputs
         self._bounds = self._inputs.bounds()
         self.notes: list[str] = []
-        self.inputs_so_far: list[Inputs] = []
-        """The inputs of the cases so far."""
+        self.so_far: list[Case] = []
+        """The cases so far."""
         self._further: Mapping[str, int] = {}
         self._exported: ExportedGraph | None = None
         self.baked_places: Collection[str] = ()
@@ -140,9 +140,9 @@ class Cases:
         self.notes.clear()
 
     def __iter__(self) -> Iterator[Case]:
-        self.inputs_so_far.clear()
+        self.so_far.clear()
         for case in self._all():
-            self.inputs_so_far.append(case.inputs)
+            self.so_far.append(case)
             yield case
 
     def _all(self) -> Iterator[Case]:
@@ -160,6 +160,15 @@ class Cases:
         for seed in range(redraws - (1 if number else 0)):
             # Cases at other sizes have other values already.
             yield from self._try_case(f"other values {seed + 1}", self._inputs)
+
+    @property
+    def inputs_so_far(self) -> list[Inputs]:
+        """The inputs of the cases so far."""
+        return [case.inputs for case in self.so_far]
+
+    def samples(self) -> list[Inputs]:
+        """The caller's samples, as inputs of the model."""
+        return [self._sample(index, sample) for index, sample in enumerate(self._samples)]
 
     @property
     def proofs(self) -> tuple[AxisProof, ...]:

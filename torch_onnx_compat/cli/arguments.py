@@ -6,9 +6,13 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from torch_onnx_compat.cli.console import UsageError
+from torch_onnx_compat.cli.console import UsageError, usage
+from torch_onnx_compat.errors import unknown_name
+
+if TYPE_CHECKING:
+    from torch_onnx_compat.precision.formats import Half
 
 AUTO = "auto"
 """The axes that may vary as the model's zoo knows them."""
@@ -50,6 +54,26 @@ def _sizes(text: str) -> tuple[int, ...]:
 def places(text: str | None) -> list[str] | None:
     """``layer3,fc`` as a list of module paths."""
     return None if text is None else [part.strip() for part in text.split(",")]
+
+
+PRECISIONS = ("float32", "float16", "bfloat16")
+
+
+def precision(name: str, limit: float | None, keep: str | None, *, narrow_io: bool) -> Half | None:
+    """``float16`` with the options that belong to it as a value; None for float32."""
+    if name not in PRECISIONS:
+        raise UsageError(str(unknown_name("precision", name, PRECISIONS)))
+    given = {"--limit": limit is not None, "--keep-float32": keep is not None, "--narrow-io": narrow_io}
+    for option, is_given in given.items():
+        if is_given and name == "float32":
+            raise UsageError(f"{option} belongs to --precision float16 or bfloat16.")
+    if name == "float32":
+        return None
+    from torch_onnx_compat.precision.formats import Bfloat16, Float16
+
+    with usage():
+        kind = Float16 if name == "float16" else Bfloat16
+        return kind(limit=limit, keep=places(keep) or (), keep_io=not narrow_io)
 
 
 def dynamic(texts: list[str] | None) -> Literal["batch", "auto"] | Mapping[str, Any] | None:

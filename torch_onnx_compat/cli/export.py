@@ -41,6 +41,7 @@ from torch_onnx_compat.entry import EXPORTERS
 from torch_onnx_compat.errors import CompatError
 
 CUTS = "What is cut"
+PRECISION = "Precision"
 PROOF = "How it is proven"
 
 CustomDomains = Annotated[
@@ -91,6 +92,26 @@ Postprocess = Annotated[
         rich_help_panel=CUTS,
     ),
 ]
+Precision = Annotated[
+    str,
+    typer.Option(
+        help="float32, float16 or bfloat16; what must stay in float32 is measured.", rich_help_panel=PRECISION
+    ),
+]
+Limit = Annotated[
+    float | None,
+    typer.Option(
+        metavar="ERROR", help="Largest error of a value in float16 or bfloat16, relative.", rich_help_panel=PRECISION
+    ),
+]
+KeepFloat32 = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PLACES",
+        help="Modules and operators that stay in float32, e.g. head,Softmax.",
+        rich_help_panel=PRECISION,
+    ),
+]
 Report = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write a report: .html, .md or .json.", rich_help_panel=OTHER)
 ]
@@ -125,6 +146,17 @@ def export_command(
     keep_as_function: KeepAsFunction = None,
     preprocess: Preprocess = "keep",
     postprocess: Postprocess = "keep",
+    precision: Precision = "float32",
+    limit: Limit = None,
+    keep_float32: KeepFloat32 = None,
+    narrow_io: Annotated[
+        bool,
+        typer.Option(
+            "--narrow-io",
+            help="Give the file's inputs and outputs the narrow type, too.",
+            rich_help_panel=PRECISION,
+        ),
+    ] = False,
     no_verify: Annotated[
         bool, typer.Option("--no-verify", help="Do not compare the file with the model.", rich_help_panel=PROOF)
     ] = False,
@@ -159,6 +191,7 @@ def export_command(
             raise UsageError("--no-verify and --verify-on-target exclude each other; give one of them.")
         options = export_options(target, opset, exporter, ("auto", *EXPORTERS), include, exclude)
         model = Model(spec, size, shape, weights, pretrained, dynamic)
+        half = arguments.precision(precision, limit, keep_float32, narrow_io=narrow_io)
         with usage():
             check_destination(output)
         check_report(report)
@@ -187,6 +220,7 @@ def export_command(
                 keep_as_function=arguments.places(keep_as_function) or (),
                 preprocess=cast(Any, preprocess),
                 postprocess=cast(Any, postprocess),
+                precision=half,
                 progress=step,
                 **options,
             )

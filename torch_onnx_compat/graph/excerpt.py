@@ -89,3 +89,14 @@ def excerpt(model: ir.Model, inputs: Sequence[ir.Value], outputs: Sequence[ir.Va
     part.opset_imports.setdefault("", model.opset_imports[""])
     part.metadata_props.update(model.metadata_props)
     return part
+
+
+def copy_of(model: ir.Model) -> ir.Model:
+    """A copy that shares the weights, its nodes in the same order, those of functions with their types."""
+    copy = excerpt(model, model.graph.inputs, model.graph.outputs, model.graph.name or "main_graph")
+    for function, twin in zip(model.functions.values(), copy.functions.values(), strict=True):
+        for node, other in zip(all_nodes(function.graph), all_nodes(twin.graph), strict=True):
+            for value, made in zip((*node.inputs, *node.outputs), (*other.inputs, *other.outputs), strict=True):
+                if value is not None and made is not None and made.type is None:
+                    made.type, made.shape = value.type, value.shape
+    return copy

@@ -9,6 +9,7 @@ import onnx
 import onnx_ir as ir
 
 from torch_onnx_compat.graph import schema
+from torch_onnx_compat.graph.walk import all_nodes
 
 _DATA_LIMIT = 1024
 """Constants of at most this many elements are passed to inference, which reads axes, shapes and the like from them."""
@@ -31,6 +32,22 @@ def infer_model(model: ir.Model) -> None:
             for value in node.outputs:
                 if value.name in found:
                     _set(value, found[value.name])
+
+
+def infer_functions(model: ir.Model) -> None:
+    """Gives the values inside functions the types that they have at the functions' calls, where they have none."""
+    graphs = [model.graph, *(function.graph for function in reversed(model.functions.values()))]
+    for node in (node for graph in graphs for node in all_nodes(graph)):
+        function = model.functions.get((node.domain, node.op_type, node.overload))
+        if function is None:
+            continue
+        for given, value in zip(node.inputs, function.inputs, strict=False):
+            if given is not None and value.type is None:
+                value.type = given.type
+        opset = function.opset_imports.get("", model.opset_imports[""])
+        for inner in all_nodes(function.graph):
+            if any(value.type is None for value in inner.outputs):
+                infer_node(inner, opset)
 
 
 def _is_known(shape: ir.Shape | None) -> bool:

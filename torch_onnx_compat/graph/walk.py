@@ -10,6 +10,18 @@ _WITH_GRAPHS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 """ONNX's operators whose attributes are graphs; reading every other node's attributes would take most of the time."""
 
 
+def all_graphs(model: ir.Model) -> Iterator[ir.Graph]:
+    """The main graph, the functions' graphs, and those that nodes hold."""
+    for graph in (model.graph, *(function.graph for function in model.functions.values())):
+        yield graph
+        for node in all_nodes(graph):
+            for attribute in node.attributes.values() if node.op_type in _WITH_GRAPHS or node.domain else ():
+                if attribute.type is ir.AttributeType.GRAPH:
+                    yield attribute.as_graph()
+                elif attribute.type is ir.AttributeType.GRAPHS:
+                    yield from attribute.as_graphs()
+
+
 def all_nodes(graph: ir.Graph | ir.GraphView) -> Iterator[ir.Node]:
     """The nodes in order, each before those of its subgraphs; nodes may be removed during the walk."""
     for node in graph:

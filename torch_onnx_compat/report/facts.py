@@ -56,8 +56,9 @@ def of_result(result: ExportResult, comparison: Localisation | None = None, with
         "declined": [_entry(note) for note in result.declined],
         "unused": list(result.unused),
         "rejected": dict(result.rejected),
-        "notes": [*map(str, result.axes), *result.notes],
+        "notes": [*map(str, result.axes), *result.notes, *_precision_notes(result)],
         "table": [row.to_dict() for row in result.table],
+        **_precision(result),
         "operators": _operators(result, without),
         "stock": _stock(without),
         "changes": _changes(result, proto, without),
@@ -136,6 +137,8 @@ _BLANK: Facts = {
     "rejected": {},
     "notes": [],
     "table": [],
+    "kept": [],
+    "errors": [],
     "operators": [],
     "stock": "",
     "changes": [],
@@ -144,6 +147,29 @@ _BLANK: Facts = {
     "snippet": "",
 }
 """What there is nothing to tell of."""
+
+
+def _precision(result: ExportResult) -> Facts:
+    """What stayed in float32 in a file of half the width, and the errors, as texts; empty for other files."""
+    told = result.precision
+    if told is None:
+        return {"kept": [], "errors": []}
+    kept = [(r.place, r.op_type, r.why, *(f"{n:.2g}" if n else "" for n in (r.loss, r.largest))) for r in told.kept]
+    errors = [
+        (
+            row.case,
+            row.output,
+            *("" if e is None else f"{e.worst:.2g}" for e in (row.file, row.rendering, row.float32, row.eager)),
+            "ok" if row.ok else "wrong",
+        )
+        for row in told.errors
+    ]
+    return {"kept": kept, "errors": errors}
+
+
+def _precision_notes(result: ExportResult) -> list[str]:
+    told = result.precision
+    return [] if told is None else [str(told).partition("\n")[0], *told.notes]
 
 
 def _diagnoses(error: CompatError) -> list[Facts]:

@@ -8,6 +8,10 @@ from typing import Any
 Facts = dict[str, Any]
 
 
+KEPT_COLUMNS = ("where", "node", "why", "loss alone", "largest value")
+ERROR_COLUMNS = ("case", "output", "file", "rounded at each node", "eager float32", "eager half", "verdict")
+
+
 def markdown(facts: Facts) -> str:
     """Writes the report as Markdown."""
     parts = [f"# {facts['title']}: {facts['verdict']}", _table(("", ""), facts["summary"].items())]
@@ -31,6 +35,8 @@ def markdown(facts: Facts) -> str:
         ("Applied", ("entry", "what", "where", "why"), changes),
         ("Declined", ("entry", "where", "why"), declined),
         ("Verification", ("case", "output", "max abs", "max rel", "tolerance", "verdict"), rows),
+        ("Kept in float32", KEPT_COLUMNS, facts["kept"]),
+        ("Errors against eager float64", ERROR_COLUMNS, facts["errors"]),
         ("Error per layer", ("module", "relative error", "explained by rounding"), layers),
         ("Operators", tuple(columns.values()), operators),
         ("Time", ("step", "seconds"), list(facts["seconds"].items())),

@@ -7,7 +7,7 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from torch_onnx_compat.report.markdown import operator_columns, verdict_of
+from torch_onnx_compat.report.markdown import ERROR_COLUMNS, KEPT_COLUMNS, operator_columns, verdict_of
 from torch_onnx_compat.report.picture import draw
 from torch_onnx_compat.report.plot import plot
 
@@ -105,6 +105,8 @@ def _proof(facts: Facts) -> list[str]:
     code = f"<pre><code>{escape(facts['snippet'])}</code></pre>"
     return [
         _table_of("Verification", ("case", "output", "max abs", "max rel", "tolerance", "verdict"), rows),
+        _table_of("Kept in float32", KEPT_COLUMNS, facts["kept"]),
+        _table_of("Errors against eager float64", ERROR_COLUMNS, facts["errors"]),
         _section("Error per layer", plot(facts["layers"])) if facts["layers"] else "",
         _section("How to run it", _scroll("Code", code)) if facts["snippet"] else "",
         _table_of("Operators", tuple(columns.values()), operators),

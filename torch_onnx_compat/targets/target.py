@@ -151,8 +151,17 @@ class Target:
                 yield Objection(row.verdict, f"{row.verdict} on {self.name}{where}", row.source or self.how)
 
 
-def choose_opset(from_keywords: int | None, target: Target) -> int:
+BFLOAT16_OPSET = 22
+"""The opset from which on convolutions, poolings and many others have bfloat16."""
+
+
+def choose_opset(from_keywords: int | None, target: Target, *, has_bfloat16: bool = False) -> int:
     """The opset of the file.
+
+    Args:
+        from_keywords: What the caller asked for.
+        target: The engine, which has a preferred opset.
+        has_bfloat16: Whether the file holds bfloat16; the opset is then one that has it, if the target takes that.
 
     Raises:
         CompatError: Neither this package nor the target takes the one that was asked for, or it is no whole number.
@@ -162,8 +171,9 @@ def choose_opset(from_keywords: int | None, target: Target) -> int:
             f"opset_version={from_keywords!r} is a {type(from_keywords).__name__}; wanted an int, such as "
             f"{target.opset}."
         )
-    opset = target.opset if from_keywords is None else from_keywords
     low, high = max(MIN_OPSET, target.opsets[0]), target.opsets[1]
+    preferred = max(target.opset, min(BFLOAT16_OPSET, high)) if has_bfloat16 else target.opset
+    opset = preferred if from_keywords is None else from_keywords
     if not low <= opset <= high:
         raise CompatError(f"opset_version={opset}: target {target.name!r} takes {low}..{high}; choose one of these.")
     return opset

@@ -13,6 +13,7 @@ from onnxscript.optimizer._constant_folding import FoldConstantsPass
 from onnxscript.rewriter.rules.common import _no_op
 
 from torch_onnx_compat.caller import put_back
+from torch_onnx_compat.graph.tidy.fused_weights import restore_types
 from torch_onnx_compat.graph.tidy.sequences import slice_split_sequences
 from torch_onnx_compat.graph.walk import all_nodes
 
@@ -40,6 +41,7 @@ def tidy(model: ir.Model, *, fold: bool, whole: bool = False) -> None:
             slice_split_sequences(model)
             for step in _fold_passes(whole):
                 step(model)
+            restore_types(model)
         for step in _clean_passes():
             step(model)
 

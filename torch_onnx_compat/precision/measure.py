@@ -1,0 +1,123 @@
+"""Measures what each node of a float32 graph would lose in a format of half the width, on given inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import onnxruntime
+
+from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.precision.formats import Half
+from torch_onnx_compat.precision.instrument import BEYOND, STATISTICS, Island, Key, can_be_shadowed, instrument
+from torch_onnx_compat.precision.layout import MOVES, Layout, is_float
+from torch_onnx_compat.publish import draft, is_large
+from torch_onnx_compat.session import open_session
+
+Feeds = Mapping[str, Any]
+"""Inputs of a graph by name, as numpy arrays."""
+
+
+@dataclass
+class Measurement:
+    """What the runs showed: of each node, the largest number of all runs."""
+
+    numbers: dict[Key, float] = field(default_factory=dict)
+    runs: int = 0
+    """How many inputs were measured on."""
+
+    def of(self, what: str, node: int) -> float:
+        """A number of a node; 0 where it was not measured."""
+        return self.numbers.get((what, node), 0.0)
+
+    def take(self, keys: Sequence[Key], vector: Any) -> None:
+        """Takes in the vector of one run."""
+        self.runs += 1
+        for key, number in zip(keys, vector.tolist(), strict=True):
+            value = float("inf") if np.isnan(number) else float(number)
+            self.numbers[key] = max(self.numbers.get(key, 0.0), value)
+
+
+def measure_nodes(model: ir.Model, half: Half, feeds: Sequence[Feeds]) -> Measurement:
+    """Measures every node that computes, each alone.
+
+    Args:
+        model: The float32 graph; unchanged.
+        half: The format.
+        feeds: The inputs, one mapping for each run.
+    """
+    layout = Layout.of(model)
+    computing = [
+        number
+        for number, node in enumerate(layout.nodes)
+        if node.op_type not in MOVES
+        and can_be_shadowed(node)
+        and (any(is_float(v) for v in node.outputs) or any(is_float(v) for v in node.inputs))
+    ]
+    try:
+        quick = _measure(model, half, feeds, computing, is_careful=False)
+    except Exception:  # a tensor without an element has no largest one
+        return _measure(model, half, feeds, computing)
+    again = [n for n in computing if not quick.of("loss", n) < BEYOND or quick.of("peak", n) > half.largest]
+    careful = _measure(model, half, feeds, again) if again else Measurement()
+    for number in set(computing) - set(again):
+        careful.numbers[("made", number)] = quick.of("peak", number)
+    quick.numbers.update(careful.numbers)
+    return quick
+
+
+def measure_islands(model: ir.Model, half: Half, feeds: Sequence[Feeds], islands: Sequence[Island]) -> list[float]:
+    """The loss of each island: what rounding its inputs does to the results of its targets.
+
+    Args:
+        model: The float32 graph; unchanged.
+        half: The format.
+        feeds: The inputs, one mapping for each run.
+        islands: The islands.
+    """
+    found = _measure(model, half, feeds, (), islands)
+    return [found.of("island", index) for index in range(len(islands))]
+
+
+def _measure(
+    model: ir.Model,
+    half: Half,
+    feeds: Sequence[Feeds],
+    shadows: Collection[int],
+    islands: Sequence[Island] = (),
+    *,
+    is_careful: bool = True,
+) -> Measurement:
+    copy, keys = instrument(model, half, shadows, islands, is_careful=is_careful)
+    found = Measurement()
+    with draft(copy, None, is_large(copy)) as written:
+        session = open_session(written.path, sess_options=_options(copy))
+        taken = {value.name for value in session.get_inputs()}
+        for each in feeds:
+            (vector,) = session.run([STATISTICS], {name: array for name, array in each.items() if name in taken})
+            found.take(keys, vector)
+    return found
+
+
+def _options(model: ir.Model) -> onnxruntime.SessionOptions:
+    """Options of a few runs.
+
+    Nothing can be fused, as every result is read; but convolutions want another layout. Without any, optimising only
+    takes time.
+    """
+    options = onnxruntime.SessionOptions()
+    if not any(node.op_type == "Conv" for node in model.graph):
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return options
+
+
+def feeds_of(inputs: Inputs) -> dict[str, Any]:
+    """Example inputs as a session takes them."""
+    return {
+        name: tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().numpy()
+        for name, tensor in zip(inputs.names, inputs.tensors, strict=True)
+    }

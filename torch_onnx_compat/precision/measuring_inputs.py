@@ -1,0 +1,61 @@
+"""The inputs that a graph is measured on, and the special values that a file of half the width is judged on besides."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from torch_onnx_compat.check.cases import Case, Cases, Verify
+from torch_onnx_compat.check.special import special_inputs
+from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.observe import ModelRefused, Observation
+
+HEAVY_SECONDS = 0.03
+"""Seconds of an eager run from which on the graph is measured on the example and the samples only.
+
+Other values and sizes are then measured where the judge finds the file wrong at them."""
+
+SEED = 20
+
+
+def inputs_to_measure(observation: Observation, cases: Cases | None, samples: Sequence[Any]) -> list[Inputs]:
+    """The example, the caller's samples, and of a light model other values, at larger sizes of the dynamic axes.
+
+    Args:
+        observation: Runs the original.
+        cases: The cases that were compared; None where none were.
+        samples: Further inputs of the caller's.
+    """
+    example = observation.prepared.inputs
+    known = Cases(observation, Verify(), samples) if cases is None else cases
+    inputs = [example, *known.samples()]
+    if observation.seconds > HEAVY_SECONDS:
+        return inputs
+    tried = [] if cases is None else cases.inputs_so_far
+    limit = 4 * _elements(example)
+    others = [other for other in tried if other.sizes() != example.sizes() and _elements(other) <= limit]
+    return [*inputs, max(others, key=_elements, default=None) or example.redrawn(SEED)]
+
+
+def ordinary_cases(observation: Observation, proven_at: Collection[str]) -> list[Case]:
+    """The example with zeros, equal and sorted values, where the original stays finite.
+
+    Args:
+        observation: Runs the original.
+        proven_at: Labels of the cases on which the float32 graph was right.
+    """
+    found = []
+    for special in special_inputs(observation.prepared.inputs):
+        if not special.is_ordinary or special.label not in proven_at:
+            continue
+        try:
+            reference = observation.reference(special.label, special.inputs)
+        except ModelRefused:
+            continue
+        if all(bool(output.isfinite().all()) for output in reference.outputs if output.is_floating_point()):
+            found.append(Case(special.label, special.inputs, reference))
+    return found
+
+
+def _elements(inputs: Inputs) -> int:
+    return sum(tensor.numel() for tensor in inputs.tensors)
