@@ -107,7 +107,7 @@ def judge(model: Any, args: tuple[Any, ...], path: str, axes: str) -> str:
         shape = (
             [len(x) + STEPS[0], *x.shape[1:]] if axes == "batch" else [3, x.shape[1], *(n + step for n in x.shape[2:])]
         )
-        drawn = torch.rand(shape) * (x.max() - x.min()) + x.min()
+        drawn = x.flatten()[torch.randint(x.numel(), shape)]
         with torch.no_grad():
             try:
                 wanted, plain = exact(drawn.double()), model(drawn)
