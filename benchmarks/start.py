@@ -3,7 +3,7 @@
 Each is a fresh process, the median of several runs; `import torch` alone stands beside them. With --before the same
 commands of another checkout are measured in turn, so that both meet the same load.
 
-    python benchmarks/start.py [--runs 7] [--before DIRECTORY] [--write]
+    python benchmarks/start.py [--runs 7] [--before DIRECTORY] [--only TEXT] [--write]
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ def seconds(checkout: Path, words: tuple[str, ...], folder: str) -> float:
 def main(
     runs: Annotated[int, typer.Option(help="Fresh processes for each figure.")] = 7,
     before: Annotated[Path | None, typer.Option(help="Another checkout, to compare with.")] = None,
+    only: Annotated[str, typer.Option(help="Only rows that hold this text.")] = "",
     write: Annotated[bool, typer.Option("--write", help=f"Write {RESULT.name}.")] = False,
 ) -> None:
     """Measures and prints the table."""
@@ -74,6 +75,8 @@ def main(
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "net.py").write_text(NET)
         for title, words in COMMANDS.items():
+            if only not in title:
+                continue
             found: list[list[float]] = [[] for _ in checkouts]
             for _ in range(runs):
                 for times, checkout in zip(found, checkouts, strict=True):

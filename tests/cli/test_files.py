@@ -173,7 +173,7 @@ ROWS = [{"name": "resize_to_gather", "where": "layers.0.blocks.1.attention", "wh
                 "resize_to_gather  layers.0.blocks.1.attention  as it is",
             ],
         ),
-        (50, ["resize_to_gather", "  where: layers.0.blocks.1.attention", "  why: as it is"]),
+        (45, ["resize_to_gather", "  where: layers.0.blocks.1.attention", "  why: as it is"]),
     ],
 )
 def test_a_table_breaks_no_words(width, lines, monkeypatch, capsys):
