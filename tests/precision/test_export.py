@@ -248,3 +248,49 @@ def test_the_command_line_makes_such_a_file(tmp_path):
     refused = CliRunner().invoke(app, [*command, "float32", "--limit", "0.01"])
     assert refused.exit_code == 2
     assert "belongs to --precision" in refused.output
+
+
+def test_positions_stay_exact_at_lengths_that_nobody_tried():
+    class Positions(nn.Module):
+        def forward(self, x):
+            return x * torch.sin(torch.arange(x.shape[1]) * 0.9)
+
+    result = export_compat(Positions(), torch.rand(2, 10), dynamic={"x": {1: "length"}}, precision="float16")
+    x = torch.rand(2, 5000)
+    assert torch.allclose(result(x)[0], Positions()(x), atol=2e-3)
+
+
+def test_what_a_loop_carries_stays_in_float32():
+    class Steps(nn.Module):
+        def forward(self, x):
+            y = x
+            for _ in range(int(x.shape[0])):
+                y = y + 0.001 * x
+            return y
+
+    result = export_compat(Steps(), torch.rand(3, 4), dynamic="batch", precision="float16")
+    assert any("carried" in row.why for row in result.precision.kept)
+    x = torch.rand(600, 4)
+    assert torch.allclose(result(x)[0], Steps()(x), rtol=2e-3)
+
+
+def test_a_row_that_is_masked_as_a_whole_is_finite():
+    class Masked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = nn.Linear(8, 8)
+
+        def forward(self, x, mask):
+            bias = (1 - mask.float()) * torch.finfo(torch.float32).min
+            return torch.softmax(self.net(x) + bias, -1)
+
+    torch.manual_seed(0)
+    x, mask = torch.randn(3, 8), torch.randint(2, (3, 8))
+    model = Masked().eval()
+    result = export_compat(model, (x, mask), dynamic="batch", precision="float16")
+    assert torch.allclose(result(x, torch.zeros_like(mask))[0], model(x, torch.zeros_like(mask)), atol=2e-3)
+
+
+def test_values_near_the_end_of_the_range_stay_in_float32():
+    result = export_compat(lambda x: torch.relu(x * 40000), torch.rand(3, 20), precision="float16")
+    assert any(row.why.startswith("values up to") and row.largest > 20000 for row in result.precision.kept)

@@ -11,7 +11,7 @@ from torch_onnx_compat.graph.shapes import infer_model
 from torch_onnx_compat.precision.instrument import Island
 from torch_onnx_compat.precision.layout import Layout
 from torch_onnx_compat.precision.measure import measure_islands, measure_nodes
-from torch_onnx_compat.precision.plan import make_plan
+from torch_onnx_compat.precision.plan import ISLAND, make_plan
 
 
 def model_of(nodes, inputs=("x",), outputs=("y",), opset=17):
@@ -126,7 +126,8 @@ def test_the_plan_keeps_the_island_and_nothing_else():
         0.01,
         lambda i: measure_islands(model, Float16(), feeds, i),
     )
-    kept = {layout.nodes[n].op_type for n in plan.kept}
-    assert kept >= {"Sin", "Mul"}
-    assert not kept & {"Exp", "Relu", "Tanh"}
+    kept = {layout.nodes[n].op_type: reason.text for n, reason in plan.kept.items()}
+    assert "by itself" in kept["Sin"]
+    assert kept["Mul"] == ISLAND
+    assert not kept.keys() & {"Exp", "Relu", "Tanh"}
     onnx.checker.check_model(ir.to_proto(model))  # measuring changes nothing
