@@ -104,6 +104,8 @@ class _Log:
         self.operator = ""
         self.pending: list[tuple[Kind, Any, Any]] = []
         """Kinds, expressions and answers of what the operator that runs has asked."""
+        self.of_call: list[tuple[Kind, Any, Any]] = []
+        """The same of the call of torch that runs, its operators' and its own."""
         self.fixes_data = False
         """Whether C++ made a number of a size that values decide: the shapes after it may be fixed by mistake."""
         self._seen: set[Any] = set()
@@ -112,6 +114,7 @@ class _Log:
         """Notes a condition, or a size that becomes a number."""
         is_condition = answer in (True, False) and not getattr(answer, "is_Integer", False)
         kind: Kind = "condition" if is_condition else "number"
+        self.of_call.append((kind, expression, answer))
         if self.operator:
             self.pending.append((kind, expression, answer))
         else:
@@ -121,6 +124,11 @@ class _Log:
         """Notes what the operator that runs has asked."""
         for question in self.pending:
             self._add(*question, by_python=False)
+
+    def note_error(self) -> None:
+        """Notes what a call of torch asked that fails: where the model catches the error, it goes another way then."""
+        for question in self.of_call:
+            self._add(*question, by_python=True)
 
     def read(self, what: Any, size: Any) -> None:
         """Notes that the text or the hash of a size is read; within an operator that is torch's own doing."""
@@ -214,7 +222,11 @@ class _Beside(TorchDispatchMode):
         if isinstance(func, HigherOrderOperator):
             return self._control(func, *args, **kwargs)
         real_args, real_kwargs = pytree.tree_map(self._actual, (args, kwargs))
-        real = func(*real_args, **real_kwargs)
+        try:
+            real = func(*real_args, **real_kwargs)
+        except Exception:
+            self._ask_before_error(func, args, kwargs)
+            raise
         return self._pair(self._run_fakes(func, args, kwargs, real), real)
 
     def _control(self, func: Any, *args: Any, **kwargs: Any) -> Any:
@@ -257,6 +269,18 @@ class _Beside(TorchDispatchMode):
             self._log.operator = ""
             self._log.pending.clear()
         return self._with_open_sizes(fakes, (args, kwargs), real) if self._log.fixes_data else fakes
+
+    def _ask_before_error(self, func: Any, args: Any, kwargs: Any) -> None:
+        """Lets an operator that fails ask what it asks of its sizes."""
+        self._log.operator = str(func)
+        try:
+            self._symbols.run(func, args, kwargs)
+            self._log.found.asks_values = True  # the shapes fit, so it fails for its values
+        except Exception:  # the model sees the error of the real tensors
+            pass
+        finally:
+            self._log.operator = ""
+            self._log.pending.clear()
 
     def _run_once(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Runs an operator; if its C++ makes numbers of sizes, torch's own Python form of it, if that does not."""
@@ -359,4 +383,9 @@ class _Reads(TorchFunctionMode):
             args, kwargs = pytree.tree_map(self._beside.actual, (tuple(args), dict(kwargs or {})))
             with symbolic.without_modes():
                 return func(*args, **kwargs)
-        return func(*args, **(kwargs or {}))
+        self._log.of_call.clear()
+        try:
+            return func(*args, **(kwargs or {}))
+        except Exception:
+            self._log.note_error()
+            raise
