@@ -88,7 +88,9 @@ def show(console: Console, rows: list[dict[str, Any]]) -> None:
 def main(
     exporter: Annotated[str, typer.Option(help="torchscript, dynamo or auto.")] = "torchscript",
     only: Annotated[str, typer.Option(help="Part of the programs' names.")] = "",
-    out: Annotated[Path | None, typer.Option(help="Results, a line of JSON each; those in it are not run again.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Results, a line of JSON each; those in it are not run again.")
+    ] = None,
     time_limit: Annotated[float, typer.Option(help="Seconds for a program.")] = 120,
     stock: Annotated[bool, typer.Option(help="Tell which refusals are needless: stock torch's file is right.")] = False,
 ) -> None:

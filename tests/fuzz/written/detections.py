@@ -444,7 +444,9 @@ class CountsPerImage(nn.Module):
 @program(x="float points=20 3")
 class Voxels(nn.Module):
     def forward(self, x):
-        places, inverse, counts = torch.unique(x.clamp(-4, 4).round().long(), dim=0, return_inverse=True, return_counts=True)
+        places, inverse, counts = torch.unique(
+            x.clamp(-4, 4).round().long(), dim=0, return_inverse=True, return_counts=True
+        )
         sums = torch.zeros(places.shape[0], 3).index_add_(0, inverse, x)
         return sums / counts[:, None]
 

@@ -184,7 +184,7 @@ def judge_stock(written: Written, exporter: str) -> Judgement:
                     written.make(), inputs, stream, dynamo=False, input_names=names, dynamic_axes=written.dynamic
                 )
                 return judge_file(written, stream.getvalue())
-            dims = {name: torch.export.Dim.DYNAMIC for name in written.sizes}
+            dims = dict.fromkeys(written.sizes, torch.export.Dim.DYNAMIC)
             shapes = {i.name: {axis: dims[name] for axis, name in i.dynamic.items()} for i in written.inputs}
             made = torch.onnx.export(
                 written.make(), inputs, dynamo=True, input_names=names, dynamic_shapes=shapes, verbose=False

@@ -314,3 +314,133 @@ class FullByNumber(nn.Module):
 class TensorOfNumbers(nn.Module):
     def forward(self, x):
         return x + torch.tensor([x.max().item(), 1.0, 2.0, 0.0, int(x.min()), 5.0])
+
+
+@program(x="float batch=3 6")
+class CaughtInverse(nn.Module):
+    def forward(self, x):
+        a = x.abs().sum(0)[:4].view(2, 2)
+        try:
+            return torch.linalg.inv(a)
+        except RuntimeError:
+            return torch.zeros(2, 2)
+
+
+@program(x="float batch=3 6")
+class CaughtCholesky(nn.Module):
+    def forward(self, x):
+        a = x[:, :2].T @ x[:, :2]
+        a = a + torch.eye(2) * (0.5 - (x > 100).sum())
+        try:
+            return torch.linalg.cholesky(a)
+        except RuntimeError:
+            return torch.zeros(2, 2)
+
+
+@program(x="float batch=3 6")
+class CaughtIndex(nn.Module):
+    def forward(self, x):
+        place = x.abs().max().long() // 2
+        try:
+            return x[:, place]
+        except IndexError:
+            return x[:, 0] * 5
+
+
+@program(x="float batch=3 6")
+class CaughtGather(nn.Module):
+    def forward(self, x):
+        place = (x[:, :1].abs() / 2).long()
+        try:
+            return x.gather(1, place)
+        except RuntimeError:
+            return x[:, :1] * 5
+
+
+@program(x="float batch=3 6")
+class CaughtLookup(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(5, 6)
+
+    def forward(self, x):
+        try:
+            return self.table(x.abs().long())
+        except (IndexError, RuntimeError):
+            return torch.zeros(x.shape[0], 6, 6)
+
+
+@program(x="float batch=3 6")
+class CaughtOneHot(nn.Module):
+    def forward(self, x):
+        try:
+            return torch.nn.functional.one_hot(x[0].abs().long(), 5) * 2
+        except RuntimeError:
+            return torch.zeros(6, 5, dtype=torch.long)
+
+
+@program(x="float batch=3 6")
+class CaughtMaximum(nn.Module):
+    """The largest of what is selected, which may be nothing."""
+
+    def forward(self, x):
+        try:
+            return x[x > 0].max()
+        except RuntimeError:
+            return x.sum() * 0
+
+
+@program(x="float batch=3 6")
+class CaughtStack(nn.Module):
+    """Two selections of the same length by luck."""
+
+    def forward(self, x):
+        try:
+            return (x[x > 0] + x[x < 0]).sum()
+        except RuntimeError:
+            return x.sum()
+
+
+@program(x="float batch=3 6")
+class CaughtView(nn.Module):
+    def forward(self, x):
+        try:
+            return x[x > 0].view(-1, 2).sum(0)
+        except RuntimeError:
+            return x[0, :2]
+
+
+@program(x="float batch=3 6")
+class CaughtTopK(nn.Module):
+    def forward(self, x):
+        try:
+            return x[x > 0].topk(4).values
+        except RuntimeError:
+            return x[0, :4]
+
+
+@program(x="float batch=3 6")
+class IsInHelper(nn.Module):
+    def scale(self, flag):
+        return 2.0 if flag is True else 1.0
+
+    def forward(self, x):
+        return x * self.scale(bool(x.max() > 5))
+
+
+@program(x="float batch=3 6")
+class TypeInHelper(nn.Module):
+    def scale(self, n):
+        return 2.0 if type(n) is int else 1.0
+
+    def forward(self, x):
+        return x * self.scale(int(x.max() > 5))
+
+
+@program(x="float batch=3 6")
+class TensorOrNumber(nn.Module):
+    def scale(self, n):
+        return n if isinstance(n, torch.Tensor) else n * 2
+
+    def forward(self, x):
+        return x * self.scale(float(x.max())) + self.scale(x.min())
