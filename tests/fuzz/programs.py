@@ -137,6 +137,14 @@ DATA_CONDITIONS = (
     "{t}.norm() < {d}",
     "({t} != 0).float().mean() > 0.5",
     "{t}.std() > {d}",
+    "{{1: True}}.get(int({t}.max() > {d}), False)",
+    "{t}[{t} > {d}].numel() in {{1, 2, 3}}",
+    "({t} > {d}).sum().item() in {{2: 0, 4: 1}}",
+    "bool({t}.max() > {d}) is True",
+    "({t}.min() < -{d}).item() is not False",
+    "isinstance(int({t}.sum().clamp(-99, 99)), int) and {t}.max() > {d}",
+    "({t} > {d}).flatten().nonzero().squeeze().dim() == 0",
+    "len(({t} > {d}).flatten().nonzero().squeeze().shape) == 1",
 )
 
 SIZE_CONDITIONS = (
@@ -550,7 +558,7 @@ class Writer:
                 self.emit(f"{value.name} = {self.same(scope, value)}")
 
     def attempt_call(self, scope: list[Value]) -> None:
-        """A try around a call of torch that fails at some sizes."""
+        """A try around a call of torch that fails at some sizes, or for some values."""
         value = self.value(scope, rank=2)
         t, k = value.name, self.number()
         table = self.fresh("table")
@@ -566,6 +574,9 @@ class Writer:
                 f"{t}.topk({k}, -1).values.sum()",
                 f"F.pad({t}, ({k}, 0), mode='reflect').sum()",
                 f"{t}.flatten().unfold(0, {k}, 1).amax(1).sum()",
+                f"{t}.gather(-1, {t}.abs().long()).sum()",
+                f"{t}[..., {t}.abs().max().long()].sum()",
+                f"({t}[{t} > 0] + {t}[{t} < 0]).sum()",
             )
         )
         result = self.fresh("sum")

@@ -140,9 +140,9 @@ class JoinedTexts(nn.Module):
 
 
 @program(x="float batch=3 6")
-class IdentityOfNumber(nn.Module):
+class IsNotFalse(nn.Module):
     def forward(self, x):
-        return x * 2 if int(x.max() > 5) is 1 else x  # noqa: F632
+        return x * 2 if (x.max() > 5).item() is not False else x + 1
 
 
 @program(x="float batch=3 6")
@@ -220,7 +220,7 @@ class LengthOfShape(nn.Module):
 
 @program(x="float batch=3 6")
 class TableLookup(nn.Module):
-    TABLE = [i % 3 for i in range(20)]
+    TABLE = tuple(i % 3 for i in range(20))
 
     def forward(self, x):
         return x * self.TABLE[(x > 5).sum()]

@@ -89,7 +89,7 @@ class Product(nn.Module):
 class Takewhile(nn.Module):
     def forward(self, x):
         ks = list(itertools.takewhile(lambda k: k < x.shape[1], (1, 4, 13, 50)))
-        return x[:, [k for k in ks]].sum(1) if ks else x.sum(1)
+        return x[:, ks].sum(1) if ks else x.sum(1)
 
 
 @program(x="float batch=2 width=12")
@@ -381,7 +381,7 @@ class LateClosure(nn.Module):
     def forward(self, x):
         functions = []
         for i in range(3):
-            functions.append(lambda t: t + i * t.shape[1])
+            functions.append(lambda t: t + i * t.shape[1])  # noqa: B023
         return sum(f(x) for f in functions)
 
 

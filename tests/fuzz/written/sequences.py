@@ -1,6 +1,7 @@
 """Programs on sequences: masks and padding, caches, decoding, ragged batches, positions."""
 
 import functools
+import itertools
 import math
 from typing import NamedTuple
 
@@ -512,7 +513,7 @@ class NoRepeat(nn.Module):
     def forward(self, tokens):
         scores = torch.zeros(tokens.shape[0], 5)
         for i, row in enumerate(tokens.tolist()):
-            for a, b in zip(row, row[1:], strict=False):
+            for a, b in itertools.pairwise(row):
                 if a == row[-1]:
                     scores[i, b] = -1e4
         return scores

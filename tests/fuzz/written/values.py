@@ -627,7 +627,7 @@ class ScaleLogits(nn.Module):
 @program(x="float batch=3 6")
 class TopP(nn.Module):
     def forward(self, x):
-        p, index = x.softmax(-1).sort(dim=-1, descending=True, stable=True)
+        p, _ = x.softmax(-1).sort(dim=-1, descending=True, stable=True)
         drop = p.cumsum(-1) - p > 0.8
         return p.masked_fill(drop, 0).sum(-1), drop.sum(-1)
 
@@ -672,7 +672,7 @@ class PartialBranch(nn.Module):
 @program(x="float batch=3 6")
 class MapRows(nn.Module):
     def forward(self, x):
-        return torch.stack(list(map(lambda row: row * 2 if row[0] > 0 else row, x)))
+        return torch.stack(list(map(lambda row: row * 2 if row[0] > 0 else row, x)))  # noqa: C417
 
 
 @program(x="float batch=3 6")
