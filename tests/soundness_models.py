@@ -192,7 +192,27 @@ class LargerSide(nn.Module):
         return x * 3 if max(x.shape[2], x.shape[3]) > 60 and x.shape[2] + x.shape[3] < 150 else x
 
 
+class IndexOrLast(nn.Module):
+    """Catches the error of a call of torch; at 49 columns the last one is the one that is asked for."""
+
+    def forward(self, x):
+        try:
+            return x[..., 48]
+        except IndexError:
+            return x[..., -1]
+
+
+class OperatorOrMean(nn.Module):
+    def forward(self, x):
+        try:
+            return x.narrow(-1, 0, 48).mean(-1)
+        except (RuntimeError, IndexError):
+            return x.mean(-1)
+
+
 ON_SIZES = (
+    IndexOrLast,
+    OperatorOrMean,
     SmallerSide,
     LargerSide,
     TableOfDistances,
@@ -393,6 +413,90 @@ class JoinedSelection(nn.Module):
         return boxes * 2 if joined.size(0) > 7 else boxes
 
 
+class FlagAsKey(nn.Module):
+    """A dictionary looks for a key by its hash; that of a tensor is its identity."""
+
+    def forward(self, x, s):
+        return x * {1: 2.0}.get(int(x.max() > 100), 1.0)
+
+
+class BoolAsKey(nn.Module):
+    def forward(self, x, s):
+        return x * {True: 2.0}.get(bool(x.max() > 100), 1.0)
+
+
+class CountAsKey(nn.Module):
+    def forward(self, boxes, scores):
+        return boxes * {2: 3.0, 6: 4.0}.get(boxes[scores > 0.9].shape[0], 1.0)
+
+
+class FlagIsTrue(nn.Module):
+    """A decision is an object of Python's, and a tensor in its place is another one."""
+
+    def forward(self, x, s):
+        return x * 2 if bool(x.max() > 100) is True else x
+
+
+class FlagIsNotFalse(nn.Module):
+    def forward(self, x, s):
+        flag = (x.abs().max() > 100).item()
+        if flag is not False:
+            return x * 2
+        return x + 1
+
+
+class TypeOfNumber(nn.Module):
+    def forward(self, x, s):
+        n = int(x.max().clamp(-1000, 1000))
+        return x * 2 if isinstance(n, int) and not isinstance(n, torch.Tensor) and n > 100 else x
+
+
+class TypeIsNumber(nn.Module):
+    def forward(self, x, s):
+        n = float(x.max()) + 1
+        return x * 2 if type(n) is float and n > 100 else x
+
+
+class RankAfterSqueeze(nn.Module):
+    """Of one place that is found a squeeze makes a number."""
+
+    def forward(self, boxes, scores):
+        found = (boxes[:, 0] > boxes[:, 0].max() - 1e-6).nonzero().squeeze()
+        more = (scores > 0.95).nonzero().squeeze()
+        return boxes * 2 if more.dim() == 0 else boxes[found].sum() + boxes
+
+
+class ShapeAfterSqueeze(nn.Module):
+    def forward(self, boxes, scores):
+        found = (scores > 0.96).nonzero().squeeze()
+        return boxes * (1 + len(found.shape))
+
+
+class SumAfterSqueeze(nn.Module):
+    """Asks for no number of dimensions, so its file is right."""
+
+    def forward(self, boxes, scores):
+        return boxes + boxes[(scores > 0.96).nonzero().squeeze()].sum()
+
+
+class PlaceOutside(nn.Module):
+    """Catches an error of which values decide, and which the file does not know."""
+
+    def forward(self, x, s):
+        try:
+            return x[:, x.abs().max().long() // 4]
+        except IndexError:
+            return x[:, 0] * 5
+
+
+class SelectionsThatFit(nn.Module):
+    def forward(self, boxes, scores):
+        try:
+            return boxes[scores > 0.9].sum(0) + boxes[scores > 2].max(0).values
+        except (RuntimeError, IndexError):
+            return boxes.sum(0)
+
+
 class Experts(nn.Module):
     """Skips an expert that nothing is sent to, as it may be in the example."""
 
@@ -432,6 +536,18 @@ class UniqueRows(nn.Module):
 
 
 ON_VALUES = (
+    FlagAsKey,
+    BoolAsKey,
+    CountAsKey,
+    FlagIsTrue,
+    FlagIsNotFalse,
+    TypeOfNumber,
+    TypeIsNumber,
+    RankAfterSqueeze,
+    ShapeAfterSqueeze,
+    SumAfterSqueeze,
+    PlaceOutside,
+    SelectionsThatFit,
     LengthOfPlaces,
     PooledSelection,
     JoinedSelection,

@@ -44,6 +44,9 @@ class Watcher(TorchFunctionMode):
     def check(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """Looks at what a call returned that was passed on."""
 
+    def note_failure(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Looks at a call that failed."""
+
     def __torch_function__(self, func: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         trace = current_trace()
@@ -59,6 +62,7 @@ class Watcher(TorchFunctionMode):
                 return copy(*args, **kwargs)
         except Exception:  # whatever a model may catch: the error goes on, the trace must too
             resume(trace)
+            self.note_failure(func, args, kwargs)
             raise
 
     def _copy_of(self, func: Any) -> Callable[..., Any] | None:

@@ -137,6 +137,14 @@ DATA_CONDITIONS = (
     "{t}.norm() < {d}",
     "({t} != 0).float().mean() > 0.5",
     "{t}.std() > {d}",
+    "{{1: True}}.get(int({t}.max() > {d}), False)",
+    "{t}[{t} > {d}].numel() in {{1, 2, 3}}",
+    "({t} > {d}).sum().item() in {{2: 0, 4: 1}}",
+    "bool({t}.max() > {d}) is True",
+    "({t}.min() < -{d}).item() is not False",
+    "isinstance(int({t}.sum().clamp(-99, 99)), int) and {t}.max() > {d}",
+    "({t} > {d}).flatten().nonzero().squeeze().dim() == 0",
+    "len(({t} > {d}).flatten().nonzero().squeeze().shape) == 1",
 )
 
 SIZE_CONDITIONS = (
@@ -549,6 +557,35 @@ class Writer:
             else:
                 self.emit(f"{value.name} = {self.same(scope, value)}")
 
+    def attempt_call(self, scope: list[Value]) -> None:
+        """A try around a call of torch that fails at some sizes, or for some values."""
+        value = self.value(scope, rank=2)
+        t, k = value.name, self.number()
+        table = self.fresh("table")
+        self.members.append(f"self.register_buffer('{table}', torch.arange({k}, dtype=torch.float32))")
+        call = self.dice.choice(
+            (
+                f"{t}[..., {k}].sum()",
+                f"{t}.select(-1, {k}).sum()",
+                f"{t}.narrow(-1, 0, {k}).amax()",
+                f"{t}.view(-1, {k}).amax(0).sum()",
+                f"({t} + self.{table}).sum()",
+                f"torch.cat([{t}, {t}.flatten()[: {k}].expand_as({t}[..., :{k}])], 0).sum()",
+                f"{t}.topk({k}, -1).values.sum()",
+                f"F.pad({t}, ({k}, 0), mode='reflect').sum()",
+                f"{t}.flatten().unfold(0, {k}, 1).amax(1).sum()",
+                f"{t}.gather(-1, {t}.abs().long()).sum()",
+                f"{t}[..., {t}.abs().max().long()].sum()",
+                f"({t}[{t} > 0] + {t}[{t} < 0]).sum()",
+            )
+        )
+        result = self.fresh("sum")
+        with self.block("try:"):
+            self.emit(f"{result} = {call}")
+        with self.block(f"except {self.dice.choice(('(IndexError, RuntimeError)', 'Exception'))}:"):
+            self.emit(f"{result} = {t}[..., -1].sum() * 2")
+        self.define(scope, f"{t} + {result}", value.axes, owned=False)
+
     def legality(self, scope: list[Value]) -> None:
         """A check of the model's own, which nothing catches."""
         text = self.dice.choice(("assert {t}.dim() == {r}", "assert {n} >= 1, 'empty'", "assert {t}.shape[0] > 0"))
@@ -772,6 +809,7 @@ class Writer:
             self.loop_while: 1,
             self.windows: 0.5,
             self.attempt: 1.5,
+            self.attempt_call: 0.7,
             self.legality: 0.5,
             self.nested_function: 1,
             self.helper: 1,

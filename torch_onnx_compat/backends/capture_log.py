@@ -13,6 +13,8 @@ from torch.overrides import TorchFunctionMode
 
 from torch_onnx_compat.backends.checks import Place, is_caught, is_guard
 from torch_onnx_compat.backends.conditions import as_condition, has_bool_answer
+from torch_onnx_compat.backends.failures import may_fail_for_sizes, may_fail_for_values, tensors_among
+from torch_onnx_compat.backends.internals import symbolic
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames_of_model
 
@@ -34,6 +36,8 @@ class CaptureLog(TorchFunctionMode):
         super().__init__()
         self.texts: dict[str, None] = {}
         """Places of the model's code where the text of a tensor decides."""
+        self.failures: dict[str, None] = {}
+        """Places where values decide whether a call fails, and the model catches the error."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -47,7 +51,19 @@ class CaptureLog(TorchFunctionMode):
             return args[0].detach()
         elif func is Tensor.__deepcopy__:
             return args[0].clone()
+        self._note_failure(func, (*args, *kwargs.values()))
         return func(*args, **kwargs)
+
+    def _note_failure(self, func: Any, args: tuple[Any, ...]) -> None:
+        """Notes a call that may fail for other values, where the model catches the error; here nothing has values."""
+        by_value = may_fail_for_values(func, args)
+        if not by_value and not may_fail_for_sizes(func, args):
+            return
+        callers = [Place.of(f) for f in frames_of_model() if is_user_file(f.f_code.co_filename)]
+        if callers and any(map(is_caught, callers)):
+            sizes = [size for tensor in tensors_among(args) for size in tensor.shape]
+            if by_value or any(map(symbolic.is_of_data, sizes)):
+                self.failures[short(callers[0].filename, callers[0].line)] = None
 
     def _note_text(self) -> None:
         outside = [f for f in frames_of_model() if not f.f_code.co_filename.replace("\\", "/").endswith(_ON_THE_WAY)]

@@ -54,6 +54,19 @@ def is_message(place: Place) -> bool:
 
 
 @functools.lru_cache(maxsize=512)
+def reads_one_size(place: Place) -> bool:
+    """Whether every shape that the statement at a place reads is read for one size: ``x.shape[0]``, ``x.size(0)``."""
+    statement = next(_innermost(place), None)
+    nodes = list(ast.walk(statement)) if statement is not None else []
+    single = {
+        id(node.value) for node in nodes if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice)
+    }
+    single |= {id(node.func) for node in nodes if isinstance(node, ast.Call) and node.args}
+    reads = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr in ("shape", "size")]
+    return bool(reads) and all(id(node) in single for node in reads)
+
+
+@functools.lru_cache(maxsize=512)
 def is_caught(place: Place) -> bool:
     """Whether an error that is raised at a place may be caught by the statements around it."""
     return any(_may_catch(node, place) for node in ast.walk(_parse_file(place.filename)))

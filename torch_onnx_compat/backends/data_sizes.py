@@ -215,3 +215,20 @@ def _is_tagged(name: str) -> bool:
     packet = getattr(torch.ops.aten, name if name.endswith("__") else name.removesuffix("_"), None)
     overloads = packet.overloads() if packet is not None and name != "index" else ()
     return any(torch.Tag.dynamic_output_shape in getattr(packet, overload).tags for overload in overloads)
+
+
+def selects(func: Any, args: tuple[Any, ...]) -> bool:
+    """Whether values decide the shape of what a function of torch yields.
+
+    Args:
+        func: The function, or a method of Tensor.
+        args: Its arguments.
+    """
+    name = getattr(func, "__name__", "")
+    if name == "__getitem__":
+        places = args[1] if isinstance(args[1], tuple) else (args[1],)
+        return any(isinstance(place, torch.Tensor) and place.dtype in (torch.bool, torch.uint8) for place in places)
+    return name in _SELECTIONS or (name == "where" and len(args) == 1)
+
+
+_SELECTIONS = frozenset({"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "nms"})

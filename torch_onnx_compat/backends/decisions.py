@@ -6,6 +6,7 @@ The origins of each value are found in the trace: the data of an input, sizes, o
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,10 +19,11 @@ from torch_onnx_compat import tree
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.checks import Place, is_caught, is_guard
 from torch_onnx_compat.backends.conditions import as_condition, has_bool_answer
-from torch_onnx_compat.backends.data_sizes import DataSizes, is_source
+from torch_onnx_compat.backends.data_sizes import DataSizes, is_source, selects
+from torch_onnx_compat.backends.failures import may_fail_for_sizes, may_fail_for_values, tensors_among
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames_of_model
-from torch_onnx_compat.tracing import is_tracing, recorded_value, without_tracing
+from torch_onnx_compat.tracing import below_function_modes, is_tracing, recorded_value, without_tracing
 from torch_onnx_compat.watch import Watcher
 
 _CONVERSIONS = {
@@ -112,25 +114,28 @@ class DecisionLog(Watcher):
         self.data_sizes = DataSizes()
         self._constant_places: set[str] = set()
         self._read: dict[int, int] = {}
+        self.has_selections = False
+        """Whether values decide the size of anything in the trace."""
         self._depth = 0
-        self._rounding = ExitStack()
+        self._methods = ExitStack()
 
     def __enter__(self) -> Any:
         # round() of a size works in eager torch, where sizes are numbers; in a trace they are tensors, which lack it.
         try:
             if not self._depth:
-                self._rounding.enter_context(internals.add_tensor_method("__round__", _round_size))
+                self._methods.enter_context(internals.add_tensor_method("__round__", _round_size))
+                self._methods.enter_context(internals.add_tensor_method("__hash__", lambda tensor: self._hash(tensor)))
             self._depth += 1
             return super().__enter__()  # type: ignore[no-untyped-call,unused-ignore]
-        except BaseException:  # an interrupt between the two: Tensor would keep the method
-            self._rounding.close()
+        except BaseException:  # an interrupt between them: Tensor would keep the methods
+            self._methods.close()
             raise
 
     def __exit__(self, *error: Any) -> None:
         try:
             self._depth -= 1
             if not self._depth:
-                self._rounding.close()
+                self._methods.close()
         finally:
             super().__exit__(*error)  # type: ignore[no-untyped-call,unused-ignore]
 
@@ -140,6 +145,9 @@ class DecisionLog(Watcher):
 
     def check(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """Records every other call that makes a Python value of a tensor; the list is one of what does not."""
+        if is_tracing():
+            self.has_selections = self.has_selections or selects(func, args)
+            self.note_failure(func, args, kwargs)
         if isinstance(result, Tensor) or result is None or not is_tracing() or is_metadata(func):
             return
         leaves = [leaf for _, leaf in tree.flatten((result,))[0]]
@@ -147,6 +155,19 @@ class DecisionLog(Watcher):
             return  # tensors, which the trace knows
         for tensor in _tensors_in([*args, *kwargs.values()]):
             self._record(tensor, f"{getattr(func, '__name__', func)}()")
+
+    def note_failure(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Records a call that fails, or may fail for other values, where the model catches the error."""
+        args = (*args, *kwargs.values())
+        by_value, by_size = may_fail_for_values(func, args), may_fail_for_sizes(func, args)
+        if not (by_value or by_size) or not is_tracing() or not any(map(is_caught, _statements()[2])):
+            return
+        for tensor in tensors_among(args):
+            from_values, _, from_sizes = _find_origins(tensor, self.inputs, self.data_sizes)
+            value = recorded_value(tensor)
+            if (by_value and (from_values or from_sizes)) or (by_size and self.data_sizes.dims(value)):
+                self._add(f"an error of {getattr(func, '__name__', func)}()", True, ())
+                return
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Records a conversion, makes the call, and keeps the sizes that it reads."""
@@ -179,6 +200,22 @@ class DecisionLog(Watcher):
             is_list = place > 1 and isinstance(sections, (list, tuple))  # then there are as many parts as sections
             dims = frozenset() if is_list else self.data_sizes.dims(recorded_value(args[0]))
             self._unpack(parts, dim % max(args[0].dim(), 1) in dims)
+
+    def _hash(self, tensor: Tensor) -> int:
+        """The hash of a tensor; of one that stands for a number, its use as a key is a decision.
+
+        A dictionary compares keys by the hash first, and the hash of a tensor is its identity: nothing is ever found.
+        Of a size that no value decides, the questions about sizes tell.
+        """
+        caller = sys._getframe(2).f_code.co_filename  # of the method's lambda
+        if is_tracing() and is_user_file(caller):
+            with below_function_modes():
+                is_number = not tensor.dim()
+            if is_number:
+                from_values, _, from_sizes = _find_origins(tensor, self.inputs, self.data_sizes)
+                if from_values or from_sizes:
+                    self._add("a key", True, ())
+        return id(tensor)
 
     def _unpack(self, parts: int, from_data: bool) -> None:
         """Notes that a tensor is split into a tuple, whose length the trace fixes."""

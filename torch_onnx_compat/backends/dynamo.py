@@ -71,7 +71,8 @@ def export(job: ExportJob) -> ExportedGraph:
     assert converted is not None
     for value, name in zip(converted.model.graph.inputs, job.inputs.names, strict=True):
         claim_name(converted.model, value, name)
-    return ExportedGraph(converted.model, renamed_axes=axes, assumed=assumed)
+    has_selections = any(symbol.name.startswith("u") for symbol in program.range_constraints)
+    return ExportedGraph(converted.model, renamed_axes=axes, assumed=assumed, has_selections=has_selections)
 
 
 def _capture(job: ExportJob) -> torch.export.ExportedProgram:
@@ -93,6 +94,12 @@ def _capture(job: ExportJob) -> torch.export.ExportedProgram:
         if fixed is not None:
             raise fixed from error
         refuse(error, "dynamo exporter, torch.export")
+    failing = [place for place in log.failures if place not in job.allow_baked]
+    if failing:
+        raise ExportFailed(
+            f"dynamo would freeze whether a call fails, which values decide, and the model catches the error: "
+            f"{', '.join(failing)}. Decide with tensor operations, or accept it with allow_baked=[{failing[0]!r}]."
+        )
     frozen = [place for place in log.texts if place not in job.allow_baked]
     if frozen:
         raise ExportFailed(

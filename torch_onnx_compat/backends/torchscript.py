@@ -90,7 +90,7 @@ def _export_at(opset: int, job: ExportJob) -> ExportedGraph:
         model,
         notes=_notes(caught),
         constant_places=log.constant_places,
-        has_selections=log.data_sizes.has_sources,
+        has_selections=log.has_selections or log.data_sizes.has_sources,
     )
 
 

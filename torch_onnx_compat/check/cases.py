@@ -248,9 +248,11 @@ class Cases:
         run = self._runs[key]
         constant = self._exported.constant_places if self._exported is not None else frozenset()
         frozen = sorted((run.value_places & constant) - {*self.baked_places, *self._decision_places})
-        if frozen:
-            places = "; ".join(f"{place}: a size that values decide" for place in frozen)
-            raise frozen_error(places, frozen[0])
+        ranks = sorted(run.rank_places - set(self.baked_places))
+        if frozen or ranks:
+            places = [f"{place}: a size that values decide" for place in frozen]
+            places += [f"{place}: a number of dimensions that values decide, after a squeeze" for place in ranks]
+            raise frozen_error("; ".join(places), (frozen + ranks)[0])
         return run
 
     def _answer(self, questions: Sequence[Question], asked_at: dict[str, int], trials: SizeTrials) -> Iterator[Case]:

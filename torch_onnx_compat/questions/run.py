@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from torch_onnx_compat.backends.checks import Place, is_message
+from torch_onnx_compat.backends.checks import Place, is_message, reads_one_size
 from torch_onnx_compat.backends.internals import rnn_decompositions, symbolic
 from torch_onnx_compat.backends.quiet import quiet_logs
 from torch_onnx_compat.inputs import Inputs
@@ -45,6 +45,8 @@ class SymbolicRun:
     """Whether something was asked of values: the run took the example's answer, and knows nothing of the other way."""
     value_places: set[str] = field(default_factory=set)
     """The model's statements that decide on a size that values decide, such as the number of what was selected."""
+    rank_places: set[str] = field(default_factory=set)
+    """The model's statements that ask for a number of dimensions that values decide: a squeeze drops what is one."""
     seconds: float = 0.0
 
     @property
@@ -104,6 +106,8 @@ class _Log:
         self.operator = ""
         self.pending: list[tuple[Kind, Any, Any]] = []
         """Kinds, expressions and answers of what the operator that runs has asked."""
+        self.of_call: list[tuple[Kind, Any, Any]] = []
+        """The same of the call of torch that runs, its operators' and its own."""
         self.fixes_data = False
         """Whether C++ made a number of a size that values decide: the shapes after it may be fixed by mistake."""
         self._seen: set[Any] = set()
@@ -112,6 +116,7 @@ class _Log:
         """Notes a condition, or a size that becomes a number."""
         is_condition = answer in (True, False) and not getattr(answer, "is_Integer", False)
         kind: Kind = "condition" if is_condition else "number"
+        self.of_call.append((kind, expression, answer))
         if self.operator:
             self.pending.append((kind, expression, answer))
         else:
@@ -121,6 +126,24 @@ class _Log:
         """Notes what the operator that runs has asked."""
         for question in self.pending:
             self._add(*question, by_python=False)
+
+    def note_error(self) -> None:
+        """Notes what a call of torch asked that fails: where the model catches the error, it goes another way then."""
+        for question in self.of_call:
+            self._add(*question, by_python=True)
+
+    def ask_rank(self, *, reads_shape: bool) -> None:
+        """Notes that the model asks for a number of dimensions that values decide.
+
+        Args:
+            reads_shape: Whether it reads the whole shape, which may be for one size only.
+        """
+        others = (f for f in frames_of_model() if not str(f.f_globals.get("__name__")).startswith("torch_onnx_compat."))
+        frame = next(others, None)
+        if frame is None or not is_user_file(frame.f_code.co_filename):
+            return
+        if not (reads_shape and reads_one_size(Place.of(frame))):
+            self.found.rank_places.add(_place())
 
     def read(self, what: Any, size: Any) -> None:
         """Notes that the text or the hash of a size is read; within an operator that is torch's own doing."""
@@ -214,8 +237,17 @@ class _Beside(TorchDispatchMode):
         if isinstance(func, HigherOrderOperator):
             return self._control(func, *args, **kwargs)
         real_args, real_kwargs = pytree.tree_map(self._actual, (args, kwargs))
-        real = func(*real_args, **real_kwargs)
-        return self._pair(self._run_fakes(func, args, kwargs, real), real)
+        try:
+            real = func(*real_args, **real_kwargs)
+        except Exception:
+            self._ask_before_error(func, args, kwargs)
+            raise
+        result = self._pair(self._run_fakes(func, args, kwargs, real), real)
+        if _has_open_rank(func, args, leaves, self._symbols.kind):
+            for fake in pytree.tree_leaves(result):
+                if isinstance(fake, self._symbols.kind) and not _fixes_rank(func, fake):
+                    fake.has_open_rank = True
+        return result
 
     def _control(self, func: Any, *args: Any, **kwargs: Any) -> Any:
         if func.name() not in ("cond", "while_loop"):
@@ -257,6 +289,18 @@ class _Beside(TorchDispatchMode):
             self._log.operator = ""
             self._log.pending.clear()
         return self._with_open_sizes(fakes, (args, kwargs), real) if self._log.fixes_data else fakes
+
+    def _ask_before_error(self, func: Any, args: Any, kwargs: Any) -> None:
+        """Lets an operator that fails ask what it asks of its sizes."""
+        self._log.operator = str(func)
+        try:
+            self._symbols.run(func, args, kwargs)
+            self._log.found.asks_values = True  # the shapes fit, so it fails for its values
+        except Exception:  # the model sees the error of the real tensors
+            pass
+        finally:
+            self._log.operator = ""
+            self._log.pending.clear()
 
     def _run_once(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Runs an operator; if its C++ makes numbers of sizes, torch's own Python form of it, if that does not."""
@@ -311,6 +355,25 @@ class _Beside(TorchDispatchMode):
         return fake
 
 
+def _has_open_rank(func: Any, args: Any, leaves: Sequence[Any], kind: Any) -> bool:
+    """Whether values decide the number of dimensions of what an operator yields, or of what it is given."""
+    if any(isinstance(leaf, kind) and getattr(leaf, "has_open_rank", False) for leaf in leaves):
+        return True
+    if getattr(func, "overloadpacket", None) not in _SQUEEZES or not isinstance(args[0], kind):
+        return False
+    shape = args[0].shape
+    dims = args[1] if len(args) > 1 else range(len(shape))
+    return any(symbolic.is_of_data(shape[dim]) for dim in ([dims] if isinstance(dims, int) else dims) if shape)
+
+
+def _fixes_rank(func: Any, fake: Tensor) -> bool:
+    """Whether an operator yields the same number of dimensions whatever it is given."""
+    names = {argument.name for argument in func._schema.arguments}
+    return bool(names & {"size", "shape"}) or (not fake.dim() and "dim" not in names)
+
+
+_SQUEEZES = (torch.ops.aten.squeeze, torch.ops.aten.squeeze_)
+
 _NOT_VALUES = (torch.device, torch.dtype, torch.layout, torch.memory_format)
 """What operators may yield that is no matter of values."""
 
@@ -339,6 +402,11 @@ _BYTES = frozenset({Tensor.untyped_storage})
 """Of these, what tells how many bytes there are."""
 
 
+_NUMBERS_OF_DIMENSIONS = frozenset({Tensor.dim, Tensor.ndimension, Tensor.ndim.__get__})  # type: ignore[attr-defined]
+_RANKS = _NUMBERS_OF_DIMENSIONS | {Tensor.size, Tensor.shape.__get__}  # type: ignore[attr-defined]
+"""What tells a tensor's number of dimensions."""
+
+
 class _Reads(TorchFunctionMode):
     """What reads a tensor below the operators reads the real one."""
 
@@ -359,4 +427,11 @@ class _Reads(TorchFunctionMode):
             args, kwargs = pytree.tree_map(self._beside.actual, (tuple(args), dict(kwargs or {})))
             with symbolic.without_modes():
                 return func(*args, **kwargs)
-        return func(*args, **(kwargs or {}))
+        if func in _RANKS and getattr(args[0], "has_open_rank", False):
+            self._log.ask_rank(reads_shape=func not in _NUMBERS_OF_DIMENSIONS)
+        self._log.of_call.clear()
+        try:
+            return func(*args, **(kwargs or {}))
+        except Exception:
+            self._log.note_error()
+            raise

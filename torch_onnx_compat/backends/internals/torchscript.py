@@ -137,10 +137,13 @@ def references_to(storage: torch.UntypedStorage) -> int:
 
 @contextmanager
 def add_tensor_method(name: str, method: Callable[..., Any]) -> Iterator[None]:
-    """While active, tensors have a method that they lack."""
+    """While active, tensors have a method that they lack, or another one in the place of their own."""
+    own = vars(torch.Tensor).get(name)
     try:
         setattr(torch.Tensor, name, method)
         yield
     finally:
-        if name in vars(torch.Tensor):
+        if own is not None:
+            setattr(torch.Tensor, name, own)
+        elif name in vars(torch.Tensor):
             delattr(torch.Tensor, name)

@@ -29,6 +29,9 @@ _BUILTINS = frozenset(
     {"int", "float", "bool", "min", "max", "round", "abs", "any", "all", "len", "sum", "list"}
     | {"range", "enumerate", "zip"}
 )
+_TYPES = {"isinstance": 2, "type": 1}
+"""Functions that tell the type of a value, with the number of their arguments; they ask in every statement."""
+
 _ATTRIBUTES = frozenset(
     {"item", "tolist", "unbind", "split", "tensor", "as_tensor", "floor", "ceil", "trunc"}
     | {"sqrt", "log", "log2", "exp", "sin", "cos", "tanh"}
@@ -133,6 +136,8 @@ class Expressions(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         """``a < b`` in every statement, since a later decision may use it; ``a < b < c`` in decisions only."""
         self.generic_visit(node)
+        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+            return self._rewrite_identity(node)
         operands = [node.left, *node.comparators]
         symbols = [_COMPARISONS.get(type(op)) for op in node.ops]
         if None in symbols or any(isinstance(o, ast.Constant) and not _is_number(o) for o in operands):
@@ -143,6 +148,13 @@ class Expressions(ast.NodeTransformer):
         for symbol, operand in zip(symbols, operands[1:], strict=True):
             arguments += [ast.Constant(symbol), operand]
         return runtime_call("compare", *arguments, at=node)
+
+    def _rewrite_identity(self, node: ast.Compare) -> ast.AST:
+        """``a is True``, ``a is 1``: a tensor that stands for a number is no such object."""
+        if not any(isinstance(side, ast.Constant) and _is_number(side) for side in (node.left, *node.comparators)):
+            return node
+        same = runtime_call("is_same", node.left, node.comparators[0], at=node)
+        return same if isinstance(node.ops[0], ast.Is) else runtime_call("not_", same, at=node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         """``a and b``: the second operand is a lambda, which is called when its value is needed."""
@@ -188,6 +200,9 @@ class Expressions(ast.NodeTransformer):
         function = node.func
         if isinstance(function, ast.Name) and function.id == "super" and not node.args and self._first:
             node.args = [set_location(ast.Name(n, ast.Load()), node) for n in ("__class__", self._first)]
+        if isinstance(function, ast.Name) and function.id in _TYPES and len(node.args) == _TYPES[function.id]:
+            node.func = runtime_call("callee", function, at=function)
+            return node
         named = isinstance(function, ast.Name) and function.id in _BUILTINS
         if self._active and (named or (isinstance(function, ast.Attribute) and function.attr in _ATTRIBUTES)):
             node.func = runtime_call("callee", function, at=function)

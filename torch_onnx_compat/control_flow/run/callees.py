@@ -29,7 +29,18 @@ def callee(function: Any) -> Any:
         stand_in = _METHODS.get(getattr(function, "__name__", ""))
         return functools.partial(stand_in, session, function, method) if stand_in else function
     stand_in = _FUNCTIONS.get(function) if _is_hashable(function) else None
-    return functools.partial(stand_in, session, function) if stand_in else function
+    if stand_in is None:
+        return function
+    return functools.partial(_note_number if function in _TO_NUMBERS else stand_in, session, function)
+
+
+def _note_number(session: Session, function: Any, *args: Any, **kwargs: Any) -> Any:
+    """The result of a function that yields a number, noted as one."""
+    result = _FUNCTIONS[function](session, function, *args, **kwargs)
+    if isinstance(result, Tensor) and any(result is value for value in args):
+        result = result.clone()  # the tensor itself stays a tensor
+    session.note_number(result)
+    return result
 
 
 def _is_hashable(function: Any) -> bool:
@@ -55,7 +66,9 @@ def _item(session: Session, function: Any, tensor: Tensor) -> Any:
         return function()
     if not is_tracing() and not tensor.is_floating_point():
         return function()  # torch.export has symbols for integers, and these may be used as sizes
-    return tensor.reshape(())
+    number = tensor.reshape(())
+    session.note_number(number)
+    return number
 
 
 def _tolist(session: Session, function: Any, tensor: Tensor) -> Any:
@@ -159,6 +172,18 @@ def _len(session: Session, function: Any, value: Any) -> Any:
     return value.shape[0] if isinstance(value, Tensor) and value.dim() else function(value)
 
 
+def _isinstance(session: Session, function: Any, value: Any, kind: Any) -> bool:
+    number = session.number_type(value)
+    if number is None:
+        return bool(function(value, kind))
+    kinds = kind if type(kind) is tuple else (kind,)
+    return any(isinstance(one, type) and issubclass(number, one) for one in kinds)
+
+
+def _type(session: Session, function: Any, value: Any) -> Any:
+    return session.number_type(value) or function(value)
+
+
 # Functions of several
 
 
@@ -235,6 +260,8 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
         getattr(math, name): _real_function(getattr(torch, name))
         for name in ("sqrt", "log", "log2", "exp", "sin", "cos", "tanh")
     },
+    builtins.isinstance: _isinstance,
+    builtins.type: _type,
     builtins.len: _len,
     builtins.min: _extreme(False),
     builtins.max: _extreme(True),
@@ -246,3 +273,6 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     **dict.fromkeys((torch.zeros, torch.ones, torch.full, torch.empty), _size_function),
     **iterables.STAND_INS,
 }
+
+_TO_NUMBERS = frozenset({int, float, bool, round, any, all, math.floor, math.ceil, math.trunc})
+"""Functions that make a number of a tensor."""

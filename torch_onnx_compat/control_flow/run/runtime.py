@@ -35,6 +35,7 @@ __all__ = [
     "copy_container",
     "for_",
     "holds",
+    "is_same",
     "not_",
     "or_",
     "steps",
@@ -144,6 +145,20 @@ def _compare_two(left: Any, symbol: str, right: Any) -> Any:
         if (isinstance(left, SYMBOLS) or isinstance(right, SYMBOLS)) and _are_numbers(left, right):
             return _COMPARISONS[symbol](as_tensor(left), as_tensor(right))
     return _COMPARISONS[symbol](left, right)
+
+
+def is_same(left: Any, right: Any) -> Any:
+    """``left is right``, where one of them is a number that the code names; True and False are no numbers here."""
+    session = current()
+    value, constant = (right, left) if isinstance(left, (bool, int, float)) else (left, right)
+    kind = None if session is None else session.number_type(value)
+    if kind is None:
+        return left is right
+    if kind is not type(constant):
+        return False
+    if kind is bool:
+        return value if constant else not_(value)
+    return compare(value, "==", constant)
 
 
 def _are_alike(left: Any, right: Any) -> bool:

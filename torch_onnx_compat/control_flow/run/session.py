@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,14 +14,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import ExportFailed
 from torch_onnx_compat.backends.data_sizes import DataSizes
 from torch_onnx_compat.backends.decisions import DecisionLog, asks_for_emptiness, origins
 from torch_onnx_compat.control_flow.run.raising import find_catcher
 from torch_onnx_compat.entry import Exporter
-from torch_onnx_compat.places import short
+from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames
-from torch_onnx_compat.tracing import is_tracing, without_tracing
+from torch_onnx_compat.tracing import is_tracing, recorded_value, without_tracing
 
 Key = tuple[str, int, int]
 """A decision of one run: file, line, and its number among the decisions of this line, from 1."""
@@ -64,25 +66,29 @@ class Session:
     """Places of checks that the file does not make, as keys."""
     refusals: list[RefusedDecision] = field(default_factory=list)
     """What this run refused, the first one first; the model may have caught it."""
+    numbers: dict[int, Tensor] = field(default_factory=dict)
+    """Tensors that stand for what Python has as numbers, by their values' numbers in the trace, else by identity."""
     _seen: Counter[tuple[str, int]] = field(default_factory=Counter)
 
     def begin(self) -> None:
         """Starts a run."""
         self._seen.clear()
         self.refusals.clear()
+        self.numbers.clear()
         self.sizes = {}
 
     @contextmanager
     def inner_trace(self, inputs: int) -> Iterator[None]:
         """While active, decisions are those of a nested trace, which has inputs of its own."""
         before, self.inputs = self.inputs, inputs
+        numbers, self.numbers = self.numbers, {}
         log = self.log or DecisionLog(inputs)
         outer = log.inputs, log.data_sizes
         log.inputs, log.data_sizes = inputs, DataSizes()
         try:
             yield
         finally:
-            self.inputs = before
+            self.inputs, self.numbers = before, numbers
             log.inputs, log.data_sizes = outer
 
     def key(self) -> Key:
@@ -118,6 +124,52 @@ class Session:
 
     def _origins(self, value: Tensor) -> tuple[bool, list[int]]:
         return origins(value, self.inputs, self.log.data_sizes if self.log else DataSizes())
+
+    def note_number(self, value: Any) -> None:
+        """Notes that a tensor stands for what Python has as a number."""
+        if isinstance(value, Tensor):
+            self.numbers[recorded_value(value).unique() if is_tracing() else id(value)] = value
+
+    def number_type(self, value: Any) -> type | None:
+        """The type of the number that a tensor stands for, or a symbolic number; None for any other value.
+
+        Raises:
+            RefusedDecision: torch.export has no graph in which to look what a tensor was computed from.
+        """
+        if isinstance(value, SYMBOLS):
+            return {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}[type(value)]
+        if not isinstance(value, Tensor) or not self.numbers or value.dim():
+            return None
+        if not is_tracing() and id(value) not in self.numbers:
+            raise refusal("whether a tensor of shape () stands for a number decides, and nobody can tell.")
+        if is_tracing() and not self._is_made_of_numbers(value):
+            return None
+        return bool if value.dtype == torch.bool else float if value.is_floating_point() else int
+
+    def _is_made_of_numbers(self, value: Tensor) -> bool:
+        """Whether everything that a traced tensor was computed from stands for a number, or is a constant."""
+        todo, found = [recorded_value(value)], False
+        while todo:
+            recorded = todo.pop()
+            node = recorded.node()
+            if recorded.unique() in self.numbers:
+                found = True
+            elif not list(node.inputs()) and node.kind() != "prim::Constant":
+                return False  # an input or a weight
+            else:
+                todo += node.inputs()
+        return found
+
+    def hash(self, value: Tensor) -> int:
+        """The hash of a tensor that torch.export captures; one that stands for a number cannot be looked up.
+
+        Raises:
+            RefusedDecision: The tensor may stand for a number.
+        """
+        is_looked_up = torch.compiler.is_compiling() and is_user_file(sys._getframe(2).f_code.co_filename)
+        if is_looked_up and self.number_type(value) is not None:
+            raise refusal("a number that values decide is a key; compare it instead.")
+        return id(value)
 
     def mark(self, what: str) -> None:
         """Notes how the present decision was written."""
@@ -167,7 +219,10 @@ def activate(session: Session) -> Iterator[None]:
     token = _current.set(session)
     session.begin()
     try:
-        yield
+        # A TorchScript trace has a log, which knows what a key was computed from.
+        hashes = internals.add_tensor_method("__hash__", lambda tensor: session.hash(tensor))
+        with hashes if session.log is None else nullcontext():
+            yield
     finally:
         _current.reset(token)
     if session.refusals and not session.surveying:

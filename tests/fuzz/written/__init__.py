@@ -1,0 +1,16 @@
+"""Programs written by hand, in the ways of real model code, that decide on sizes and values."""
+
+import importlib
+
+from fuzz.written.program import Written
+
+SUBJECTS = ("sizes", "sequences", "detections", "values", "language", "keys")
+
+
+def all_programs() -> dict[str, Written]:
+    """Every program by name, ``sizes.ResizedPositions``."""
+    found: dict[str, Written] = {}
+    for subject in SUBJECTS:
+        module = importlib.import_module(f"fuzz.written.{subject}")
+        found |= {f"{subject}.{written.kind.__name__}": written for written in module.PROGRAMS}
+    return found

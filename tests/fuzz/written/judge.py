@@ -1,0 +1,221 @@
+"""The judgement of a program written by hand: its file against eager torch, at many sizes and values."""
+
+from __future__ import annotations
+
+import inspect
+import random
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import torch
+from torch import Tensor
+
+from fuzz.judge import Judgement, differ, sort_refusal, told
+from fuzz.written.program import Written
+from torch_onnx_compat import CompatError, export_compat
+
+Array = np.ndarray[Any, Any]
+LADDER = (1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32, 33, 40, 48, 63, 64, 65, 80, 100, 127, 128, 129, 160, 200)
+LADDER += (224, 240, 256, 257, 300, 384, 400, 511, 512, 513, 640, 1000, 1024)
+MOST = 600_000
+"""Elements of a case at most."""
+
+RANDOM = 24
+"""Cases whose sizes are all drawn."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Inputs, and a name for them."""
+
+    name: str
+    inputs: tuple[Tensor, ...]
+
+
+def name_sizes(written: Written) -> Iterator[dict[str, int]]:
+    """Each axis on a ladder that has the numbers of the source, then all axes drawn."""
+    dice = random.Random(1)
+    source = inspect.getsource(written.kind)
+    named = {int(text) for text in re.findall(r"(?<![\w.])\d{1,4}(?![\w.])", source)}
+    near = {n + step for n in named for step in (-1, 0, 1) if n + step > 0}
+    for name, size in written.sizes.items():
+        own = {size - 1, size + 1, 2 * size, 2 * size + 1, 3 * size}
+        for other in sorted({*LADDER, *near, *own} - {0, size}):
+            yield {name: other}
+    names = list(written.sizes)
+    pool = [*LADDER[:27], *(n for n in near if n < 300)]
+    if len(names) > 1:
+        for number in range(RANDOM):
+            chosen = dice.choices(pool, k=len(names))
+            yield dict(zip(names, chosen if number % 4 else [chosen[0]] * len(names), strict=True))
+
+
+def name_cases(written: Written) -> Iterator[Case]:
+    """The example, other values, other sizes, and other values there."""
+    yield Case("the example", written.draw())
+    kinds = list(dict.fromkeys(name for i in written.inputs for name in i.draws))
+    for seed, name in enumerate(kinds, 1):
+        yield Case(f"values {name}", written.draw(seed, values=name))
+    for seed in range(100, 106):
+        yield Case(f"seed {seed}", written.draw(seed))
+    for number, sizes in enumerate(name_sizes(written)):
+        for values in ("", kinds[number % len(kinds)]):
+            inputs = written.draw(1000 + number, sizes, values)
+            if sum(x.numel() for x in inputs) <= MOST:
+                yield Case(f"{sizes} {values}".strip(), inputs)
+
+
+def flatten(found: Any) -> list[Tensor]:
+    """The tensors of a result, in the order of a file's outputs."""
+    if isinstance(found, Tensor):
+        return [found]
+    if isinstance(found, dict):
+        return [t for part in found.values() for t in flatten(part)]
+    if isinstance(found, (list, tuple)):
+        return [t for part in found for t in flatten(part)]
+    if hasattr(found, "__dataclass_fields__"):
+        return [t for name in found.__dataclass_fields__ for t in flatten(getattr(found, name))]
+    return []
+
+
+def run_eager(written: Written, inputs: tuple[Tensor, ...]) -> list[Array]:
+    """What a new model returns; floats of 64 bits run it in these.
+
+    Raises:
+        Exception: Whatever the model raises.
+    """
+    model = written.make()
+    if any(x.dtype == torch.float64 for x in inputs):
+        model = model.double()
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [t.detach().clone().numpy() for t in flatten(model(*(x.clone() for x in inputs)))]
+
+
+def noises(written: Written, inputs: tuple[Tensor, ...], wanted: list[Array]) -> list[Array]:
+    """By how much eager torch's values in 64 bits and at inputs a last place away differ; 0 where that is unknown."""
+    noise = [np.zeros(w.shape) for w in wanted]
+    floats = [tuple(x * (1 + step) if x.is_floating_point() else x for x in inputs) for step in (3e-7, -3e-7)]
+    for moved in (*floats, tuple(x.double() if x.is_floating_point() else x for x in inputs)):
+        try:
+            others = run_eager(written, moved)
+        except Exception:  # a program refuses what it likes
+            continue
+        for place, (one, other) in enumerate(zip(wanted, others, strict=True)):
+            if one.shape == other.shape:
+                with np.errstate(all="ignore"):
+                    noise[place] = np.fmax(noise[place], np.abs(other.astype(np.float64) - one.astype(np.float64)))
+    return noise
+
+
+def is_rounding(written: Written, inputs: tuple[Tensor, ...], found: list[Array], wanted: list[Array]) -> bool:
+    """Whether every difference is of the size of eager torch's own rounding."""
+    if any(f.shape != w.shape or f.dtype != w.dtype for f, w in zip(found, wanted, strict=True)):
+        return False
+    for f, w, noise in zip(found, wanted, noises(written, inputs, wanted), strict=True):
+        with np.errstate(all="ignore"):
+            gap = np.abs(f.astype(np.float64) - w.astype(np.float64))
+            largest = float(np.max(np.abs(w[np.isfinite(w)]), initial=0)) if w.dtype.kind == "f" else 0.0
+        if bool((differ(f, w) & ~(gap <= 10 * noise + 2e-6 * largest)).any()):
+            return False
+    return True
+
+
+def describe(found: Array, wanted: Array) -> str:
+    """The first difference of two outputs; empty if there is none."""
+    if found.shape != wanted.shape:
+        return f"shape {found.shape}, wanted {wanted.shape}"
+    if found.dtype != wanted.dtype:
+        return f"{found.dtype}, wanted {wanted.dtype}"
+    wrong = differ(found, wanted)
+    if not wrong.any():
+        return ""
+    return f"{int(wrong.sum())} of {wrong.size} differ, e.g. {found[wrong].flat[0]} for {wanted[wrong].flat[0]}"
+
+
+def judge_file(written: Written, data: bytes) -> Judgement:
+    """Compares a file with eager torch on every case that eager torch takes."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level, options.intra_op_num_threads, options.inter_op_num_threads = 4, 1, 1
+    try:
+        session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        return Judgement("fails-at-legal-size", f"onnxruntime does not load it: {told(error)}")
+    wrong, fails, count = list[str](), list[str](), 0
+    for case in name_cases(written):
+        try:
+            wanted = run_eager(written, case.inputs)
+        except Exception:  # a program refuses what it likes
+            continue
+        count += 1
+        feeds = {i.name: x.numpy() for i, x in zip(written.inputs, case.inputs, strict=True)}
+        try:
+            found = [np.asarray(a) for a in session.run(None, {i.name: feeds[i.name] for i in session.get_inputs()})]
+        except Exception as error:
+            fails.append(f"{case.name}: {told(error)}")
+            continue
+        texts = [text for f, w in zip(found, wanted, strict=False) if (text := describe(f, w))]
+        if len(found) != len(wanted):
+            texts = [f"{len(found)} outputs, wanted {len(wanted)}"]
+        elif texts and is_rounding(written, case.inputs, found, wanted):
+            texts = []
+        wrong += [f"{case.name}: {texts[0]}"] if texts else []
+    if wrong or fails:
+        bad = wrong or fails
+        detail = f"{len(bad)} of {count} cases: " + "; ".join(bad[:4])
+        return Judgement("WRONG" if wrong else "fails-at-legal-size", detail, cases=count)
+    return Judgement("right", cases=count)
+
+
+def judge_stock(written: Written, exporter: str) -> Judgement:
+    """What torch's own exporter makes of a program."""
+    inputs, names = written.draw(), [i.name for i in written.inputs]
+    stream = BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            if exporter == "torchscript":
+                torch.onnx.export(
+                    written.make(), inputs, stream, dynamo=False, input_names=names, dynamic_axes=written.dynamic
+                )
+                return judge_file(written, stream.getvalue())
+            dims = dict.fromkeys(written.sizes, torch.export.Dim.DYNAMIC)
+            shapes = {i.name: {axis: dims[name] for axis, name in i.dynamic.items()} for i in written.inputs}
+            made = torch.onnx.export(
+                written.make(), inputs, dynamo=True, input_names=names, dynamic_shapes=shapes, verbose=False
+            )
+        except Exception as error:
+            return Judgement("refused", told(error), "stock refuses")
+    assert made is not None
+    return judge_file(written, made.model_proto.SerializeToString())
+
+
+def judge(written: Written, exporter: str, *, stock: bool = False) -> Judgement:
+    """Exports a program and judges the file.
+
+    Args:
+        written: The program.
+        exporter: "torchscript", "dynamo" or "auto".
+        stock: Whether a refusal is "refused, needlessly" where the file of torch's own exporter is right.
+    """
+    try:
+        run_eager(written, written.draw())
+    except Exception as error:
+        return Judgement("eager-refuses", told(error))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            result = export_compat(written.make(), written.draw(), dynamic=written.dynamic or None, exporter=exporter)
+        except CompatError as error:
+            text = " ".join(str(error).split())
+            needless = stock and judge_stock(written, exporter).verdict == "right"
+            return Judgement("refused, needlessly" if needless else "refused", text[:1500], sort_refusal(text))
+        except Exception as error:
+            return Judgement("other exception", told(error))
+    return judge_file(written, result.model_bytes)
