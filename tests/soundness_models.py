@@ -425,6 +425,11 @@ class BoolAsKey(nn.Module):
         return x * {True: 2.0}.get(bool(x.max() > 100), 1.0)
 
 
+class TextOfFlag(nn.Module):
+    def forward(self, x, s):
+        return x * 2 if str(int(x.max() > 100)) in ("1", "true") else x
+
+
 class CountAsKey(nn.Module):
     def forward(self, boxes, scores):
         return boxes * {2: 3.0, 6: 4.0}.get(boxes[scores > 0.9].shape[0], 1.0)
@@ -538,6 +543,7 @@ class UniqueRows(nn.Module):
 ON_VALUES = (
     FlagAsKey,
     BoolAsKey,
+    TextOfFlag,
     CountAsKey,
     FlagIsTrue,
     FlagIsNotFalse,

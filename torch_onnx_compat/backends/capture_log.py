@@ -25,6 +25,7 @@ _ON_THE_WAY = (
     "torch/overrides.py",
     "torch_onnx_compat/watch.py",
     "torch_onnx_compat/backends/capture_log.py",
+    "torch_onnx_compat/backends/internals/symbolic.py",
 )
 """Files whose frames stand between a model's statement and the mode."""
 
@@ -42,7 +43,7 @@ class CaptureLog(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func in _TEXTS:
-            self._note_text()
+            self.note_text()
         elif has_bool_answer(func):
             answer = as_condition(func, args, kwargs)
             if answer is not None:
@@ -65,7 +66,8 @@ class CaptureLog(TorchFunctionMode):
             if by_value or any(map(symbolic.is_of_data, sizes)):
                 self.failures[short(callers[0].filename, callers[0].line)] = None
 
-    def _note_text(self) -> None:
+    def note_text(self) -> None:
+        """Notes that the model makes a text of values."""
         outside = [f for f in frames_of_model() if not f.f_code.co_filename.replace("\\", "/").endswith(_ON_THE_WAY)]
         if not outside or not is_user_file(outside[0].f_code.co_filename):
             return  # torch's own, for a log or an error

@@ -17,6 +17,7 @@ from torch_onnx_compat.backends.autograd_functions import as_custom_operators
 from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, ExportJob, refuse
 from torch_onnx_compat.backends.capture_log import CaptureLog
 from torch_onnx_compat.backends.dynamo_symbolics import translation_table
+from torch_onnx_compat.backends.internals import symbolic
 from torch_onnx_compat.backends.internals.export_flag import in_onnx_export
 from torch_onnx_compat.backends.quiet import quiet_logs, without_partial_program
 from torch_onnx_compat.caller import undo_capture
@@ -83,7 +84,8 @@ def _capture(job: ExportJob) -> torch.export.ExportedProgram:
     log = CaptureLog()
     subject.wrap(lambda: log)
     try:
-        with internals.rnn_decompositions(dynamic), in_onnx_export(), undo_capture(job.subject.twin):
+        texts = symbolic.watch_texts(log.note_text)
+        with internals.rnn_decompositions(dynamic), in_onnx_export(), undo_capture(job.subject.twin), texts:
             program = torch.export.export(
                 subject, job.inputs.tensors, dynamic_shapes=specs if dynamic else None, strict=False
             )

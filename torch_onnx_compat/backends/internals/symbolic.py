@@ -324,6 +324,31 @@ def watch_sizes(read: Callable[[str, Any], None]) -> Iterator[None]:
 
 
 @contextmanager
+def watch_texts(read: Callable[[], None]) -> Iterator[None]:
+    """While active, `read` is told when a text is made of a symbolic number that values decide."""
+    before: dict[str, Any] = {name: vars(torch.SymInt).get(name) for name in ("__str__", "__repr__", "__format__")}
+
+    def reader(plain: Callable[..., Any]) -> Callable[..., Any]:
+        def method(self: Any, *args: Any) -> Any:
+            if is_of_data(self):
+                read()
+            return plain(self, *args)
+
+        return method
+
+    try:
+        for name in before:
+            setattr(torch.SymInt, name, reader(getattr(torch.SymInt, name)))
+        yield
+    finally:
+        for name, method in before.items():
+            if method is not None:
+                setattr(torch.SymInt, name, method)
+            elif name in vars(torch.SymInt):
+                delattr(torch.SymInt, name)
+
+
+@contextmanager
 def sizes_as_numbers(packages: Collection[str]) -> Iterator[None]:
     """While active, a model that asks whether a symbolic size is an int is told yes, as for any other size.
 
