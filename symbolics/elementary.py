@@ -223,13 +223,13 @@ def _log_of_sum(x: Tensor, y: Tensor, surplus: Callable[[Tensor], Tensor]) -> Te
 
 @symbolic("aten::pow", needed_on=("dynamo",), exactness=Exactness.ROUNDING)
 def pow(op: Ops, self: Value, exponent: Value) -> Value:
-    """Powers of tensors of two types; stock dynamo gives the base's where torch gives the wider one.
+    """Powers of tensors of two types, and of booleans; stock dynamo gives the base's where torch gives the wider one.
 
     Math: torch's promotion rules; ONNX's Pow has the type of its base.
     Schema: pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor
     Source: https://docs.pytorch.org/docs/stable/generated/torch.pow.html
     """
-    if op.number(self) is not None or op.number(exponent) is not None:
+    if op.number(self) is not None or (op.number(exponent) is not None and op.dtype(self) != torch.bool):
         return NotImplemented
     dtype = op.result_type(self, exponent)
     if dtype == op.dtype(self):

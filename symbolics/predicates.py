@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat import Declaration, Exactness, decomposition
+from torch_onnx_compat.functional.complex import is_complex
 
 # Of one number
 
@@ -17,6 +18,12 @@ def isfinite_of_integers(input: Tensor) -> Tensor:
     if input.is_floating_point():
         return NotImplemented
     return torch.ones_like(input, dtype=torch.bool)
+
+
+@decomposition(torch.isreal, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+def isreal_of_reals(input: Tensor) -> Tensor:
+    """Which numbers are real: all real ones; stock TorchScript has no symbolic for it."""
+    return NotImplemented if is_complex(input) else torch.ones_like(input, dtype=torch.bool)
 
 
 @decomposition((torch.isnan, torch.isinf), needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)

@@ -30,6 +30,37 @@ def ravel_to_reshape(input: Tensor) -> Tensor:
     return input.reshape(-1)
 
 
+@symbolic("aten::pad_sequence", **ON_TORCHSCRIPT)
+def pad_sequence(
+    op: Ops,
+    sequences: list[Value],
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    padding_side: str = "right",
+) -> Value:
+    """Sequences (L_i, *) of several lengths as one tensor (L, B, *), the shorter ones padded; stock has none.
+
+    Schema: pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0.0, str
+    padding_side="right") -> Tensor
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.pad_sequence.html
+    """
+    rank = op.rank(sequences[0])
+    if rank is None:
+        decline("the rank of the sequences must be known")
+    dtype = op.dtype(sequences[0])
+    lengths = [op.Gather(op.Shape(sequence), op.constant([0], torch.int64), axis=0) for sequence in sequences]
+    longest = reduce(op.Max, lengths)
+    filler = op.constant(padding_value, dtype)
+    rows = []
+    for sequence, length in zip(sequences, lengths, strict=True):
+        missing, nothing = op.Sub(longest, length), op.constant([0], torch.int64)
+        first, last = (missing, nothing) if padding_side == "left" else (nothing, missing)
+        others = [op.constant([0] * (rank - 1), torch.int64)] if rank > 1 else []
+        padded = op.Pad(sequence, op.Concat(first, *others, last, *others, axis=0), filler)
+        rows.append(op.Unsqueeze(padded, [0 if batch_first else 1]))
+    return op.Concat(*rows, axis=0 if batch_first else 1)
+
+
 # Flips and rolls
 
 

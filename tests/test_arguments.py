@@ -45,3 +45,16 @@ def test_shapes_of_numbers(exporter):
     assert [axis.name for axis in result.axes] == ["count"]
     with pytest.raises(CompatError, match=r"argument 'factor' is the number 3.*torch\.tensor\(3\)"):
         export_compat(Scaled().eval(), (X, 3), dynamic_shapes={"x": None, "factor": torch.export.Dim.DYNAMIC})
+
+
+def test_sparse_outputs_are_refused(exporter):
+    with pytest.raises(CompatError, match="output is a sparse tensor"):
+        export_compat(lambda x: x.to_sparse(), torch.eye(3), exporter=exporter)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_condition_on_sizes_as_output():
+    """Through dynamo; a TorchScript trace has no such output."""
+    model = lambda x: (x + 1, torch.sym_not(x.shape[0] == x.shape[1]))  # noqa: E731
+    result = export_compat(model, torch.rand(3, 4), exporter="dynamo", dynamic={"x": {0: "h", 1: "w"}})
+    assert [bool(result(torch.rand(h, w))[1]) for h, w in ((3, 4), (5, 5), (2, 7))] == [True, False, True]

@@ -76,10 +76,11 @@ class Attempt:
             further = decisions.survey.equal_at if decisions is not None else {}
             taken = decisions.decisions if decisions is not None else {}
             self.cases.begin(further, exported, job.allow_baked, taken)
+            self.cases.is_strict = candidate.is_stock
         if decisions is not None:
             decisions.report(job.plan)
         with self.clock("finish"):
-            whole = finish(exported, job, self.file, self._metadata(job.plan))
+            whole = finish(exported, job, replace(self.file, opset=job.opset), self._metadata(job.plan))
             cut = self.operation.apply(whole, job.subject.outputs.paths)
             for name in cut.done:
                 job.plan.applied(name, "")
@@ -112,6 +113,7 @@ class Attempt:
     ) -> ExportResult:
         job, decisions, cut = candidate.job, candidate.decisions, made.cut
         notes = [
+            *([candidate.given_up] if candidate.given_up else []),
             *self.prepared.notes,
             *exported.notes,
             *cut.notes,

@@ -2,21 +2,30 @@
 
 Each exporter in turn: the model as it is, then with its Python decisions rewritten so that the file takes them. An
 exporter whose file holds what the target does not run is tried once more at the end, with the entries that avoid it.
+
+Where all of these fail, the last candidates follow, each of which gives something up: a trace of a scripted model, the
+rewriting of decisions, an entry that failed, the opset that was the target's choice, and at the end all entries. The
+proof is the same, or a stricter one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Generator, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 
+import torch
+from torch import Tensor
+
 from torch_onnx_compat.backends import ExportFailed, ExportJob
+from torch_onnx_compat.backends.backend import FrozenDecision
+from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.check.lint import Unsuitable
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.control_flow import RewrittenJob, decides, rewrite_decisions
 from torch_onnx_compat.diagnosis import with_hint, with_reasons
 from torch_onnx_compat.entry import Exporter
-from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.errors import CompatError, EntryFailed, UnsupportedError, VerificationError
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.memory import forget_locals
 from torch_onnx_compat.observe import Observation, SizeFacts, Subject
@@ -38,6 +47,10 @@ class Candidate:
     """The Python decisions that are rewritten for it, if any."""
     rejected: Mapping[str, CompatError] = field(default_factory=dict)
     """What the exporters before came to, for the result."""
+    given_up: str = ""
+    """What it goes without, for the result."""
+    is_stock: bool = False
+    """Whether no entry is applied: then the file has to be right at extreme values too."""
 
 
 class Candidates:
@@ -69,6 +82,8 @@ class Candidates:
         self._inputs = observation.trace_inputs()
         self._avoid: Found = ()
         self._errors: dict[str, CompatError] = {}
+        self._first: dict[Exporter, tuple[ExportJob, CompatError]] = {}
+        """The job of each exporter, and why the model as it is came to nothing."""
         self._last: CompatError = ExportFailed("no exporter was tried.")
 
     def __iter__(self) -> Iterator[Candidate]:
@@ -77,6 +92,7 @@ class Candidates:
             job = self._job(exporter)
             yield Candidate(job, None, dict(self._errors))
             error = self._last
+            self._first[exporter] = job, error
             if isinstance(error, Unsuitable):
                 if not self._avoid and error.is_avoidable(self._patch.registry):
                     self._avoid = error.operators
@@ -84,6 +100,64 @@ class Candidates:
             elif DECISIONS in job.plan.armed:
                 error = yield from self._with_decisions(job, error)
             self._errors[exporter] = with_reasons(error, job.plan)
+        yield from self._last_candidates()
+
+    def _last_candidates(self) -> Iterator[Candidate]:
+        """What is worth a trial before an error; none of it is where the reason is another one."""
+        for exporter, (_, error) in self._first.items():
+            if exporter == "torchscript" and _is_script(self._prepared):
+                kept = "the scripted model's own graph was written; it was not traced."
+                yield self._made(exporter, kept, is_script=True)
+            if isinstance(error, FrozenDecision) and not error.of_values and self._is_proven:
+                kept = "decisions on sizes were left as the example takes them: at no size tried they change the file."
+                yield self._made(exporter, kept, leaves_sizes=True)
+            yield from self._without_failed(exporter, error)
+        yield from self._at_other_opsets()
+        yield from self._stock()
+
+    def _without_failed(self, exporter: Exporter, error: CompatError) -> Iterator[Candidate]:
+        """Without an entry of the catalogue that failed, then without the next one."""
+        failed: list[str] = []
+        while isinstance(error, EntryFailed) and error.entry not in (*failed, *self._patch.include):
+            if error.entry not in catalogue():
+                break  # the caller's own, for this call
+            failed.append(error.entry)
+            yield self._made(exporter, f"{', '.join(failed)} failed, and was not applied.", without=failed)
+            error = self._last
+
+    def _at_other_opsets(self) -> Iterator[Candidate]:
+        """The nearest opsets, the later ones first, where the opset was the target's choice and seems to matter."""
+        if not self._file.is_opset_free:
+            return
+        for exporter, (_, error) in self._first.items():
+            if type(error) not in (UnsupportedError, Unsuitable):
+                continue
+            for opset in self._file.other_opsets():
+                kept = f"opset {opset} was taken, as no file of opset {self._file.opset} is right."
+                yield self._made(exporter, kept, opset=opset)
+
+    def _stock(self) -> Iterator[Candidate]:
+        """The file of torch alone, where entries had a part in the failure of ours."""
+        for exporter, (job, error) in self._first.items():
+            was_patched = any(note.verdict == "applied" for note in job.plan.notes)
+            is_hopeless = isinstance(error, (FrozenDecision, Unsuitable)) or not self._is_proven
+            if was_patched and not is_hopeless and not self._patch.include:
+                without = [entry.name for entry in catalogue() if entry.name != DECISIONS]
+                kept = "no entry was applied: this is torch's own file, checked at extreme values too."
+                yield replace(self._made(exporter, kept, without=without), is_stock=True)
+
+    def _made(
+        self,
+        exporter: Exporter,
+        given_up: str,
+        *,
+        without: Collection[str] = (),
+        opset: int | None = None,
+        is_script: bool = False,
+        leaves_sizes: bool = False,
+    ) -> Candidate:
+        job = replace(self._job(exporter, without, opset), is_script=is_script, leaves_sizes=leaves_sizes)
+        return Candidate(job, None, dict(self._errors), given_up)
 
     def _with_decisions(self, job: ExportJob, first: CompatError) -> Generator[Candidate, None, CompatError]:
         others = {name: error for name, error in self._errors.items() if name != job.plan.exporter}
@@ -129,15 +203,16 @@ class Candidates:
             return with_hint(VerificationError(f"no back end made a right file. {text}", tables[-1]), *reasons)
         return with_hint(ExportFailed(f"no back end exports the model. {text}"), *reasons)
 
-    def _job(self, exporter: Exporter) -> ExportJob:
+    def _job(self, exporter: Exporter, without: Collection[str] = (), opset: int | None = None) -> ExportJob:
+        opset = self._file.opset if opset is None else opset
         with self._clock("plan"):
             plan = make_plan(
                 self._patch.registry,
                 exporter=exporter,
-                opset=self._file.opset,
+                opset=opset,
                 target=self._file.target,
                 include=self._patch.include,
-                exclude=self._patch.exclude,
+                exclude=(*self._patch.exclude, *without),
                 allow_approximate=self._patch.allow_approximate,
                 found=self._avoid,
             )
@@ -150,12 +225,19 @@ class Candidates:
             subject=subject,
             inputs=self._inputs,
             plan=plan,
-            opset=self._file.opset,
+            opset=opset,
             custom_opsets=self._exporters.custom_opsets,
             allow_baked=self._patch.allow_baked,
             decides=decides if DECISIONS in plan.armed and not self._is_proven else None,
             options=self._exporters.options,
         )
+
+
+def _is_script(prepared: Prepared) -> bool:
+    """Whether the model as a whole is scripted, and takes tensors only."""
+    args, kwargs = prepared.inputs.call()
+    plain = not kwargs and len(args) == len(prepared.inputs.tensors) and all(isinstance(arg, Tensor) for arg in args)
+    return isinstance(prepared.model, torch.jit.ScriptModule) and prepared.boundary is None and plain
 
 
 def patched_subject(prepared: Prepared, plan: Plan, facts: SizeFacts) -> Subject:

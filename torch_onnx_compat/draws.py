@@ -46,11 +46,11 @@ def _draw(example: Tensor, shape: tuple[int, ...], generator: torch.Generator) -
     elif _is_symmetric(values):
         drawn = _draw_symmetric(values.double(), shape, generator)
     else:
-        drawn = _sort_like(values, _draw_numbers(values.double(), shape, generator))
+        drawn = sort_like(values, _draw_numbers(values.double(), shape, generator))
     return drawn.to(device=example.device, dtype=example.dtype)
 
 
-def _sort_like(example: Tensor, drawn: Tensor) -> Tensor:
+def sort_like(example: Tensor, drawn: Tensor) -> Tensor:
     """The draw, its rows sorted where all of the example's are."""
     if not example.dim() or example.shape[-1] < 2:
         return drawn
@@ -106,7 +106,7 @@ def _value_of(numbers: Tensor) -> Tensor:
 
 def _draw_integers(values: Tensor, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     drawn = _draw_distinct(values, shape, generator) if _differ_in_rows(values) else None
-    return _sort_like(values, _pick(values, shape, generator) if drawn is None else drawn)
+    return sort_like(values, _pick(values, shape, generator) if drawn is None else drawn)
 
 
 def _differ_in_rows(values: Tensor) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
 
-from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.errors import CompatError, EntryFailed
 
 Exporter = Literal["torchscript", "dynamo"]
 EXPORTERS: tuple[Exporter, ...] = ("torchscript", "dynamo")
@@ -130,16 +130,17 @@ class Entry:
 
         Raises:
             Declined: The body declined.
-            CompatError: It failed; says where.
+            EntryFailed: It failed; says where.
         """
         try:
             return self.body(*args, **kwargs)
         except (Declined, CompatError):
             raise
         except Exception as error:
-            raise CompatError(
+            raise EntryFailed(
                 f"{place() or 'the model'}: entry {self.name!r} ({self.owner}) failed with {type(error).__name__}: "
-                f"{error}; exclude it with exclude=[{self.name!r}]."
+                f"{error}; exclude it with exclude=[{self.name!r}].",
+                self.name,
             ) from error
 
     def covers(self, opset: int, target: str) -> bool:

@@ -23,6 +23,18 @@ class UnsupportedError(CompatError):
     """The model cannot be written for this exporter, opset or target; the message names the obstacle."""
 
 
+class EntryFailed(UnsupportedError):
+    """The body of an entry raised an error that it did not mean to raise.
+
+    Attributes:
+        entry: Its name.
+    """
+
+    def __init__(self, message: str, entry: str) -> None:
+        super().__init__(message)
+        self.entry = entry
+
+
 class VerificationError(CompatError):
     """The exported file does not compute what the original model computes.
 

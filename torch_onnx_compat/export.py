@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Literal
 import torch
 
 from torch_onnx_compat.attempt import Attempt
-from torch_onnx_compat.backends import ExportJob
+from torch_onnx_compat.backends import ExportFailed, ExportJob
 from torch_onnx_compat.candidates import Candidates, patched_subject
 from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.check.cases import Verify
@@ -188,6 +188,7 @@ def export_compat(
         keep_initializers_as_inputs=keep_initializers_as_inputs,
         external_data=external_data,
         precision=half,
+        is_opset_free=opset_version is None,
     )
     exporters = Exporters(
         exporters_to_try(exporter, dynamo, custom_translation_table),
@@ -253,6 +254,10 @@ def _export(
             return attempt.run(candidate)
         except (UnsupportedError, VerificationError) as error:
             candidates.reject(error)
+        except Exception as error:
+            if not candidate.given_up or isinstance(error, MemoryError):
+                raise
+            candidates.reject(ExportFailed(f"{type(error).__name__}: {error}"))  # the reasons found before are told
     raise candidates.failure()
 
 

@@ -63,7 +63,7 @@ class Subject(nn.Module):
         self.twin = twin
         self._inputs = inputs
         self._scope = scope
-        self._boundary = boundary
+        self.boundary = boundary
         self.around: Any = None
         """A further context, which an exporter sets while it runs."""
         # An object of its own: torch.export puts the module's attributes back as they were before the capture.
@@ -86,13 +86,17 @@ class Subject(nn.Module):
         scope = self._scope() if self._scope else nullcontext()
         with self.around or nullcontext(), scope, undo_writes(self.twin, tensors) as undo:
             args, kwargs = self._inputs.call(tensors)
-            result = self._boundary.call(self.twin, args, kwargs) if self._boundary else self.twin(*args, **kwargs)
+            result = self.boundary.call(self.twin, args, kwargs) if self.boundary else self.twin(*args, **kwargs)
             return undo.separate(self._flat(result))
 
     def _flat(self, result: Any) -> tuple[Tensor, ...]:
         result = tree.map_leaves(result, _as_tensor)
         leaves, _ = tree.flatten(result)
-        named = self._boundary.path_of if self._boundary else (lambda path: path)
+        for path, tensor in leaves:
+            if tensor.layout in (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc):
+                name = tree.qualified_name(("output", *path))
+                raise CompatError(f"{name} is a sparse tensor, which no output of a file can be; return it dense.")
+        named = self.boundary.path_of if self.boundary else (lambda path: path)
         self.outputs.paths = [named(path) for path, _ in leaves]
         self.outputs.dropped = [
             f"output {tree.qualified_name(path) or 'output'} is a {type(value).__name__}, not a tensor; "
@@ -106,8 +110,10 @@ def _as_tensor(leaf: Any) -> Any:
     """A size or another number among the results becomes a tensor, recorded where the size is; a pair, real ones."""
     if isinstance(leaf, Pair):
         return view_as_real(leaf)
-    if isinstance(leaf, (bool, torch.SymBool)):
-        return torch.tensor(bool(leaf))
+    if isinstance(leaf, torch.SymBool):
+        return torch.full((), torch.sym_ite(leaf, 1, 0), dtype=torch.int64) == 1  # bool() would take the decision
+    if isinstance(leaf, bool):
+        return torch.tensor(leaf)
     if isinstance(leaf, (int, torch.SymInt)):
         return torch.full((), leaf, dtype=torch.int64)
     if isinstance(leaf, (float, torch.SymFloat)):

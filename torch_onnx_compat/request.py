@@ -13,7 +13,7 @@ import torch
 
 from torch_onnx_compat.check.cases import Verify
 from torch_onnx_compat.destination import check_destination
-from torch_onnx_compat.entry import EXPORTERS, Exporter
+from torch_onnx_compat.entry import EXPORTERS, MIN_OPSET, Exporter
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.registry import Registry
@@ -94,6 +94,8 @@ class File:
     external_data: bool | None = None
     precision: Half | None = None
     """The format of half the width; None for the model's own types."""
+    is_opset_free: bool = False
+    """Whether the opset is the target's choice, not the caller's."""
 
     def __post_init__(self) -> None:
         check_destination(self.destination)
@@ -105,6 +107,11 @@ class File:
                     f"precision={self.precision.name!r} and {keyword}={unfit} contradict each other: weights that are "
                     f"inputs keep their types; leave one of them out."
                 )
+
+    def other_opsets(self) -> list[int]:
+        """The opsets that the target takes too, up to two later ones, then the one before."""
+        low, high = max(MIN_OPSET, self.target.opsets[0]), min(LAST_OPSET, self.target.opsets[1])
+        return [o for o in (self.opset + 1, self.opset + 2, self.opset - 1) if low <= o <= high]
 
 
 @dataclass(frozen=True)
@@ -171,6 +178,10 @@ def check_keywords(given: Mapping[str, Any], known: Iterable[str]) -> None:
             raise unknown_name("keyword", name, (*known, *IGNORED_AT_DEFAULTS))
         if value not in IGNORED_AT_DEFAULTS[name] and name != "artifacts_dir":
             raise CompatError(f"{name}={value!r} is not supported; leave it out. ExportResult holds what was done.")
+
+
+LAST_OPSET = 23
+"""The last opset that is tried where nobody asked for one."""
 
 
 def exporters_to_try(exporter: str | None, dynamo: bool | None, table: Any) -> tuple[Exporter, ...]:

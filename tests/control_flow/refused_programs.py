@@ -38,10 +38,12 @@ class AttributeList(nn.Module):
 
 @refused(r"refused_programs.py:\d+: .*is a Tensor in one branch and a NoneType in the other")
 def none_or_tensor(self, x):
-    mask = None
-    if x.sum() > 0:
-        mask = x > 0
-    return x if mask is None else x * mask
+    for _ in range(2):  # outside of a loop the rest of the function would move into the branches
+        mask = None
+        if x.sum() > 0:
+            mask = x > 0
+        x = x if mask is None else x * mask
+    return x
 
 
 @refused(r"refused_programs.py:\d+: .*is torch.float32 in one branch and torch.bool in the other")
@@ -56,16 +58,20 @@ def keys_differ(self, x):
 
 @refused(r"refused_programs.py:\d+: .*has 2 items in one branch and 1 in the other")
 def lengths_differ(self, x):
-    parts = [x]
-    if x.sum() > 0:
-        parts.append(x)
-    return torch.cat(parts)
+    for _ in range(2):
+        parts = [x]
+        if x.sum() > 0:
+            parts.append(x)
+        x = torch.cat(parts)
+    return x
 
 
 @refused(r"refused_programs.py:\d+: .*is one str or another, which is no tensor")
 def text_result(self, x):
-    mode = "nearest" if x.sum() > 0 else "bilinear"
-    return nn.functional.interpolate(x[None, None], scale_factor=2, mode=mode)
+    for _ in range(2):
+        mode = "nearest" if x.sum() > 0 else "bilinear"
+        x = nn.functional.interpolate(x[None, None], scale_factor=2, mode=mode)[0, 0]
+    return x
 
 
 @refused(r"refused_programs.py:\d+: .*is one Linear or another, which is no tensor")
@@ -75,8 +81,10 @@ class ModuleChosen(nn.Module):
         self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
 
     def forward(self, x):
-        layer = self.a if x.sum() > 0 else self.b
-        return layer(x)
+        for _ in range(2):
+            layer = self.a if x.sum() > 0 else self.b
+            x = layer(x)
+        return x
 
 
 @refused(r"refused_programs.py:\d+: .*writes in place through a view", exporters=("torchscript",))

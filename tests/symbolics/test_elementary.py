@@ -398,3 +398,9 @@ def test_addcmul_of_numbers_has_no_axis(exporter):
     x = torch.tensor(1.5)
     result = assert_same_outputs(lambda x: torch.addcmul(x, x, x * 2, value=3), x, exporter)
     assert result(x)[0].shape == ()
+
+
+def test_powers_of_booleans(exporter):
+    model = lambda x: ((x > 0) ** 2, (x > 0) ** 0.5, (x > 0) ** (x > 0.5).long())  # noqa: E731
+    x = torch.tensor([[0.5, -1.0, 2.0]])
+    assert_same_outputs(model, (x,), exporter)

@@ -39,6 +39,12 @@ def reduction(name, reduce, broken):
 
 
 EXAMPLES = [
+    Example(
+        "isreal_of_reals",
+        lambda x, i: (torch.isreal(x), i.isreal()),
+        (SIGNED, INTEGERS),
+        broken=lambda input: input == input,
+    ),
     *(
         Example(
             f"{compare.__name__}_of_bool",

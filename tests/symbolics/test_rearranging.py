@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torch_onnx_compat import Ops, Value
+from torch_onnx_compat import Ops, Value, export_compat
 from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.targets import Target
@@ -124,7 +124,35 @@ def repeat_backwards(name):
     )
 
 
+def padded(x):
+    """Sequences of three lengths, of one axis and of two, of numbers and of integers."""
+    pad = torch.nn.utils.rnn.pad_sequence
+    rows = [x, x[:2], x[:1]]
+    flat = [x[:, 0], x[:1, 1]]
+    whole = [(x > 0).long(), (x[:2] > 0).long()]
+    other = {"batch_first": True, "padding_value": -1.5}
+    return pad(rows), pad(rows, **other), pad(rows, padding_side="left"), pad(flat), pad(whole, padding_value=7.0)
+
+
+def padded_with_zeros(
+    op: Ops,
+    sequences: list[Value],
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    padding_side: str = "right",
+) -> Value:
+    return body("pad_sequence")(op, sequences, batch_first, 0.0, padding_side)
+
+
 EXAMPLES = [
+    Example(
+        "pad_sequence",
+        padded,
+        (X,),
+        leaves=lambda x: torch.stack([x, x]),
+        broken=padded_with_zeros,
+        dynamic=None,
+    ),
     Example("ravel_to_reshape", lambda x: (torch.ravel(x), x.t().ravel()), (X,), leaves=lambda x: x.reshape(-1)),
     *(
         Example(
@@ -389,3 +417,12 @@ def test_repeat_interleave_equals_eager(times):
         found = body("repeat_interleave_to_nonzero")(x, repeats, 1)
         assert torch.equal(found, x.repeat_interleave(repeats, 1))
     assert torch.equal(body("repeat_interleave_to_nonzero")(repeats), torch.repeat_interleave(repeats))
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_pad_sequence_of_lengths_that_vary(exporter, side):
+    """Each of two sequences is the longest once."""
+    model = lambda x, y: torch.nn.utils.rnn.pad_sequence([x, y], padding_side=side)  # noqa: E731
+    result = export_compat(model, (X, X[:2]), exporter=exporter, dynamic={"x": {0: "n"}, "y": {0: "m"}})
+    for one, other in ((X, X[:1]), (X[:2], X), (X[:1], X[:1])):
+        assert torch.equal(result(one, other)[0], model(one, other))

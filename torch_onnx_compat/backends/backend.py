@@ -20,6 +20,18 @@ class ExportFailed(UnsupportedError):
     """An exporter refused the model, or froze something that should vary."""
 
 
+class FrozenDecision(ExportFailed):
+    """A trace has taken Python decisions once and for all.
+
+    Attributes:
+        of_values: Whether values of inputs have a say in one of them; else only sizes.
+    """
+
+    def __init__(self, message: str, *, of_values: bool) -> None:
+        super().__init__(message)
+        self.of_values = of_values
+
+
 @dataclass(frozen=True)
 class ExportJob:
     """One export."""
@@ -40,6 +52,10 @@ class ExportJob:
     the proof tries both sides of every decision."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Keywords of torch.onnx.export that only one exporter has."""
+    leaves_sizes: bool = False
+    """Whether decisions on sizes may stay as the example takes them; the proof has to show that they change nothing."""
+    is_script: bool = False
+    """Whether a scripted model is written from its own graph, instead of being traced."""
 
 
 @dataclass
@@ -56,18 +72,24 @@ class ExportedGraph:
     """Places of Python decisions that the file does not take, as no value of an input has a say in them."""
     has_selections: bool = False
     """Whether some of these hang on a tensor of which values may decide the size."""
+    left_alone: frozenset[str] = frozenset()
+    """Places of decisions on sizes that the file takes as the example does."""
+    is_same_at: Callable[[Inputs], bool] | None = None
+    """Whether the model is traced to the same graph at other sizes; there if decisions were left alone."""
 
 
-def frozen_error(places: str, first: str) -> ExportFailed:
+def frozen_error(places: str, first: str, *, of_values: bool = True) -> FrozenDecision:
     """The error of Python decisions that a trace has taken once and for all.
 
     Args:
         places: What is decided on, and where.
         first: The place of the first one, as `allow_baked` takes it.
+        of_values: Whether values of inputs have a say in one of them; else only sizes.
     """
-    return ExportFailed(
+    return FrozenDecision(
         f"TorchScript would freeze a Python decision at its value for the example: {places}. Rewrite it with "
-        f"tensor operations such as torch.where, or accept it with allow_baked=[{first!r}]."
+        f"tensor operations such as torch.where, or accept it with allow_baked=[{first!r}].",
+        of_values=of_values,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import torch
@@ -28,10 +29,25 @@ class _Island(nn.Module):
                 "the scripted module returns an Optional, which no output of a file can be; return a tensor on every "
                 "path."
             )
+        self._form = internals.return_tensors(graph)
         self.function = internals.function_of_graph(graph)
+        self._defaults = internals.parameters_of(scripted)
 
-    def forward(self, *args: Any) -> Any:
-        return self.function(*args)
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        names = list(self._defaults)
+        given = {**self._defaults, **dict(zip(names, args, strict=False)), **kwargs}
+        result = self.function(*(given[name] for name in names if given[name] is not inspect.Parameter.empty))
+        return result if self._form is None else _arrange(self._form, result)
+
+
+def _arrange(form: Any, result: Any) -> Any:
+    """The result as the scripted module returns it, with tensors in the place of numbers."""
+    if form is None:
+        return None
+    if isinstance(form, tuple):
+        return tuple(_arrange(part, result) for part in form)
+    tensor = result[form.index] if isinstance(result, tuple) else result
+    return tensor.to(torch.get_default_dtype()) if form.is_float else tensor
 
 
 class _Attributes:

@@ -11,12 +11,13 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import onnx
 import onnx_ir as ir
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.onnx import symbolic_helper
 
 from torch_onnx_compat.backends import internals
@@ -73,8 +74,9 @@ def _export_at(opset: int, job: ExportJob) -> ExportedGraph:
             stack.enter_context(_function_symbolics(job, opset, failures))
             stack.enter_context(without_graph_dump())
             stack.enter_context(own_stacks(job.subject))
-            repair_trace(job.subject)
-            job.subject.around = log
+            if not job.is_script:
+                repair_trace(job.subject)
+                job.subject.around = log
             try:
                 model = _run(job, opset)
             except CompatError:
@@ -85,12 +87,14 @@ def _export_at(opset: int, job: ExportJob) -> ExportedGraph:
                 refuse(error, "TorchScript exporter")
             finally:
                 job.subject.around = None
-    _reject_frozen(job, log.decisions)
+    left_alone = _reject_frozen(job, log.decisions)
     return ExportedGraph(
         model,
         notes=_notes(caught),
         constant_places=log.constant_places,
         has_selections=log.has_selections or log.data_sizes.has_sources,
+        left_alone=left_alone,
+        is_same_at=partial(_is_same_at, job, {}) if left_alone else None,
     )
 
 
@@ -110,9 +114,18 @@ def _run(job: ExportJob, opset: int) -> ir.Model:
         **{k: v for k, v in job.options.items() if k in ("do_constant_folding", "autograd_inlining")},
     }
     file: Any = io.BytesIO()
+    model, args = (_script(job), job.inputs.call()[0]) if job.is_script else (job.subject, job.inputs.tensors)
     with pause_collection(), internals.without_weights(_is_large) as weights:
-        torch.onnx.export(job.subject, job.inputs.tensors, file, **arguments)
+        torch.onnx.export(model, args, file, **arguments)
     return _with_weights(ir.from_proto(onnx.load_model_from_string(file.getvalue())), weights)
+
+
+def _script(job: ExportJob) -> nn.Module:
+    """The scripted model itself; what it returns is found by a run of another twin."""
+    other = job.make_subject()
+    other(*job.inputs.tensors)
+    job.subject.outputs = other.outputs
+    return job.subject.twin
 
 
 def _is_large(weight: Tensor) -> bool:
@@ -245,16 +258,23 @@ def _subclasses(cls: Any) -> Iterator[Any]:
 # Frozen decisions
 
 
-def _reject_frozen(job: ExportJob, decisions: list[Decision]) -> None:
-    """Raises if a decision depends on input data or on a dynamic size; lost guards are no error."""
+def _reject_frozen(job: ExportJob, decisions: list[Decision]) -> frozenset[str]:
+    """Raises if a decision depends on input data or on a dynamic size; lost guards are no error.
+
+    Returns:
+        The places of decisions on sizes, where the job leaves these alone.
+    """
     suspects = [d for d in decisions if d.place not in job.allow_baked]
     frozen = [d for d in suspects if d.from_data]
     by_size = [d for d in suspects if not d.from_data]
     if by_size and job.inputs.sizes():
         frozen += _select_varying(job, by_size)
     frozen = [d for d in frozen if not d.guard]
-    if frozen:
-        raise frozen_error("; ".join(dict.fromkeys(str(d) for d in frozen)), frozen[0].place)
+    of_values = any(d.from_data for d in frozen)
+    if frozen and (of_values or not job.leaves_sizes):
+        places = "; ".join(dict.fromkeys(str(d) for d in frozen))
+        raise frozen_error(places, frozen[0].place, of_values=of_values)
+    return frozenset(d.place for d in frozen)
 
 
 def _select_varying(job: ExportJob, decisions: list[Decision]) -> list[Decision]:
@@ -274,6 +294,21 @@ def _select_varying(job: ExportJob, decisions: list[Decision]) -> list[Decision]
     if other is None:
         return []  # the model accepts no other size, which verification reports
     return differing(decisions, other, lambda d: (d.place, d.conversion), lambda d: d.sizes)
+
+
+def _is_same_at(job: ExportJob, graphs: dict[str, str], inputs: Inputs) -> bool:
+    """Whether the model is traced to the same graph at some sizes as at the example's; `graphs` keeps the latter."""
+
+    def graph_at(inputs: Inputs) -> str:
+        subject = job.make_subject()
+        repair_trace(subject)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return internals.text_of_graph(internals.trace(subject, inputs.tensors))
+
+    if "example" not in graphs:
+        graphs["example"] = graph_at(job.inputs)
+    return graph_at(inputs) == graphs["example"]
 
 
 # Messages

@@ -84,6 +84,10 @@ def _wrong(name: str, value: Any, wanted: str) -> CompatError:
     return CompatError(f"Verify({name}={value!r}): wanted {wanted}.")
 
 
+ANSWERED = ("proven", "both sides", "the model's own check")
+"""What may become of the questions of a decision that is left alone."""
+
+
 @dataclass(frozen=True)
 class Case:
     """Inputs, and the original model's results for them."""
@@ -113,6 +117,8 @@ class Cases:
         self.notes: list[str] = []
         self.so_far: list[Case] = []
         """The cases so far."""
+        self.is_strict = False
+        """Whether the file has to be right at extreme values, too."""
         self._further: Mapping[str, int] = {}
         self._exported: ExportedGraph | None = None
         self.baked_places: Collection[str] = ()
@@ -237,6 +243,28 @@ class Cases:
             runs.append(self._ask(asked_at))
             yield from self._answer(runs[-1].questions, asked_at, trials)
         trials.is_complete = not (self.baked_places or trials.frontier) and all(run.is_complete for run in runs)
+        self._check_left_alone(run, trials)
+
+    def _check_left_alone(self, run: SymbolicRun, trials: SizeTrials) -> None:
+        """Raises if a decision that was left alone may change the file.
+
+        Every question there has to be answered, and the model has to be traced to the same graph at all sizes that were
+        tried, those on the other sides included.
+        """
+        exported = self._exported
+        if exported is None or exported.is_same_at is None:
+            return
+        answered = {v.question.place for v in trials.verdicts} - {
+            v.question.place for v in trials.verdicts if v.outcome not in ANSWERED
+        }
+        for place in sorted(exported.left_alone):
+            if run.obstacle or not trials.is_complete or place not in answered:
+                raise frozen_error(f"{place}: a size, on which not every question has an answer", place)
+        for sizes in trials.legal_sizes:
+            if not exported.is_same_at(self._inputs.at_sizes(sizes)):
+                at = ", ".join(f"{name}={size}" for name, size in sizes.items())
+                place = min(exported.left_alone)
+                raise frozen_error(f"{place}: a size, and the model does something else at {at}", place)
 
     def _ask(self, sizes: dict[str, int]) -> SymbolicRun:
         """What the original asks of its sizes when it has these; found once."""

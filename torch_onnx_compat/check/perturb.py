@@ -37,15 +37,15 @@ _EXACT_NAMES = frozenset(_EXACT.split())
 """Operators whose results are exact: they move, choose or compare values, or round them to whole numbers."""
 
 _SUMS = """
-addbmm addmm addmv baddbmm bmm col2im conv1d conv2d conv3d convolution cumprod cumsum dot einsum embedding_bag
-grid_sampler_2d grid_sampler_3d group_norm instance_norm layer_norm linear logcumsumexp logsumexp lstm matmul mean
-mkldnn_rnn_layer mm mv native_batch_norm native_group_norm native_layer_norm norm prod roi_align
-scaled_dot_product_attention std std_mean sum var var_mean _cdist_forward _convolution _embedding_bag
-_embedding_bag_forward_only _euclidean_dist _fft_c2c _fft_c2r _fft_r2c _linalg_det _linalg_svd _log_softmax
-_native_batch_norm_legit _native_batch_norm_legit_no_training _scaled_dot_product_flash_attention_for_cpu
-linalg_inv_ex linalg_vector_norm adaptive_avg_pool1d avg_pool2d avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d
-upsample_linear1d upsample_bilinear2d upsample_bicubic2d upsample_trilinear3d _upsample_bilinear2d_aa
-_upsample_bicubic2d_aa
+addbmm addcdiv addcmul addmm addmv addr baddbmm bmm col2im conv1d conv2d conv3d convolution cumprod cumsum dot einsum
+embedding_bag grid_sampler_2d grid_sampler_3d group_norm instance_norm layer_norm lerp linalg_cross linear
+logcumsumexp logsumexp lstm matmul mean mkldnn_rnn_layer mm mv nansum native_batch_norm native_group_norm
+native_layer_norm norm prod roi_align scaled_dot_product_attention std std_mean sum trace var var_mean vdot
+_cdist_forward _convolution _embedding_bag _embedding_bag_forward_only _euclidean_dist _fft_c2c _fft_c2r _fft_r2c
+_linalg_det _linalg_svd _log_softmax _native_batch_norm_legit _native_batch_norm_legit_no_training
+_scaled_dot_product_flash_attention_for_cpu linalg_inv_ex linalg_vector_norm adaptive_avg_pool1d avg_pool2d avg_pool3d
+_adaptive_avg_pool2d _adaptive_avg_pool3d upsample_linear1d upsample_bilinear2d upsample_bicubic2d
+upsample_trilinear3d _upsample_bilinear2d_aa _upsample_bicubic2d_aa
 """
 _SUM_NAMES = frozenset(_SUMS.split())
 """Operators that add up many terms: their rounding is relative to the terms, which may cancel, not to the result."""

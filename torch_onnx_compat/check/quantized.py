@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
+import torch
 from torch import nn
 
 from torch_onnx_compat.check.cases import Case
@@ -29,7 +30,9 @@ An unrelated output of the same distribution would be off by sqrt(2) = 1.4 stand
 
 
 def is_quantized(model: object) -> bool:
-    """Whether a model holds modules of torch.ao that compute in eight bits."""
+    """Whether a model holds modules of torch.ao that compute in eight bits, scripted ones included."""
+    if isinstance(model, torch.jit.ScriptModule):
+        return "quantized::" in str(model.inlined_graph)
     return isinstance(model, nn.Module) and any(
         type(module).__module__.startswith(("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized"))
         for module in model.modules()

@@ -19,6 +19,7 @@ from torch_onnx_compat.check.cases import Case, Verify
 from torch_onnx_compat.check.compare import Array, Comparison, as_array, is_close
 from torch_onnx_compat.check.perturb import runs_rounded_otherwise
 from torch_onnx_compat.check.rounding import SHARE, compare_outputs
+from torch_onnx_compat.draws import sort_like
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused, Observation
 
@@ -62,8 +63,15 @@ def special_inputs(inputs: Inputs) -> Iterator[Special]:
     if not any(tensor.is_floating_point() and tensor.numel() for tensor in inputs.tensors):
         return
     for label, change, is_ordinary in _CHANGES:
-        tensors = tuple(change(t) if t.is_floating_point() and t.numel() else t for t in inputs.tensors)
+        tensors = tuple(_changed(t, change, is_ordinary) for t in inputs.tensors)
         yield Special(label, replace(inputs, tensors=tensors), is_ordinary)
+
+
+def _changed(tensor: Tensor, change: Callable[[Tensor], Tensor], is_ordinary: bool) -> Tensor:
+    """A tensor with special values; at ordinary ones, what has to be sorted, such as bounds, stays so."""
+    if not tensor.is_floating_point() or not tensor.numel():
+        return tensor
+    return sort_like(tensor, change(tensor)) if is_ordinary else change(tensor)
 
 
 def check_special(

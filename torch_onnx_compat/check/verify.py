@@ -20,7 +20,7 @@ from torch_onnx_compat.check.cases import Case, Cases, Verify
 from torch_onnx_compat.check.chain import Chain
 from torch_onnx_compat.check.compare import Array, Comparison
 from torch_onnx_compat.check.rounding import compare_outputs
-from torch_onnx_compat.check.special import check_special
+from torch_onnx_compat.check.special import Findings, check_special
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.graph.rendering import holds_bfloat16, render
 from torch_onnx_compat.inputs import Inputs
@@ -93,9 +93,15 @@ def verify(
     )
     rows += special.rows
     cases.notes += special.notes
+    _reject_special(special, rows, is_strict=cases.is_strict)
+    return tuple(rows)
+
+
+def _reject_special(special: Findings, rows: Sequence[Comparison], *, is_strict: bool) -> None:
+    if is_strict and special.notes:
+        raise VerificationError(f"{special.notes[0]} No entry was applied to mend that.", tuple(rows))
     if special.failed is not None:
         raise VerificationError(_message(rows), tuple(rows), special.failed)
-    return tuple(rows)
 
 
 def _open_all(

@@ -89,6 +89,7 @@ def survey(job: ExportJob, wrong_at: Sequence[Inputs] = ()) -> Survey:
         new = found.rewriting.extend(events)
         unbounded = one.session.unbounded | (other.session.unbounded if other else set())
         new |= found.rewriting.mark_loops(unbounded)
+        new |= found.rewriting.mark_splits(one.session.split | (other.session.split if other else set()))
         found.own_sizes = one.session.sizes
         found.sizes = other.session.sizes if other else None
         conflicts = {**(other.session.conflicts if other else {}), **one.session.conflicts}

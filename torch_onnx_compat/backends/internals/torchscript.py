@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -109,6 +111,24 @@ def trace(module: torch.nn.Module, tensors: tuple[torch.Tensor, ...]) -> Any:
     return jit._get_trace_graph(module, tensors)[0]
 
 
+def text_of_graph(graph: Any) -> str:
+    """What a traced graph computes: without shapes, places in the source and names, with the values of constants."""
+    copy = graph.copy()
+    torch._C._jit_pass_erase_shape_information(copy)
+    torch._C._jit_pass_dce(copy)
+    copy = torch._C._jit_pass_canonicalize(copy)
+    return "\n".join([copy.str(False), *_constants(copy)])
+
+
+def _constants(block: Any) -> Iterator[str]:
+    for node in block.nodes():
+        if node.kind() == "prim::Constant" and node.hasAttribute("value") and node.kindOf("value") == "t":
+            value = node.t("value")
+            yield f"{value.dtype} {tuple(value.shape)} {value.tolist()}"
+        for inner in node.blocks():
+            yield from _constants(inner)
+
+
 def is_scripted_part(value: Any) -> bool:
     """Whether an attribute of a scripted module is a module, as Python or as C++ has it."""
     return isinstance(value, (torch.jit.ScriptModule, torch._C.ScriptObject))
@@ -117,6 +137,64 @@ def is_scripted_part(value: Any) -> bool:
 def function_of_graph(graph: Any) -> Any:
     """A scripted function that runs a graph."""
     return torch._C._create_function_from_graph("forward", graph)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A place in the result of a scripted function that a tensor has."""
+
+    index: int
+    """Of the tensor among those that the graph returns."""
+    is_float: bool
+    """Whether it stands for a Python float."""
+
+
+def return_tensors(graph: Any) -> Any:
+    """Lets a graph return tensors only: a tracer takes no numbers and no None from a scripted function.
+
+    Args:
+        graph: Changed in place.
+
+    Returns:
+        The form of what it returned, of tuples, Slots and None; None if it returned tensors only.
+    """
+    values: list[Any] = []
+    numbers = {"IntType", "FloatType", "BoolType", "NumberType"}
+    (whole,) = graph.outputs()
+    graph.setInsertPoint(graph.return_node())
+    is_changed = False
+
+    def visit(value: Any) -> Any:
+        nonlocal is_changed
+        kind = value.type().kind()
+        if value.node().mustBeNone():
+            is_changed = True
+            return None
+        if kind == "TupleType" and value.node().kind() == "prim::TupleConstruct":
+            return tuple(visit(item) for item in value.node().inputs())
+        if kind in numbers:
+            is_changed = True
+            node = graph.insertNode(graph.create("prim::NumToTensor", [value], 1))
+            value = node.output()
+            value.setType(torch._C.TensorType.get())
+        values.append(value)
+        return Slot(len(values) - 1, kind == "FloatType")
+
+    form = visit(whole)
+    if not is_changed or not values:
+        return None
+    graph.eraseOutput(0)
+    for value in values:
+        graph.registerOutput(value)
+    if len(values) > 1:
+        graph.makeMultiOutputIntoTuple()
+    return form
+
+
+def parameters_of(scripted: Any) -> dict[str, Any]:
+    """The names of the parameters of a scripted module's forward, with their defaults."""
+    arguments = scripted.forward.schema.arguments[1:]
+    return {a.name: a.default_value if a.has_default_value() else inspect.Parameter.empty for a in arguments}
 
 
 def is_graph_value(value: Any) -> bool:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from torch_onnx_compat.control_flow.find.source import Unrewritable
 from torch_onnx_compat.control_flow.find.syntax import blocks, copy_tree, exits, terminates
 from torch_onnx_compat.control_flow.lower.expressions import RUNTIME, runtime_call, set_location, thunk
-from torch_onnx_compat.control_flow.lower.facts import loads, names_bound_by, overwritten_by
+from torch_onnx_compat.control_flow.lower.facts import live_before, loads, names_bound_by, overwritten_by
 from torch_onnx_compat.control_flow.lower.loop_form import LoopForm
 
 EXITS = (ast.Return, ast.Break, ast.Continue)
@@ -89,7 +89,7 @@ class LoopLowering(LoopForm):
         written = [*names_bound_by([stmt]), *self.own_containers([stmt]), *overwritten_by([stmt])]
         names = [n for n in dict.fromkeys(written) if n in live and n in self.scope.own | self.scope.outer]
         leave = _ExitMaker(self, stmt, name, names)
-        inside = live | loads(stmt)
+        inside = self.live_after_round(stmt, live)
         body: list[ast.stmt] = []
         if isinstance(stmt, ast.While):
             body += leave.make_exit(runtime_call("not_", stmt.test, at=stmt.test), [set_location(ast.Break(), stmt)])
@@ -112,6 +112,18 @@ class LoopLowering(LoopForm):
         leaving.masked = True  # type: ignore[attr-defined]
         return [start, lowered, end], leaving
 
+    def live_after_round(self, stmt: ast.For | ast.While, live: set[str]) -> set[str]:
+        """The names that are live at the end of a loop's round, given those that are live after the loop.
+
+        What a round binds before it reads it is not among them.
+        """
+        tested = loads(stmt.test) if isinstance(stmt, ast.While) else set()
+        return live | tested | live_before(stmt.body, set()) | loads(stmt.orelse)
+
+    def live_before(self, stmts: Sequence[ast.stmt], after: set[str]) -> set[str]:
+        """The names that are live before some statements."""
+        raise NotImplementedError
+
     def _lower_round(self, stmts: Sequence[ast.stmt], live: set[str], leave: _ExitMaker) -> list[ast.stmt]:
         """Lowers the body of a loop; its exits are recorded."""
         out: list[ast.stmt] = []
@@ -121,17 +133,19 @@ class LoopLowering(LoopForm):
                 return out + self._lower_leaving_if(stmt, rest, live, leave)
             if isinstance(stmt, (ast.Break, ast.Return)):
                 return out + leave.make_exit(set_location(ast.Constant(True), stmt), [stmt])
+            # A recorded exit in the rest leaves with the values that are live after the round.
+            here = self.live_before(rest, live) | live
             if isinstance(stmt, ast.If) and getattr(stmt, "masked", False):
-                out += self.join_branches(stmt, live)
+                out += self.join_branches(stmt, here)
             elif isinstance(stmt, (ast.For, ast.While)) and getattr(stmt, "in_file", False):
-                out += self.loop_in_file(stmt, live)
+                out += self.loop_in_file(stmt, here)
             elif isinstance(stmt, (ast.For, ast.While)) and needs_lowering(stmt):
-                lowered, leaving = self.lower_loop(stmt, live)
+                lowered, leaving = self.lower_loop(stmt, here)
                 out += lowered
                 if leaving is not None:
                     return out + self._lower_round([leaving, *rest], live, leave)
             else:
-                out.append(self._lower_staying(stmt, live))
+                out.append(self._lower_staying(stmt, here))
         return out
 
     def _lower_staying(self, stmt: ast.stmt, live: set[str]) -> ast.stmt:

@@ -22,6 +22,9 @@ from torch_onnx_compat.control_flow.lower.printing import lines_before_and_after
 from torch_onnx_compat.control_flow.lower.statements import lower
 from torch_onnx_compat.graph.garbage import pause_collection
 
+MOST_SPLITS = 4
+"""Decisions into whose branches the rest of a function moves, at most: each doubles what is exported of the rest."""
+
 
 @dataclass
 class Rewriting:
@@ -36,6 +39,8 @@ class Rewriting:
     _lines: dict[str, set[int]] = field(default_factory=dict)
     _loops: dict[str, set[int]] = field(default_factory=dict)
     """Files and lines of ``while`` loops that do not end when they are unrolled."""
+    _splits: dict[str, set[int]] = field(default_factory=dict)
+    """Files and lines of decisions into whose branches the rest of the function moves."""
     _codes: dict[types.CodeType, types.CodeType] = field(default_factory=dict)
     _originals: dict[types.CodeType, types.CodeType] = field(default_factory=dict)
     _functions: dict[types.CodeType, list[types.FunctionType]] = field(default_factory=dict)
@@ -60,11 +65,20 @@ class Rewriting:
 
     def mark_loops(self, places: Iterable[tuple[str, int]]) -> bool:
         """Marks ``while`` loops as loops that run in the file; returns whether any function changed."""
+        return self._mark(self._loops, places)
+
+    def mark_splits(self, places: Iterable[tuple[str, int]]) -> bool:
+        """Marks decisions into whose branches the rest of the function moves; returns whether any function changed."""
+        room = MOST_SPLITS - sum(map(len, self._splits.values()))
+        new = [place for place in sorted(places) if place[1] not in self._splits.get(place[0], ())]
+        return self._mark(self._splits, new[:room])
+
+    def _mark(self, marked: dict[str, set[int]], places: Iterable[tuple[str, int]]) -> bool:
         stale: dict[types.CodeType, int] = {}
         for filename, line in places:
-            loops = self._loops.setdefault(filename, set())
-            if line not in loops:
-                loops.add(line)
+            lines = marked.setdefault(filename, set())
+            if line not in lines:
+                lines.add(line)
                 stale.update((code, line) for code in self._codes if code.co_filename == filename)
         return self._rewrite(stale)
 
@@ -91,7 +105,9 @@ class Rewriting:
         return True
 
     def _lower_definition(self, code: types.CodeType, node: FunctionNode) -> FunctionNode:
-        return lower(node, self._lines[code.co_filename], self._loops.get(code.co_filename, ()))
+        lines, loops, splits = self._lines, self._loops, self._splits
+        name = code.co_filename
+        return lower(node, lines[name], loops.get(name, ()), splits.get(name, ()))
 
     @contextmanager
     def apply(self) -> Iterator[None]:

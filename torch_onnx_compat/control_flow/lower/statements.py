@@ -6,7 +6,8 @@
         y = x
 
 If a branch returns, the rest of the function moves into the branches that do not, so that every path ends in a
-return. Exits of loops are in loop_lowering.py.
+return. So it does where a name is a tensor after one branch and None after the other. Exits of loops are in
+loop_lowering.py.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import ast
 from collections.abc import Collection, Mapping, Sequence
 
 from torch_onnx_compat.control_flow.find.source import FunctionNode, Unrewritable
-from torch_onnx_compat.control_flow.find.syntax import SCOPES, blocks, is_compound, walk_all
+from torch_onnx_compat.control_flow.find.syntax import SCOPES, blocks, copy_tree, exits, is_compound, walk_all
 from torch_onnx_compat.control_flow.find.syntax import terminates as ends
 from torch_onnx_compat.control_flow.lower.effects import GENERATED
 from torch_onnx_compat.control_flow.lower.expressions import (
@@ -40,19 +41,25 @@ from torch_onnx_compat.control_flow.lower.loop_lowering import LoopLowering, lea
 EXITS = (ast.Return, ast.Break, ast.Continue)
 
 
-def lower(node: FunctionNode, lines: Collection[int], loops: Collection[int] = ()) -> FunctionNode:
+def lower(
+    node: FunctionNode, lines: Collection[int], loops: Collection[int] = (), splits: Collection[int] = ()
+) -> FunctionNode:
     """Rewrites a definition in place, so that the run-time module takes the decisions on these lines.
 
     Args:
         node: The definition.
         lines: Where decisions were seen.
         loops: Lines of ``while`` loops that do not end when they are unrolled.
+        splits: Lines of decisions into whose branches the rest of the function moves.
 
     Raises:
         Unrewritable: A statement in it has no equivalent.
     """
     first = node.args.args[0].arg if node.args.args else ""
     head = 1 if ast.get_docstring(node, clean=False) is not None else 0
+    for one in walk_all(node) if splits else ():
+        if isinstance(one, ast.FunctionDef):
+            one.body = mark_splits(one.body, splits)
     scopes = {one: scope_of(one) for one in walk_all(node) if isinstance(one, ast.FunctionDef)}
     expressions = Expressions(lines, first, loops)
     body = [expressions.visit(stmt) for stmt in node.body[head:]]
@@ -92,8 +99,12 @@ class Lowering(LoopLowering):
         return [set_location(start, body[0]), *lowered]
 
     def live_before(self, stmts: Sequence[ast.stmt], after: set[str]) -> set[str]:
-        """The names that are live before the statements; what a nested function reads always is."""
-        return live_before(stmts, after) | self.scope.shared | self.scope.outer
+        """The names that are live before the statements; what a nested function reads always is.
+
+        A break or continue among them passes over the rest, so what is live after them is live there.
+        """
+        passed_over = after if exits(stmts, (ast.Break, ast.Continue)) else set()
+        return live_before(stmts, after) | passed_over | self.scope.shared | self.scope.outer
 
     def lower_block(self, stmts: Sequence[ast.stmt], after: set[str], tail: list[ast.stmt]) -> list[ast.stmt]:
         """Lowers a block.
@@ -110,7 +121,7 @@ class Lowering(LoopLowering):
                 continue
             rest = list(stmts[index + 1 :])
             live = self.live_before([*rest, *tail], after)
-            if isinstance(stmt, ast.If) and leaves_by_decision([stmt], EXITS):
+            if isinstance(stmt, ast.If) and (leaves_by_decision([stmt], EXITS) or getattr(stmt, "split", False)):
                 return [*out, *self._split(stmt, rest, after, tail)]
             if isinstance(stmt, ast.If) and getattr(stmt, "masked", False):
                 out += self.join_branches(stmt, live)
@@ -134,7 +145,11 @@ class Lowering(LoopLowering):
             return stmt
         if not isinstance(stmt, (ast.If, ast.For, ast.While)) and leaves_by_decision([stmt], EXITS):
             raise Unrewritable(f"the decision in line {stmt.lineno} leaves a with or try block")
-        inside = live | loads(stmt) if isinstance(stmt, (ast.For, ast.While, ast.Try)) else live
+        inside = live
+        if isinstance(stmt, (ast.For, ast.While)):
+            inside = self.live_after_round(stmt, live)
+        elif isinstance(stmt, ast.Try):
+            inside = live | loads(stmt)
         for block in blocks(stmt):
             block[:] = self.lower_block(block, inside, [])
         return stmt
@@ -234,6 +249,36 @@ class Lowering(LoopLowering):
             found = f"{foreign[0]} of an outer scope is changed"
         called = [name for name in self.scope.writers if name in loads(stmts)]
         return found or (f"{called[0]} binds {self.scope.writers[called[0]]} of an outer scope" if called else "")
+
+
+def mark_splits(stmts: Sequence[ast.stmt], lines: Collection[int]) -> list[ast.stmt]:
+    """Marks the ifs on some lines, and those around them; ``y = a if c else b`` there becomes an if.
+
+    An if within a loop, or a with or try block, stays as it is: there is no one rest that could move into it.
+
+    Args:
+        stmts: A function's body, or a branch; its ifs are changed in place.
+        lines: Of the decisions.
+    """
+    out: list[ast.stmt] = []
+    for stmt in stmts:
+        if isinstance(stmt, (ast.Assign, ast.AnnAssign)) and isinstance(stmt.value, ast.IfExp) and _is_on(stmt, lines):
+            choice = stmt.value
+            targets: list[ast.expr] = stmt.targets if isinstance(stmt, ast.Assign) else [stmt.target]
+            one = set_location(ast.Assign([copy_tree(target) for target in targets], choice.body), stmt)
+            other = set_location(ast.Assign(targets, choice.orelse), stmt)
+            stmt = set_location(ast.If(choice.test, [one], [other]), stmt)
+            stmt.split = True  # type: ignore[attr-defined]
+        elif isinstance(stmt, ast.If):
+            stmt.body, stmt.orelse = mark_splits(stmt.body, lines), mark_splits(stmt.orelse, lines)
+            inside = any(getattr(inner, "split", False) for inner in (*stmt.body, *stmt.orelse))
+            stmt.split = inside or stmt.lineno in lines  # type: ignore[attr-defined]
+        out.append(stmt)
+    return out
+
+
+def _is_on(stmt: ast.stmt, lines: Collection[int]) -> bool:
+    return any(line in lines for line in range(stmt.lineno, (stmt.end_lineno or stmt.lineno) + 1))
 
 
 def _tuple(names: Sequence[str], context: ast.expr_context) -> ast.Tuple:

@@ -64,6 +64,8 @@ def _decide_by_both(session: Session, key: Key, condition: Tensor, then: Branch,
     except Mismatch as mismatch:
         if session.surveying:
             session.conflicts[key] = str(mismatch)
+            if mismatch.of_kinds:
+                session.split.add(key[:2])
             return _value_for_example(condition, *outcomes)
         if any(outcome.error is not None for outcome in outcomes):
             # The nodes that a failed operation leaves in the trace would break the graph.

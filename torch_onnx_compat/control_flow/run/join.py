@@ -29,7 +29,15 @@ UNDEFINED = Undefined()
 
 
 class Mismatch(Exception):
-    """Two values cannot be joined by a mask; the text says where in the result, and why."""
+    """Two values cannot be joined by a mask; the text says where in the result, and why.
+
+    Attributes:
+        of_kinds: Whether they are no values of one kind, such as a tensor and None, so that no ONNX If joins them.
+    """
+
+    def __init__(self, message: str, *, of_kinds: bool = False) -> None:
+        super().__init__(message)
+        self.of_kinds = of_kinds
 
 
 def join(condition: Tensor, a: Any, b: Any, path: str = "the result") -> Any:
@@ -45,7 +53,8 @@ def join(condition: Tensor, a: Any, b: Any, path: str = "the result") -> Any:
     if _is_value(a) and _is_value(b):
         return _join_values(condition, a, b, path)
     if type(a) is not type(b):
-        raise Mismatch(f"{path} is a {type(a).__name__} in one branch and a {type(b).__name__} in the other")
+        message = f"{path} is a {type(a).__name__} in one branch and a {type(b).__name__} in the other"
+        raise Mismatch(message, of_kinds=True)
     return _join_containers(condition, a, b, path)
 
 
@@ -66,21 +75,21 @@ def _is_value(value: Any) -> bool:
 def _join_containers(condition: Tensor, a: Any, b: Any, path: str) -> Any:
     if isinstance(a, dict):
         if list(a) != list(b):
-            raise Mismatch(f"{path} has the keys {list(a)} in one branch and {list(b)} in the other")
+            raise Mismatch(f"{path} has the keys {list(a)} in one branch and {list(b)} in the other", of_kinds=True)
         values = {key: join(condition, a[key], b[key], f"{path}[{key!r}]") for key in a}
         return type(a)(**values) if dataclasses.is_dataclass(a) else type(a)(values)
     if isinstance(a, AppendLog):
         return AppendLog(_join_containers(condition, a.items, b.items, path))
     if isinstance(a, (list, tuple)):
         if len(a) != len(b):
-            raise Mismatch(f"{path} has {len(a)} items in one branch and {len(b)} in the other")
+            raise Mismatch(f"{path} has {len(a)} items in one branch and {len(b)} in the other", of_kinds=True)
         items = [join(condition, x, y, f"{path}[{i}]") for i, (x, y) in enumerate(zip(a, b, strict=True))]
         return type(a)(*items) if hasattr(a, "_fields") else type(a)(items)
     if dataclasses.is_dataclass(a):
         return _join_fields(condition, a, b, path)
     if _equal(a, b):
         return a
-    raise Mismatch(f"{path} is one {type(a).__name__} or another, which is no tensor")
+    raise Mismatch(f"{path} is one {type(a).__name__} or another, which is no tensor", of_kinds=True)
 
 
 def _join_fields(condition: Tensor, a: Any, b: Any, path: str) -> Any:

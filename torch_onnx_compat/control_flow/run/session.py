@@ -58,6 +58,8 @@ class Session:
     """Decisions on sizes with one branch that fails at this run's sizes: True if the first one runs."""
     equal: dict[Key, bool] = field(default_factory=dict)
     """Decisions on sizes with two branches that run at this run's sizes: True if they compute the same."""
+    split: set[tuple[str, int]] = field(default_factory=set)
+    """File and line of each decision whose branches give a name values of several kinds, such as a tensor and None."""
     unbounded: set[tuple[str, int]] = field(default_factory=set)
     """File and line of each ``while`` that did not end when it was unrolled."""
     done: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,248 @@
+"""Names that are a tensor after one branch and None, or a longer list, after the other; liveness in loops."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from torch_onnx_compat import CompatError, export_compat
+
+X = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0))
+
+
+def compare(model, result, *inputs):
+    wanted = model(*inputs)
+    names = [value.name for value in result.session().get_inputs()]
+    (found,) = result.session().run(None, {n: t.numpy() for n, t in zip(names, inputs, strict=True)})
+    assert found.shape == tuple(wanted.shape)
+    np.testing.assert_allclose(found, wanted.detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+class Padding(nn.Module):
+    """The mask is None where nothing is to be masked."""
+
+    def forward(self, x):
+        padding = None
+        if (x > 5).any():
+            padding = (x > 5).any(2)
+        y = x * 2
+        if padding is not None:
+            y = y.masked_fill(padding.unsqueeze(2), 0.0)
+        return y.sum(1)
+
+
+class Choice(nn.Module):
+    """The same as an expression over several lines, annotated."""
+
+    def forward(self, x):
+        high = x > 5
+        padding: torch.Tensor | None = (
+            high.any(2)
+            if high.any()
+            else None
+        )  # fmt: skip
+        return x * 2 if padding is None else (x * 2).masked_fill(padding.unsqueeze(2), 0.0)
+
+
+class Items(nn.Module):
+    """A list of one item or of two."""
+
+    def forward(self, x):
+        parts = [x]
+        if x.sum() > 50:
+            parts = [x, x * 3]
+        return sum(parts)
+
+
+class Inside(nn.Module):
+    """The decision is inside another one, which is fixed, and in a nested function."""
+
+    def __init__(self, flag=True):
+        super().__init__()
+        self.flag = flag
+
+    def forward(self, x):
+        def limited(y):
+            top = None
+            if self.flag:
+                if y.max() > 5:
+                    top = y.max() / 2
+                y = y + 1
+            return y if top is None else y.clamp(max=top)
+
+        return limited(x) * 2
+
+
+class Twice(nn.Module):
+    """Two such decisions, one after the other."""
+
+    def forward(self, x):
+        low, high = None, None
+        if x.min() < -5:
+            low = x.min() / 2
+        if x.max() > 5:
+            high = x.max() / 2
+        y = x * 3
+        if low is not None:
+            y = y.clamp(min=low)
+        if high is not None:
+            y = y.clamp(max=high)
+        return y
+
+
+class Longer(nn.Module):
+    """The result is longer after one branch."""
+
+    def forward(self, x):
+        parts = [x]
+        if x.sum() > 0:
+            parts.append(x * 2)
+        return torch.cat(parts)
+
+
+class Texts(nn.Module):
+    """A text is chosen."""
+
+    def forward(self, x):
+        mode = "nearest" if x.sum() > 0 else "linear"
+        return F.interpolate(x, scale_factor=2.0, mode=mode)
+
+
+class Layers(nn.Module):
+    """A module is chosen."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(3, 3), nn.Linear(3, 3)
+
+    def forward(self, x):
+        layer = self.a if x.sum() > 0 else self.b
+        return layer(x)
+
+
+@pytest.mark.parametrize("kind", [Padding, Choice, Items, Inside, Twice, Longer, Texts, Layers])
+def test_names_of_several_kinds(kind, exporter):
+    model = kind().eval()
+    result = export_compat(model, X, dynamic={"x": {0: "b"}}, exporter=exporter)
+    for scale in (1.0, 30.0, -30.0, 0.01):
+        compare(model, result, scale * X)
+        compare(model, result, scale * torch.randn(3, 4, 3))
+
+
+class OtherMask(nn.Module):
+    """A causal mask where the keys are more than the queries."""
+
+    def forward(self, q, k):
+        mask = None
+        if k.shape[1] > q.shape[1]:
+            mask = torch.ones(q.shape[1], k.shape[1], dtype=torch.bool).tril(k.shape[1] - q.shape[1])
+        scores = q @ k.transpose(1, 2)
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -1e9)
+        return scores.softmax(-1)
+
+
+def test_a_mask_that_sizes_decide(exporter):
+    model = OtherMask()
+    axes = {"q": {1: "n"}, "k": {1: "m"}}
+    result = export_compat(model, (X, torch.randn(2, 6, 3)), dynamic=axes, exporter=exporter)
+    for n, m in ((4, 6), (4, 4), (5, 3), (2, 9)):
+        compare(model, result, torch.randn(2, n, 3), torch.randn(2, m, 3))
+
+
+class InLoop(nn.Module):
+    """In a loop there is no rest of the function to move."""
+
+    def forward(self, x):
+        for _ in range(2):
+            top = None
+            if x.max() > 5:
+                top = x.max() / 2
+            x = x + 1 if top is None else x.clamp(max=top)
+        return x
+
+
+def test_in_a_loop_it_is_refused(exporter):
+    with pytest.raises(CompatError, match="NoneType in the other"):
+        export_compat(InLoop(), X, exporter=exporter)
+
+
+class MixtureOfExperts(nn.Module):
+    """As Mixtral computes it: what a round binds is of another shape in the next one."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(8, 4)
+        self.experts = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+
+    def forward(self, x):
+        flat = x.reshape(-1, 8)
+        weights, chosen = self.gate(flat).softmax(-1).topk(2)
+        out = torch.zeros_like(flat)
+        mask = F.one_hot(chosen, 4).permute(2, 1, 0)
+        for index, expert in enumerate(self.experts):
+            idx, top = torch.where(mask[index])
+            if top.shape[0] == 0:
+                continue
+            current = flat[None, top].reshape(-1, 8)
+            current = expert(current) * weights[top, idx, None]
+            out.index_add_(0, top, current)
+        return out.reshape(x.shape)
+
+
+def test_mixture_of_experts(exporter):
+    torch.manual_seed(0)
+    model = MixtureOfExperts().eval()
+    result = export_compat(model, torch.randn(2, 5, 8), dynamic={"x": {0: "b", 1: "t"}}, exporter=exporter)
+    compare(model, result, torch.randn(3, 7, 8))
+    compare(model, result, torch.randn(1, 1, 8))  # some experts have nothing to do
+
+
+class SkipsTheLast(nn.Module):
+    """What the decision binds is bound again, but not in the round that goes on early."""
+
+    def forward(self, x):
+        y = x
+        for i in range(3):
+            if x.sum() > 50:
+                y = x * 2
+            if i == 2:
+                continue
+            y = x + 1
+        return y
+
+
+class BreaksInTheLast(nn.Module):
+    def forward(self, x):
+        y = x
+        for i in range(3):
+            if x.sum() > 50:
+                y = x * 2
+            if i == 2:
+                break
+            y = x + 1
+        return y
+
+
+class CarriesOver(nn.Module):
+    """What a round binds is read in the next round, before it is bound."""
+
+    def forward(self, x):
+        last, y = x, x
+        for _ in range(3):
+            y = y + last
+            if x.sum() > 50:
+                last = x * 2
+            if x.sum() > 5000:
+                continue
+            y = y * 2
+        return y
+
+
+@pytest.mark.parametrize("kind", [SkipsTheLast, BreaksInTheLast, CarriesOver])
+def test_what_is_live_at_the_end_of_a_round(kind, exporter):
+    model = kind()
+    result = export_compat(model, X.abs(), exporter=exporter)
+    for scale in (0.1, 1.0, 10.0, 1000.0):
+        compare(model, result, scale * X.abs())
