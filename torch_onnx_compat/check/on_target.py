@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +36,19 @@ _NARROW_LIMIT = 5e-2
 """Largest such error, relative to the output's largest value."""
 
 
+@dataclass(frozen=True)
+class _Input:
+    """An input as onnxruntime's sessions tell it, such as ``tensor(float)``."""
+
+    name: str
+    type: str
+
+
+def _input(value: onnx.ValueInfoProto) -> _Input:
+    element = onnx.TensorProto.DataType.Name(value.type.tensor_type.elem_type)
+    return _Input(value.name, f"tensor({element.lower()})")
+
+
 class EngineSession:
     """A file in an engine, with the interface of an onnxruntime session as far as `Chain` uses it.
 
@@ -49,7 +62,7 @@ class EngineSession:
         weights = {tensor.name for tensor in graph.initializer}
         self._process = process
         self._path = path
-        self._inputs = [value for value in graph.input if value.name not in weights]
+        self._inputs = [_input(value) for value in graph.input if value.name not in weights]
         self._outputs = {value.name: value for value in graph.output}
         self._last_values: list[onnxruntime.OrtValue] = []
         """The last outputs: they must outlive the arrays that are taken from them, which share their memory."""
