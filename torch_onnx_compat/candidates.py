@@ -115,8 +115,15 @@ class Candidates:
         yield from self._at_other_opsets()
         yield from self._stock()
 
+    @property
+    def _sizes_vary(self) -> bool:
+        """Whether more than batches vary: entries mend sizes that no case may have, such as a Resize's at one in 20."""
+        return any(dim for axes in self._inputs.axes for dim in axes)
+
     def _without_failed(self, exporter: Exporter, error: CompatError) -> Iterator[Candidate]:
         """Without an entry of the catalogue that failed, then without the next one."""
+        if self._sizes_vary:
+            return
         failed: list[str] = []
         while isinstance(error, EntryFailed) and error.entry not in (*failed, *self._patch.include):
             if error.entry not in catalogue():
@@ -138,6 +145,8 @@ class Candidates:
 
     def _stock(self) -> Iterator[Candidate]:
         """The file of torch alone, where entries had a part in the failure of ours."""
+        if self._sizes_vary:
+            return
         for exporter, (job, error) in self._first.items():
             was_patched = any(note.verdict == "applied" for note in job.plan.notes)
             is_hopeless = isinstance(error, (FrozenDecision, Unsuitable)) or not self._is_proven

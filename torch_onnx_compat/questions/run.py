@@ -76,7 +76,7 @@ def run_symbolically(observation: Observation, inputs: Inputs) -> SymbolicRun:
         with ExitStack() as stack:
             for scope in (quiet_logs(), rnn_decompositions(True), symbolic.sizes_as_numbers(_packages(subject.twin))):
                 stack.enter_context(scope)
-            stack.enter_context(symbolic.watch_sizes(log.read))
+            stack.enter_context(symbolic.watch_sizes(symbols, log.read))
             stack.enter_context(_Reads(mode, log))
             stack.enter_context(symbolic.python_kernels())
             stack.enter_context(mode)

@@ -289,10 +289,11 @@ def without_modes() -> Iterator[None]:
 
 
 @contextmanager
-def watch_sizes(read: Callable[[str, Any], None]) -> Iterator[None]:
+def watch_sizes(symbols: Symbols, read: Callable[[str, Any], None]) -> Iterator[None]:
     """While active, texts and hashes of symbolic sizes are those of the example's, and `read` is told of them.
 
     Args:
+        symbols: Whose sizes; a model that calls torch.cond makes torch compile, with sizes of its own.
         read: Told what is read, ``"text"`` or ``"hash"``, and of what.
     """
     methods: dict[str, tuple[str, Callable[..., Any]]] = {
@@ -303,8 +304,12 @@ def watch_sizes(read: Callable[[str, Any], None]) -> Iterator[None]:
     }
     before: dict[str, Any] = {name: vars(torch.SymInt).get(name) for name in methods}
 
-    def reader(what: str, plain: Callable[..., Any]) -> Callable[..., Any]:
+    def reader(name: str, what: str, plain: Callable[..., Any]) -> Callable[..., Any]:
+        torchs_own = getattr(torch.SymInt, name)
+
         def method(self: Any, *args: Any) -> Any:
+            if getattr(self.node, "shape_env", None) is not symbols.environment:
+                return torchs_own(self, *args)
             read(what, self)
             return plain(number_of(self), *args)
 
@@ -312,7 +317,7 @@ def watch_sizes(read: Callable[[str, Any], None]) -> Iterator[None]:
 
     try:
         for name, (what, plain) in methods.items():
-            setattr(torch.SymInt, name, reader(what, plain))
+            setattr(torch.SymInt, name, reader(name, what, plain))
         yield
     finally:
         for name, method in before.items():
