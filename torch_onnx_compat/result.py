@@ -194,7 +194,9 @@ class ExportResult:
             f"  exporter {self.exporter}, opset {self.opset}, target {self.target}, {sum(self.nodes.values())} nodes, "
             f"{sum(self.seconds.values()):.1f} s"
         )
-        lines += [f"  {name} was tried first and lost: {reason}" for name, reason in self.rejected.items()]
+        for name, reason in self.rejected.items():
+            usual = " as usual" if name == self.exporter else ""
+            lines.append(f"  {name}{usual} was tried first and lost: {reason}")
         lines += [f"  {note}" for note in self.applied]
         lines += [f"  {note}" for note in self.declined]
         lines += [f"  {name}: asked for and unused" for name in self.unused]
