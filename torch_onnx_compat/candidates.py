@@ -116,6 +116,12 @@ class Candidates:
         yield from self._stock()
 
     @property
+    def _own_entries(self) -> set[str]:
+        """Names of the caller's entries for this call, which are never left out."""
+        known = catalogue()
+        return {e.name for e in self._patch.registry if e.name not in known or known[e.name] is not e}
+
+    @property
     def _sizes_vary(self) -> bool:
         """Whether more than batches vary: entries mend sizes that no case may have, such as a Resize's at one in 20."""
         return any(dim for axes in self._inputs.axes for dim in axes)
@@ -126,8 +132,8 @@ class Candidates:
             return
         failed: list[str] = []
         while isinstance(error, EntryFailed) and error.entry not in (*failed, *self._patch.include):
-            if error.entry not in catalogue():
-                break  # the caller's own, for this call
+            if error.entry in self._own_entries:
+                break
             failed.append(error.entry)
             yield self._made(exporter, f"{', '.join(failed)} failed, and was not applied.", without=failed)
             error = self._last
@@ -150,8 +156,8 @@ class Candidates:
         for exporter, (job, error) in self._first.items():
             was_patched = any(note.verdict == "applied" for note in job.plan.notes)
             is_hopeless = isinstance(error, (FrozenDecision, Unsuitable)) or not self._is_proven
-            if was_patched and not is_hopeless and not self._patch.include:
-                without = [entry.name for entry in catalogue() if entry.name != DECISIONS]
+            if was_patched and not is_hopeless and not (self._patch.include or self._own_entries):
+                without = [entry.name for entry in self._patch.registry if entry.name != DECISIONS]
                 kept = "no entry was applied: this is torch's own file, checked at extreme values too."
                 yield replace(self._made(exporter, kept, without=without), is_stock=True)
 
