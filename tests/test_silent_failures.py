@@ -230,8 +230,11 @@ def test_the_requested_opset_is_the_file_s(exporter):
 
 class ModeChosen(nn.Module):
     def forward(self, x):
-        mode = "nearest" if x.mean() > 0 else "bilinear"
-        return nn.functional.interpolate(x[None, None], scale_factor=2, mode=mode)
+        x = x[None, None]
+        for _ in range(2):
+            mode = "nearest" if x.mean() > 0 else "bilinear"
+            x = nn.functional.interpolate(x, scale_factor=2, mode=mode)
+        return x
 
 
 def test_nothing_is_exported_silently_wrong_by_auto():

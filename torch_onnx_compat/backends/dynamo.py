@@ -72,7 +72,7 @@ def export(job: ExportJob) -> ExportedGraph:
     assert converted is not None
     for value, name in zip(converted.model.graph.inputs, job.inputs.names, strict=True):
         claim_name(converted.model, value, name)
-    has_selections = any(symbol.name.startswith("u") for symbol in program.range_constraints)
+    has_selections = any(map(symbolic.data_symbols, program.range_constraints))
     return ExportedGraph(converted.model, renamed_axes=axes, assumed=assumed, has_selections=has_selections)
 
 
