@@ -91,7 +91,7 @@ def eager(model: torch.nn.Module, args: tuple[Any, ...], dtype: torch.dtype) -> 
     try:
         with torch.no_grad():
             outputs = copy.deepcopy(model).to(dtype)(*cast)
-    except Exception:
+    except Exception:  # a model refuses an element type in any way it likes
         return None
     outputs = (
         outputs

@@ -191,7 +191,7 @@ def forked(work):
     try:
         work()
         os._exit(0)
-    except BaseException:
+    except BaseException:  # whatever ends the child, the parent's report is to show it
         traceback.print_exc()
     finally:
         os._exit(1)

@@ -31,8 +31,8 @@ from torch_onnx_compat.memory import forget_locals, trim
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.precision.formats import Half
-from torch_onnx_compat.precision.lower import LoweringSubject, lower_precision
 from torch_onnx_compat.precision.measuring_inputs import inputs_to_measure, ordinary_cases
+from torch_onnx_compat.precision.narrow import PrecisionJob, narrow_network
 from torch_onnx_compat.precision.verdict import Precision
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.publish import Draft, draft, is_large, publish
@@ -75,8 +75,7 @@ class Attempt:
         if self.cases is not None:
             further = decisions.survey.equal_at if decisions is not None else {}
             taken = decisions.decisions if decisions is not None else {}
-            self.cases.begin(further, exported, job.allow_baked, taken)
-            self.cases.is_strict = candidate.is_stock
+            self.cases.begin(further, exported, job.allow_baked, taken, is_strict=candidate.is_stock)
         if decisions is not None:
             decisions.report(job.plan)
         with self.clock("finish"):
@@ -153,21 +152,21 @@ class Attempt:
         cut, half = made.cut, self.file.precision
         if half is not None:
             with self.clock("precision"):
-                made = self._lower(made, half, target, proven_at)
+                made = self._narrow(made, half, target, proven_at)
         if cut.without_body:
             drop_bodies(cut.network, cut.without_body)
         if cut.without_body or half is not None:
             written.write(cut.network)
         return made
 
-    def _lower(self, made: _Made, half: Half, target: Target, proven_at: set[str]) -> _Made:
+    def _narrow(self, made: _Made, half: Half, target: Target, proven_at: set[str]) -> _Made:
         """Brings the network to a format of half the width."""
         cut, observation = made.cut, self.observation
         if cut.parts or (cut.is_cut and not half.keep_io):
             other = "split" if cut.parts else "preprocess='extract' or postprocess='strip'"
             remedy = "leave one of them out" if cut.parts else "pass keep_io=True"
             raise CompatError(f"precision and {other} cannot be combined: the parts pass float32 on; {remedy}.")
-        subject = LoweringSubject(
+        precision_job = PrecisionJob(
             network=cut.network,
             names=[str(value.name) for value in made.whole.graph.outputs],
             observation=observation,
@@ -178,10 +177,10 @@ class Attempt:
             special=ordinary_cases(observation, proven_at),
             seconds=sum(self.clock.seconds.values()),
         )
-        lowered = lower_precision(subject, half)
-        lint(lowered.model, target)
-        cut.network = lowered.model
-        return replace(made, nodes=node_counts(lowered.model), precision=lowered.precision)
+        narrow = narrow_network(precision_job, half)
+        lint(narrow.model, target)
+        cut.network = narrow.model
+        return replace(made, nodes=node_counts(narrow.model), precision=narrow.precision)
 
     def _check(self, path: Path, made: _Made, target: Target) -> tuple[Comparison, ...]:
         names = [str(value.name) for value in made.whole.graph.outputs]

@@ -160,9 +160,9 @@ def spread(program: Program, path: Path, case: Case, wanted: Arrays) -> Arrays:
     return noise
 
 
-def is_rounding(program: Program, path: Path, case: Case, found: Arrays, wanted: Arrays) -> bool:
-    """Whether every difference is one that eager torch's own rounding makes at that value."""
-    for f, w, moved in zip(found, wanted, spread(program, path, case, wanted), strict=True):
+def is_rounding(found: Arrays, wanted: Arrays, noise: Arrays) -> bool:
+    """Whether every difference is one that eager torch's own rounding makes at that value, which is the noise there."""
+    for f, w, moved in zip(found, wanted, noise, strict=True):
         with np.errstate(all="ignore"):
             gap = np.abs(f.astype(np.float64) - w.astype(np.float64))
             largest = float(np.max(np.abs(w[np.isfinite(w)]), initial=0)) if w.dtype.kind == "f" else 0.0
@@ -200,7 +200,7 @@ def compare_case(program: Program, path: Path, session: Any, case: Case) -> tupl
     if not texts:
         return "", ""
     same_form = all(f.shape == w.shape and f.dtype == w.dtype for f, w in zip(found, wanted, strict=True))
-    kind = "rounding" if same_form and is_rounding(program, path, case, found, wanted) else "wrong"
+    kind = "rounding" if same_form and is_rounding(found, wanted, spread(program, path, case, wanted)) else "wrong"
     return kind, f"{case.name}: {texts[0]}"
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -234,8 +235,24 @@ class Input:
         return tuple(self.dynamic.get(i, size) for i, size in enumerate(self.shape))
 
 
+class WithInputs:
+    """What has inputs, each with a name, a shape and axes that vary."""
+
+    inputs: tuple[Any, ...]
+
+    @property
+    def dynamic(self) -> dict[str, dict[int, str]]:
+        """The axes that vary, as export_compat(dynamic=...) takes them."""
+        return {i.name: dict(i.dynamic) for i in self.inputs if i.dynamic}
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The example's size of each axis that varies."""
+        return {name: i.shape[axis] for i in self.inputs for axis, name in i.dynamic.items()}
+
+
 @dataclass(frozen=True)
-class Program:
+class Program(WithInputs):
     """A module called Model, and what to call it on.
 
     Attributes:
@@ -247,16 +264,6 @@ class Program:
     seed: int
     source: str
     inputs: tuple[Input, ...]
-
-    @property
-    def dynamic(self) -> dict[str, dict[int, str]]:
-        """The axes that vary, as export_compat(dynamic=...) takes them."""
-        return {i.name: dict(i.dynamic) for i in self.inputs if i.dynamic}
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The example's size of each axis that varies."""
-        return {name: i.shape[axis] for i in self.inputs for axis, name in i.dynamic.items()}
 
 
 @dataclass(frozen=True)

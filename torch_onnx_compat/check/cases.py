@@ -132,6 +132,8 @@ class Cases:
         exported: ExportedGraph,
         baked_places: Collection[str] = (),
         decision_places: Collection[str] = (),
+        *,
+        is_strict: bool = False,
     ) -> None:
         """Begins with another file.
 
@@ -140,9 +142,10 @@ class Cases:
             exported: What the exporter took for granted, and for fixed.
             baked_places: Places of questions that the caller lets the file answer as the example does.
             decision_places: Places of decisions that the file takes.
+            is_strict: Whether the file has to be right at extreme values, too.
         """
         self._further, self._exported = further, exported
-        self.baked_places, self._decision_places = baked_places, decision_places
+        self.baked_places, self._decision_places, self.is_strict = baked_places, decision_places, is_strict
         self.notes.clear()
 
     def __iter__(self) -> Iterator[Case]:

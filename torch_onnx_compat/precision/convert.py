@@ -49,7 +49,7 @@ class _Conversion:
 
     def carry_out(self) -> None:
         graph = self.layout.model.graph
-        self._floats = {v for room in self.layout.rooms for v in room.graph.inputs if is_float(v)}
+        self._floats = {v for subgraph in self.layout.subgraphs for v in subgraph.graph.inputs if is_float(v)}
         self._floats |= {v for node in self.layout.nodes for v in node.outputs if is_float(v)}
         self._floats |= {v for v in graph.initializers.values() if is_float(v)}
         if not self.half.keep_io:
@@ -58,10 +58,10 @@ class _Conversion:
                     value.dtype = self.half.onnx_type
         outputs = [(value, value in self._floats) for value in graph.outputs]
         self._graph(0)
-        for room in self.layout.rooms[1:]:
-            if room.function is not None and room.holder is None:
-                self._graph(self.layout.rooms.index(room))
-                self._give(room.graph, [FLOAT if v in self._floats else v.dtype for v in room.graph.outputs])
+        for subgraph in self.layout.subgraphs[1:]:
+            if subgraph.function is not None and subgraph.holder is None:
+                self._graph(self.layout.subgraphs.index(subgraph))
+                self._give(subgraph.graph, [FLOAT if v in self._floats else v.dtype for v in subgraph.graph.outputs])
         wanted = FLOAT if self.half.keep_io else self.half.onnx_type
         names = [str(value.name) for value in graph.outputs]
         self._give(graph, [wanted if was_float else value.dtype for value, was_float in outputs])
@@ -70,7 +70,7 @@ class _Conversion:
         self._drop_unused_weights()
 
     def _graph(self, number: int) -> None:
-        for node in list(self.layout.rooms[number].graph):
+        for node in list(self.layout.subgraphs[number].graph):
             if node.op_type == "Constant" and not node.domain:
                 continue
             own = self.layout.numbers[node]
@@ -171,20 +171,22 @@ class _Conversion:
 
     def _holder(self, node: ir.Node, own: int) -> None:
         """Converts the bodies of a node; what a loop carries stays in float32."""
-        rooms = {room.attribute: i for i, room in enumerate(self.layout.rooms) if room.holder == own}
+        subgraphs = {
+            subgraph.attribute: i for i, subgraph in enumerate(self.layout.subgraphs) if subgraph.holder == own
+        }
         if own in self.kept or node.op_type == "SequenceMap":
             self._read(node, [FLOAT] * len(node.inputs))
             for name, graph in bodies(node):
-                self._graph(rooms[name])
+                self._graph(subgraphs[name])
                 self._give(graph, [FLOAT if v in self._floats else v.dtype for v in graph.outputs])
             return
         graphs = [graph for _, graph in bodies(node)]
         if node.op_type == "If":
             for name, _ in bodies(node):
-                self._graph(rooms[name])
+                self._graph(subgraphs[name])
             self._branches(node, graphs)
             return
-        self._loop(node, graphs[0], rooms[next(name for name, _ in bodies(node))])
+        self._loop(node, graphs[0], subgraphs[next(name for name, _ in bodies(node))])
 
     def _branches(self, node: ir.Node, graphs: list[ir.Graph]) -> None:
         for index, value in enumerate(node.outputs):
@@ -196,7 +198,7 @@ class _Conversion:
             wanted = [v.dtype if v in self._floats else None for v in node.outputs]
             self._give(graph, [w or v.dtype for w, v in zip(wanted, graph.outputs, strict=True)])
 
-    def _loop(self, node: ir.Node, body: ir.Graph, room: int) -> None:
+    def _loop(self, node: ir.Node, body: ir.Graph, subgraph: int) -> None:
         skipped = 2 if node.op_type == "Loop" else 0
         scanned = node.attributes["num_scan_inputs"].as_int() if node.op_type == "Scan" else 0
         carried = len(node.inputs) - skipped - scanned
@@ -205,7 +207,7 @@ class _Conversion:
         for outer, inner in zip(node.inputs[skipped + carried :], body.inputs[carried:], strict=False):
             if inner in self._floats and outer is not None and outer.dtype is not None:
                 inner.dtype = outer.dtype
-        self._graph(room)
+        self._graph(subgraph)
         first = 1 if node.op_type == "Loop" else 0  # the condition
         given = [FLOAT if v in self._floats and i < first + carried else v.dtype for i, v in enumerate(body.outputs)]
         self._give(body, given)

@@ -123,12 +123,12 @@ class _Probe:
 
     def enter(self, number: int) -> tuple[list[Key], ir.Value | None]:
         """Adds the shadows of one graph; returns what its vector holds, and the vector."""
-        room = self.layout.rooms[number]
-        nodes = [n for n in list(room.graph) if self.layout.numbers.get(n) is not None]
+        subgraph = self.layout.subgraphs[number]
+        nodes = [n for n in list(subgraph.graph) if self.layout.numbers.get(n) is not None]
         writer = _Writer(self, number)
         last: dict[int, list[int]] = {}
         for index, island in enumerate(self.islands):
-            if self.layout.room_of[min(island.members)] == number:
+            if self.layout.subgraph_of[min(island.members)] == number:
                 last.setdefault(max(island.members), []).append(index)
         for node in nodes:
             own = self.layout.numbers[node]
@@ -141,7 +141,7 @@ class _Probe:
                 writer.shadow(own, node)
             for index in last.get(own, ()):
                 writer.island(index, self.islands[index])
-        return writer.vector(room.graph)
+        return writer.vector(subgraph.graph)
 
     def constant(self, graph: ir.Graph, array: Any, before: ir.Node | None) -> ir.Value:
         """A constant of one graph, at its beginning."""
@@ -161,7 +161,11 @@ class _Probe:
         if node.op_type == "SequenceMap":
             return
         own = self.layout.numbers[node]
-        inner = {room.attribute: number for number, room in enumerate(self.layout.rooms) if room.holder == own}
+        inner = {
+            subgraph.attribute: number
+            for number, subgraph in enumerate(self.layout.subgraphs)
+            if subgraph.holder == own
+        }
         found = [(graph, *self.enter(inner[name])) for name, graph in bodies(node)]
         for graph, keys, vector in found:
             if vector is None:
@@ -187,7 +191,7 @@ class _Probe:
         name = (node.domain, node.op_type, node.overload)
         function = self.layout.model.functions[name]
         if name not in self._functions:
-            number = next(i for i, r in enumerate(self.layout.rooms) if r.graph is function.graph)
+            number = next(i for i, r in enumerate(self.layout.subgraphs) if r.graph is function.graph)
             self._functions[name] = keys, vector = self.enter(number)
             if vector is not None:
                 function.graph.outputs.append(vector)
@@ -213,7 +217,7 @@ class _Writer:
 
     def __init__(self, probe: _Probe, number: int) -> None:
         self._probe, self.number = probe, number
-        self._graph = probe.layout.rooms[number].graph
+        self._graph = probe.layout.subgraphs[number].graph
         self._behind: ir.Node | None = None
         self._keys: list[Key] = []
         self._values: list[ir.Value] = []

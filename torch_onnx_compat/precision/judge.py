@@ -235,8 +235,7 @@ class Judge:
             if dtype is not torch.float64:
                 return None
             try:
-                with InDouble():
-                    outputs = self._observation.reference(label, case.inputs, dtype).outputs
+                outputs = self._observation.reference(label, case.inputs, dtype, within=InDouble()).outputs
             except ModelRefused:
                 return None
         return outputs if len(outputs) == len(case.reference.outputs) else None

@@ -41,7 +41,7 @@ _WHOLE = frozenset(ir.DataType[name] for name in _WHOLE_NAMES.split())
 
 
 @dataclass(frozen=True)
-class Room:
+class Subgraph:
     """One graph of a model: the main one, the body of a node, or a function's."""
 
     graph: ir.Graph
@@ -56,30 +56,30 @@ class Layout:
     """A model's graphs and nodes."""
 
     model: ir.Model
-    rooms: list[Room] = field(default_factory=list)
+    subgraphs: list[Subgraph] = field(default_factory=list)
     nodes: list[ir.Node] = field(default_factory=list)
-    room_of: list[int] = field(default_factory=list)
-    """By node, the number of its room."""
+    subgraph_of: list[int] = field(default_factory=list)
+    """By node, the number of its subgraph."""
     numbers: dict[ir.Node, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: ir.Model) -> Layout:
         """Numbers a model's nodes: those of a graph in order, each before those of its bodies; functions last."""
         layout = cls(model)
-        layout._enter(Room(model.graph))
+        layout._enter(Subgraph(model.graph))
         for function in model.functions.values():
-            layout._enter(Room(function.graph, function=function))
+            layout._enter(Subgraph(function.graph, function=function))
         return layout
 
-    def _enter(self, room: Room) -> None:
-        number = len(self.rooms)
-        self.rooms.append(room)
-        for node in room.graph:
+    def _enter(self, subgraph: Subgraph) -> None:
+        number = len(self.subgraphs)
+        self.subgraphs.append(subgraph)
+        for node in subgraph.graph:
             own = self.numbers[node] = len(self.nodes)
             self.nodes.append(node)
-            self.room_of.append(number)
+            self.subgraph_of.append(number)
             for name, graph in bodies(node):
-                self._enter(Room(graph, own, name, room.function))
+                self._enter(Subgraph(graph, own, name, subgraph.function))
 
     @property
     def opset(self) -> int:
@@ -114,11 +114,6 @@ def is_whole(value: ir.Value | None) -> bool:
 def is_constant(value: ir.Value | None) -> bool:
     """Whether a value is a weight or another constant."""
     return value is not None and constant_tensor(value) is not None
-
-
-def float_inputs(node: ir.Node) -> list[ir.Value]:
-    """The float32 tensors that a node reads, each once; constants included."""
-    return list({id(v): v for v in node.inputs if v is not None and is_float(v)}.values())
 
 
 def takes_half(node: ir.Node, position: int, opset: int, half: ir.DataType) -> bool:

@@ -8,7 +8,6 @@ more than they save.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -32,7 +31,7 @@ from torch_onnx_compat.precision.layout import (
 )
 from torch_onnx_compat.precision.measure import Measurement
 
-ROOM = 4.0
+HEADROOM = 4.0
 """How far the largest value must stay below the format's largest: other inputs have other values."""
 
 GROWTH = (1, 1, 2, 4, 8, 16, 64, 10**6)
@@ -77,7 +76,7 @@ class HalfPlan:
 
 
 def make_plan(
-    layout: Layout, half: Half, measured: Measurement, allowed: float, measure: Measure, *, room: float = ROOM
+    layout: Layout, half: Half, measured: Measurement, allowed: float, measure: Measure, *, headroom: float = HEADROOM
 ) -> HalfPlan:
     """Decides for every node of a graph.
 
@@ -87,13 +86,13 @@ def make_plan(
         measured: What each node alone loses.
         allowed: The largest loss of a node, relative to its values.
         measure: Measures islands.
-        room: How far the largest value must stay below the format's largest.
+        headroom: How far the largest value must stay below the format's largest.
     """
     plan = HalfPlan()
     _keep_what_must(layout, half, plan)
     _keep_whole_numbers(layout, plan)
     _keep_carried(layout, plan)
-    for number, reason in _range(layout, half, measured, room).items():
+    for number, reason in _range(layout, half, measured, headroom).items():
         plan.keep([number], reason)
     for number, reason in _discrete(layout, measured, allowed).items():
         plan.keep([number], reason)
@@ -141,7 +140,7 @@ def _can_be_narrow(layout: Layout, number: int, half: Half) -> bool:
 
 
 def _in_sequence_map(layout: Layout, number: int) -> bool:
-    holder = layout.rooms[layout.room_of[number]].holder
+    holder = layout.subgraphs[layout.subgraph_of[number]].holder
     return holder is not None and (layout.nodes[holder].op_type == "SequenceMap" or _in_sequence_map(layout, holder))
 
 
@@ -186,9 +185,11 @@ def _cheap_ancestors(layout: Layout, number: int) -> set[int]:
 
 def _producers(layout: Layout, number: int) -> list[int]:
     """The nodes in the same graph that compute a node's float inputs."""
-    node, room = layout.nodes[number], layout.room_of[number]
+    node, subgraph = layout.nodes[number], layout.subgraph_of[number]
     numbers = [layout.producer(v) for v in node.inputs if v is not None and is_float(v)]
-    return [n for n in numbers if n is not None and layout.room_of[n] == room and can_be_shadowed(layout.nodes[n])]
+    return [
+        n for n in numbers if n is not None and layout.subgraph_of[n] == subgraph and can_be_shadowed(layout.nodes[n])
+    ]
 
 
 def _keep_carried(layout: Layout, plan: HalfPlan) -> None:
@@ -209,17 +210,19 @@ def _keep_carried(layout: Layout, plan: HalfPlan) -> None:
 # Range and loss
 
 
-def _range(layout: Layout, half: Half, measured: Measurement, room: float) -> dict[int, Reason]:
+def _range(layout: Layout, half: Half, measured: Measurement, headroom: float) -> dict[int, Reason]:
     """The nodes whose results, or sums on the way, come near the end of the format's range."""
     found: dict[int, Reason] = {}
     for number, node in enumerate(layout.nodes):
         made, peak = measured.of("made", number), measured.of("peak", number)
-        if made > half.largest or (made > half.largest / room and not _is_saturated(layout, half, measured, number)):
+        if made > half.largest or (
+            made > half.largest / headroom and not _is_saturated(layout, half, measured, number)
+        ):
             found[number] = Reason(f"values up to {peak:.2g}", measured.of("loss", number), peak)
             continue
         terms = measured.of("terms", number)
         total = peak * peak if node.op_type == "ReduceL2" else peak * terms
-        if total > half.largest / room:
+        if total > half.largest / headroom:
             found[number] = Reason(f"adds up to {total:.2g}", measured.of("loss", number), total)
         length = measured.of("length", number)
         if length > 1 and length**0.5 * half.unit > half.bound / 2:
@@ -399,8 +402,3 @@ def _groups(layout: Layout, plan: HalfPlan) -> list[set[int]]:
             waiting += more
         groups.append(group)
     return groups
-
-
-def summary(layout: Layout, plan: HalfPlan) -> Counter[str]:
-    """How many nodes stay in float32 for each reason."""
-    return Counter(reason.text for number, reason in plan.kept.items() if _reads_float(layout.nodes[number]))

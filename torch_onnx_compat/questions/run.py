@@ -239,7 +239,7 @@ class _Beside(TorchDispatchMode):
         real_args, real_kwargs = pytree.tree_map(self._actual, (args, kwargs))
         try:
             real = func(*real_args, **real_kwargs)
-        except Exception:
+        except Exception:  # of any kind; the model gets it
             self._ask_before_error(func, args, kwargs)
             raise
         result = self._pair(self._run_fakes(func, args, kwargs, real), real)
@@ -432,6 +432,6 @@ class _Reads(TorchFunctionMode):
         self._log.of_call.clear()
         try:
             return func(*args, **(kwargs or {}))
-        except Exception:
+        except Exception:  # of any kind; the model gets it
             self._log.note_error()
             raise

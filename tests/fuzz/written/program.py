@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fuzz.programs import WithInputs
+
 Draw = Callable[[Tensor, torch.Generator], Tensor]
 
 
@@ -86,21 +88,11 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Written:
+class Written(WithInputs):
     """A program: a class of modules, and what its forward takes."""
 
     kind: type[nn.Module]
     inputs: tuple[Input, ...]
-
-    @property
-    def dynamic(self) -> dict[str, dict[int, str]]:
-        """The axes that vary, as export_compat(dynamic=...) takes them."""
-        return {i.name: dict(i.dynamic) for i in self.inputs if i.dynamic}
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The example's size of each axis that varies."""
-        return {name: i.shape[axis] for i in self.inputs for axis, name in i.dynamic.items()}
 
     def make(self) -> nn.Module:
         """The model, with the same weights each time."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ FEWEST = 2
 
 
 @dataclass(frozen=True)
-class Lowered:
+class NarrowNetwork:
     """A graph in the format, and what is known of it."""
 
     model: ir.Model
@@ -54,7 +54,7 @@ class Lowered:
 
 
 @dataclass
-class LoweringSubject:
+class PrecisionJob:
     """What is brought to the format: a proven network, and how it is run and compared.
 
     Attributes:
@@ -89,56 +89,56 @@ class LoweringSubject:
         return known
 
 
-def lower_precision(subject: LoweringSubject, half: Half) -> Lowered:
+def narrow_network(job: PrecisionJob, half: Half) -> NarrowNetwork:
     """Brings a graph to a format, and proves it.
 
     Raises:
         CompatError: The opset does not have the format.
         VerificationError: onnxruntime does not run the file.
     """
-    opset = subject.network.opset_imports[""]
+    opset = job.network.opset_imports[""]
     if opset < half.least_opset:
         raise CompatError(f"{half.name} needs opset {half.least_opset} or later, not {opset}; pass opset_version.")
-    return _Search(subject, half).run()
+    return _Search(job, half).run()
 
 
 @dataclass
 class _Search:
     """Looks for the plan of the largest part in the format for which the bound holds."""
 
-    subject: LoweringSubject
+    job: PrecisionJob
     half: Half
     feeds: list[Feeds] = field(default_factory=list)
     measured: Measurement = field(default_factory=Measurement)
     notes: list[str] = field(default_factory=list)
 
-    def run(self) -> Lowered:
-        network = self.subject.network
+    def run(self) -> NarrowNetwork:
+        network = self.job.network
         infer_model(network)
         infer_functions(network)
         layout = Layout.of(network)
         allowed = self.half.bound / 2
-        new = [self.subject.feeds(inputs) for inputs in self.subject.inputs]
+        new = [self.job.feeds(inputs) for inputs in self.job.inputs]
         for number in range(ATTEMPTS):
             self._measure(new)
             plan = make_plan(layout, self.half, self.measured, allowed, self._measure_islands)
             model = convert(network, self.half, plan)
             rows, failed = self._judge(model)
             if failed is None:
-                return self._lowered(layout, plan, model, rows)
+                return self._result(layout, plan, model, rows)
             self.notes.append(
                 f"where each node might lose {allowed:.1g}, the file was off by {_worst(rows):.2g} at {failed.label}."
             )
             allowed *= STRICTER
-            new = [self.subject.feeds(failed.inputs)] if number == 0 else []
+            new = [self.job.feeds(failed.inputs)] if number == 0 else []
         plan = everything(layout)
         model = convert(network, self.half, plan)
         rows, _ = self._judge(model)
-        return self._lowered(layout, plan, model, [replace(row, ok=True) for row in rows])
+        return self._result(layout, plan, model, rows)
 
     def _measure(self, feeds: Sequence[Feeds]) -> None:
         if feeds:
-            found = measure_nodes(self.subject.network, self.half, feeds)
+            found = measure_nodes(self.job.network, self.half, feeds)
             self.feeds += feeds
             self.measured.runs += found.runs
             for key, number in found.numbers.items():
@@ -146,27 +146,27 @@ class _Search:
 
     def _measure_islands(self, islands: Sequence[Island]) -> list[float]:
         self.measured.runs += len(self.feeds)
-        return measure_islands(self.subject.network, self.half, self.feeds, islands)
+        return measure_islands(self.job.network, self.half, self.feeds, islands)
 
     # Judging
 
     def _judge(self, model: ir.Model) -> tuple[list[CaseError], Case | None]:
         """The comparisons, up to the first case that fails, and that case."""
-        if not self.subject.cases:
+        if not self.job.cases:
             return [], None
-        judge = Judge(self.subject.observation, self.half, self.subject.names)
+        judge = Judge(self.job.observation, self.half, self.job.names)
         rows: list[CaseError] = []
-        end = time.perf_counter() + max(LEAST_S, PART * self.subject.seconds)
+        end = time.perf_counter() + max(LEAST_S, PART * self.job.seconds)
         with ExitStack() as stack:
             run_file = self._open_file(stack, model)
             rendering = stack.enter_context(draft(render(model), None, is_large(model)))
             run_rendering = self._runner(rendering.path)
-            cases = [*self.subject.cases, *self.subject.special]
+            cases = [*self.job.cases, *self.job.special]
             for number, case in enumerate(cases):
                 if number >= FEWEST and time.perf_counter() > end:
                     self._note(f"{len(cases) - number} of {len(cases)} cases were not compared: they take too long.")
                     break
-                is_special = number >= len(self.subject.cases)
+                is_special = number >= len(self.job.cases)
                 found = judge.judge(case, run_file, run_rendering, is_special=is_special)
                 if is_special and not all(row.ok for row in found) and self._is_undecided(found):
                     self._note(f"at {case.label} rounding decides what the model computes, so nothing was compared.")
@@ -196,10 +196,10 @@ class _Search:
             return None
 
     def _runner(self, path: Any) -> Callable[[Inputs], Any]:
-        first, last = ([(s.session(), s.feeds) for s in stages] for stages in (self.subject.before, self.subject.after))
+        first, last = ([(s.session(), s.feeds) for s in stages] for stages in (self.job.before, self.job.after))
         session: Any = open_session(path)
         if first or last:
-            session = Chain([*first, (session, {}), *last], self.subject.names)
+            session = Chain([*first, (session, {}), *last], self.job.names)
 
         def run(inputs: Inputs) -> list[Any]:
             return [a.astype(np.float32) if a.dtype == np.float16 else a for a in run_session(session, inputs)]
@@ -212,7 +212,7 @@ class _Search:
 
     # The result
 
-    def _lowered(self, layout: Layout, plan: HalfPlan, model: ir.Model, rows: Sequence[CaseError]) -> Lowered:
+    def _result(self, layout: Layout, plan: HalfPlan, model: ir.Model, rows: Sequence[CaseError]) -> NarrowNetwork:
         made = Layout.of(model)
         computing = [n for n in made.nodes if n.op_type not in MOVES and n.op_type != "Cast" and not n.domain]
         narrow = [n for n in computing if any(v is not None and v.dtype in NARROW for v in (*n.inputs, *n.outputs))]
@@ -223,7 +223,7 @@ class _Search:
         total = sum(products.values())
         share = sum(count for n, count in products.items() if n not in plan.kept) / total if total else None
         judges = "the rendering" if rows and rows[0].file is None else "onnxruntime and the rendering"
-        return Lowered(
+        return NarrowNetwork(
             model,
             Precision(
                 format=self.half.name,
