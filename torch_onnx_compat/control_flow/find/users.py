@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
+import sysconfig
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from torch_onnx_compat.places import is_user_file
+
+_PYTHONS = tuple({sysconfig.get_path(name).replace("\\", "/") + "/" for name in ("stdlib", "platstdlib")})
+_INSTALLED = ("/site-packages/", "/dist-packages/")
+"""Folders inside Python's own that hold other packages."""
 
 
 class NumberUsers:
@@ -43,16 +48,44 @@ class NumberUsers:
             sys.setprofile(self._note)
 
     def _note(self, frame: types.FrameType, event: str, _: Any) -> None:
-        if event == "call":
-            self._add(frame)
-        elif event == "return" and is_user_file(frame.f_code.co_filename):
-            below = frame.f_back
-            while below is not None and not self._add(below):
-                below = below.f_back
+        if event == "call" and _is_of_model(frame):
+            self.codes[frame.f_code] = None
+        elif event == "return" and _is_of_model(frame):
+            caller = frame.f_back
+            while caller is not None and _calls_models(caller):
+                caller = caller.f_back
+            if caller is not None and _is_of_model(caller):
+                self.codes[caller.f_code] = None
 
-    def _add(self, frame: types.FrameType) -> bool:
-        code = frame.f_code
-        is_users = code in self.codes or is_user_file(code.co_filename)
-        if is_users:
-            self.codes[code] = None
-        return is_users
+
+def _is_of_model(frame: types.FrameType | None) -> bool:
+    """Whether a frame runs the model's code, and torch's machinery did not call it.
+
+    torch, too, runs code of Python and of other packages; between that and the model's own lies a frame of torch which
+    is not that of a module.
+    """
+    if frame is None or not _is_users(frame.f_code.co_filename):
+        return False
+    while frame is not None and _is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame is None or _calls_models(frame)
+
+
+def _calls_models(frame: types.FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).startswith(_CALLERS)
+
+
+_CALLERS = (
+    "torch.nn.",
+    "torch.utils.",
+    "torch.autograd.",
+    "torch_onnx_compat.control_flow.run.",
+    "torch_onnx_compat.stack",
+)
+"""Modules that call the model's code."""
+
+
+def _is_users(filename: str) -> bool:
+    path = filename.replace("\\", "/")
+    is_pythons = path.startswith(_PYTHONS) and not any(folder in path for folder in _INSTALLED)
+    return not is_pythons and is_user_file(filename)
