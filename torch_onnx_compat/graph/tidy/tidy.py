@@ -13,6 +13,7 @@ from onnxscript.optimizer._constant_folding import FoldConstantsPass
 from onnxscript.rewriter.rules.common import _no_op
 
 from torch_onnx_compat.caller import put_back
+from torch_onnx_compat.graph.slim.slim import slim
 from torch_onnx_compat.graph.tidy.fused_weights import restore_types
 from torch_onnx_compat.graph.tidy.sequences import slice_split_sequences
 from torch_onnx_compat.graph.walk import all_nodes
@@ -23,7 +24,7 @@ _FOLD_OUTPUT_LIMIT = 512 * 512
 """Largest result of folding, in elements."""
 
 
-def tidy(model: ir.Model, *, fold: bool, whole: bool = False) -> None:
+def tidy(model: ir.Model, *, fold: bool, whole: bool = False, is_fixed: bool = True) -> None:
     """Folds and cleans a model in place; its results stay the same.
 
     Args:
@@ -31,6 +32,7 @@ def tidy(model: ir.Model, *, fold: bool, whole: bool = False) -> None:
         fold: Whether to fold constants and apply onnxscript's rewrite rules, as torch's dynamo exporter does; torch's
             TorchScript exporter has folded its constants already.
         whole: Whether to fold large constants too, for engines that do not run nodes which depend on constants alone.
+        is_fixed: Whether the weights are the ones that the model will run with; they are not if they are inputs.
     """
     log = logging.getLogger("onnx_ir")
     with put_back() as stack:
@@ -39,6 +41,9 @@ def tidy(model: ir.Model, *, fold: bool, whole: bool = False) -> None:
         if fold:
             passes.InlinePass()(model)
             slice_split_sequences(model)
+        if is_fixed:
+            slim(model)
+        if fold:
             for step in _fold_passes(whole):
                 step(model)
             restore_types(model)
