@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from torch_onnx_compat.graph.constants import constant_tensor
+from torch_onnx_compat.graph.slim.boxes import written_box
 from torch_onnx_compat.graph.slim.facts import Shape, broadcast
 from torch_onnx_compat.graph.slim.infer import axes_of, cut_length, cuts_of, order_of
 from torch_onnx_compat.graph.slim.size import Size, at_least, compare
@@ -287,4 +288,5 @@ def _chosen(walk: Walk, node: ir.Node) -> ir.Value | None:
     return value if shape is not None and shape == walk.facts.shape(node.outputs[0]) else None
 
 
+RULES["ScatterND"] = written_box
 RULES["Where"] = lambda walk, node: _chosen(walk, node) or _unexpanded(walk, node)
