@@ -12,11 +12,12 @@ import onnx_ir as ir
 
 from torch_onnx_compat.graph.slim.facts import LIMIT, READ, Facts, Numbers, Shape, numbers_of, product
 from torch_onnx_compat.graph.slim.size import at_least, compare
+from torch_onnx_compat.graph.slim.table import Table
 
-Rule: TypeAlias = "Callable[[Facts, ir.Node, tuple[int, ...]], Numbers | None]"
+Rule: TypeAlias = Callable[[Facts, ir.Node, tuple[int, ...]], "Numbers | None"]
 """The numbers of a node's first result, whose shape is given; None if they are not known."""
 
-_RULES: dict[str, Rule] = {}
+_RULES: Table[Rule] = Table()
 
 
 def numbers_of_result(facts: Facts, node: ir.Node, shape: Shape | None) -> Numbers | None:
@@ -40,14 +41,6 @@ def _is_in_range(numbers: Numbers) -> bool:
     return all(not isinstance(n, int) or -(2**63) <= n < 2**63 for n in numbers.reshape(-1).tolist())
 
 
-def _rule(*op_types: str) -> Callable[[Rule], Rule]:
-    def add(rule: Rule) -> Rule:
-        _RULES.update(dict.fromkeys(op_types, rule))
-        return rule
-
-    return add
-
-
 def _whole(facts: Facts, values: Sequence[ir.Value | None]) -> list[Numbers] | None:
     """The numbers of all values, if they are whole ones."""
     found = [facts.numbers(value) for value in values]
@@ -67,7 +60,7 @@ def _each(function: Callable[..., Any], *arrays: Numbers) -> Numbers | None:
     return made
 
 
-@_rule("Shape")
+@_RULES.of("Shape")
 def _shape(facts: Facts, node: ir.Node, shape: tuple[int, ...]) -> Numbers | None:
     sizes = facts.shape(node.inputs[0])
     if sizes is None:
@@ -83,31 +76,31 @@ def part_of_shape(node: ir.Node) -> slice:
     return slice(node.attributes.get_int("start", 0), None if end is None else end.as_int())
 
 
-@_rule("Size")
+@_RULES.of("Size")
 def _size(facts: Facts, node: ir.Node, shape: tuple[int, ...]) -> Numbers | None:
     sizes = facts.shape(node.inputs[0])
     return None if sizes is None else np.array(product(sizes), object)
 
 
-@_rule("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity")
+@_RULES.of("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity")
 def _reshaped(facts: Facts, node: ir.Node, shape: tuple[int, ...]) -> Numbers | None:
     numbers = facts.numbers(node.inputs[0])
     return None if numbers is None else numbers.reshape(shape)
 
 
-@_rule("Expand")
+@_RULES.of("Expand")
 def _expanded(facts: Facts, node: ir.Node, shape: tuple[int, ...]) -> Numbers | None:
     numbers = facts.numbers(node.inputs[0])
     return None if numbers is None else np.broadcast_to(numbers, shape)
 
 
-@_rule("Transpose")
+@_RULES.of("Transpose")
 def _transposed(facts: Facts, node: ir.Node, shape: tuple[int, ...]) -> Numbers | None:
     numbers = facts.numbers(node.inputs[0])
     return None if numbers is None else numbers.transpose(node.attributes.get_ints("perm", None))
 
 
-@_rule("ConstantOfShape")
+@_RULES.of("ConstantOfShape")
 def _filled(facts: Facts, node: ir.Node, shape: tuple[int, ...]) -> Numbers | None:
     given = node.attributes.get("value")
     if given is None:
@@ -119,7 +112,7 @@ def _filled(facts: Facts, node: ir.Node, shape: tuple[int, ...]) -> Numbers | No
     return np.full(shape, numbers[0], numbers.dtype)
 
 
-@_rule("Range")
+@_RULES.of("Range")
 def _range(facts: Facts, node: ir.Node, shape: tuple[int, ...]) -> Numbers | None:
     numbers = _whole(facts, node.inputs)
     if numbers is None:
@@ -128,7 +121,7 @@ def _range(facts: Facts, node: ir.Node, shape: tuple[int, ...]) -> Numbers | Non
     return np.array([start + step * place for place in range(shape[0])], object)
 
 
-@_rule("Gather")
+@_RULES.of("Gather")
 def _gather(facts: Facts, node: ir.Node, shape: tuple[int, ...]) -> Numbers | None:
     data, places = facts.numbers(node.inputs[0]), facts.numbers(node.inputs[1])
     if data is None or places is None or facts.ints(node.inputs[1]) is None:
@@ -141,7 +134,7 @@ def _gather(facts: Facts, node: ir.Node, shape: tuple[int, ...]) -> Numbers | No
     return np.asarray(np.take(data, wanted, axis=axis), data.dtype)
 
 
-@_rule("Slice")
+@_RULES.of("Slice")
 def _slice(facts: Facts, node: ir.Node, shape: tuple[int, ...]) -> Numbers | None:
     data = facts.numbers(node.inputs[0])
     given = [facts.ints(value) for value in node.inputs[1:] if value is not None]
@@ -164,19 +157,19 @@ def taken(size: int, start: int, end: int, step: int) -> range:
     return range(min(max(start, 0), size - 1), min(max(end, -1), size - 1), step)
 
 
-@_rule("Split")
+@_RULES.of("Split")
 def _split(facts: Facts, node: ir.Node, shape: tuple[int, ...]) -> Numbers | None:
     data = facts.numbers(node.inputs[0])
     return None if data is None or data.ndim != 1 else data[: shape[0]]
 
 
-@_rule("Concat")
+@_RULES.of("Concat")
 def _concat(facts: Facts, node: ir.Node, shape: tuple[int, ...]) -> Numbers | None:
     parts = _whole(facts, node.inputs)
     return None if parts is None else np.concatenate(parts, axis=node.attributes.get_int("axis", 0))
 
 
-@_rule("Cast", "CastLike")
+@_RULES.of("Cast", "CastLike")
 def _cast(facts: Facts, node: ir.Node, shape: tuple[int, ...]) -> Numbers | None:
     numbers, wanted = facts.numbers(node.inputs[0]), facts.dtype(node.outputs[0])
     if numbers is None or wanted not in READ:
@@ -296,20 +289,20 @@ def _negated(answer: bool | None) -> bool | None:
     return None if answer is None else not answer
 
 
-@_rule("Mod")
+@_RULES.of("Mod")
 def _mod(facts: Facts, node: ir.Node, shape: tuple[int, ...]) -> Numbers | None:
     if node.attributes.get_int("fmod", 0):
         return None
     return _binary(_remainder, None)(facts, node, shape)
 
 
-@_rule("Where")
+@_RULES.of("Where")
 def _where(facts: Facts, node: ir.Node, shape: tuple[int, ...]) -> Numbers | None:
     given = _whole(facts, node.inputs)
     return None if given is None else _each(lambda test, yes, no: yes if test else no, *given)
 
 
-@_rule("ReduceProd")
+@_RULES.of("ReduceProd")
 def _reduce_prod(facts: Facts, node: ir.Node, shape: tuple[int, ...]) -> Numbers | None:
     given = _whole(facts, node.inputs[:1])
     if given is None or math.prod(shape) != 1:

@@ -12,11 +12,14 @@ import numpy as np
 import onnx_ir as ir
 
 from torch_onnx_compat.graph.slim.facts import Facts, Shape
-from torch_onnx_compat.graph.slim.infer import axes_of, cuts_of
+from torch_onnx_compat.graph.slim.movements import axes_of, cuts_of
 from torch_onnx_compat.graph.slim.rewriting import Walk
 
 Count: TypeAlias = tuple[int | None, int]
 """The axis along which a tensor's elements count up by 1, and the first one; no axis if all of them are equal."""
+
+Cut: TypeAlias = tuple[int, int, int, int]
+"""An axis that is written in part: its number, where the box begins and ends, and its size."""
 
 _MOST_AXES = 2
 """Axes of a box that are written in part, at most: each takes a Concat and up to three Slices."""
@@ -34,19 +37,20 @@ def written_box(walk: Walk, node: ir.Node) -> ir.Value | None:
     starts = _starts(facts, node.inputs[1], box)
     if starts is None:
         return None
-    cut = [axis for axis in range(count) if starts[axis] or box[axis] != data[axis]]
-    if len(cut) > _MOST_AXES or not all(isinstance(data[a], int) and isinstance(updates[a], int) for a in cut):
-        return None
-    boxes = [(axis, starts[axis], starts[axis] + int(updates[axis]), int(data[axis])) for axis in cut]  # type: ignore[call-overload]
-    if any(end > size for _, _, end, size in boxes):
-        return None  # the node fails
-    return _written(walk, node, node.inputs[0], boxes)
+    cuts: list[Cut] = []
+    for axis, (start, length, size) in enumerate(zip(starts, box, data, strict=False)):
+        if start == 0 and length == size:
+            continue
+        if not isinstance(length, int) or not isinstance(size, int) or start + length > size:
+            return None
+        cuts.append((axis, start, start + length, size))
+    return None if len(cuts) > _MOST_AXES else _written(walk, node, node.inputs[0], cuts)
 
 
-def _written(walk: Walk, node: ir.Node, data: ir.Value | None, boxes: list[tuple[int, int, int, int]]) -> ir.Value | None:
-    if not boxes:
+def _written(walk: Walk, node: ir.Node, data: ir.Value | None, cuts: list[Cut]) -> ir.Value | None:
+    if not cuts:
         return node.inputs[2]
-    (axis, start, end, size), *rest = boxes
+    (axis, start, end, size), *rest = cuts
     parts = [
         _part(walk, node, data, axis, 0, start) if start else None,
         _written(walk, node, _part(walk, node, data, axis, start, end), rest) if rest else node.inputs[2],
@@ -88,7 +92,11 @@ def _count(facts: Facts, value: ir.Value | None) -> Count | None:
         long = [axis for axis, size in enumerate(shape) if size != 1]
         if len(set(numbers)) == 1:
             return (None, numbers[0])
-        return (long[0], numbers[0]) if len(long) == 1 and numbers == list(range(numbers[0], numbers[0] + len(numbers))) else None
+        return (
+            (long[0], numbers[0])
+            if len(long) == 1 and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+            else None
+        )
     node = None if value is None else value.producer()
     if node is None or node.domain or node.op_type not in _COUNTS:
         return None

@@ -111,7 +111,7 @@ class Facts:
         if tensor is None:
             self._shapes[value], self._numbers[value], self._dtypes[value] = None, None, value.dtype
             return
-        shape, dtype = tuple(map(int, tensor.shape)), tensor.dtype
+        shape, dtype = tuple(tensor.shape.numpy()), tensor.dtype
         is_followed = dtype in READ and math.prod(shape) <= LIMIT
         self._shapes[value], self._dtypes[value] = shape, dtype
         self._numbers[value] = numbers_of(tensor) if is_followed else None
@@ -125,8 +125,10 @@ def _tensor_of(value: ir.Value) -> ir.TensorProtocol | None:
         return None
     attribute = node.attributes.get("value")
     if attribute is None or attribute.is_ref():
-        return constant_tensor(value)  # value_ints and the like
-    return attribute.value  # as_tensor() checks a protocol, which takes most of the time of the walk
+        found: ir.TensorProtocol | None = constant_tensor(value)  # value_ints and the like
+    else:
+        found = attribute.value  # as_tensor() checks a protocol, which takes most of the time of the walk
+    return found
 
 
 def numbers_of(tensor: ir.TensorProtocol) -> Numbers:
@@ -152,7 +154,9 @@ def _joined(facts: Facts, left: Size, right: Size) -> Size:
         return right
     if right == 1 or isinstance(left, int):  # two sizes fit if one is 1 or they are equal
         return left
-    return right if isinstance(right, int) else facts.unknowns.get(("joined", frozenset((left, right))), is_natural=True)
+    return (
+        right if isinstance(right, int) else facts.unknowns.get(("joined", frozenset((left, right))), is_natural=True)
+    )
 
 
 def product(sizes: Sequence[Size]) -> Size:

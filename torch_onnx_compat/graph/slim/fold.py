@@ -15,15 +15,19 @@ import onnxruntime
 from torch_onnx_compat.graph.constants import constant_tensor
 from torch_onnx_compat.graph.excerpt import excerpt
 from torch_onnx_compat.graph.slim.facts import Facts, product
-from torch_onnx_compat.graph.slim.infer import order_of
+from torch_onnx_compat.graph.slim.movements import order_of
 from torch_onnx_compat.graph.walk import inner_graphs
 from torch_onnx_compat.session import open_session
 
 NODE_BYTES = 120
 """About what a node with its names takes in a file."""
 
-_RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"})
-_ARRAYS = frozenset("FLOAT DOUBLE FLOAT16 INT64 INT32 INT16 INT8 UINT64 UINT32 UINT16 UINT8 BOOL".split())
+_RANDOM = frozenset(
+    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
+_ARRAYS = frozenset(
+    "FLOAT DOUBLE FLOAT16 INT64 INT32 INT16 INT8 UINT64 UINT32 UINT16 UINT8 BOOL".split()  # noqa: SIM905
+)
 """Element types that onnxruntime hands over as numpy's."""
 
 
@@ -72,9 +76,8 @@ def transpose_weights(model: ir.Model) -> None:
 
 
 def _become_constant(model: ir.Model, value: ir.Value, tensor: ir.TensorProtocol) -> None:
-    made = ir.Value(
-        name=value.name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(tensor.shape), const_value=tensor
-    )
+    shape = ir.Shape(tensor.shape.numpy())
+    made = ir.Value(name=value.name, type=ir.TensorType(tensor.dtype), shape=shape, const_value=tensor)
     value.name = f"{value.name}_computed"
     ir.convenience.replace_all_uses_with(value, made)
     model.graph.register_initializer(made)

@@ -27,11 +27,14 @@ class Walk:
         rules: What rewrites a node, by operator.
     """
 
-    def __init__(self, facts: Facts, scope: Scope | None, rules: Mapping[str, Callable[[Walk, ir.Node], ir.Value | None]]) -> None:
+    def __init__(
+        self, facts: Facts, scope: Scope | None, rules: Mapping[str, Callable[[Walk, ir.Node], ir.Value | None]]
+    ) -> None:
         self.facts = facts
         self._scope = scope
         self._rules = rules
         self._start: ir.Graph | None = None
+        self._made = 0
 
     def through(self, graph: ir.Graph, known: Known, *, is_main: bool) -> None:
         """Rewrites the nodes of a graph, and of those inside it, in order."""
@@ -85,13 +88,13 @@ class Walk:
     def node(
         self, before: ir.Node, op_type: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str, Any] = {}
     ) -> ir.Value:
-        """A new node's result; the node stands before another, whose name and origin it takes."""
-        made = ir.node(op_type, inputs, dict(attributes), name=before.name)
+        """A new node's result; the node stands before another, from which it takes its origin."""
+        made = ir.node(op_type, inputs, dict(attributes), name=before.name and self._unique(f"{before.name}_{op_type}"))
         made.metadata_props.update(before.metadata_props)
         graph = before.graph
         assert graph is not None
         value, old = made.outputs[0], before.outputs[0]
-        value.name = f"{old.name}_{op_type}" if self._scope is None else self._scope.unique_name(f"{old.name}_{op_type}")
+        value.name = self._unique(f"{old.name}_{op_type}")
         value.type = old.type
         graph.insert_before(before, made)
         infer(self.facts, made)
@@ -105,18 +108,23 @@ class Walk:
             user.replace_input_with(index, new)
         if old.is_graph_output():
             node = old.producer()
-            assert node is not None and node.graph is not None
+            assert node is not None
+            assert node.graph is not None
             if node.op_type == "Identity" and node.inputs[0] is new:
                 return
-            made = ir.node("Identity", [new], name=node.name)
-            result = made.outputs[0]
-            result.type, result.shape = old.type, old.shape
-            result.name, old.name = old.name, f"{old.name}_replaced"
-            node.graph.insert_before(node, made)
+            result = self.node(node, "Identity", [new])
+            result.shape = old.shape
+            result.name, old.name = old.name, result.name
             for index, output in enumerate(node.graph.outputs):
                 if output is old:
                     node.graph.outputs[index] = result
-            infer(self.facts, made)
+
+    def _unique(self, stem: str) -> str:
+        """A name that nothing else in the graph has; in a function, which has names of its own, likely so."""
+        if self._scope is not None:
+            return self._scope.unique_name(stem)
+        self._made += 1
+        return f"{stem}_{self._made}"
 
     def is_only_read_by(self, value: ir.Value, node: ir.Node) -> bool:
         """Whether nothing but this node reads a value."""

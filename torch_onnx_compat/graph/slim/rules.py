@@ -11,24 +11,17 @@ import onnx_ir as ir
 from torch_onnx_compat.graph.constants import constant_tensor
 from torch_onnx_compat.graph.slim.boxes import written_box
 from torch_onnx_compat.graph.slim.facts import Shape, broadcast
-from torch_onnx_compat.graph.slim.infer import axes_of, cut_length, cuts_of, order_of
-from torch_onnx_compat.graph.slim.size import Size, at_least, compare
+from torch_onnx_compat.graph.slim.movements import axes_of, cut_length, cuts_of, order_of
 from torch_onnx_compat.graph.slim.rewriting import Walk
+from torch_onnx_compat.graph.slim.size import Size, at_least, compare
+from torch_onnx_compat.graph.slim.table import Table
 
-Rule: TypeAlias = "Callable[[Walk, ir.Node], ir.Value | None]"
+Rule: TypeAlias = Callable[[Walk, ir.Node], "ir.Value | None"]
 
-RULES: dict[str, Rule] = {}
+RULES: Table[Rule] = Table()
 
 _TO_THE_END = 2**63 - 1
 _RESHAPING = ("Reshape", "Squeeze", "Unsqueeze", "Flatten")
-
-
-def _rule(*op_types: str) -> Callable[[Rule], Rule]:
-    def add(rule: Rule) -> Rule:
-        RULES.update(dict.fromkeys(op_types, rule))
-        return rule
-
-    return add
 
 
 def _source(value: ir.Value | None, *op_types: str) -> ir.Node | None:
@@ -40,12 +33,12 @@ def _source(value: ir.Value | None, *op_types: str) -> ir.Node | None:
 # Nodes that do nothing
 
 
-@_rule("Identity")
+@RULES.of("Identity")
 def _identity(walk: Walk, node: ir.Node) -> ir.Value | None:
     return node.inputs[0]
 
 
-@_rule("Dropout")
+@RULES.of("Dropout")
 def _dropout(walk: Walk, node: ir.Node) -> ir.Value | None:
     if any(value.uses() or value.is_graph_output() for value in node.outputs[1:]):
         return None
@@ -53,7 +46,7 @@ def _dropout(walk: Walk, node: ir.Node) -> ir.Value | None:
     return node.inputs[0] if mode is None or walk.facts.ints(mode) == [0] else None
 
 
-@_rule("Cast", "CastLike")
+@RULES.of("Cast", "CastLike")
 def _cast(walk: Walk, node: ir.Node) -> ir.Value | None:
     value, wanted = node.inputs[0], walk.facts.dtype(node.outputs[0])
     if wanted is not None and walk.facts.dtype(value) == wanted:
@@ -63,24 +56,24 @@ def _cast(walk: Walk, node: ir.Node) -> ir.Value | None:
     return None
 
 
-@_rule("Expand")
+@RULES.of("Expand")
 def _expand(walk: Walk, node: ir.Node) -> ir.Value | None:
     return _unchanged(walk, node)
 
 
-@_rule("Tile")
+@RULES.of("Tile")
 def _tile(walk: Walk, node: ir.Node) -> ir.Value | None:
     repeats = walk.facts.ints(node.inputs[1])
     return node.inputs[0] if repeats is not None and all(count == 1 for count in repeats) else None
 
 
-@_rule("Pad")
+@RULES.of("Pad")
 def _pad(walk: Walk, node: ir.Node) -> ir.Value | None:
     pads = walk.facts.ints(node.inputs[1])
     return node.inputs[0] if pads is not None and not any(pads) else None
 
 
-@_rule("Concat")
+@RULES.of("Concat")
 def _concat(walk: Walk, node: ir.Node) -> ir.Value | None:
     return node.inputs[0] if len(node.inputs) == 1 else None
 
@@ -94,12 +87,12 @@ def _unchanged(walk: Walk, node: ir.Node) -> ir.Value | None:
 # Arithmetic that does nothing, and operands that broadcasting makes larger anyway
 
 
-@_rule("Add", "Sub")
+@RULES.of("Add", "Sub")
 def _add(walk: Walk, node: ir.Node) -> ir.Value | None:
     return _neutral(walk, node, 0) or _unexpanded(walk, node)
 
 
-@_rule("Mul", "Div")
+@RULES.of("Mul", "Div")
 def _mul(walk: Walk, node: ir.Node) -> ir.Value | None:
     return _neutral(walk, node, 1) or _unexpanded(walk, node)
 
@@ -118,18 +111,22 @@ def _neutral(walk: Walk, node: ir.Node, number: int) -> ir.Value | None:
     return None
 
 
-@_rule("And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Mod", "Or", "Pow", "Where")
+@RULES.of("And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Mod", "Or", "Pow")
 def _unexpanded(walk: Walk, node: ir.Node) -> ir.Value | None:
-    """Reads what an Expand or a ConstantOfShape made larger before it did."""
+    """Reads what an Expand or a ConstantOfShape made larger before it did, beside an operand of the result's shape.
+
+    Without such an operand, both sides would be made larger, which some engines cannot do.
+    """
     facts = walk.facts
+    result = facts.shape(node.outputs[0])
     for place, value in enumerate(node.inputs):
         source = _source(value, "Expand", "ConstantOfShape")
-        if source is None:
+        others = [*node.inputs[:place], *node.inputs[place + 1 :]]
+        if source is None or result is None or not any(facts.shape(other) == result for other in others):
             continue
         smaller = source.inputs[0] if source.op_type == "Expand" else _one_element(walk, source)
-        given = [*node.inputs[:place], smaller, *node.inputs[place + 1 :]]
-        shape = broadcast(facts, *map(facts.shape, given))
-        if smaller is not None and shape is not None and shape == facts.shape(node.outputs[0]):
+        shape = facts.shape(smaller)
+        if shape is not None and broadcast(facts, shape, result) == result:
             node.replace_input_with(place, smaller)
     return None
 
@@ -143,34 +140,39 @@ def _one_element(walk: Walk, node: ir.Node) -> ir.Value | None:
 # Reshape and its like
 
 
-@_rule(*_RESHAPING)
+@RULES.of(*_RESHAPING)
 def _reshape(walk: Walk, node: ir.Node) -> ir.Value | None:
     same = _unchanged(walk, node)
     if same is not None:
         return same
-    value, inner = node.inputs[0], _source(node.inputs[0], *_RESHAPING)
     shape = walk.facts.shape(node.outputs[0])
-    if shape is None or value is None:
+    if shape is None:
         return None
-    if inner is not None and walk.is_only_read_by(value, node):
-        source = inner.inputs[0]
-        before = walk.facts.shape(source)
-        if source is not None and before == shape:
-            return source
-        target = _target(walk, node, before, shape)
-        if source is not None and target is not None:
-            return walk.node(node, "Reshape", [source, walk.constant(target)])
-    if node.op_type == "Unsqueeze":
-        return _unsqueezed_gather(walk, node)
-    if node.op_type == "Reshape" and walk.facts.ints(node.inputs[1]) is None:
-        target = _target(walk, node, walk.facts.shape(value), shape)
+    joined = _joined(walk, node, shape)
+    if joined is None and node.op_type == "Reshape" and walk.facts.ints(node.inputs[1]) is None:
+        target = _target(walk, node, walk.facts.shape(node.inputs[0]), shape)
         if target is not None:
             node.replace_input_with(1, walk.constant(target))
             node.attributes.pop("allowzero", None)
-    return None
+    return joined
 
 
-def _target(walk: Walk, node: ir.Node, before: Shape | None, shape: Shape) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
+def _joined(walk: Walk, node: ir.Node, shape: Shape) -> ir.Value | None:
+    """One node for a Reshape or its like and the one before it, or for an Unsqueeze and a Gather."""
+    inner = _source(node.inputs[0], *_RESHAPING)
+    if inner is None or not walk.is_only_read_by(inner.outputs[0], node):
+        return _unsqueezed_gather(walk, node) if node.op_type == "Unsqueeze" else None
+    source = inner.inputs[0]
+    before = walk.facts.shape(source)
+    if before == shape:
+        return source
+    target = _target(walk, node, before, shape)
+    return None if target is None else walk.node(node, "Reshape", [source, walk.constant(target)])
+
+
+def _target(
+    walk: Walk, node: ir.Node, before: Shape | None, shape: Shape
+) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
     """A constant target that gives the shape at every run, or fails where the node does; None if there is none.
 
     0 takes over the input's size at the same place. -1 is found from the others, which fails where one of them is 0.
@@ -216,7 +218,7 @@ def _unsqueezed_gather(walk: Walk, node: ir.Node) -> ir.Value | None:
 # Transpose and Slice
 
 
-@_rule("Transpose")
+@RULES.of("Transpose")
 def _transpose(walk: Walk, node: ir.Node) -> ir.Value | None:
     shape = walk.facts.shape(node.inputs[0])
     if shape is None:
@@ -236,7 +238,7 @@ def _transpose(walk: Walk, node: ir.Node) -> ir.Value | None:
     return walk.node(node, "Transpose", [inner.inputs[0]], {"perm": both})
 
 
-@_rule("Slice")
+@RULES.of("Slice")
 def _slice(walk: Walk, node: ir.Node) -> ir.Value | None:
     shape, cuts = walk.facts.shape(node.inputs[0]), cuts_of(walk.facts, node)
     if shape is None or cuts is None:
@@ -253,11 +255,10 @@ def _slice(walk: Walk, node: ir.Node) -> ir.Value | None:
     source = node.inputs[0]
     inner = _source(source, "Slice")
     if inner is not None and walk.is_only_read_by(inner.outputs[0], node):
-        others = [walk.facts.ints(value) for value in inner.inputs[1:]]
-        outer = cuts_of(walk.facts, inner)
-        if outer is not None and all(o is not None for o in others) and not {c[0] for c in outer} & {c[0] for c in fixed}:
-            fixed = [*((a, s, e, t) for a, s, e, t in outer if isinstance(s, int) and isinstance(e, int)), *fixed]
-            source = inner.inputs[0]
+        first = cuts_of(walk.facts, inner) or []
+        others = [(a, s, e, t) for a, s, e, t in first if isinstance(s, int) and isinstance(e, int)]
+        if len(others) == len(first) and not {cut[0] for cut in first} & {cut[0] for cut in fixed}:
+            fixed, source = [*others, *fixed], inner.inputs[0] if first else source
     is_as_before = source is node.inputs[0] and len(fixed) == len(cuts)
     if is_as_before and all(walk.facts.ints(value) is not None for value in node.inputs[1:] if value is not None):
         return None
@@ -289,4 +290,8 @@ def _chosen(walk: Walk, node: ir.Node) -> ir.Value | None:
 
 
 RULES["ScatterND"] = written_box
-RULES["Where"] = lambda walk, node: _chosen(walk, node) or _unexpanded(walk, node)
+
+
+@RULES.of("Where")
+def _where(walk: Walk, node: ir.Node) -> ir.Value | None:
+    return _chosen(walk, node) or _unexpanded(walk, node)

@@ -64,8 +64,8 @@ class Unknowns:
         whole = {m: c // divisor for m, c in number.terms.items()}
         rest = _made({m: c % divisor for m, c in number.terms.items()})
         if isinstance(rest, int):
-            return _made(whole) + rest // divisor
-        return _made(whole) + self.get(("floor", rest, divisor), is_natural=at_least(rest, 0))
+            return add(_made(whole), rest // divisor)
+        return add(_made(whole), self.get(("floor", rest, divisor), is_natural=at_least(rest, 0)))
 
 
 class Polynomial:
@@ -162,31 +162,32 @@ def compare(left: Size, right: Size) -> int | None:
 
 
 def divide_exactly(number: Size, divisor: Size) -> Size | None:
-    """The quotient if every term of the number is a multiple of the divisor, which is not 0; else None.
-
-    Where the divisor is a product of unknowns, the quotient times the divisor is the number also where one of them is 0.
-    """
-    if isinstance(number, int):
-        if not isinstance(divisor, int) or number % divisor:
-            return number if number == 0 else None
-        return number // divisor
-    if isinstance(divisor, int):
-        monomial, factor = (), divisor
-    elif len(divisor.terms) == 1:
-        ((monomial, factor),) = divisor.terms.items()  # type: ignore[assignment]
-    else:
-        return 1 if number == divisor else None
+    """The number that times the divisor is the given one, also where an unknown is 0; None if there is no such one."""
+    if number == 0 or number == divisor:
+        return 0 if number == 0 else 1
+    divisors = _terms(divisor)
+    if len(divisors) != 1:
+        return None
+    ((monomial, factor),) = divisors.items()
     terms: dict[Monomial, int] = {}
-    for product, coefficient in number.terms.items():
+    for product, coefficient in _terms(number).items():
         rest = list(product)
-        for unknown in monomial:
-            if unknown not in rest:
-                return None
-            rest.remove(unknown)
-        if coefficient % factor:
+        if coefficient % factor or any(rest.count(unknown) < monomial.count(unknown) for unknown in monomial):
             return None
+        for unknown in monomial:
+            rest.remove(unknown)
         terms[tuple(rest)] = coefficient // factor
     return _made(terms)
+
+
+def add(left: Size, right: Size) -> Size:
+    """The sum."""
+    total: Size = left + right
+    return total
+
+
+def _terms(size: Size) -> Mapping[Monomial, int]:
+    return {(): size} if isinstance(size, int) else size.terms
 
 
 def evaluate(size: Size, numbers: Mapping[Hashable, int]) -> int:
