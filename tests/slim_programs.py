@@ -74,9 +74,8 @@ class Program:
         graph = helper.make_graph(self.nodes, "g", inputs, outputs, weights)
         proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=9)
         inferred = onnx.shape_inference.infer_shapes(proto, data_prop=True)
-        types = {
-            info.name: info.type.tensor_type.elem_type for info in (*inferred.graph.value_info, *inferred.graph.output)
-        }
+        infos = (*inferred.graph.value_info, *inferred.graph.output)
+        types = {info.name: info.type.tensor_type.elem_type for info in infos}
         for info in proto.graph.output:
             info.type.tensor_type.elem_type = types[info.name]
         return proto

@@ -14,7 +14,7 @@ import onnxruntime
 
 from torch_onnx_compat.graph.constants import constant_tensor
 from torch_onnx_compat.graph.excerpt import excerpt
-from torch_onnx_compat.graph.slim.facts import Facts, product
+from torch_onnx_compat.graph.slim.facts import LIMIT, Facts, product
 from torch_onnx_compat.graph.slim.movements import order_of
 from torch_onnx_compat.graph.walk import inner_graphs
 from torch_onnx_compat.session import open_session
@@ -25,6 +25,7 @@ NODE_BYTES = 120
 _RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
+_FORMS = frozenset({"Cast", "Expand", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 _ARRAYS = frozenset(
     "FLOAT DOUBLE FLOAT16 INT64 INT32 INT16 INT8 UINT64 UINT32 UINT16 UINT8 BOOL".split()  # noqa: SIM905
 )
@@ -75,6 +76,17 @@ def transpose_weights(model: ir.Model) -> None:
         _become_constant(model, result, ir.Tensor(array, dtype=value.const_value.dtype, name=result.name))
 
 
+def is_second_form(node: ir.Node) -> bool:
+    """Whether a node only moves or casts the elements of a weight that other nodes read as it is: a tied weight.
+
+    Its result would hold the weight a second time.
+    """
+    value = node.inputs[0] if node.inputs and node.op_type in _FORMS else None
+    if value is None or not value.is_initializer() or value.const_value is None:
+        return False
+    return value.const_value.size > LIMIT and any(use.node.op_type != node.op_type for use in value.uses())
+
+
 def _become_constant(model: ir.Model, value: ir.Value, tensor: ir.TensorProtocol) -> None:
     shape = ir.Shape(tensor.shape.numpy())
     made = ir.Value(name=value.name, type=ir.TensorType(tensor.dtype), shape=shape, const_value=tensor)
@@ -88,6 +100,8 @@ def _constant_nodes(model: ir.Model) -> dict[ir.Node, None]:
     region: dict[ir.Node, None] = {}
     for node in model.graph:
         if node.domain or node.op_type in _RANDOM or node.op_type == "Constant" or any(inner_graphs(node)):
+            continue
+        if is_second_form(node):
             continue
         if all(v is None or v.producer() in region or constant_tensor(v) is not None for v in node.inputs):
             region[node] = None

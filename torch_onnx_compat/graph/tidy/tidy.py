@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import onnx_ir as ir
@@ -13,6 +14,7 @@ from onnxscript.optimizer._constant_folding import FoldConstantsPass
 from onnxscript.rewriter.rules.common import _no_op
 
 from torch_onnx_compat.caller import put_back
+from torch_onnx_compat.graph.slim.fold import is_second_form
 from torch_onnx_compat.graph.slim.slim import slim
 from torch_onnx_compat.graph.tidy.fused_weights import restore_types
 from torch_onnx_compat.graph.tidy.sequences import slice_split_sequences
@@ -67,9 +69,17 @@ def _constant_folding_pass(whole: bool) -> FoldConstantsPass:
         shape_inference=True,
         input_size_limit=_FOLD_OUTPUT_LIMIT if whole else _FOLD_INPUT_LIMIT,
         output_size_limit=_FOLD_OUTPUT_LIMIT,
-        # Onnxscript does not fold ConstantOfShape, which makes a small file large; nodes behind it would stay, too.
-        should_fold=lambda node: True if whole and node.op_type == "ConstantOfShape" else None,
+        should_fold=partial(_should_fold, whole),
     )
+
+
+def _should_fold(whole: bool, node: ir.Node) -> bool | None:
+    """Whether to fold a node where onnxscript would decide otherwise."""
+    if node.op_type == "ConstantOfShape" and whole:
+        return True  # Onnxscript leaves it, as it makes a small file large; nodes behind it would stay, too.
+    if not whole and is_second_form(node):
+        return False
+    return None
 
 
 def _lift_passes() -> list[Callable[[ir.Model], Any]]:
@@ -116,6 +126,7 @@ def _restore_constants(model: ir.Model) -> None:
 
 def _clean_passes() -> list[ir.passes.InPlacePass]:
     return [
+        passes.IdentityEliminationPass(),
         passes.DeduplicateInitializersPass(),
         passes.CommonSubexpressionEliminationPass(),
         passes.RemoveUnusedNodesPass(),
