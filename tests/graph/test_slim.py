@@ -10,9 +10,10 @@ from torch import nn
 
 from torch_onnx_compat import export_compat
 from torch_onnx_compat.graph.slim.facts import Facts
-from torch_onnx_compat.graph.slim.fold import fold_constants_within, transpose_weights
+from torch_onnx_compat.graph.slim.fold import fold_constants_within
 from torch_onnx_compat.graph.slim.infer import infer
 from torch_onnx_compat.graph.slim.slim import slim
+from torch_onnx_compat.graph.slim.weights import transpose_weights
 from torch_onnx_compat.graph.tidy.tidy import tidy
 
 SIZES = (0, 1, 2, 3, 7)
@@ -487,3 +488,20 @@ def test_the_time_is_linear_in_the_nodes():
 
     few, many = calls(50), calls(400)
     assert many < 9 * few
+
+
+@pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
+def test_output_axes_are_named_after_the_inputs(exporter):
+    def doubled(image):
+        return torch.cat([image, image], 0).flatten(2), image.mean((2, 3)), image[:, :, 1:]
+
+    dynamic = {"image": {0: "batch", 2: "image height"}}
+    result = export_compat(doubled, torch.rand(3, 4, 5, 6), dynamic=dynamic, exporter=exporter)
+    shapes = [
+        [axis.dim_param or axis.dim_value for axis in value.type.tensor_type.shape.dim]
+        for value in result.model_proto.graph.output
+    ]
+    assert shapes[0][:2] == ["2*batch", 4]
+    assert shapes[0][2] in ("6*image height", "6*(image height)")
+    assert shapes[1] == ["batch", 4]
+    assert [shapes[2][place] for place in (0, 1, 3)] == ["batch", 4, 6]

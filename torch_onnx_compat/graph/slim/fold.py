@@ -14,8 +14,8 @@ import onnxruntime
 
 from torch_onnx_compat.graph.constants import constant_tensor
 from torch_onnx_compat.graph.excerpt import excerpt
-from torch_onnx_compat.graph.slim.facts import LIMIT, Facts, product
-from torch_onnx_compat.graph.slim.movements import order_of
+from torch_onnx_compat.graph.slim.facts import Facts, product
+from torch_onnx_compat.graph.slim.weights import ARRAYS, become_constant, is_second_form
 from torch_onnx_compat.graph.walk import inner_graphs
 from torch_onnx_compat.session import open_session
 
@@ -25,11 +25,6 @@ NODE_BYTES = 120
 _RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
-_FORMS = frozenset({"Cast", "Expand", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
-_ARRAYS = frozenset(
-    "FLOAT DOUBLE FLOAT16 INT64 INT32 INT16 INT8 UINT64 UINT32 UINT16 UINT8 BOOL".split()  # noqa: SIM905
-)
-"""Element types that onnxruntime hands over as numpy's."""
 
 
 def fold_constants_within(model: ir.Model, facts: Facts, room: int) -> None:
@@ -54,45 +49,7 @@ def fold_constants_within(model: ir.Model, facts: Facts, room: int) -> None:
         return
     for value, array in zip(stored, arrays, strict=True):
         tensor = ir.tensor(np.asarray(array), name=value.name)
-        _become_constant(model, value, tensor)
-
-
-def transpose_weights(model: ir.Model) -> None:
-    """Turns each weight that is only read through one Transpose; the new one is a view of the same memory."""
-    for value in list(model.graph.initializers.values()):
-        users = [use.node for use in value.uses()]
-        if not users or value.is_graph_input() or value.is_graph_output() or value.const_value is None:
-            continue
-        if any(user.op_type != "Transpose" or user.domain or user.graph is not model.graph for user in users):
-            continue
-        rank = len(value.const_value.shape)
-        if len({order_of(user, rank) for user in users}) != 1 or value.const_value.dtype.name not in _ARRAYS:
-            continue
-        array = value.const_value.numpy().transpose(order_of(users[0], rank))
-        for user in users[1:]:
-            ir.convenience.replace_all_uses_with(user.outputs[0], users[0].outputs[0])
-        result = users[0].outputs[0]
-        result.name = f"{value.name}_transposed"
-        _become_constant(model, result, ir.Tensor(array, dtype=value.const_value.dtype, name=result.name))
-
-
-def is_second_form(node: ir.Node) -> bool:
-    """Whether a node only moves or casts the elements of a weight that other nodes read as it is: a tied weight.
-
-    Its result would hold the weight a second time.
-    """
-    value = node.inputs[0] if node.inputs and node.op_type in _FORMS else None
-    if value is None or not value.is_initializer() or value.const_value is None:
-        return False
-    return value.const_value.size > LIMIT and any(use.node.op_type != node.op_type for use in value.uses())
-
-
-def _become_constant(model: ir.Model, value: ir.Value, tensor: ir.TensorProtocol) -> None:
-    shape = ir.Shape(tensor.shape.numpy())
-    made = ir.Value(name=value.name, type=ir.TensorType(tensor.dtype), shape=shape, const_value=tensor)
-    value.name = f"{value.name}_computed"
-    ir.convenience.replace_all_uses_with(value, made)
-    model.graph.register_initializer(made)
+        become_constant(model, value, tensor)
 
 
 def _constant_nodes(model: ir.Model) -> dict[ir.Node, None]:
@@ -146,7 +103,7 @@ def _is_read(value: ir.Value, region: Collection[ir.Node], kept: Collection[ir.N
 
 def _bytes(facts: Facts, value: ir.Value) -> int | None:
     shape, dtype = facts.shape(value), facts.dtype(value)
-    if shape is None or dtype is None or dtype.name not in _ARRAYS or value.is_graph_output():
+    if shape is None or dtype is None or dtype.name not in ARRAYS or value.is_graph_output():
         return None
     count = product(shape)
     return int(count * dtype.itemsize) if isinstance(count, int) else None

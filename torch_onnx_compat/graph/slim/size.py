@@ -190,6 +190,34 @@ def _terms(size: Size) -> Mapping[Monomial, int]:
     return {(): size} if isinstance(size, int) else size.terms
 
 
+def text_of(size: Size) -> str | None:
+    """The size as a formula in the names of axes, such as ``2*batch``; None if it depends on something else."""
+    if isinstance(size, int):
+        return str(size)
+    text = ""
+    for monomial, coefficient in sorted(size.terms.items(), key=lambda term: -len(term[0])):
+        factors = [_name_of(unknown) for unknown in monomial]
+        named = [factor for factor in factors if factor is not None]
+        if len(named) < len(factors):
+            return None
+        numbers = [str(abs(coefficient))] if abs(coefficient) != 1 or not named else []
+        sign = (" - " if text else "-") if coefficient < 0 else (" + " if text else "")
+        text += sign + "*".join([*numbers, *named])
+    return text
+
+
+def _name_of(unknown: Unknown) -> str | None:
+    if isinstance(unknown.key, str):
+        return unknown.key
+    if isinstance(unknown.key, tuple) and unknown.key[0] == "floor":
+        number, divisor = text_of(unknown.key[1]), text_of(unknown.key[2])
+        return None if number is None or divisor is None else f"floor(({number})/({divisor}))"
+    if isinstance(unknown.key, tuple) and unknown.key[0] == "axis":
+        number = text_of(unknown.key[1])
+        return None if number is None else f"({number})"
+    return None
+
+
 def evaluate(size: Size, numbers: Mapping[Hashable, int]) -> int:
     """The size at a run that gives its unknowns these numbers, by key."""
     if isinstance(size, int):

@@ -14,8 +14,8 @@ from onnxscript.optimizer._constant_folding import FoldConstantsPass
 from onnxscript.rewriter.rules.common import _no_op
 
 from torch_onnx_compat.caller import put_back
-from torch_onnx_compat.graph.slim.fold import is_second_form
 from torch_onnx_compat.graph.slim.slim import slim
+from torch_onnx_compat.graph.slim.weights import is_second_form
 from torch_onnx_compat.graph.tidy.fused_weights import restore_types
 from torch_onnx_compat.graph.tidy.sequences import slice_split_sequences
 from torch_onnx_compat.graph.walk import all_nodes
@@ -44,7 +44,7 @@ def tidy(model: ir.Model, *, fold: bool, whole: bool = False, is_fixed: bool = T
             passes.InlinePass()(model)
             slice_split_sequences(model)
         if is_fixed:
-            slim(model)
+            slim(model, ties=not whole)
         if fold:
             for step in _fold_passes(whole):
                 step(model)
