@@ -12,6 +12,7 @@ from torch_onnx_compat import export_compat
 from torch_onnx_compat.graph.slim.facts import Facts
 from torch_onnx_compat.graph.slim.fold import fold_constants_within
 from torch_onnx_compat.graph.slim.infer import infer
+from torch_onnx_compat.graph.slim.remains import count_size_nodes
 from torch_onnx_compat.graph.slim.slim import slim
 from torch_onnx_compat.graph.slim.weights import transpose_weights
 from torch_onnx_compat.graph.tidy.tidy import tidy
@@ -505,3 +506,20 @@ def test_output_axes_are_named_after_the_inputs(exporter):
     assert shapes[0][2] in ("6*image height", "6*(image height)")
     assert shapes[1] == ["batch", 4]
     assert [shapes[2][place] for place in (0, 1, 3)] == ["batch", 4, 6]
+
+
+def test_a_note_says_where_many_nodes_compute_sizes():
+    dynamic = {"x": {0: "batch", 1: "height", 2: "width"}}
+    result = export_compat(Windows().eval(), torch.rand(1, 8, 8, 8), dynamic=dynamic, dynamo=False, verify=False)
+    (note,) = (note for note in result.notes if "compute sizes" in note)
+    assert "exporter='dynamo' may write fewer" in note
+    result = export_compat(Windows().eval(), torch.rand(1, 8, 8, 8), dynamic="batch", dynamo=False, verify=False)
+    assert not any("compute sizes" in note for note in result.notes)
+
+
+def test_what_computes_sizes_is_counted():
+    proto = parse("""g (float[n,m] x) => (float[k] y, float[n,m] z) <int64 zero = {0}, int64 one = {1}> {
+        s = Shape(x) a = Gather(s, zero) b = Gather(s, one) c = Mul(a, b) d = Cast<to=1>(c)
+        e = Constant<value=float {1.0}>() y = Range(e, d, e) z = Mul(x, d)
+    }""")
+    assert count_size_nodes(ir.from_proto(proto)) == 6  # all but the Constant and the last Mul

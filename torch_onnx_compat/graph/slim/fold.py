@@ -22,6 +22,9 @@ from torch_onnx_compat.session import open_session
 NODE_BYTES = 120
 """About what a node with its names takes in a file."""
 
+_LARGEST_READ = 2**24
+"""Bytes of the largest constant that is read."""
+
 _RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
@@ -58,11 +61,16 @@ def _constant_nodes(model: ir.Model) -> dict[ir.Node, None]:
     for node in model.graph:
         if node.domain or node.op_type in _RANDOM or node.op_type == "Constant" or any(inner_graphs(node)):
             continue
-        if is_second_form(node):
+        if is_second_form(node) or any(map(_is_huge, node.inputs)):
             continue
         if all(v is None or v.producer() in region or constant_tensor(v) is not None for v in node.inputs):
             region[node] = None
     return region
+
+
+def _is_huge(value: ir.Value | None) -> bool:
+    """Whether a constant is one that onnxruntime had better not get a copy of."""
+    return value is not None and value.const_value is not None and value.const_value.nbytes > _LARGEST_READ
 
 
 def _largest_that_fits(region: Collection[ir.Node], facts: Facts, room: int) -> list[ir.Value]:

@@ -195,7 +195,7 @@ def _target(
 
 def _finds_a_size(walk: Walk, node: ir.Node) -> bool:
     """Whether a node's own target has a -1, so that it fails itself if another size is 0."""
-    if node.op_type != "Reshape" or node.attributes.get_int("allowzero", 0):
+    if node.op_type != "Reshape" or node.attributes.get_int("allowzero", 0) == 1:
         return False  # with allowzero, onnxruntime finds the size all the same
     sizes = walk.facts.sizes(node.inputs[1])
     return sizes is not None and -1 in sizes

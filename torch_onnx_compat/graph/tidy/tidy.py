@@ -45,6 +45,8 @@ def tidy(model: ir.Model, *, fold: bool, whole: bool = False, is_fixed: bool = T
             slice_split_sequences(model)
         if is_fixed:
             slim(model, ties=not whole)
+            for lift in _lift_passes():
+                lift(model)
         if fold:
             for step in _fold_passes(whole):
                 step(model)
