@@ -26,6 +26,7 @@ from torch_onnx_compat.control_flow import RewrittenJob
 from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.feeds import Signature
 from torch_onnx_compat.finish import finish, node_counts
+from torch_onnx_compat.graph.slim.remains import note_on_sizes
 from torch_onnx_compat.graph.weights import drop_weights
 from torch_onnx_compat.memory import forget_locals, trim
 from torch_onnx_compat.observe import Observation
@@ -85,7 +86,9 @@ class Attempt:
                 job.plan.applied(name, "")
         with self.clock("check"):
             lint(cut.network, job.plan.target)
-            made = _Made(whole, cut, node_counts(cut.network))
+            counts = node_counts(cut.network)
+            other = "dynamo" if job.plan.exporter == "torchscript" else "torchscript"
+            made = _Made(whole, cut, counts, note_on_sizes(cut.network, sum(counts.values()), other))
         with draft(cut.network, self.file.destination, self._is_external(cut.network)) as written:
             if not cut.without_body and self.file.precision is None:
                 for part in (whole, cut.network):
@@ -116,6 +119,7 @@ class Attempt:
             *self.prepared.notes,
             *exported.notes,
             *cut.notes,
+            *made.notes,
             *job.subject.outputs.dropped,
             *(decisions.notes if decisions else ()),
             *(self.cases.notes if self.cases else ()),
@@ -240,6 +244,7 @@ class _Made:
     """Before anything was cut off."""
     cut: CutGraph
     nodes: Counter[str]
+    notes: list[str]
     precision: Precision | None = None
 
     @property
