@@ -54,8 +54,8 @@ class ExportResult:
         is_whole: Whether the file takes what the model takes, and gives what it gives.
         signature: How forward was called for the export.
         axes: What is known of each dynamic axis: proven for all sizes, or tried at some.
-        precision: What is in the narrower format, what stayed in float32 and why, and how far the file is off; None where
-            the file has the model's own types. `table` and `axes` then tell of the graph before.
+        precision: What is in the narrower format, what stayed in float32 and why, and how far the file is off; None
+            where the file has the model's own types. `table` and `axes` then tell of the graph before.
     """
 
     path: Path | None

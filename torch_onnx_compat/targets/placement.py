@@ -56,7 +56,8 @@ class Placement:
                 raise TypeError(f"'quantization.{key}'")
         if data.get("activations", "uint8") not in ("uint8", "int8") or data.get("weight_bits", 8) not in (7, 8):
             raise TypeError("'quantization.activations' or 'quantization.weight_bits'")
-        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in data.items()})
+        told: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in data.items()}
+        return cls(**told)
 
     def to_toml(self) -> dict[str, Any]:
         """What differs from the defaults."""

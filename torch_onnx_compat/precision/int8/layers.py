@@ -13,12 +13,13 @@ from torch_onnx_compat.graph.constants import constant_tensor
 from torch_onnx_compat.graph.excerpt import copy_of, operands_of
 from torch_onnx_compat.graph.provenance import place
 from torch_onnx_compat.graph.shapes import infer_model
-from torch_onnx_compat.precision.layout import bodies, is_constant, is_float
+from torch_onnx_compat.precision.layout import bodies, is_constant, is_float, is_inside
 from torch_onnx_compat.targets.placement import Placement
 
-FOLLOWERS = frozenset(
-    "AveragePool Clip Flatten MaxPool Relu Reshape Resize Slice Split Squeeze Transpose Unsqueeze".split()
-)
+_FOLLOWERS = """
+AveragePool Clip Flatten MaxPool Relu Reshape Resize Slice Split Squeeze Transpose Unsqueeze
+"""
+FOLLOWERS = frozenset(_FOLLOWERS.split())
 """Operators that add no step of their own: they hand on values in eight bits, or cut them off."""
 
 KEPT_BY_CALLER = "keep"
@@ -57,7 +58,7 @@ class Quantizable:
             if node.domain or node.op_type not in (*placement.kernels, *placement.between):
                 continue
             reason = _obstacle(node, captured)
-            if node.op_type in keep or any(_is_within(place(node), path) for path in keep):
+            if node.op_type in keep or any(is_inside(place(node), path) for path in keep):
                 reason = KEPT_BY_CALLER
             if reason:
                 obstacles[str(node.name)] = reason
@@ -97,6 +98,11 @@ class Quantizable:
         """The nodes that have steps of their own, in order, where none is kept."""
         return [node for node in self.chosen() if node.op_type not in FOLLOWERS]
 
+    def cut_off(self) -> set[str]:
+        """Names of the values that a Relu or a Clip alone reads: their steps reach as far as its result does."""
+        nodes = [node for node in self.chosen() if node.op_type in ("Relu", "Clip")]
+        return {str(node.inputs[0].name) for node in nodes if node.inputs[0] and len(node.inputs[0].uses()) == 1}
+
     def tensors(self) -> list[ir.Value]:
         """The float32 values that may get a step: what the chosen nodes read and make, weights excepted."""
         values = [v for node in self.chosen() for v in (*node.inputs, *node.outputs) if v is not None]
@@ -105,10 +111,6 @@ class Quantizable:
 
 def _computes_float(node: ir.Node) -> bool:
     return all(is_float(value) for value in (*node.inputs[:2], node.outputs[0]))
-
-
-def _is_within(where: str, path: str) -> bool:
-    return where == path or where.startswith(f"{path}.")
 
 
 def _obstacle(node: ir.Node, captured: set[ir.Value]) -> str:

@@ -54,8 +54,9 @@ def disagreement(found: Outputs, wanted: Outputs) -> float:
     """The share of rows of the first output whose largest value along axis 1 is in another place."""
     if any(f[0].shape != w[0].shape for f, w in zip(found, wanted, strict=True)):
         return float("inf")
-    differ = [_places(f[0]) != _places(w[0]) for f, w in zip(found, wanted, strict=True)]
-    return sum(float(d.sum()) for d in differ) / max(sum(d.size for d in differ), 1)
+    differ: list[Array] = [_places(f[0]) != _places(w[0]) for f, w in zip(found, wanted, strict=True)]
+    changed = sum(int(d.sum()) for d in differ)
+    return changed / max(sum(d.size for d in differ), 1)
 
 
 def _places(scores: Array) -> Array:

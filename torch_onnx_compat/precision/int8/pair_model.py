@@ -72,8 +72,8 @@ class PairModel:
     def run(self, feeds: Feeds, switches: Collection[str]) -> list[Array]:
         """The outputs with these pairs switched on."""
         self.runs += 1
-        outputs: list[Array] = self._results.run(None, {**feeds, **self._steps, **self._positions(switches)})
-        return outputs
+        outputs: Any = self._results.run(None, {**feeds, **self._steps, **self._positions(switches)})
+        return list(outputs)
 
     def run_all(self, feeds: Feeds) -> list[Array]:
         """The outputs with every pair switched on."""
@@ -83,7 +83,7 @@ class PairModel:
         """By tensor, the sums of squares of what its pair changes and of its values, each alone on exact values."""
         self.runs += 1
         names = [value.name for value in self._errors.get_outputs()]
-        found = self._errors.run(names, {**feeds, **self._steps, **self._positions(())})
+        found: Any = self._errors.run(names, {**feeds, **self._steps, **self._positions(())})
         sums = dict(zip(names, (float(value) for value in found), strict=True))
         return {tensor: (sums[f"{switch}_noise"], sums[f"{switch}_signal"]) for switch, tensor in self.tensors.items()}
 
@@ -149,7 +149,8 @@ class _Construction:
     def _free_steps(self, quantize: ir.Node) -> None:
         """Makes inputs of the scale and the zero point; tensors may share theirs."""
         scale, zero_point = quantize.inputs[1:3]
-        assert scale is not None and zero_point is not None
+        assert scale is not None
+        assert zero_point is not None
         names = (str(scale.name), str(zero_point.name))
         if names[0] not in self.model.graph.initializers:
             return

@@ -1,4 +1,4 @@
-"""Brings a proven float32 graph to eight bits: calibrate, choose ranges, rank the layers, search until the limit holds."""
+"""Brings a proven float32 graph to eight bits: calibrate, choose ranges, rank the layers, search for the limit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from torch_onnx_compat.observe import ModelRefused
 from torch_onnx_compat.precision.int8.calibration import Calibration, calibration_of
 from torch_onnx_compat.precision.int8.layers import FOLLOWERS, Quantizable
 from torch_onnx_compat.precision.int8.loss import disagreement, has_classes, loss_of, relative_distance
-from torch_onnx_compat.precision.int8.pair_model import Feeds, PairModel
+from torch_onnx_compat.precision.int8.pair_model import PairModel
 from torch_onnx_compat.precision.int8.ranges import CHOOSING, ChosenRanges, choose_ranges
 from torch_onnx_compat.precision.int8.request import TOP1, Int8
 from torch_onnx_compat.precision.int8.verdict import UNNAMED, LayerLoss, Quantized, Trial
@@ -38,7 +38,7 @@ from torch_onnx_compat.targets import Target
 EFFECT_SECONDS = 20.0
 """Seconds that runs with one layer in eight bits may take; the layers with the least rounding go without."""
 
-IMPRECISE = "the outputs are off by more than the limit with it in eight bits"
+IMPRECISE = "the limit does not hold with it in eight bits"
 NOT_FINITE = "its values are not finite"
 
 
@@ -98,7 +98,7 @@ class _Quantization:
 
     def _collect(self) -> None:
         """Runs the float32 graph on the calibration inputs, and chooses the ranges."""
-        feeds = [self.job.feeds(inputs) for inputs in self.calibration.inputs]
+        feeds: list[dict[str, Any]] = [dict(self.job.feeds(inputs)) for inputs in self.calibration.inputs]
         given = [str(value.name) for value in self.graph.tensors() if value.is_graph_input()]
         tensors = [str(value.name) for value in self.graph.tensors() if not value.is_graph_input()]
         outputs = [str(value.name) for value in self.graph.model.graph.outputs]
@@ -107,12 +107,13 @@ class _Quantization:
         session = open_session(self._with_outputs(tensors))
         for feed in feeds:
             found = {name: np.asarray(feed[name]) for name in given}
-            found |= zip(tensors, session.run(tensors, dict(feed)), strict=True) if tensors else ()
+            results: Any = session.run(tensors, feed) if tensors else ()
+            found |= zip(tensors, results, strict=True)
             endless |= {name for name, array in found.items() if not np.isfinite(array).all()}
             collector.add({name: array for name, array in found.items() if name not in endless and array.size})
         self.runs += len(feeds)
         self.feeds = feeds[:CHOOSING]
-        self.exact = [session.run(outputs, dict(feed)) for feed in self.feeds]
+        self.exact: list[Any] = [session.run(outputs, feed) for feed in self.feeds]
         del session
         proposals = collector.ranges()
         known = set(proposals["min-max"]) - endless
@@ -164,8 +165,8 @@ class _Quantization:
 
     def _rounding(self, node: ir.Node) -> float:
         assert self.model is not None
-        switches = self.model.of_node.get(str(node.name), set())
-        return max((self.ranges.rounding[self.model.tensors[s]] for s in switches), default=0.0)
+        around = {self.model.tensors[switch] for switch in self.model.of_node.get(str(node.name), set())}
+        return max((self.ranges.rounding[tensor] for tensor in around - self.graph.cut_off()), default=0.0)
 
     # Search
 

@@ -58,7 +58,10 @@ def choose_ranges(
     best = {
         tensor: min(METHODS, key=lambda method: rounding[method].get(tensor, 0.0)) for tensor in proposals[METHODS[0]]
     }
-    candidates: dict[str, Mapping[str, Range]] = {PER_TENSOR: {t: proposals[m][t] for t, m in best.items()}, **proposals}
+    candidates: dict[str, Mapping[str, Range]] = {
+        PER_TENSOR: {t: proposals[m][t] for t, m in best.items()},
+        **proposals,
+    }
     losses = {}
     for name, ranges in candidates.items():
         model.use(ranges)

@@ -18,8 +18,8 @@ Metric = Callable[[tuple[Tensor, ...], tuple[Tensor, ...]], float]
 
 TOP1 = "top1"
 
-LIMITS = {None: 0.1, TOP1: 0.005}
-"""The default limits: a tenth of the outputs' size, which is 20 dB; one row of two hundred."""
+LIMITS = {None: 0.1, TOP1: 0.01}
+"""The default limits: a tenth of the outputs' size, which is 20 dB; one row of a hundred."""
 
 LEAST_OPSET = 13
 """QuantizeLinear has an axis from here on, without which weights have one scale for all channels."""
@@ -31,13 +31,13 @@ class Int8:
 
     Args:
         calibration: Example inputs, in the form of export_compat's `samples`: tensors, tuples of arguments, or dicts of
-            keyword arguments. A list, a DataLoader or another iterable, which is read once. Every fourth is held out:
+            keyword arguments. A list, a DataLoader or another iterable, which is read once. Every second is held out:
             the file is judged on it. None takes the export's example and its `samples`.
-        limit: Largest loss that passes; None takes 0.1, and 0.005 for ``"top1"``.
+        limit: Largest loss that passes; None takes 0.1, and 0.01 for ``"top1"``.
         metric: The loss of the outputs of one calibration input: ``metric(outputs, wanted)``, two tuples of float32
-            tensors, gives a number from 0; the losses of all inputs are averaged. ``"top1"`` is the share of rows of the
-            first output whose largest value is in another place. None takes the largest distance of an output from
-            eager float64's, relative to its size, both as root mean squares.
+            tensors, gives a number from 0; the losses of all inputs are averaged. ``"top1"`` is the share of rows of
+            the first output whose largest value is in another place. None takes the largest distance of an output
+            from eager float64's, relative to its size, both as root mean squares.
         keep: Places that stay in float32: module paths such as ``"head"``, or operators such as ``"Add"``.
         at_most: How many calibration inputs are read.
     """
@@ -81,7 +81,7 @@ class Int8:
         return LIMITS[TOP1 if self.metric == TOP1 else None]
 
     def read(self) -> Int8:
-        """The same with its calibration inputs in a tuple: an iterator can be read once, and exports are tried twice."""
+        """The same with its calibration inputs in a tuple: an iterator can be read only once."""
         if self.calibration is None:
             return self
         return replace(self, calibration=tuple(islice(iter(self.calibration), self.at_most)))
@@ -100,7 +100,7 @@ class Int8:
             )
         if target.placement is None:
             raise UnsupportedError(
-                f"precision=Int8: the profile of target {target.name!r} has no table [quantization], so it is not known "
-                f"whether it runs QuantizeLinear. Export in float32 and quantize with the engine's own tool, or add "
-                f"the table to a profile of your own (docs/targets.md)."
+                f"precision=Int8: the profile of target {target.name!r} has no table [quantization], so it is not "
+                f"known whether it runs QuantizeLinear. Export in float32 and quantize with the engine's own tool, or "
+                f"add the table to a profile of your own (docs/targets.md)."
             )

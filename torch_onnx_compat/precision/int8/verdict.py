@@ -1,4 +1,4 @@
-"""What became of a file in eight bits: what each layer costs, what stayed in float32 and why, and what the file loses."""
+"""What became of a file in eight bits: what each layer costs, what stayed in float32 and why, what the file loses."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Quantized:
         total = len(self.layers)
         lines = [f"int8: {total - len(self.kept)} of {total} layers, {self.narrow} nodes; {self.verdict}"]
         lines.append(f"  loss ({self.metric}, limit {self.limit:.2g}) against eager float64")
-        cells = [("", "in float32", "file", "rounded at each pair")]
+        cells: list[tuple[str, ...]] = [("", "in float32", "file", "rounded at each pair")]
         cells.append(("float32", f"{total} layers", f"{self.float32_loss:.2g}", ""))
         cells += [
             ("final" if trial == self.final else "tried", f"{trial.kept} layers", *_losses(trial))
@@ -122,7 +122,7 @@ class Quantized:
         agreement = "" if self.agreement is None else f"; the same largest value in {self.agreement:.1%} of the rows"
         lines.append(f"  outputs off by {self.distance:.2g} of their size{agreement}; ranges by {self.method}")
         if self.layers:
-            rows = [("place", "node", "effect alone", "rounding", "range", "in float32")]
+            rows: list[tuple[str, ...]] = [("place", "node", "effect alone", "rounding", "range", "in float32")]
             rows += [_cells(layer) for layer in self.layers[:SHOWN]]
             lines += columns(rows)
         if total > SHOWN:
@@ -136,6 +136,14 @@ class Quantized:
         if self.is_proven:
             return f"within the limit on {inputs} that it was not calibrated with"
         return f"not proven: judged on the {inputs} that it was calibrated with"
+
+
+def trials_of(told: Quantized) -> list[tuple[str, ...]]:
+    """The files that were judged as texts, a row each: how many layers are in float32, losses, verdict."""
+    return [
+        (str(trial.kept), *_losses(trial), "the file" if trial == told.final else "tried")
+        for trial in sorted(told.trials, key=lambda trial: -trial.kept)
+    ]
 
 
 def table_of(layers: Sequence[LayerLoss]) -> list[tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Every use of onnxruntime's quantiser: ranges from histograms, and the pairs of QuantizeLinear and DequantizeLinear."""
+"""Every use of onnxruntime's quantiser: ranges from histograms, and pairs of QuantizeLinear and DequantizeLinear."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MIN_MAX, ENTROPY = "min-max", "entropy"
 PERCENTILES = {"99.999 %": 99.999, "99.99 %": 99.99, "99.9 %": 99.9, "99 %": 99.0}
 METHODS = (MIN_MAX, *PERCENTILES, ENTROPY)
 
-BINS, ENTROPY_BINS, STEPS = 2048, 512, 128
+BINS, ENTROPY_BINS, STEPS = 2048, 256, 128
 """The search for the least entropy tries each pair of bins: its time grows with the square of their number."""
 
 SHAPES_ARE_KNOWN = ("onnx.infer", "onnxruntime.quant")
