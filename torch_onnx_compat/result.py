@@ -22,6 +22,7 @@ from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.feeds import Signature, feeds_by_name
 from torch_onnx_compat.plan import Note
+from torch_onnx_compat.precision.int8.verdict import Quantized
 from torch_onnx_compat.precision.verdict import Precision
 from torch_onnx_compat.session import open_session
 from torch_onnx_compat.surgery.on_graph.stage import Stage
@@ -53,8 +54,8 @@ class ExportResult:
         is_whole: Whether the file takes what the model takes, and gives what it gives.
         signature: How forward was called for the export.
         axes: What is known of each dynamic axis: proven for all sizes, or tried at some.
-        precision: What is in half the width, what stayed in float32 and why, and how far the file is off; None where
-            the file has the model's own types. `table` and `axes` then tell of the graph before.
+        precision: What is in the narrower format, what stayed in float32 and why, and how far the file is off; None
+            where the file has the model's own types. `table` and `axes` then tell of the graph before.
     """
 
     path: Path | None
@@ -78,7 +79,7 @@ class ExportResult:
     is_whole: bool = True
     signature: Signature | None = field(default=None, repr=False)
     axes: tuple[AxisProof, ...] = ()
-    precision: Precision | None = None
+    precision: Precision | Quantized | None = None
 
     def session(self, **options: Any) -> onnxruntime.InferenceSession:
         """Opens the file in onnxruntime.

@@ -117,7 +117,8 @@ def test_what_a_model_is_called_is_no_markup():
         "title": "<script>", "ok": False, "verdict": "no", "summary": {"target": "a&b"}, "message": "<b>",
         "diagnoses": [], "difference": "", "inputs": [], "outputs": [], "applied": [], "declined": [],
         "rejected": {"<i>": "<u>"}, "notes": ["<em>"], "table": [], "operators": [], "seconds": {}, "snippet": "",
-        "kept": [("<q>", "Sin", "<small>", "", "")], "errors": [], "stock": "<s>", "source": "-<del>\n+<ins>",
+        "kept": [("<q>", "Sin", "<small>", "", "")], "errors": [], "trials": [], "quantized": [],
+        "stock": "<s>", "source": "-<del>\n+<ins>",
         "changes": [{"entry": "<a>", "place": "<b>", "code": "<code2>", "before": None, "after": {
             "nodes": [{"operator": "<rect2>", "changed": True}], "edges": [], "more": 0}}],
         "layers": [{"module": "<svg>", "error": 1.0, "tolerance": 1e-5}],

@@ -59,6 +59,7 @@ def profile(engine: Engine, version: str, found: Sequence[Sample], date: str) ->
         works=works - {row.op_type for row in slow},
         date=date,
         how=f"{len(found)} probes against onnxruntime: {summary}",
+        placement=load_target(engine.name).placement if engine.name in known_targets() else None,
     )
 
 

@@ -7,7 +7,14 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from torch_onnx_compat.report.markdown import ERROR_COLUMNS, KEPT_COLUMNS, operator_columns, verdict_of
+from torch_onnx_compat.report.markdown import (
+    ERROR_COLUMNS,
+    KEPT_COLUMNS,
+    LAYER_COLUMNS,
+    TRIAL_COLUMNS,
+    operator_columns,
+    verdict_of,
+)
 from torch_onnx_compat.report.picture import draw
 from torch_onnx_compat.report.plot import plot
 
@@ -107,6 +114,8 @@ def _proof(facts: Facts) -> list[str]:
         _table_of("Verification", ("case", "output", "max abs", "max rel", "tolerance", "verdict"), rows),
         _table_of("Kept in float32", KEPT_COLUMNS, facts["kept"]),
         _table_of("Errors against eager float64", ERROR_COLUMNS, facts["errors"]),
+        _table_of("Loss in eight bits", TRIAL_COLUMNS, facts["trials"]),
+        _table_of("Layers in eight bits", LAYER_COLUMNS, facts["quantized"]),
         _section("Error per layer", plot(facts["layers"])) if facts["layers"] else "",
         _section("How to run it", _scroll("Code", code)) if facts["snippet"] else "",
         _table_of("Operators", tuple(columns.values()), operators),

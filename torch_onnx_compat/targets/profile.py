@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.targets.placement import Placement
 from torch_onnx_compat.targets.target import VERDICTS, Row, Target, Verdict
 
 if sys.version_info >= (3, 11):
@@ -101,6 +102,7 @@ def _parse(path: Path, data: dict[str, Any]) -> Target:
             works=frozenset(data.get("works", ())),
             date=data.get("date", ""),
             how=data.get("how", ""),
+            placement=Placement.from_toml(data["quantization"]) if "quantization" in data else None,
         )
     except (KeyError, TypeError) as error:
         raise CompatError(f"target file {str(path)!r}: {error} is missing or of the wrong kind.") from error
@@ -136,6 +138,9 @@ def to_toml(target: Target) -> str:
     }
     lines = [f"{key} = {_literal(value)}" for key, value in head.items() if value != ""]
     lines += ["works = [", *(f"    {_literal(op)}," for op in sorted(target.works)), "]"]
+    if target.placement is not None:
+        told = target.placement.to_toml()
+        lines += ["", "[quantization]", *(f"{key} = {_literal(value)}" for key, value in told.items())]
     for row in target.rows:
         lines += ["", "[[operators]]", f"op = {_literal(row.op_type)}", f"verdict = {_literal(row.verdict)}"]
         if row.when:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from torch_onnx_compat.entry import MIN_OPSET, Operator
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.targets.placement import Placement
 
 Verdict = Literal["works", "wrong", "refused", "crashes", "slow", "unknown"]
 Dynamic = Literal["yes", "partly", "no"]
@@ -81,6 +82,7 @@ class Target:
         works: Operators that ran right in all probes.
         date: When it was measured.
         how: With which probes it was measured.
+        placement: The quantized form that it runs in eight bits; None where it has none, or none is known.
     """
 
     name: str
@@ -95,6 +97,7 @@ class Target:
     works: frozenset[str] = frozenset()
     date: str = ""
     how: str = ""
+    placement: Placement | None = None
 
     def judge(self, op_type: str, opset: int, facts: Mapping[str, Any]) -> Objection | None:
         """The objection to a node; None where it works or nothing is known.
