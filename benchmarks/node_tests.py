@@ -1,0 +1,217 @@
+"""Converts ONNX's own node tests, every case that the onnx package makes, and judges them by the outputs they come with.
+
+    python benchmarks/node_tests.py [--opsets 11,13,17,21] [--first N] [--output benchmarks/results/node_tests.md]
+
+Each case is converted by `files.convert` and, beside it, by onnx's version converter. The new file runs in onnxruntime,
+or in onnx's reference evaluator where onnxruntime has no kernel for it, on the case's inputs; its outputs are compared
+with those of the case, within the case's tolerances.
+
+* right: every output is right.
+* refused: the converter says that it cannot, and names why.
+* as the original: the engine computes the same for the original, and that is not what the case wants.
+* wrong: the new file is off, and the original is right in the same engine; or the new file does not load or run.
+* fails: the converter raised an error that is none of its own, or its process died.
+* no judge: neither onnxruntime nor the reference evaluator runs the original.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import tempfile
+import time
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.backend.test.case.node as node_cases
+import onnx.version_converter
+import onnxruntime
+
+from torch_onnx_compat import CompatError
+from torch_onnx_compat.errors import UnsupportedError
+from torch_onnx_compat.files import convert
+from torch_onnx_compat.files.runner import Refused, Runner, flatten
+from torch_onnx_compat.version import __version__
+
+VERDICTS = ("right", "refused", "as the original", "wrong", "fails", "no judge")
+
+
+def array(value: Any) -> Any:
+    """A value of a case as arrays."""
+    if isinstance(value, onnx.TensorProto):
+        return onnx.numpy_helper.to_array(value)
+    if isinstance(value, (list, tuple)):
+        return [array(item) for item in value]
+    return None if value is None else np.asarray(value)
+
+
+def is_right(found: Sequence[Any], wanted: Sequence[Any], rtol: float, atol: float) -> bool:
+    """Whether outputs are those that a case wants."""
+    one, other = flatten(found), flatten(wanted)
+    return len(one) == len(other) and all(map(lambda a, b: _is_equal(a, b, rtol, atol), one, other))
+
+
+def _is_equal(a: Any, b: Any, rtol: float, atol: float) -> bool:
+    if a is None or b is None:
+        return a is b
+    if a.shape != b.shape:
+        return False
+    if b.dtype.kind in "OUS":
+        return bool((a.astype(object) == b.astype(object)).all())
+    if b.dtype.kind not in "biufc":
+        a, b = a.astype(np.float32), b.astype(np.float32)
+    return bool(np.allclose(a, b, rtol, atol, equal_nan=True))
+
+
+class Case:
+    """A node test with who runs it.
+
+    Args:
+        case: The test.
+        runner: Runs files.
+        folder: Where files go.
+    """
+
+    def __init__(self, case: Any, runner: Runner, folder: Path) -> None:
+        self.name, self.model, self._runner, self._folder = case.name, case.model, runner, folder
+        self.rtol, self.atol = case.rtol, case.atol
+        names = [value.name for value in case.model.graph.input]
+        given, self.wanted = ([array(value) for value in values] for values in case.data_sets[0])
+        self.feeds = {name: value for name, value in zip(names, given, strict=False) if value is not None}
+        self.path = folder / "original.onnx"
+        self.path.write_bytes(case.model.SerializeToString())
+        self.original = self.run(self.path)
+
+    def run(self, path: Path) -> dict[str, Any]:
+        """The outputs of a file by who ran it."""
+        outputs = {}
+        for judge in ("onnxruntime", "reference"):
+            try:
+                self._runner.open("case", path, judge)  # type: ignore[arg-type]
+                outputs[judge] = self._runner.run("case", self.feeds)
+            except Refused:
+                continue
+        return outputs
+
+    def verdict(self, data: bytes) -> str:
+        """What a converted file is worth."""
+        path = self._folder / "new.onnx"
+        path.write_bytes(data)
+        found = self.run(path)
+        if any(is_right(outputs, self.wanted, self.rtol, self.atol) for outputs in found.values()):
+            return "right"
+        if not self.original:
+            return "no judge"
+        same = [
+            judge
+            for judge, outputs in found.items()
+            if judge in self.original and is_right(outputs, self.original[judge], self.rtol, self.atol)
+        ]
+        return "as the original" if same else "wrong"
+
+
+def by_onnx(case: Case, opset: int) -> bytes | None:
+    """The case converted by onnx's version converter; None where it refuses."""
+    try:
+        model = onnx.version_converter.convert_version(case.model, opset)
+    except Exception:  # RuntimeError and ConvertError; what it says is its way of refusing
+        return None
+    is_done = any(o.domain in ("", "ai.onnx") and o.version == opset for o in model.opset_import)
+    return model.SerializeToString() if is_done else None
+
+
+def judge_ours(case: Case, opset: int, runner: Runner) -> tuple[str, str]:
+    """The verdict on our file, and why."""
+    try:
+        result = convert(case.path, opset=opset, inputs=[case.feeds], runner=runner)
+    except UnsupportedError as error:
+        return "refused", str(error)
+    except CompatError as error:
+        return ("refused" if case.original else "no judge"), str(error)
+    except Exception as error:
+        return "fails", f"{type(error).__name__}: {error}"
+    assert result.model_bytes is not None
+    return case.verdict(result.model_bytes), ""
+
+
+def judge_onnx(case: Case, opset: int) -> str:
+    """The verdict on the version converter's file."""
+    data = by_onnx(case, opset)
+    return "refused" if data is None else case.verdict(data)
+
+
+def main() -> None:
+    """Converts the cases and writes the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--opsets", default="11,13,17,21")
+    parser.add_argument("--first", type=int)
+    parser.add_argument("--match", default="")
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "node_tests.md")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    opsets = [int(text) for text in options.opsets.split(",")]
+    counts: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
+    bad: list[str] = []
+    reasons: Counter[str] = Counter()
+    start = time.process_time()
+    cases = [c for c in node_cases.collect_testcases(None) if options.match in c.name][: options.first]
+    with Runner() as runner, tempfile.TemporaryDirectory() as folder:
+        for one in cases:
+            case = Case(one, runner, Path(folder))
+            for opset in opsets:
+                ours, why = judge_ours(case, opset, runner)
+                counts["files.convert", opset][ours] += 1
+                counts["onnx.version_converter", opset][judge_onnx(case, opset)] += 1
+                if ours in ("wrong", "fails"):
+                    bad.append(f"{case.name} -> {opset}: {ours} {why}")
+                    print(bad[-1], flush=True)
+                if ours == "refused":
+                    reasons[_headline(why)] += 1
+    page = _page(len(cases), opsets, counts, bad, reasons, time.process_time() - start)
+    options.output.write_text(page, encoding="utf-8")
+    print(page)
+
+
+def _headline(why: str) -> str:
+    lines = [line.strip() for line in why.splitlines() if line.startswith("  ")]
+    if not lines:
+        return why.split(":")[0] if "Error" in why else why[:60]
+    return lines[0].partition(",")[0]
+
+
+def _page(
+    count: int,
+    opsets: Sequence[int],
+    counts: dict[tuple[str, int], Counter[str]],
+    bad: Sequence[str],
+    reasons: Counter[str],
+    seconds: float,
+) -> str:
+    date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    lines = [
+        "# ONNX's node tests, converted",
+        "",
+        f"Measured {date} with torch_onnx_compat {__version__}, onnx {onnx.__version__}, onnxruntime "
+        f"{onnxruntime.__version__}, by `python benchmarks/node_tests.py`: {count} cases; {seconds:.0f} processor "
+        "seconds besides those of the engines. The script's first lines say what the words mean.",
+        "",
+        f"| converter | to opset | {' | '.join(VERDICTS)} |",
+        f"|---|---|{'---|' * len(VERDICTS)}",
+    ]
+    for name in ("files.convert", "onnx.version_converter"):
+        for opset in opsets:
+            numbers = " | ".join(str(counts[name, opset][verdict]) for verdict in VERDICTS)
+            lines.append(f"| {name} | {opset} | {numbers} |")
+    lines += ["", "What `files.convert` refuses, by the first operator that it names, cases times opsets:", ""]
+    lines += [", ".join(f"{name} {n}" for name, n in reasons.most_common(60))]
+    lines += ["", "Wrong or failed:", "", *(f"* {line}" for line in bad or ["none"])]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

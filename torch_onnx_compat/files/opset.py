@@ -1,0 +1,95 @@
+"""Takes a graph of any opset to another one: onnx's converter up to 18, this package's rules above and downwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import onnx
+import onnx_ir as ir
+from onnx_ir.passes.common import InlinePass
+
+from torch_onnx_compat.entry import MIN_OPSET
+from torch_onnx_compat.errors import UnsupportedError
+from torch_onnx_compat.graph.opset.convert import LOWEST_RAISED, convert
+
+SMALL = 4096
+"""Elements of the largest constant that onnx's converter gets to see; larger ones are weights, and stay where they are.
+"""
+
+
+def change_opset(model: ir.Model, opset: int) -> ir.Model:
+    """The graph at another opset; the given one is changed, or of no further use.
+
+    Args:
+        model: The graph.
+        opset: The wanted opset, 11 or later.
+
+    Raises:
+        UnsupportedError: Operators stand in the way; the message names them.
+    """
+    source = model.opset_imports.get("", model.opset_imports.get("ai.onnx", opset))
+    if source < min(opset, LOWEST_RAISED):
+        model = raise_opset(model, max(MIN_OPSET, min(opset, LOWEST_RAISED)))
+    convert(model, opset)
+    return model
+
+
+def raise_opset(model: ir.Model, opset: int) -> ir.Model:
+    """The graph at this opset, or as it is where it has a later one; by onnx's version converter.
+
+    Args:
+        model: The graph; it is of no further use where it had to be raised.
+        opset: The wanted opset.
+
+    Raises:
+        UnsupportedError: The converter cannot.
+    """
+    if "ai.onnx" in model.opset_imports:
+        model.opset_imports[""] = model.opset_imports.pop("ai.onnx")
+    if model.opset_imports.get("", opset) >= opset:
+        return model
+    if model.functions:
+        InlinePass()(model)
+    source, version = model.opset_imports[""], model.ir_version
+    model.ir_version = max(version, 4)  # before, the converter wants every weight among the inputs
+    with _without_weights(model) as weights:
+        proto = ir.to_proto(model)
+    try:
+        raised = onnx.version_converter.convert_version(proto, opset)
+    except Exception as error:  # the C++ library's errors arrive as RuntimeError and ConvertError
+        reason = " ".join(str(error).split())[:300]
+        raise UnsupportedError(
+            f"opset_version={opset}: onnx's version converter cannot raise the file from opset {source}: {reason}"
+        ) from error
+    result = ir.from_proto(raised)
+    result.ir_version = max(version, onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", opset)]))
+    named = {value.name: value for value in result.graph.inputs}
+    for weight in weights:
+        value = named[weight.name]
+        value.const_value = weight.const_value
+        result.graph.register_initializer(value)
+        if not weight.is_graph_input():
+            result.graph.inputs.remove(value)
+    result.metadata_props.update(model.metadata_props)
+    return result
+
+
+@contextmanager
+def _without_weights(model: ir.Model) -> Iterator[list[ir.Value]]:
+    """Makes large weights plain inputs for a while, so that their numbers are not copied."""
+    graph = model.graph
+    initializers, inputs = list(graph.initializers.values()), list(graph.inputs)
+    weights = [v for v in initializers if v.const_value is not None and v.const_value.size > SMALL]
+    try:
+        for value in weights:
+            del graph.initializers[str(value.name)]
+            if not value.is_graph_input():
+                graph.inputs.append(value)
+        yield weights
+    finally:
+        graph.inputs.clear()
+        graph.inputs.extend(inputs)
+        graph.initializers.clear()
+        for value in initializers:
+            graph.initializers[str(value.name)] = value
