@@ -1,4 +1,4 @@
-"""Converts ONNX's own node tests, every case that the onnx package makes, and judges them by the outputs they come with.
+"""Converts ONNX's own node tests, every case that the onnx package makes, and judges the new files by their outputs.
 
     python benchmarks/node_tests.py [--opsets 11,13,17,21] [--first N] [--output benchmarks/results/node_tests.md]
 
@@ -7,7 +7,9 @@ or in onnx's reference evaluator where onnxruntime has no kernel for it, on the 
 with those of the case, within the case's tolerances.
 
 * right: every output is right.
+* random: the original's values differ from run to run; types and shapes are right.
 * refused: the converter says that it cannot, and names why.
+* rejected: the new file is not equal to the original, which convert() finds, and keeps nothing.
 * as the original: the engine computes the same for the original, and that is not what the case wants.
 * wrong: the new file is off, and the original is right in the same engine; or the new file does not load or run.
 * fails: the converter raised an error that is none of its own, or its process died.
@@ -33,12 +35,13 @@ import onnx.version_converter
 import onnxruntime
 
 from torch_onnx_compat import CompatError
-from torch_onnx_compat.errors import UnsupportedError
+from torch_onnx_compat.errors import UnsupportedError, VerificationError
 from torch_onnx_compat.files import convert
-from torch_onnx_compat.files.runner import Refused, Runner, flatten
+from torch_onnx_compat.files.runner import Judge, Refused, Runner, flatten
 from torch_onnx_compat.version import __version__
 
-VERDICTS = ("right", "refused", "as the original", "wrong", "fails", "no judge")
+JUDGES: tuple[Judge, ...] = ("onnxruntime", "reference")
+VERDICTS = ("right", "random", "refused", "rejected", "as the original", "wrong", "fails", "no judge")
 
 
 def array(value: Any) -> Any:
@@ -85,34 +88,38 @@ class Case:
         self.feeds = {name: value for name, value in zip(names, given, strict=False) if value is not None}
         self.path = folder / "original.onnx"
         self.path.write_bytes(case.model.SerializeToString())
-        self.original = self.run(self.path)
+        runs = {judge: self.run(self.path, judge) for judge in JUDGES}
+        self.original = {judge: outputs for judge, outputs in runs.items() if outputs is not None}
+        self.is_random = any(not is_right(self.run(self.path, j) or [], o, 0, 0) for j, o in self.original.items())
 
-    def run(self, path: Path) -> dict[str, Any]:
-        """The outputs of a file by who ran it."""
-        outputs = {}
-        for judge in ("onnxruntime", "reference"):
-            try:
-                self._runner.open("case", path, judge)  # type: ignore[arg-type]
-                outputs[judge] = self._runner.run("case", self.feeds)
-            except Refused:
-                continue
-        return outputs
+    def run(self, path: Path, judge: Judge) -> list[Any] | None:
+        """The outputs of a file; None where it is refused."""
+        try:
+            self._runner.open("case", path, judge)
+            return self._runner.run("case", self.feeds)
+        except Refused:
+            return None
 
     def verdict(self, data: bytes) -> str:
         """What a converted file is worth."""
         path = self._folder / "new.onnx"
         path.write_bytes(data)
-        found = self.run(path)
-        if any(is_right(outputs, self.wanted, self.rtol, self.atol) for outputs in found.values()):
-            return "right"
-        if not self.original:
-            return "no judge"
-        same = [
-            judge
-            for judge, outputs in found.items()
-            if judge in self.original and is_right(outputs, self.original[judge], self.rtol, self.atol)
-        ]
-        return "as the original" if same else "wrong"
+        same = False
+        for judge in JUDGES:
+            found = self.run(path, judge)
+            if found is None:
+                continue
+            if self.is_random:
+                return "random" if _shapes(found) == _shapes(self.wanted) else "wrong"
+            if is_right(found, self.wanted, self.rtol, self.atol):
+                return "right"
+            wanted = self.original.get(judge)
+            same |= wanted is not None and is_right(found, wanted, self.rtol, self.atol)
+        return "as the original" if same else "wrong" if self.original else "no judge"
+
+
+def _shapes(values: Sequence[Any]) -> list[tuple[int, ...]]:
+    return [np.shape(value) for value in flatten(values)]
 
 
 def by_onnx(case: Case, opset: int) -> bytes | None:
@@ -131,6 +138,8 @@ def judge_ours(case: Case, opset: int, runner: Runner) -> tuple[str, str]:
         result = convert(case.path, opset=opset, inputs=[case.feeds], runner=runner)
     except UnsupportedError as error:
         return "refused", str(error)
+    except VerificationError as error:
+        return "rejected", str(error)
     except CompatError as error:
         return ("refused" if case.original else "no judge"), str(error)
     except Exception as error:
@@ -167,7 +176,7 @@ def main() -> None:
                 ours, why = judge_ours(case, opset, runner)
                 counts["files.convert", opset][ours] += 1
                 counts["onnx.version_converter", opset][judge_onnx(case, opset)] += 1
-                if ours in ("wrong", "fails"):
+                if ours in ("wrong", "fails", "rejected"):
                     bad.append(f"{case.name} -> {opset}: {ours} {why}")
                     print(bad[-1], flush=True)
                 if ours == "refused":
@@ -209,7 +218,7 @@ def _page(
             lines.append(f"| {name} | {opset} | {numbers} |")
     lines += ["", "What `files.convert` refuses, by the first operator that it names, cases times opsets:", ""]
     lines += [", ".join(f"{name} {n}" for name, n in reasons.most_common(60))]
-    lines += ["", "Wrong or failed:", "", *(f"* {line}" for line in bad or ["none"])]
+    lines += ["", "Wrong, failed or rejected:", "", *(f"* {line}" for line in bad or ["none"])]
     return "\n".join(lines) + "\n"
 
 

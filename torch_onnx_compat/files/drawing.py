@@ -245,12 +245,12 @@ def _draw_tensor(
 ) -> Any:
     dtype = spec.dtype
     if dtype is ir.DataType.STRING:
-        return random.choice(np.array(_TEXTS, dtype=object), size=shape)
+        return np.asarray(random.choice(np.array(_TEXTS, dtype=object), size=shape), dtype=object)
     if dtype is ir.DataType.BOOL:
-        return random.random(shape) < 0.5 if kind != "zeros" else np.zeros(shape, bool)
+        return np.asarray(random.random(shape) < 0.5) if kind != "zeros" else np.zeros(shape, bool)
     numpy_type = np.dtype(dtype.numpy())
     if dtype.is_floating_point() or dtype in (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128):
-        return _draw_real(shape, kind, random).astype(numpy_type)
+        return np.asarray(_draw_real(shape, kind, random)).astype(numpy_type)
     if spec.exactly is not None and len(spec.exactly) == prod(shape) and not attempt:
         return np.array(spec.exactly, numpy_type).reshape(shape)
     least, most = _limits(numpy_type)
@@ -258,16 +258,16 @@ def _draw_tensor(
     if numpy_type.itemsize == 1 and spec.high is None and not attempt and kind == "normal":
         low, high = max(least, spec.low), most + 1  # bytes of a picture, and quantized numbers
     low, high = max(low, least), min(high, most + 1)
-    return random.integers(low, max(high, low + 1), size=shape).astype(numpy_type)
+    return np.asarray(random.integers(low, max(high, low + 1), size=shape)).astype(numpy_type)
 
 
 def _draw_real(shape: Sequence[int], kind: Kind, random: np.random.Generator) -> np.ndarray[Any, Any]:
     if kind == "zeros":
         return np.zeros(shape)
     if kind == "unit":
-        return random.random(shape)
+        return np.asarray(random.random(shape))
     if kind == "whole":
-        return random.integers(-8, 9, size=shape) / 2
+        return np.asarray(random.integers(-8, 9, size=shape) / 2)
     return np.asarray(random.standard_normal(shape))
 
 

@@ -16,6 +16,7 @@ from torch_onnx_compat.engines import ENGINES, Engine, EngineProcess
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.files.proof import FileCase, Proof
 from torch_onnx_compat.files.runner import Array
+from torch_onnx_compat.files.values import is_plain
 from torch_onnx_compat.targets import Target
 
 LIMIT = 300.0
@@ -82,7 +83,7 @@ def cast_output(found: Array, declared: onnx.ValueInfoProto) -> Array:
 def _obstacle(case: FileCase) -> str:
     """Why a case says nothing about an engine; empty if it does."""
     values: list[Any] = [*case.feeds.values(), *case.outputs]
-    if not all(isinstance(value, np.ndarray) and value.dtype.kind in "biuf" for value in values):
+    if not all(isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and is_plain(value) for value in values):
         return "not all values are plain tensors"
     if not all(np.isfinite(value).all() for value in case.outputs if value.dtype.kind == "f"):
         return "the original's outputs are not all finite"

@@ -11,7 +11,10 @@ from onnx_ir.passes.common import InlinePass
 
 from torch_onnx_compat.entry import MIN_OPSET
 from torch_onnx_compat.errors import UnsupportedError
+from torch_onnx_compat.graph.builder import Builder, Scope
 from torch_onnx_compat.graph.opset.convert import LOWEST_RAISED, convert
+from torch_onnx_compat.graph.replacement import replace
+from torch_onnx_compat.graph.walk import all_graphs
 
 SMALL = 4096
 """Elements of the largest constant that onnx's converter gets to see; larger ones are weights, and stay where they are.
@@ -53,6 +56,7 @@ def raise_opset(model: ir.Model, opset: int) -> ir.Model:
         InlinePass()(model)
     source, version = model.opset_imports[""], model.ir_version
     model.ir_version = max(version, 4)  # before, the converter wants every weight among the inputs
+    _prepare(model, source, opset)
     with _without_weights(model) as weights:
         proto = ir.to_proto(model)
     try:
@@ -72,7 +76,35 @@ def raise_opset(model: ir.Model, opset: int) -> ir.Model:
         if not weight.is_graph_input():
             result.graph.inputs.remove(value)
     result.metadata_props.update(model.metadata_props)
+    _repair(result, source, opset)
     return result
+
+
+def _prepare(model: ir.Model, source: int, opset: int) -> None:
+    """Writes what the converter would get wrong in a form that means the same before and after.
+
+    Until opset 12, Hardmax takes all axes from one on as a single one; the converter knows that of Softmax only.
+    """
+    if not source < 13 <= opset:
+        return
+    scope = Scope(model)
+    for node in [
+        node for graph in all_graphs(model) for node in graph if node.op_type == "Hardmax" and not node.domain
+    ]:
+        op = Builder(scope, node, source)
+        flat = op.Flatten(node.inputs[0], axis=node.attributes.get_int("axis", 1))
+        replace(node, op, op.Reshape(op.Hardmax(flat, axis=1), op.Shape(node.inputs[0])))
+
+
+def _repair(model: ir.Model, source: int, opset: int) -> None:
+    """Says what the converter leaves unsaid: before opset 11, Resize counts from the corners, and rounds down."""
+    if not source < 11 <= opset:
+        return
+    for node in [node for graph in all_graphs(model) for node in graph if node.op_type == "Resize" and not node.domain]:
+        node.attributes["coordinate_transformation_mode"] = ir.AttrString(
+            "coordinate_transformation_mode", "asymmetric"
+        )
+        node.attributes["nearest_mode"] = ir.AttrString("nearest_mode", "floor")
 
 
 @contextmanager
