@@ -15,9 +15,9 @@ import warnings
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "tests")]
 
-from tests.fuzz.file_judge import judge_broken, judge_seed
+from fuzz.file_judge import judge_broken, judge_seed
 from torch_onnx_compat.files.runner import Runner
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from tests.fuzz.graphs import draw_graph
+from fuzz.graphs import draw_graph
 from torch_onnx_compat import CompatError
 from torch_onnx_compat.files import convert
 from torch_onnx_compat.files.drawing import plan_inputs

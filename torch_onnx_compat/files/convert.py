@@ -241,7 +241,7 @@ def _suit(model: ir.Model, target: Target) -> list[str]:
     free = [str(v.name) for v in model.graph.inputs if v.shape is None or not v.shape.is_static()]
     if free and target.dynamic == "no":
         raise UnsupportedError(
-            f"target {target.name!r} takes fixed shapes only, and axes of {', '.join(free)} may vary; give their sizes, "
+            f"target {target.name!r} takes fixed shapes only, and axes of {', '.join(free)} may vary; give sizes, "
             f"as static={{'batch': 1}} does, on the command line --static batch=1."
         )
     lint(model, target)

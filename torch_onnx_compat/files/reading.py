@@ -17,9 +17,13 @@ import onnx_ir as ir
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped,unused-ignore]
 
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.graph.walk import all_graphs
 
 LARGEST_FILE = 2**31
 """Bytes; what is larger is no protobuf message."""
+
+_SMALL = 4096
+"""Bytes up to which weights are written within the message itself."""
 
 LOWEST_OPSET = 7
 """The lowest opset that is read: before it, operators broadcast by an attribute, and engines have dropped them."""
@@ -54,6 +58,7 @@ class OnnxFile:
             raise CompatError(f"{self.path}: the graph cannot be read: {_one_line(error)}") from error
         for graph in (model.graph, *(function.graph for function in model.functions.values())):
             ir.external_data.set_base_dir(graph, self.path.parent)
+        _take_in(model)
         return model
 
 
@@ -90,7 +95,7 @@ def read(path: str | os.PathLike[str]) -> OnnxFile:
 def describe_structure(file: OnnxFile) -> str:
     """What onnx's own checker objects to in a file, in one line; empty where it objects to nothing."""
     try:
-        onnx.checker.check_model(os.fspath(file.path))
+        onnx.checker.check_model(os.fspath(file.path), full_check=True)
     except Exception as error:  # ValidationError, and what the checker meets on its way
         return _one_line(error)
     return ""
@@ -188,6 +193,20 @@ def _check_external(tensor: onnx.TensorProto, name: str, wanted: int, path: Path
             f"{path}: tensor {name!r} wants {wanted} bytes; the file says {length} from {offset} on in {location!r}, "
             f"which has {size}."
         )
+
+
+def _take_in(model: ir.Model) -> None:
+    """Reads the weights beside the file that a copy of the graph elsewhere would not find: all but the large ones."""
+    for graph in all_graphs(model):
+        for value in graph.initializers.values():
+            tensor = value.const_value
+            if isinstance(tensor, ir.ExternalTensor) and (graph is not model.graph or tensor.nbytes < _SMALL):
+                (value.const_value,) = ir.external_data.convert_tensors_from_external([tensor])
+        for node in graph:
+            for name, attribute in node.attributes.items():
+                if isinstance(attribute.value, ir.ExternalTensor):
+                    (loaded,) = ir.external_data.convert_tensors_from_external([attribute.value])
+                    node.attributes[name] = ir.AttrTensor(name, loaded)
 
 
 def _one_line(error: BaseException) -> str:
