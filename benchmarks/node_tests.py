@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import tempfile
 import time
 import warnings
@@ -160,30 +161,34 @@ def main() -> None:
     parser.add_argument("--opsets", default="11,13,17,21")
     parser.add_argument("--first", type=int)
     parser.add_argument("--match", default="")
+    parser.add_argument("--rows", type=Path, help="a row for each case; an earlier run's are not made again")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "node_tests.md")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     opsets = [int(text) for text in options.opsets.split(",")]
-    counts: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
-    bad: list[str] = []
-    reasons: Counter[str] = Counter()
-    start = time.process_time()
+    rows = _read(options.rows)
+    done = {row["case"] for row in rows}
     cases = [c for c in node_cases.collect_testcases(None) if options.match in c.name][: options.first]
     with Runner() as runner, tempfile.TemporaryDirectory() as folder:
         for one in cases:
-            case = Case(one, runner, Path(folder))
+            if one.name in done:
+                continue
+            case, start = Case(one, runner, Path(folder)), time.process_time()
+            row: dict[str, Any] = {"case": case.name}
             for opset in opsets:
                 ours, why = judge_ours(case, opset, runner)
-                counts["files.convert", opset][ours] += 1
-                counts["onnx.version_converter", opset][judge_onnx(case, opset)] += 1
-                if ours in ("wrong", "fails", "rejected"):
-                    bad.append(f"{case.name} -> {opset}: {ours} {why}")
-                    print(bad[-1], flush=True)
-                if ours == "refused":
-                    reasons[_headline(why)] += 1
-    page = _page(len(cases), opsets, counts, bad, reasons, time.process_time() - start)
+                row[str(opset)] = [ours, judge_onnx(case, opset), why]
+            rows.append({**row, "seconds": round(time.process_time() - start, 3)})
+            if options.rows:
+                with options.rows.open("a") as file:
+                    file.write(json.dumps(rows[-1]) + "\n")
+    page = _page(rows, opsets)
     options.output.write_text(page, encoding="utf-8")
     print(page)
+
+
+def _read(path: Path | None) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path and path.exists() else []
 
 
 def _headline(why: str) -> str:
@@ -193,21 +198,27 @@ def _headline(why: str) -> str:
     return lines[0].partition(",")[0]
 
 
-def _page(
-    count: int,
-    opsets: Sequence[int],
-    counts: dict[tuple[str, int], Counter[str]],
-    bad: Sequence[str],
-    reasons: Counter[str],
-    seconds: float,
-) -> str:
+def _page(rows: Sequence[dict[str, Any]], opsets: Sequence[int]) -> str:
+    counts: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
+    reasons: Counter[str] = Counter()
+    bad = []
+    for row in rows:
+        for opset in opsets:
+            ours, theirs, why = row[str(opset)]
+            counts["files.convert", opset][ours] += 1
+            counts["onnx.version_converter", opset][theirs] += 1
+            if ours in ("wrong", "fails", "rejected"):
+                bad.append(f"{row['case']} to {opset}, {ours}: {why}")
+            if ours == "refused":
+                reasons[_headline(why)] += 1
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     lines = [
         "# ONNX's node tests, converted",
         "",
         f"Measured {date} with torch_onnx_compat {__version__}, onnx {onnx.__version__}, onnxruntime "
-        f"{onnxruntime.__version__}, by `python benchmarks/node_tests.py`: {count} cases; {seconds:.0f} processor "
-        "seconds besides those of the engines. The script's first lines say what the words mean.",
+        f"{onnxruntime.__version__}, by `python benchmarks/node_tests.py`: {len(rows)} cases, "
+        f"{sum(row['seconds'] for row in rows):.0f} processor seconds besides those of the engines. The script's first "
+        "lines say what the words mean.",
         "",
         f"| converter | to opset | {' | '.join(VERDICTS)} |",
         f"|---|---|{'---|' * len(VERDICTS)}",
@@ -217,7 +228,7 @@ def _page(
             numbers = " | ".join(str(counts[name, opset][verdict]) for verdict in VERDICTS)
             lines.append(f"| {name} | {opset} | {numbers} |")
     lines += ["", "What `files.convert` refuses, by the first operator that it names, cases times opsets:", ""]
-    lines += [", ".join(f"{name} {n}" for name, n in reasons.most_common(60))]
+    lines += [", ".join(f"{name} {n}" for name, n in reasons.most_common())]
     lines += ["", "Wrong, failed or rejected:", "", *(f"* {line}" for line in bad or ["none"])]
     return "\n".join(lines) + "\n"
 

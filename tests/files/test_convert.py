@@ -97,7 +97,7 @@ def test_the_original_is_no_place_for_the_new_file(tmp_path):
 def test_weights_beside_the_file_stay_where_they_are(tmp_path, image):
     (tmp_path / "in").mkdir()
     model = onnx.load(net(tmp_path / "a.onnx"))
-    onnx.save(model, tmp_path / "in" / "a.onnx", save_as_external_data=True, location="a.bin", size_threshold=0)
+    onnx.save(model, tmp_path / "in" / "a.onnx", save_as_external_data=True, location="a.bin", size_threshold=64)
     before = (tmp_path / "in" / "a.bin").read_bytes()
     result = convert(tmp_path / "in" / "a.onnx", tmp_path / "b.onnx", opset=21)
     np.testing.assert_array_equal(run(result, image=image)[0], run(tmp_path / "a.onnx", image=image)[0])
