@@ -15,10 +15,12 @@ import warnings
 from collections import Counter
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "tests")]
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
-from fuzz.file_judge import judge_broken, judge_seed
-from torch_onnx_compat.files.runner import Runner
+from fuzz.file_judge import judge_broken, judge_seed  # noqa: E402
+
+from torch_onnx_compat.files.runner import Runner  # noqa: E402
 
 
 def main() -> None:

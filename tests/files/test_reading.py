@@ -7,9 +7,9 @@ import struct
 import numpy as np
 import onnx
 import pytest
+from files.file_models import net, write
 from onnx import TensorProto, helper, numpy_helper
 
-from files.file_models import net, write
 from torch_onnx_compat import CompatError
 from torch_onnx_compat.files import convert
 from torch_onnx_compat.files.runner import Refused, Runner

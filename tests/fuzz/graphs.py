@@ -1,4 +1,4 @@
-"""Random ONNX graphs, drawn from onnx's schemas: any opset, dynamic axes, branches, loops, functions, weights as inputs.
+"""Random ONNX graphs, drawn from onnx's schemas: any opset, dynamic axes, branches, loops, functions.
 
 A node is kept if onnxruntime runs it on sample values. So the graphs are valid, whatever the schemas leave unsaid.
 """
@@ -159,9 +159,9 @@ def schemas(opset: int) -> list[OpSchema]:
     """ONNX's own operators at an opset."""
     found = {}
     for schema in onnx.defs.get_all_schemas_with_history():
-        if schema.domain == "" and schema.since_version <= opset and schema.name not in SKIPPED:
-            if schema.name not in found or found[schema.name].since_version < schema.since_version:
-                found[schema.name] = schema
+        is_known = schema.domain == "" and schema.since_version <= opset and schema.name not in SKIPPED
+        if is_known and getattr(found.get(schema.name), "since_version", 0) < schema.since_version:
+            found[schema.name] = schema
     return [s for _, s in sorted(found.items()) if not s.deprecated and str(s.support_level).endswith("COMMON")]
 
 
@@ -298,10 +298,10 @@ def _parameter(graph: Graph, schema: OpSchema, formal: Any, first: Any) -> np.nd
         numbers = [rng.randint(1, 2)]
     elif name == "split":
         numbers = [1, (first.shape[0] if rank else 2) - 1]
-    elif name == "axes":
+    elif name in ("axes", "axis"):
         numbers = sorted({rng.randrange(-1, max(rank, 1)) for _ in range(rng.randint(1, 2))})
-    elif name == "axis":
-        return np.array(rng.randrange(-1, max(rank, 1)), dtype)
+        if name == "axis":
+            return np.array(numbers[0], dtype)
     else:
         shape = rng.choice([(), (2,), (2, 2), first.shape if first is not None else ()])
         return np.array(np.random.default_rng(rng.randrange(99)).integers(0, 2, shape), dtype)

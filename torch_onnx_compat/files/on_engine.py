@@ -48,7 +48,7 @@ def verify_in_engine(path: Path, proof: Proof, target: Target) -> tuple[Comparis
     names, declared = proof.names, proof.file.proto.graph.output
     with EngineProcess(engine, LIMIT) as process:
         for case in proof.cases:
-            reason = _obstacle(case)
+            reason = obstacle(case)
             if reason:
                 proof.notes.append(f"case {case.label!r} was not run on {target.name}: {reason}.")
                 continue
@@ -80,7 +80,7 @@ def cast_output(found: Array, declared: onnx.ValueInfoProto) -> Array:
     return np.ascontiguousarray(found.reshape(()) if is_number and found.size == 1 else found)
 
 
-def _obstacle(case: FileCase) -> str:
+def obstacle(case: FileCase) -> str:
     """Why a case says nothing about an engine; empty if it does."""
     values: list[Any] = [*case.feeds.values(), *case.outputs]
     if not all(isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and is_plain(value) for value in values):

@@ -122,6 +122,14 @@ class Proof:
         self._find_random(self._cases[0])
         return self._cases
 
+    def first_case(self) -> FileCase:
+        """The first case alone: given inputs, else random ones at sizes that the original takes.
+
+        Raises:
+            CompatError: The original refuses them.
+        """
+        return next(self._make_cases())
+
     def vary_rows(self, size: int) -> None:
         """Adds cases of other numbers of rows, which the original computes in batches of this size."""
         self._rows = size
@@ -248,7 +256,7 @@ class Proof:
             self.runner.open(key, path)
             return "onnxruntime"
         except Refused as refusal:
-            first = refusal
+            first = CompatError(str(refusal).replace(str(path.resolve()), path.name))
         structure = describe_structure(original) if original is not None else ""
         if not structure and _LACKS.search(str(first)):
             try:
