@@ -7,7 +7,7 @@ or in onnx's reference evaluator where onnxruntime has no kernel for it, on the 
 with those of the case, within the case's tolerances.
 
 * right: every output is right.
-* random: the original's values differ from run to run; types and shapes are right.
+* random: random numbers decide the values; types and shapes are right.
 * refused: the converter says that it cannot, and names why.
 * rejected: the new file is not equal to the original, which convert() finds, and keeps nothing.
 * as the original: the engine computes the same for the original, and that is not what the case wants.
@@ -38,6 +38,7 @@ import onnxruntime
 from torch_onnx_compat import CompatError
 from torch_onnx_compat.errors import UnsupportedError, VerificationError
 from torch_onnx_compat.files import convert
+from torch_onnx_compat.files.proof import random_values
 from torch_onnx_compat.files.runner import Judge, Refused, Runner, flatten
 from torch_onnx_compat.version import __version__
 
@@ -91,7 +92,9 @@ class Case:
         self.path.write_bytes(case.model.SerializeToString())
         runs = {judge: self.run(self.path, judge) for judge in JUDGES}
         self.original = {judge: outputs for judge, outputs in runs.items() if outputs is not None}
-        self.is_random = any(not is_right(self.run(self.path, j) or [], o, 0, 0) for j, o in self.original.items())
+        self.is_random = bool(random_values(case.model.graph)) or any(
+            not is_right(self.run(self.path, j) or [], o, 0, 0) for j, o in self.original.items()
+        )
 
     def run(self, path: Path, judge: Judge) -> list[Any] | None:
         """The outputs of a file; None where it is refused."""
@@ -194,7 +197,7 @@ def _read(path: Path | None) -> list[dict[str, Any]]:
 def _headline(why: str) -> str:
     lines = [line.strip() for line in why.splitlines() if line.startswith("  ")]
     if not lines:
-        return why.split(":")[0] if "Error" in why else why[:60]
+        return "the file itself" if "original.onnx" in why else why[:60]
     return lines[0].partition(",")[0]
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 
 from fuzz.graphs import draw_graph
 from torch_onnx_compat import CompatError
@@ -109,5 +108,4 @@ def judge_broken(seed: int, runner: Runner, folder: Path) -> dict[str, Any]:
         return {"seed": seed, "verdict": "refused", "why": " ".join(str(error).split())[:200]}
     except Exception as error:
         return {"seed": seed, "verdict": "crash", "why": f"{type(error).__name__}: {error}"}
-    onnx.checker.check_model(str(new))
     return {"seed": seed, "verdict": "converted", "why": ""}

@@ -57,7 +57,7 @@ WORDS = {
     "approximate": ("none", "tanh"),
     "equation": ("ij,jk->ik", "ij->ji", "bij->b", "...->..."),
 }
-INTEGERS = {"kernel_shape": (1, 3), "strides": (1, 2), "dilations": (1, 2), "pads": (0, 1), "perm": None}
+SMALL = {"kernel_shape": (1, 3), "strides": (1, 2), "dilations": (1, 2)}
 
 
 @dataclass
@@ -282,30 +282,26 @@ def _related(rng: random.Random, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def _parameter(graph: Graph, schema: OpSchema, formal: Any, first: Any) -> np.ndarray[Any, Any]:
     """Axes, sizes, pads, indices: whole numbers that an operator takes beside its data."""
-    rng, rank = graph.random, first.ndim if first is not None else 1
+    rng, shape = graph.random, first.shape if first is not None else (1,)
+    rank, name = len(shape), formal.name
     dtype = np.int64 if "tensor(int64)" in formal.types else np.int32
-    name = formal.name
-    if name in ("pads",):
-        numbers = [rng.randint(0, 2) for _ in range(2 * rank)]
-    elif name in ("shape", "newShape"):
-        size = first.size if first is not None else 1
-        numbers = rng.choice([[-1], [size], [0, -1], [1, -1], list(first.shape if first is not None else [2])])
-    elif name in ("repeats", "sizes"):
-        numbers = [rng.randint(1, 3) for _ in range(rank)]
-    elif name in ("starts", "ends", "steps", "axes") and schema.name == "Slice":
-        numbers = {"starts": [rng.randint(-2, 1)], "ends": [rng.randint(1, 9)], "steps": [1], "axes": [0]}[name]
-    elif name in ("K", "k", "depth"):
-        numbers = [rng.randint(1, 2)]
-    elif name == "split":
-        numbers = [1, (first.shape[0] if rank else 2) - 1]
-    elif name in ("axes", "axis"):
-        numbers = sorted({rng.randrange(-1, max(rank, 1)) for _ in range(rng.randint(1, 2))})
-        if name == "axis":
-            return np.array(numbers[0], dtype)
-    else:
-        shape = rng.choice([(), (2,), (2, 2), first.shape if first is not None else ()])
-        return np.array(np.random.default_rng(rng.randrange(99)).integers(0, 2, shape), dtype)
-    return np.array(numbers, dtype)
+    if name == "axis":
+        return np.array(rng.randrange(-1, max(rank, 1)), dtype)
+    slicing = {"starts": [rng.randint(-2, 1)], "ends": [rng.randint(1, 9)], "steps": [1], "axes": [0]}
+    known = {
+        "pads": [rng.randint(0, 2) for _ in range(2 * rank)],
+        "shape": rng.choice([[-1], [int(np.prod(shape))], [0, -1], [1, -1], list(shape)]),
+        "repeats": [rng.randint(1, 3) for _ in shape],
+        "sizes": [rng.randint(1, 3) for _ in shape],
+        "axes": sorted({rng.randrange(-1, max(rank, 1)) for _ in range(rng.randint(1, 2))}),
+        "split": [1, (shape[0] if rank else 2) - 1],
+        **{key: [rng.randint(1, 2)] for key in ("K", "k", "depth")},
+        **(slicing if schema.name == "Slice" else {}),
+    }
+    if name in known:
+        return np.array(known[name], dtype)
+    wanted = rng.choice([(), (2,), (2, 2), shape])
+    return np.array(np.random.default_rng(rng.randrange(99)).integers(0, 2, wanted), dtype)
 
 
 def _attributes(graph: Graph, schema: OpSchema, first: Any) -> dict[str, Any]:
@@ -322,27 +318,28 @@ def _attributes(graph: Graph, schema: OpSchema, first: Any) -> dict[str, Any]:
 
 def _attribute(rng: random.Random, name: str, attribute: Any, rank: int) -> Any:
     kind = str(attribute.type).rpartition(".")[2]
+    limit = max(rank, 1)
     if name in ("to", "dtype"):
         return rng.choice([1, 1, 6, 7, 9, 10, 11])
     if kind == "INT":
-        limit = max(rank, 1)
         return rng.randrange(-limit, limit) if name == "axis" else rng.choice([0, 0, 1, 1, 2, 3])
-    if kind == "FLOAT":
-        return rng.choice([0.0, 0.5, 1.0, 1.5, 1e-5])
     if kind == "STRING":
         return rng.choice(WORDS[name]) if name in WORDS else None
     if kind == "INTS":
-        spatial = max(rank - 2, 1)
-        if name == "perm":
-            return rng.sample(range(rank), rank)
-        if name in ("pads",):
-            return [rng.randint(0, 1) for _ in range(2 * rng.choice([spatial, rank]))]
-        if INTEGERS.get(name):
-            return [rng.choice(INTEGERS[name])] * spatial
-        return sorted({rng.randrange(0, max(rank, 1)) for _ in range(rng.randint(1, 2))})
-    if kind == "FLOATS":
-        return [rng.choice([1.0, 2.0]) for _ in range(rank)]
-    return None
+        return _integers(rng, name, rank)
+    drawn = {"FLOAT": rng.choice([0.0, 0.5, 1.0, 1.5, 1e-5]), "FLOATS": [rng.choice([1.0, 2.0]) for _ in range(rank)]}
+    return drawn.get(kind)
+
+
+def _integers(rng: random.Random, name: str, rank: int) -> list[int]:
+    spatial = max(rank - 2, 1)
+    if name == "perm":
+        return rng.sample(range(rank), rank)
+    if name == "pads":
+        return [rng.randint(0, 1) for _ in range(2 * rng.choice([spatial, rank]))]
+    if name in SMALL:
+        return [rng.choice(SMALL[name])] * spatial
+    return sorted({rng.randrange(0, max(rank, 1)) for _ in range(rng.randint(1, 2))})
 
 
 def _body_node(graph: Graph, source: str, output: str) -> onnx.NodeProto:

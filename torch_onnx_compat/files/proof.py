@@ -291,7 +291,7 @@ class Proof:
 
     def _find_random(self, case: FileCase) -> None:
         """Finds the outputs that random numbers decide, or that another run computes otherwise."""
-        drawn = _depends_on_random(self.file.proto.graph)
+        drawn = random_values(self.file.proto.graph)
         for name, one, other in zip(self.names, case.outputs, self._run(case.feeds), strict=True):
             if name in drawn or not is_same(one, other):
                 self._random.add(name)
@@ -446,7 +446,7 @@ class Proof:
                 yield {**sizes, **{name: values[0] for name, values in self._sizes.items() if values}}
 
 
-def _depends_on_random(graph: onnx.GraphProto) -> set[str]:
+def random_values(graph: onnx.GraphProto) -> set[str]:
     """The values that random numbers decide; an engine's own generator draws these, whatever the seed."""
     found: set[str] = set()
     for node in graph.node:
