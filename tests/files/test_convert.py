@@ -142,6 +142,21 @@ def test_without_its_repairs_onnx_converter_is_found_out(tmp_path, monkeypatch):
         convert(path, opset=17)
 
 
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT16, TensorProto.DOUBLE])
+def test_numbers_that_were_attributes_get_the_type_of_the_tensor(tmp_path, kind):
+    nodes = [
+        helper.make_node("Clip", ["x"], ["c"], min=-0.5, max=0.25),
+        helper.make_node("Pad", ["c"], ["y"], pads=[1, 0, 0, 2], value=1.5),
+    ]
+    if kind == TensorProto.DOUBLE:
+        nodes = [helper.make_node("Pad", ["x"], ["y"], pads=[1, 0, 0, 2], value=1.5)]  # onnxruntime has no such Clip
+    values = [helper.make_tensor_value_info(name, kind, shape) for name, shape in (("x", ["n", 3]), ("y", None))]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:])
+    path = tmp_path / "a.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 8)], ir_version=3), path)
+    assert convert(path, opset=13).judges == ("onnxruntime",)
+
+
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
 def test_upsample_becomes_resize(tmp_path, mode):
     nodes = [helper.make_node("Upsample", ["x"], ["y"], mode=mode, scales=[1.0, 1.0, 2.0, 1.5])]
@@ -154,6 +169,13 @@ def test_upsample_becomes_resize(tmp_path, mode):
     path = tmp_path / "a.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 7)], ir_version=3), path)
     assert convert(path, opset=17).nodes == {"Resize": 1, "Constant": 2}
+
+
+def test_a_scan_over_batches_is_refused_by_name(tmp_path):
+    text = """<ir_version: 4, opset_import: ["": 8]> g (float[1, 3, 2] x) => (float[1, 3, 2] y) {
+        y = Scan (, x) <num_scan_inputs = 1, body = b (float[2] v) => (float[2] w) { w = Relu(v) }> }"""
+    with pytest.raises(UnsupportedError, match="Scan, written for opset 8, runs over batches"):
+        convert(write(tmp_path / "a.onnx", text), opset=13)
 
 
 def test_functions(tmp_path):

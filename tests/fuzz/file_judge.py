@@ -58,16 +58,19 @@ def judge_seed(seed: int, runner: Runner, folder: Path) -> dict[str, Any]:
 def _difference(path: Path, new: Path, seed: int, runner: Runner) -> str:
     """How far the new file is off on numbers that its proof has not seen; empty where it is right."""
     feeds = _feeds(path, seed)
-    runner.open("one", path)
-    runner.open("other", new)
     try:
+        runner.open("one", path)
         wanted = runner.run("one", feeds)
         again = runner.run("one", feeds)
     except Refused:
         return ""
     if any(not np.array_equal(a, b, equal_nan=True) for a, b in zip(flatten(wanted), flatten(again), strict=True)):
         return ""  # random numbers
-    found = runner.run("other", feeds)
+    try:
+        runner.open("other", new)
+        found = runner.run("other", feeds)
+    except Refused as error:
+        return f"does not run: {error}"
     for a, b in zip(flatten(found), flatten(wanted), strict=True):
         if a is None or b is None or a.shape != b.shape or a.dtype != b.dtype:
             return "another type or shape"

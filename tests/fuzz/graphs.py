@@ -57,6 +57,7 @@ WORDS = {
     "approximate": ("none", "tanh"),
     "equation": ("ij,jk->ik", "ij->ji", "bij->b", "...->..."),
 }
+FLAGS = ("keepdims", "noop_with_empty_axes", "ceil_mode", "count_include_pad", "select_last_index", "upper", "sorted")
 SMALL = {"kernel_shape": (1, 3), "strides": (1, 2), "dilations": (1, 2)}
 
 
@@ -321,6 +322,8 @@ def _attribute(rng: random.Random, name: str, attribute: Any, rank: int) -> Any:
     limit = max(rank, 1)
     if name in ("to", "dtype"):
         return rng.choice([1, 1, 6, 7, 9, 10, 11])
+    if kind == "INT" and name in FLAGS:
+        return rng.choice([0, 1])
     if kind == "INT":
         return rng.randrange(-limit, limit) if name == "axis" else rng.choice([0, 0, 1, 1, 2, 3])
     if kind == "STRING":

@@ -11,7 +11,9 @@ from onnx_ir.passes.common import InlinePass
 
 from torch_onnx_compat.entry import MIN_OPSET
 from torch_onnx_compat.errors import UnsupportedError
+from torch_onnx_compat.graph import shapes
 from torch_onnx_compat.graph.builder import Builder, Scope
+from torch_onnx_compat.graph.constants import constant_tensor
 from torch_onnx_compat.graph.opset.convert import LOWEST_RAISED, convert
 from torch_onnx_compat.graph.replacement import replace
 from torch_onnx_compat.graph.walk import all_graphs
@@ -55,6 +57,10 @@ def raise_opset(model: ir.Model, opset: int) -> ir.Model:
     if model.functions:
         InlinePass()(model)
     source, version = model.opset_imports[""], model.ir_version
+    if source < 9 and any(n.op_type == "Scan" and not n.domain for graph in all_graphs(model) for n in graph):
+        raise UnsupportedError(
+            f"opset_version={opset}: Scan, written for opset {source}, runs over batches, which it has not since 9."
+        )
     model.ir_version = max(version, 4)  # before, the converter wants every weight among the inputs
     _prepare(model, source, opset)
     with _without_weights(model) as weights:
@@ -97,9 +103,13 @@ def _prepare(model: ir.Model, source: int, opset: int) -> None:
 
 
 def _repair(model: ir.Model, source: int, opset: int) -> None:
-    """Says what the converter leaves unsaid: before opset 11, Resize counts from the corners, and rounds down."""
+    """Says what the converter leaves unsaid, and corrects the types of constants that it makes.
+
+    Before opset 11, Resize counts from the corners, and rounds down.
+    """
     if not source < 11 <= opset:
         return
+    _correct_constants(model)
     for node in [node for graph in all_graphs(model) for node in graph if node.op_type == "Resize" and not node.domain]:
         node.attributes["coordinate_transformation_mode"] = ir.AttrString(
             "coordinate_transformation_mode", "asymmetric"
@@ -125,3 +135,16 @@ def _without_weights(model: ir.Model) -> Iterator[list[ir.Value]]:
         graph.initializers.clear()
         for value in initializers:
             graph.initializers[str(value.name)] = value
+
+
+def _correct_constants(model: ir.Model) -> None:
+    """Gives the numbers that were attributes of Clip and Pad the type of what is clipped or padded, not float32."""
+    scope = Scope(model)
+    shapes.infer_model(model)
+    for node in [node for graph in all_graphs(model) for node in graph if node.op_type in ("Clip", "Pad")]:
+        x, *others = node.inputs
+        for index, value in enumerate(others, start=1):
+            tensor = constant_tensor(value)
+            is_number = tensor is not None and (node.op_type == "Clip" or index == 2)
+            if is_number and x is not None and x.dtype not in (None, tensor.dtype):
+                node.replace_input_with(index, scope.constant(tensor.numpy().astype(x.dtype.numpy())))

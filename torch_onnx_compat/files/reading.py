@@ -92,10 +92,10 @@ def read(path: str | os.PathLike[str]) -> OnnxFile:
     return file
 
 
-def describe_structure(file: OnnxFile) -> str:
-    """What onnx's own checker objects to in a file, in one line; empty where it objects to nothing."""
+def describe_structure(path: Path) -> str:
+    """What onnx's own checker objects to in a file, types and shapes included; empty where it objects to nothing."""
     try:
-        onnx.checker.check_model(os.fspath(file.path), full_check=True)
+        onnx.checker.check_model(os.fspath(path), full_check=True)
     except Exception as error:  # ValidationError, and what the checker meets on its way
         return _one_line(error)
     return ""
