@@ -178,6 +178,13 @@ def test_a_scan_over_batches_is_refused_by_name(tmp_path):
         convert(write(tmp_path / "a.onnx", text), opset=13)
 
 
+def test_a_mask_of_numbers_is_refused_by_name(tmp_path):
+    text = """<ir_version: 4, opset_import: ["": 7]> g (float[2, 3] x) => (float[2, 3] y, float[2, 3] m) {
+        y, m = Dropout (x) }"""
+    with pytest.raises(UnsupportedError, match="Dropout, written for opset 7, gives a mask of numbers"):
+        convert(write(tmp_path / "a.onnx", text), opset=13)
+
+
 def test_functions(tmp_path):
     text = """<ir_version: 9, opset_import: ["": 20, "local": 1]>
     g (float[n, 4] x) => (float[n, 4] y) { y = local.f(x) }
@@ -335,6 +342,8 @@ def test_the_reference_evaluator_judges_what_onnxruntime_does_not_run(tmp_path):
     result = convert(write(tmp_path / "a.onnx", text), opset=14)
     assert result.judges == ("reference",)
     assert "onnxruntime does not open the original, so onnx's reference evaluator ran it" in result.notes[0]
+    with pytest.raises(VerificationError, match="NOT_IMPLEMENTED"):
+        convert(tmp_path / "a.onnx", target="onnxruntime")
 
 
 def test_large_weights_are_not_seen_by_the_converter(tmp_path, monkeypatch):

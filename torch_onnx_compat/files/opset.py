@@ -57,10 +57,7 @@ def raise_opset(model: ir.Model, opset: int) -> ir.Model:
     if model.functions:
         InlinePass()(model)
     source, version = model.opset_imports[""], model.ir_version
-    if source < 9 and any(n.op_type == "Scan" and not n.domain for graph in all_graphs(model) for n in graph):
-        raise UnsupportedError(
-            f"opset_version={opset}: Scan, written for opset {source}, runs over batches, which it has not since 9."
-        )
+    _refuse_lost_meanings(model, source, opset)
     model.ir_version = max(version, 4)  # before, the converter wants every weight among the inputs
     _prepare(model, source, opset)
     with _without_weights(model) as weights:
@@ -84,6 +81,22 @@ def raise_opset(model: ir.Model, opset: int) -> ir.Model:
     result.metadata_props.update(model.metadata_props)
     _repair(result, source, opset)
     return result
+
+
+def _refuse_lost_meanings(model: ir.Model, source: int, opset: int) -> None:
+    """Refuses what later opsets have no form for, and the converter would carry over as it is."""
+    for node in (node for graph in all_graphs(model) for node in graph if not node.domain):
+        if node.op_type == "Scan" and source < 9:
+            reason = "runs over batches, which it has not since 9"
+        elif node.op_type == "Dropout" and source < 10 <= opset and len(node.outputs) > 1 and _is_read(node.outputs[1]):
+            reason = "gives a mask of numbers, which is one of booleans since 10"
+        else:
+            continue
+        raise UnsupportedError(f"opset_version={opset}: {node.op_type}, written for opset {source}, {reason}.")
+
+
+def _is_read(value: ir.Value) -> bool:
+    return bool(value.uses()) or value.is_graph_output()
 
 
 def _prepare(model: ir.Model, source: int, opset: int) -> None:

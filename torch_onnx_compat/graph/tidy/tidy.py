@@ -32,10 +32,11 @@ def tidy(model: ir.Model, *, fold: bool, whole: bool = False) -> None:
             TorchScript exporter has folded its constants already.
         whole: Whether to fold large constants too, for engines that do not run nodes which depend on constants alone.
     """
-    log = logging.getLogger("onnx_ir")
     with put_back() as stack:
-        stack.callback(log.setLevel, log.level)
-        log.setLevel(logging.ERROR)
+        for name in ("onnx_ir", "onnxscript.optimizer"):
+            log = logging.getLogger(name)
+            stack.callback(log.setLevel, log.level)
+            log.setLevel(logging.ERROR)
         if fold:
             passes.InlinePass()(model)
             slice_split_sequences(model)
