@@ -14,7 +14,7 @@ import onnxruntime
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.check.compare import Comparison
+from torch_onnx_compat.check.compare import Comparison, comparison_lines
 from torch_onnx_compat.check.localise import localise
 from torch_onnx_compat.check.run_failure import explain_run
 from torch_onnx_compat.check.sizes import AxisProof
@@ -207,7 +207,7 @@ class ExportResult:
         lines += [f"  note: {note}" for note in self.notes]
         if self.precision is not None:
             lines += [f"  {line}" for line in str(self.precision).splitlines()]
-        lines += _table(self.table)
+        lines += comparison_lines(self.table)
         return "\n".join(lines)
 
 
@@ -220,18 +220,3 @@ def _array(tensor: Tensor, wanted: str) -> Any:
 
 def _note(note: Note) -> dict[str, Any]:
     return {"entry": note.entry, "places": list(note.places), "reason": note.reason}
-
-
-def _table(rows: tuple[Comparison, ...]) -> list[str]:
-    if not rows:
-        return []
-    header = ("case", "output", "max abs", "max rel", "tolerance", "verdict")
-    cells = [header]
-    for row in rows:
-        verdict = "ok" if row.ok else "WRONG"
-        text = f"{verdict}: {row.detail}" if row.detail else verdict
-        cells.append((row.case, row.output, f"{row.max_abs:.2g}", f"{row.max_rel:.2g}", row.tolerance, text))
-    widths = [max(len(line[i]) for line in cells) for i in range(len(header) - 1)]
-    return [
-        "  " + "  ".join([*(cell.ljust(w) for cell, w in zip(line, widths, strict=False)), line[-1]]) for line in cells
-    ]

@@ -214,6 +214,16 @@ class Model:
         return (random, sample.note) if sample.note else (random,)
 
 
+def check_file(file: Path) -> None:
+    """Says before any work that a file is not there.
+
+    Raises:
+        CompatError: It is not.
+    """
+    if not file.is_file():
+        raise CompatError(f"{file}: no such file.")
+
+
 def check_report(path: Path | None) -> None:
     """Says before any work that a report cannot be written.
 

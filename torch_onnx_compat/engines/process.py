@@ -39,11 +39,28 @@ class Outcome:
         status: ran, refused (the engine raised an error) or crashed (its process died, or took too long).
         outputs: The outputs, in the order asked for.
         error: The engine's error.
+        loading: Processor seconds that it took to load the file.
     """
 
     status: str
     outputs: tuple[Array, ...] = ()
     error: str = ""
+    loading: float = 0.0
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long runs of a file took.
+
+    Attributes:
+        seconds: Processor seconds of each.
+        wall: Wall-clock seconds of each.
+        memory: Bytes that the engine's process has held at most so far; 0 where the system does not say.
+    """
+
+    seconds: tuple[float, ...]
+    wall: tuple[float, ...]
+    memory: int
 
 
 class EngineProcess:
@@ -108,7 +125,7 @@ class EngineProcess:
             return Outcome("refused", error=answer["error"])
         with np.load(into) as archive:
             found = tuple(archive[str(index)] for index in range(len(archive.files)))
-        return Outcome("ran", found)
+        return Outcome("ran", found, loading=answer["loading"])
 
     def time(self, times: int) -> tuple[float, ...]:
         """Processor seconds of each further run of the last file, which stays loaded; engines run on one thread.
@@ -116,10 +133,18 @@ class EngineProcess:
         Raises:
             CompatError: No file ran last, or the engine failed now.
         """
+        return self.measure(times).seconds
+
+    def measure(self, times: int) -> Timing:
+        """Times further runs of the last file, which stays loaded.
+
+        Raises:
+            CompatError: No file ran last, or the engine failed now.
+        """
         answer = self._ask({"times": times})
         if answer is None or not answer["ok"]:
             raise CompatError(f"engine {self._engine.name!r}: no file to time: the last one did not run.")
-        return tuple(answer["seconds"])
+        return Timing(tuple(answer["seconds"]), tuple(answer["wall"]), answer["memory"])
 
     def restart(self) -> None:
         """Ends the process; the next run starts a new one, whose memory earlier runs have not touched."""

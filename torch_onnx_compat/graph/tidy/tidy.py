@@ -36,10 +36,11 @@ def tidy(model: ir.Model, *, fold: bool, whole: bool = False, is_fixed: bool = T
         whole: Whether to fold large constants too, for engines that do not run nodes which depend on constants alone.
         is_fixed: Whether the weights are the ones that the model will run with; they are not if they are inputs.
     """
-    log = logging.getLogger("onnx_ir")
     with put_back() as stack:
-        stack.callback(log.setLevel, log.level)
-        log.setLevel(logging.ERROR)
+        for name in ("onnx_ir", "onnxscript.optimizer"):
+            log = logging.getLogger(name)
+            stack.callback(log.setLevel, log.level)
+            log.setLevel(logging.ERROR)
         if fold:
             passes.InlinePass()(model)
             slice_split_sequences(model)
