@@ -1,7 +1,8 @@
 """Runs ONNX files in one engine; started as a script by an interpreter that has numpy and the engine, nothing else.
 
 Usage: worker.py ADAPTER VARIANT. Each line of standard input is a JSON job: {"model", "feeds", "outputs", "into"} runs
-a file, where feeds and into are .npz files; {"times"} runs the last file as often again. Each line of standard output
+a file, where feeds and into are .npz files; {"model", "ranges", "into"} builds one; {"times"} runs the last file as often
+again. Each line of standard output
 is a JSON answer {"ok", "error", "seconds"}. The first line, written unasked, holds {"version"}.
 """
 
@@ -47,6 +48,9 @@ def _answer(adapter: Any, job: dict[str, Any], last: list[Callable[[], Any]]) ->
 
 
 def _run_job(adapter: Any, job: dict[str, Any], last: list[Callable[[], Any]]) -> list[float]:
+    if "ranges" in job:
+        adapter.build(job["model"], job["ranges"], job["into"], sys.argv[2])
+        return []
     last.clear()  # frees its memory before the next file is loaded
     with np.load(job["feeds"]) as archive:
         feeds = {name: archive[name] for name in archive.files}

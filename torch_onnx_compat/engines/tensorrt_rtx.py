@@ -1,0 +1,133 @@
+"""NVIDIA TensorRT for RTX: parses and builds files on any processor, and runs them on NVIDIA's graphics cards only.
+
+So this adapter runs nothing. It writes the network that the parser made of a file, for `engines/tensorrt` to run.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import tensorrt_rtx as trt
+
+Shapes = dict[str, list[list[int]]]
+"""For each input the smallest, the usual and the largest shape."""
+
+
+def version() -> str:
+    """Version of the engine."""
+    return str(trt.__version__)
+
+
+def build(path: str, ranges: Shapes, into: str, variant: str) -> None:
+    """Parses and builds a file, and writes the parsed network to an .npz file.
+
+    Args:
+        path: The file.
+        ranges: The shapes that the engine is built for.
+        into: The .npz file: `network` holds JSON, the other arrays are weights.
+        variant: Not used.
+
+    Raises:
+        RuntimeError: The parser or the builder refuses the file.
+    """
+    log = _Log()
+    builder = trt.Builder(log)
+    network = builder.create_network(0)
+    parser = trt.OnnxParser(network, log)
+    if not parser.parse_from_file(path):
+        errors = (parser.get_error(index) for index in range(parser.num_errors))
+        raise RuntimeError(f"parser: {'; '.join(f'{e.node_operator()} {e.node_name()}: {e.desc()}' for e in errors)}")
+    weights: dict[str, Any] = {}
+    text = json.dumps(_describe(network, weights))  # before the build, which rewrites the network
+    config = builder.create_builder_config()
+    profile = builder.create_optimization_profile()
+    for name, shapes in ranges.items():
+        profile.set_shape(name, *map(tuple, shapes))
+    if ranges:
+        config.add_optimization_profile(profile)
+    engine = builder.build_serialized_network(network, config)
+    if engine is None:
+        raise RuntimeError(f"builder: {'; '.join(log.errors[-2:]) or 'no reason given'}")
+    np.savez(into, network=np.array(text), engine_bytes=np.array(engine.nbytes), **weights)
+
+
+class _Log(trt.ILogger):  # type: ignore[misc]
+    """Keeps the errors."""
+
+    def __init__(self) -> None:
+        trt.ILogger.__init__(self)
+        self.errors: list[str] = []
+
+    def log(self, severity: Any, text: str) -> None:
+        """Takes a line."""
+        if severity in (trt.ILogger.ERROR, trt.ILogger.INTERNAL_ERROR):
+            self.errors.append(text)
+
+
+def _describe(network: Any, weights: dict[str, Any]) -> dict[str, Any]:
+    """The network as plain data; `weights` gets the arrays."""
+    return {
+        "inputs": [_tensor(network.get_input(index)) for index in range(network.num_inputs)],
+        "outputs": [network.get_output(index).name for index in range(network.num_outputs)],
+        "layers": [_layer(network.get_layer(index), weights) for index in range(network.num_layers)],
+    }
+
+
+def _tensor(tensor: Any) -> dict[str, Any] | None:
+    if tensor is None:
+        return None
+    try:
+        shape = list(tensor.shape)
+    except ValueError:  # a rank that the parser does not know yet
+        shape = None
+    return {"name": tensor.name, "type": tensor.dtype.name, "shape": shape}
+
+
+def _layer(layer: Any, weights: dict[str, Any]) -> dict[str, Any]:
+    name, kind = layer.name, layer.type.name
+    # Layers come as ILayer; the class of their kind is the one whose name is the kind's.
+    own = _CLASSES.get(f"I{kind.replace('_', '')}LAYER")
+    attributes = {}
+    if own is not None:
+        layer.__class__ = own
+        for key in _properties(own):
+            try:
+                attributes[key] = _plain(getattr(layer, key), weights)
+            except Exception as error:  # of several classes: weights of types that numpy lacks
+                attributes[key] = {"unreadable": str(error)}
+    return {
+        "name": name,
+        "kind": kind,
+        "inputs": [_tensor(layer.get_input(index)) for index in range(layer.num_inputs)],
+        "outputs": [_tensor(layer.get_output(index)) for index in range(layer.num_outputs)],
+        "attributes": attributes,
+    }
+
+
+def _properties(own: type) -> list[str]:
+    """The properties of a class of layers, and of its classes below ILayer."""
+    classes = [c for c in own.__mro__ if issubclass(c, trt.ILayer) and c is not trt.ILayer]
+    return [key for c in classes for key, member in vars(c).items() if isinstance(member, property)]
+
+
+_CLASSES = {name.upper(): getattr(trt, name) for name in dir(trt) if name.startswith("I") and name.endswith("Layer")}
+
+
+def _plain(value: Any, weights: dict[str, Any]) -> Any:
+    """A value that JSON has; an array becomes its name in `weights`."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (trt.ILoop, trt.IIfConditional)):
+        return value.name
+    if isinstance(value, np.ndarray):
+        name = f"w{len(weights)}"
+        weights[name] = value
+        return {"array": name}
+    if hasattr(value, "name") and hasattr(type(value), "__members__"):
+        return value.name
+    try:
+        return [_plain(item, weights) for item in value]
+    except (TypeError, ValueError):
+        return None
