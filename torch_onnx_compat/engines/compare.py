@@ -32,6 +32,8 @@ def judge(outcome: Outcome, wanted: Sequence[Array], tolerance: tuple[float, flo
         tolerance: Allowed difference relative to the value, and absolute for outputs of typical magnitude 1 or less;
             the absolute one grows with the magnitude.
     """
+    if outcome.status == "unknown":
+        return "unknown", outcome.error
     if outcome.status == "misread":
         return "wrong", outcome.error
     if outcome.status == "built" and not outcome.outputs:

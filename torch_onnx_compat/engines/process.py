@@ -26,6 +26,8 @@ Array = npt.NDArray[Any]
 _WORKER = Path(__file__).parent / "worker.py"
 _START = 120.0
 """Seconds that an engine's process may take to start."""
+_MOST_NUMBERS = 64
+"""Numbers of an input that may decide shapes; engines that build files take no more of them."""
 _ENVIRONMENT = {"OMP_NUM_THREADS": "1"}
 _FILLED = {"MALLOC_PERTURB_": "192", "MallocPreScribble": "1", "MallocScribble": "1"}
 """Settings that fill memory: glibc writes the float 0.75 when it is allocated and -6 when it is freed, macOS writes
@@ -38,7 +40,8 @@ class Outcome:
 
     Attributes:
         status: ran, refused (the engine raised an error) or crashed (its process died, or took too long). Of an engine
-            that only builds files here: built, or misread where what it parsed cannot be computed.
+            that only builds files here: built, misread where what it parsed cannot be computed, or unknown where it
+            asks for a device that is not here.
         outputs: The outputs, in the order asked for. Where the file was built, those of what was parsed, in float64;
             none where it is not known what the parsed network computes.
         error: The engine's error; where the file was built, why there are no outputs.
@@ -127,14 +130,16 @@ class EngineProcess:
     def _build(self, model: Path, feeds: Mapping[str, Array], outputs: Sequence[str], ranges: Ranges) -> Outcome:
         from torch_onnx_compat.engines import tensorrt  # not at the top: it imports torch, which no other engine needs
 
-        key = (model, model.stat().st_mtime_ns, model.stat().st_size, repr(sorted(ranges.items())))
+        values = {n: a.reshape(-1).tolist() for n, a in feeds.items() if a.dtype.kind in "iu" and a.size <= _MOST_NUMBERS}
+        key = (model, model.stat().st_mtime_ns, model.stat().st_size, repr((ranges, values)))
         if key != self._built[0]:
             into = Path(self._folder.name) / "network.npz"
-            answer = self._ask({"model": str(model), "ranges": ranges, "into": str(into)})
+            answer = self._ask({"model": str(model), "ranges": ranges, "values": values, "into": str(into)})
             if answer is None:
                 return Outcome("crashed", error="its process died, or took too long")
             if not answer["ok"]:
-                return Outcome("refused", error=answer["error"])
+                status = "unknown" if "no graphics card: " in answer["error"] else "refused"
+                return Outcome(status, error=answer["error"])
             self._built = (key, tensorrt.read_network(into))
         network = self._built[1]
         try:

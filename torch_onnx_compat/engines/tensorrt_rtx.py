@@ -20,12 +20,13 @@ def version() -> str:
     return str(trt.__version__)
 
 
-def build(path: str, ranges: Shapes, into: str, variant: str) -> None:
+def build(path: str, ranges: Shapes, values: dict[str, list[int]], into: str, variant: str) -> None:
     """Parses and builds a file, and writes the parsed network to an .npz file.
 
     Args:
         path: The file.
         ranges: The shapes that the engine is built for.
+        values: The numbers of the inputs that hold few whole numbers, which may decide shapes.
         into: The .npz file: `network` holds JSON, the other arrays are weights.
         variant: Not used.
 
@@ -33,23 +34,30 @@ def build(path: str, ranges: Shapes, into: str, variant: str) -> None:
         RuntimeError: The parser or the builder refuses the file.
     """
     log = _Log()
+    trt.init_libnvinfer_plugins(log, "")
     builder = trt.Builder(log)
     network = builder.create_network(0)
     parser = trt.OnnxParser(network, log)
     if not parser.parse_from_file(path):
         errors = (parser.get_error(index) for index in range(parser.num_errors))
-        raise RuntimeError(f"parser: {'; '.join(f'{e.node_operator()} {e.node_name()}: {e.desc()}' for e in errors)}")
+        found = "; ".join(f"{error.node_operator()} {error.node_name()}: {error.desc()}" for error in errors)
+        raise RuntimeError(log.blame("parser", found))
     weights: dict[str, Any] = {}
     text = json.dumps(_describe(network, weights))  # before the build, which rewrites the network
+    log.errors.clear()  # what is asked of layers may fail, such as the static shape of a dynamic one
     config = builder.create_builder_config()
     profile = builder.create_optimization_profile()
+    decide_shapes = {t.name for t in map(network.get_input, range(network.num_inputs)) if t.is_shape_tensor}
     for name, shapes in ranges.items():
-        profile.set_shape(name, *map(tuple, shapes))
+        if name in decide_shapes and name in values:
+            profile.set_shape_input(name, *[values[name]] * 3)
+        else:
+            profile.set_shape(name, *map(tuple, shapes))
     if ranges:
         config.add_optimization_profile(profile)
     engine = builder.build_serialized_network(network, config)
     if engine is None:
-        raise RuntimeError(f"builder: {'; '.join(log.errors[-2:]) or 'no reason given'}")
+        raise RuntimeError(log.blame("builder", "; ".join(log.errors[-2:]) or "no reason given"))
     np.savez(into, network=np.array(text), engine_bytes=np.array(engine.nbytes), **weights)
 
 
@@ -59,6 +67,12 @@ class _Log(trt.ILogger):  # type: ignore[misc]
     def __init__(self) -> None:
         trt.ILogger.__init__(self)
         self.errors: list[str] = []
+
+    def blame(self, who: str, why: str) -> str:
+        """The text of a refusal: whose, and why; or that a graphics card is missing."""
+        if any("cuda error" in text.lower() or "cudaerror" in text.lower() for text in self.errors):
+            return f"no graphics card: {who}: {why}"
+        return f"{who}: {why}"
 
     def log(self, severity: Any, text: str) -> None:
         """Takes a line."""
@@ -87,8 +101,8 @@ def _tensor(tensor: Any) -> dict[str, Any] | None:
 
 def _layer(layer: Any, weights: dict[str, Any]) -> dict[str, Any]:
     name, kind = layer.name, layer.type.name
-    # Layers come as ILayer; the class of their kind is the one whose name is the kind's.
-    own = _CLASSES.get(f"I{kind.replace('_', '')}LAYER")
+    # Layers come as ILayer; the class of a kind has its name, those of conditionals with If before it.
+    own = next((c for start in ("I", "IIF") if (c := _CLASSES.get(f"{start}{kind.replace('_', '')}LAYER"))), None)
     attributes = {}
     if own is not None:
         layer.__class__ = own

@@ -1,9 +1,9 @@
 """Runs ONNX files in one engine; started as a script by an interpreter that has numpy and the engine, nothing else.
 
 Usage: worker.py ADAPTER VARIANT. Each line of standard input is a JSON job: {"model", "feeds", "outputs", "into"} runs
-a file, where feeds and into are .npz files; {"model", "ranges", "into"} builds one; {"times"} runs the last file as often
-again. Each line of standard output
-is a JSON answer {"ok", "error", "seconds"}. The first line, written unasked, holds {"version"}.
+a file, where feeds and into are .npz files; {"model", "ranges", "values", "into"} builds one; {"times"} runs the last
+file as often again. Each line of standard output is a JSON answer {"ok", "error", "seconds"}. The first line, written
+unasked, holds {"version"}.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _answer(adapter: Any, job: dict[str, Any], last: list[Callable[[], Any]]) ->
 
 def _run_job(adapter: Any, job: dict[str, Any], last: list[Callable[[], Any]]) -> list[float]:
     if "ranges" in job:
-        adapter.build(job["model"], job["ranges"], job["into"], sys.argv[2])
+        adapter.build(job["model"], job["ranges"], job["values"], job["into"], sys.argv[2])
         return []
     last.clear()  # frees its memory before the next file is loaded
     with np.load(job["feeds"]) as archive:
