@@ -52,7 +52,13 @@ MODELS = (
     *("torchvision:ssdlite320_mobilenet_v3_large", "torchvision:retinanet_resnet50_fpn", "torchvision:r2plus1d_18"),
     *("torchvision:fasterrcnn_mobilenet_v3_large_320_fpn", "torchvision:mnasnet0_5", "torchvision:regnet_y_400mf"),
     *("timm:vit_tiny_patch16_224", "timm:swin_tiny_patch4_window7_224", "timm:convnext_atto", "timm:mobilevit_xxs"),
-    *("timm:efficientnet_b0", "timm:resnet18d", "timm:levit_128s", "timm:xcit_nano_12_p8_224", "timm:edgenext_xx_small"),
+    *(
+        "timm:efficientnet_b0",
+        "timm:resnet18d",
+        "timm:levit_128s",
+        "timm:xcit_nano_12_p8_224",
+        "timm:edgenext_xx_small",
+    ),
     *("timm:poolformer_s12", "timm:coat_lite_tiny", "timm:pit_ti_224", "timm:halonet26t", "timm:gmixer_24_224"),
     *("timm:ghostnet_050", "timm:fastvit_t8", "timm:efficientvit_b0", "timm:maxvit_pico_rw_256"),
     *("ultralytics:yolo11n", "ultralytics:yolov8n-seg", "ultralytics:yolov5n", "ultralytics:yolov10n"),
@@ -100,7 +106,9 @@ def export(sample: Sample, dynamic: Mapping[str, Any], way: str, path: Path) -> 
                 model, sample.args, path, kwargs=kwargs, dynamic=dynamic or None, target=target, verify=sample.verify
             )
         elif way == "stock dynamo":
-            dims = {label: torch.export.Dim(label, min=1, max=m) for of in dynamic.values() for label, _, m in of.values()}
+            dims = {
+                label: torch.export.Dim(label, min=1, max=m) for of in dynamic.values() for label, _, m in of.values()
+            }
             shapes = {name: {a: dims[label] for a, label in of.items()} for name, of in names.items()}
             for name in sample.inputs:
                 shapes.setdefault(name, None)  # type: ignore[arg-type]
@@ -172,7 +180,11 @@ def judge(path: Path, sample: Sample, inputs: Inputs, process: EngineProcess) ->
         if not outcome.outputs:
             return {**about, "cell": "values not known", "why": tidy(outcome.error)}
         if len(right) != len(outcome.outputs):
-            return {**about, "cell": "not compared", "why": f"{len(outcome.outputs)} outputs, {len(right)} of the model"}
+            return {
+                **about,
+                "cell": "not compared",
+                "why": f"{len(outcome.outputs)} outputs, {len(right)} of the model",
+            }
         errors += [_error(a, b) for a, b in zip(outcome.outputs, right, strict=True)]
         about["eager"] = kind
     worst = max(errors, default=0.0)
@@ -247,9 +259,9 @@ def report(rows: list[Row]) -> str:
         "",
         f"{' to '.join(dict.fromkeys((found['date'][0], found['date'][-1])))}, TensorRT for RTX "
         f"{' and '.join(found['engine_version'])}, {told}, one thread.",
-        f"{len(models)} models; the batch may vary from 1 to {MOST}, of text models also the tokens. *Parsed* and *built*:",
-        "by TensorRT for RTX, whichever target the file was made for. *Equal*: the parsed network, computed in float64,",
-        f"is within {LIMIT:g} of the model in float64 ({10 * LIMIT:g} where the model takes float32 only), relative to the",
+        f"{len(models)} models; the batch may vary from 1 to {MOST}, of text models the tokens too. Parsed and built by",
+        "TensorRT for RTX, whichever target the file was made for. Equal: the parsed network, computed in float64, is",
+        f"within {LIMIT:g} of the model in float64 ({10 * LIMIT:g} where the model takes float32 only), relative to the",
         f"largest output, at the example's batch and at {OTHER}. Nothing was run on a card.",
         "Written by benchmarks/tensorrt.py from tensorrt.jsonl.",
         "",

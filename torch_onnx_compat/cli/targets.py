@@ -56,6 +56,7 @@ def _about(target: Target) -> dict[str, str]:
     """What the list of targets shows of one, column by column."""
     high = "" if target.opsets[1] >= 99 else str(target.opsets[1])
     verdicts = Counter(row.verdict for row in target.rows)
+    rows = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
     return {
         "name": target.name,
         "version": target.version,
@@ -63,7 +64,7 @@ def _about(target: Target) -> dict[str, str]:
         "known from": f"{_origin(target)} {target.date}",
         "dynamic axes": target.dynamic,
         "also called": ", ".join(alias for alias in (*ALIASES, "tensorrt") if resolve_alias(alias) == target.name),
-        "operators": f"{len(target.works)} {'work' if target.runs else 'are built'}; rows: {', '.join(f'{n} {v}' for v, n in verdicts.items()) or 'none'}",
+        "operators": f"{len(target.works)} {'work' if target.runs else 'are built'}; rows: {rows or 'none'}",
         "how": target.how,
     }
 
@@ -103,7 +104,9 @@ def check_command(
         if execute:
             step(f"run in {profile.name}")
             ran = run(file, profile)
-    good = not any(g.verdict in ("wrong", "refused", "crashes") for g in groups) and (not ran or ran[0] in ("works", "built"))
+    good = not any(g.verdict in ("wrong", "refused", "crashes") for g in groups) and (
+        not ran or ran[0] in ("works", "built")
+    )
     print_json(_plain(profile, groups, ran)) if json else _show(profile, groups, ran)
     raise typer.Exit(0 if good else 1)
 

@@ -31,7 +31,7 @@ class Engine:
         opset: The opset to export at unless the caller asks for one.
         environment: Name of its virtual environment, which engines of one package share.
         turns_images: Whether it moves images' channels to the end; probes are then tried behind a convolution too.
-        builds: Whether it parses and builds files here, and runs them elsewhere only; what it parsed is computed instead.
+        builds: Whether it only parses and builds files here; what it parsed is computed instead of run.
     """
 
     name: str

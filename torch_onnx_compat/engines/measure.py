@@ -18,6 +18,8 @@ from torch_onnx_compat.graph.facts.node import node_facts
 from torch_onnx_compat.targets.target import PASSED, Verdict
 
 UNSTABLE = "its numbers differ from run to run"
+_LIMIT, _BUILD_LIMIT = 20.0, 120.0
+"""Seconds that a probe may take; a builder compiles kernels."""
 _TRIES = 6
 """How often a probe that passed is run again, where the engine reads uninitialised memory."""
 
@@ -53,7 +55,7 @@ def run_probes(
     """
     found: list[Sample] = []
     tried: dict[str, tuple[Probe, Sequence[Array]]] = {}
-    with EngineProcess(engine, limit=20.0) as process:
+    with EngineProcess(engine, limit=_BUILD_LIMIT if engine.builds else _LIMIT) as process:
         version = process.version
         _, highest = opsets(process)
         for probe in sorted(probes, key=lambda probe: probe.op_type):

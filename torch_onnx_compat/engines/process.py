@@ -130,7 +130,9 @@ class EngineProcess:
     def _build(self, model: Path, feeds: Mapping[str, Array], outputs: Sequence[str], ranges: Ranges) -> Outcome:
         from torch_onnx_compat.engines import tensorrt  # not at the top: it imports torch, which no other engine needs
 
-        values = {n: a.reshape(-1).tolist() for n, a in feeds.items() if a.dtype.kind in "iu" and a.size <= _MOST_NUMBERS}
+        values = {
+            n: a.reshape(-1).tolist() for n, a in feeds.items() if a.dtype.kind in "iu" and a.size <= _MOST_NUMBERS
+        }
         key = (model, model.stat().st_mtime_ns, model.stat().st_size, repr((ranges, values)))
         if key != self._built[0]:
             into = Path(self._folder.name) / "network.npz"

@@ -70,7 +70,8 @@ class _Log(trt.ILogger):  # type: ignore[misc]
 
     def blame(self, who: str, why: str) -> str:
         """The text of a refusal: whose, and why; or that a graphics card is missing."""
-        if any("cuda error" in text.lower() or "cudaerror" in text.lower() for text in self.errors):
+        first = self.errors[0].lower() if self.errors else ""  # after any error it asks for the card, too
+        if "cuda error" in first or "cuda runtime" in first:
             return f"no graphics card: {who}: {why}"
         return f"{who}: {why}"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
+from torch.nn import functional
 
 from torch_onnx_compat.engines.tensorrt.layers import TYPES, Call, fit_together, layer
 
@@ -66,8 +66,8 @@ _ACTIVATIONS: dict[str, Callable[[Tensor, float, float], Tensor]] = {
     "HARD_SIGMOID": lambda x, a, b: (a * x + b).clamp(0, 1),
     "SCALED_TANH": lambda x, a, b: a * torch.tanh(b * x),
     "THRESHOLDED_RELU": lambda x, a, b: torch.where(x > a, x, torch.zeros_like(x)),
-    "GELU_ERF": lambda x, a, b: F.gelu(x),
-    "GELU_TANH": lambda x, a, b: F.gelu(x, approximate="tanh"),
+    "GELU_ERF": lambda x, a, b: functional.gelu(x),
+    "GELU_TANH": lambda x, a, b: functional.gelu(x, approximate="tanh"),
 }
 
 

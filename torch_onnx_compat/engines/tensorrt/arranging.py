@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
+from torch.nn import functional
 
 from torch_onnx_compat.engines.tensorrt.arithmetic import to_type
 from torch_onnx_compat.engines.tensorrt.layers import TYPES, Call, fit_together, layer
@@ -141,13 +141,13 @@ def _inside(call: Call, places: Tensor, size: int, mode: str) -> tuple[Tensor, T
 def pad(call: Call) -> Tensor:
     """Zeros around the last two axes; negative numbers cut."""
     before, after = call.get("pre_padding_nd"), call.get("post_padding_nd")
-    return F.pad(call.input(0), [before[1], after[1], before[0], after[0]])
+    return functional.pad(call.input(0), [before[1], after[1], before[0], after[0]])
 
 
 def _wrapped(call: Call, indices: Tensor, size: int) -> Tensor:
     """Indices with negative ones counted from the end."""
     found = torch.where(indices < 0, indices + size, indices).long()
-    if found.numel() and not (0 <= int(found.min()) and int(found.max()) < size):
+    if found.numel() and not (int(found.min()) >= 0 and int(found.max()) < size):
         raise call.fault(f"reads an index outside of an axis of size {size}")
     return found
 

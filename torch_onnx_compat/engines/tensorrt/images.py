@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
+from torch.nn import functional
 
 from torch_onnx_compat.engines.tensorrt.layers import Call, layer
 
@@ -61,9 +61,9 @@ def convolve(call: Call) -> Tensor:
     window = [(size - 1) * gap + 1 for size, gap in zip(kernel.shape[2:], gaps, strict=True)]
     if call.get("padding_mode") == "EXPLICIT_ROUND_UP":
         raise call.not_known("rounding up")
-    x = F.pad(x, _flat(_pads(call, x.shape[2:], window, stride)))
+    x = functional.pad(x, _flat(_pads(call, x.shape[2:], window, stride)))
     bias = _bias(call, kernel.shape[0])
-    run = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[len(stride)]
+    run = {1: functional.conv1d, 2: functional.conv2d, 3: functional.conv3d}[len(stride)]
     return run(x, kernel, bias, stride, 0, gaps, groups)
 
 
@@ -79,10 +79,10 @@ def deconvolve(call: Call) -> Tensor:
     if not call.get("padding_mode").startswith("EXPLICIT"):
         raise call.not_known(f"padding mode {call.get('padding_mode')}")
     kernel = _kernel(call, x.shape[1] // groups, groups, turned=True)
-    run = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}[len(stride)]
+    run = {1: functional.conv_transpose1d, 2: functional.conv_transpose2d, 3: functional.conv_transpose3d}[len(stride)]
     full = run(x, kernel, None, stride, 0, 0, groups, gaps)
     pads = list(zip(call.get("pre_padding"), call.get("post_padding"), strict=True))
-    found = F.pad(full, [-number for number in _flat(pads)])
+    found = functional.pad(full, [-number for number in _flat(pads)])
     bias = _bias(call, found.shape[1])
     return found if bias is None else found + bias.reshape(1, -1, *[1] * len(stride))
 
@@ -101,18 +101,18 @@ def pool(call: Call) -> Tensor:
         count = (math.ceil if call.get("padding_mode") == "EXPLICIT_ROUND_UP" else math.floor)(free / step) + 1
         more.append((0, max((count - 1) * step + width - size - before - after, 0)))
     if kind == "MAX":
-        return _windows(F.pad(x, _flat(pads), value=-math.inf), more, window, stride, -math.inf).amax(-1)
+        return _windows(functional.pad(x, _flat(pads), value=-math.inf), more, window, stride, -math.inf).amax(-1)
     inner = torch.ones_like(x)
     outer = 0.0 if call.get("average_count_excludes_padding") else 1.0
-    counted = _windows(F.pad(inner, _flat(pads), value=outer), more, window, stride, 0.0).sum(-1)
-    return _windows(F.pad(x, _flat(pads)), more, window, stride, 0.0).sum(-1) / counted
+    counted = _windows(functional.pad(inner, _flat(pads), value=outer), more, window, stride, 0.0).sum(-1)
+    return _windows(functional.pad(x, _flat(pads)), more, window, stride, 0.0).sum(-1) / counted
 
 
 def _windows(
     x: Tensor, more: Sequence[tuple[int, int]], window: Sequence[int], stride: Sequence[int], value: float
 ) -> Tensor:
     """The values of each window along a new last axis; `value` stands beyond the padding."""
-    x = F.pad(x, _flat(more), value=value)
+    x = functional.pad(x, _flat(more), value=value)
     for axis, (width, step) in enumerate(zip(window, stride, strict=True), x.dim() - len(window)):
         x = x.unfold(axis, width, step)
     return x.flatten(-len(window))
@@ -144,20 +144,9 @@ def _new_sizes(call: Call, x: Tensor) -> list[int]:
 
 def _resampling(call: Call, size: int, new: int, mode: str) -> Tensor:
     """The share of each of `size` values in each of `new`, (new, size)."""
-    places = torch.arange(new, dtype=torch.float64)
-    how = call.get("coordinate_transformation")
-    if new == 1 and call.get("selector_for_single_pixel") == "UPPER":
-        places = torch.zeros(1, dtype=torch.float64)
-    elif how == "ALIGN_CORNERS":
-        places = places * (size - 1) / max(new - 1, 1)
-    elif how == "ASYMMETRIC":
-        places = places * size / new
-    elif how == "HALF_PIXEL":
-        places = (places + 0.5) * size / new - 0.5
-    else:
-        raise call.not_known(f"coordinates {how}")
+    places = _places(call, size, new)
     if mode == "NEAREST":
-        return F.one_hot(_rounded(call, places).clamp(0, size - 1), size).double()
+        return functional.one_hot(_rounded(call, places).clamp(0, size - 1), size).double()
     low = places.floor()
     part = places - low
     if mode == "LINEAR":
@@ -176,8 +165,23 @@ def _resampling(call: Call, size: int, new: int, mode: str) -> Tensor:
     return weights / weights.sum(1, keepdim=True)
 
 
+def _places(call: Call, size: int, new: int) -> Tensor:
+    """Where in the input each new value lies."""
+    places = torch.arange(new, dtype=torch.float64)
+    how = call.get("coordinate_transformation")
+    if new == 1 and call.get("selector_for_single_pixel") == "UPPER":
+        return torch.zeros(1, dtype=torch.float64)
+    if how == "ALIGN_CORNERS":
+        return places * (size - 1) / max(new - 1, 1)
+    if how == "ASYMMETRIC":
+        return places * size / new
+    if how == "HALF_PIXEL":
+        return (places + 0.5) * size / new - 0.5
+    raise call.not_known(f"coordinates {how}")
+
+
 def _rounded(call: Call, places: Tensor) -> Tensor:
-    ways = {
+    ways: dict[str, Callable[[Tensor], Tensor]] = {
         "HALF_UP": lambda x: (x + 0.5).floor(),
         "HALF_DOWN": lambda x: (x - 0.5).ceil(),
         "FLOOR": torch.floor,
@@ -205,11 +209,11 @@ def sample(call: Call) -> Tensor:
     x, grid = call.input(0), call.input(1)
     if x.dim() == 5 and mode == "CUBIC":
         raise call.not_known("cubic sampling of volumes")
-    return F.grid_sample(x, grid, _SAMPLE[mode], _OUTSIDE[outside], call.get("align_corners"))
+    return functional.grid_sample(x, grid, _SAMPLE[mode], _OUTSIDE[outside], call.get("align_corners"))
 
 
 @layer("LRN")
 def respond(call: Call) -> Tensor:
-    """x / (k + alpha * sum of squares / window) ** beta, the sum over neighbouring channels."""
+    """Divides by (k + alpha * sum of squares / window) ** beta, the sum over neighbouring channels."""
     x, width = call.input(0), call.get("window_size")
-    return F.local_response_norm(x, width, call.get("alpha"), call.get("beta"), call.get("k"))
+    return functional.local_response_norm(x, width, call.get("alpha"), call.get("beta"), call.get("k"))
