@@ -8,6 +8,7 @@ Each model runs in a process of its own. Results are added to results/tensorrt.j
 not measured again.
 
     python benchmarks/tensorrt.py [--models timm:resnet18 ...] [--ways ours-11 ...] [--again]
+    python benchmarks/tensorrt.py --profiles     # where the documented profiles and the measured one contradict
 """
 
 from __future__ import annotations
@@ -38,10 +39,14 @@ import torch
 from torch_onnx_compat import export_compat
 from torch_onnx_compat.dynamic import with_axes
 from torch_onnx_compat.engines import EngineProcess, find_engine
+from torch_onnx_compat.engines.measure import facts_of
+from torch_onnx_compat.engines.probes import node_tests, own_probes
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.inputs import Inputs, bind
 from torch_onnx_compat.shape_ranges import shape_ranges
 from torch_onnx_compat.sweep.measure import tidy
+from torch_onnx_compat.targets import load_target
+from torch_onnx_compat.targets.target import PASSED
 from torch_onnx_compat.zoo import load
 from torch_onnx_compat.zoo.sample import Sample
 
@@ -298,16 +303,60 @@ def _told(row: Row | None) -> str:
     return f"{row['cell']} {row['error']:.1g}" if row["cell"] == "differs" else str(row["cell"])
 
 
+def contradictions() -> str:
+    """Where the profiles of tensorrt-10 and -11 and the measured one judge a probe otherwise, as Markdown."""
+    measured = load_target(ENGINE)
+    lines = [
+        "# TensorRT's documents beside TensorRT for RTX",
+        "",
+        f"{datetime.date.today()}. The verdicts of the profiles on all probes: `{ENGINE}` {measured.version} is measured",
+        f"({measured.date}), the others are written from documents. A difference is no error: TensorRT for RTX is not",
+        "TensorRT. Where it lacks a kernel or a plugin that TensorRT documents, the documents stand, and where NVIDIA's",
+        "tables restrict what its parser takes, they stand too. Written by `benchmarks/tensorrt.py --profiles`.",
+        "",
+        "| profile | probes | both take | both object | documents object only | RTX objects only | not documented |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    details: list[str] = []
+    probes = [(probe.op_type, probe.opset, facts_of(probe)) for probe in [*own_probes(), *node_tests()]]
+    for name in ("tensorrt-10", "tensorrt-11"):
+        documented = load_target(name)
+        cells: Counter[str] = Counter()
+        rows: Counter[tuple[str, str, str]] = Counter()
+        for op_type, opset, facts in probes:
+            if opset > min(documented.opsets[1], measured.opsets[1]):
+                continue
+            said, so = (target.verdict(op_type, opset, facts) for target in (documented, measured))
+            if "unknown" in (said, so):
+                cells["unknown"] += 1
+                continue
+            cells[f"{said in PASSED} {so in PASSED}"] += 1
+            if (said in PASSED) != (so in PASSED):
+                objection = (measured if said in PASSED else documented).judge(op_type, opset, facts)
+                assert objection is not None
+                rows[op_type, name if said not in PASSED else measured.name, objection.reason] += 1
+        kinds = ("True True", "False False", "False True", "True False", "unknown")
+        lines.append(f"| {name} | {sum(cells.values())} | {' | '.join(str(cells[kind]) for kind in kinds)} |")
+        details += ["", f"## {name}", "", "| operator | who objects | reason | probes |", "|---|---|---|---|"]
+        for (op_type, who, why), count in sorted(rows.items()):
+            details.append(f"| {op_type} | {who} | {why.replace('|', ' or ')} | {count} |")
+    return "\n".join([*lines, *details]) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--models", nargs="*", default=list(MODELS))
     parser.add_argument("--ways", nargs="*", default=list(WAYS), choices=WAYS)
     parser.add_argument("--again", action="store_true", help="also measure what results/tensorrt.jsonl has")
+    parser.add_argument("--profiles", action="store_true", help="compare the profiles only")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
+    if options.profiles:
+        (RESULTS / "tensorrt_profiles.md").write_text(contradictions(), encoding="utf-8")
+        return
     if find_engine(ENGINE).interpreter() is None:
         raise CompatError(f"{ENGINE} is not installed; see `torch-onnx-compat measure {ENGINE} --install`.")
     if options.one:
