@@ -42,6 +42,7 @@ from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.publish import Draft, draft, is_large, publish
 from torch_onnx_compat.request import File, Proof
 from torch_onnx_compat.result import ExportResult
+from torch_onnx_compat.shape_ranges import shape_ranges
 from torch_onnx_compat.surgery.on_graph.cut_graph import CutGraph
 from torch_onnx_compat.surgery.on_graph.operation import Operation
 from torch_onnx_compat.surgery.on_graph.outline import drop_bodies
@@ -129,6 +130,7 @@ class Attempt:
         ]
         if made.unknown and self.cases and not table:
             notes.append(f"not verified: onnxruntime has no {', '.join(sorted(made.unknown))}.")
+        proofs = self.cases.proofs if self.cases and table else ()
         return ExportResult(
             path=published if not isinstance(published, bytes) else None,
             model_bytes=published if isinstance(published, bytes) else None,
@@ -150,7 +152,8 @@ class Attempt:
             parts=cut.parts,
             is_whole=self.prepared.boundary is None and not cut.is_cut,
             signature=Signature.of(self.prepared.inputs, self.prepared.model),
-            axes=self.cases.proofs if self.cases and table else (),
+            axes=proofs,
+            shapes=shape_ranges(self.prepared.inputs, proofs),
             precision=made.precision,
         )
 

@@ -25,6 +25,7 @@ from torch_onnx_compat.plan import Note
 from torch_onnx_compat.precision.int8.verdict import Quantized
 from torch_onnx_compat.precision.verdict import Precision
 from torch_onnx_compat.session import open_session
+from torch_onnx_compat.shape_ranges import ShapeRange, tensorrt_command
 from torch_onnx_compat.surgery.on_graph.stage import Stage
 
 
@@ -54,6 +55,8 @@ class ExportResult:
         is_whole: Whether the file takes what the model takes, and gives what it gives.
         signature: How forward was called for the export.
         axes: What is known of each dynamic axis: proven for all sizes, or tried at some.
+        shapes: Of each input that has dynamic axes the smallest, the usual and the largest shape: what an engine is to
+            be built for. An axis goes as far as the caller's bound, otherwise as far as the file was tried.
         precision: What is in the narrower format, what stayed in float32 and why, and how far the file is off; None
             where the file has the model's own types. `table` and `axes` then tell of the graph before.
     """
@@ -80,6 +83,7 @@ class ExportResult:
     signature: Signature | None = field(default=None, repr=False)
     axes: tuple[AxisProof, ...] = ()
     precision: Precision | Quantized | None = None
+    shapes: Mapping[str, ShapeRange] = field(default_factory=dict)
 
     def session(self, **options: Any) -> onnxruntime.InferenceSession:
         """Opens the file in onnxruntime.
@@ -178,6 +182,7 @@ class ExportResult:
             "table": [row.to_dict() for row in self.table],
             "notes": list(self.notes),
             "axes": [vars(axis) for axis in self.axes],
+            "shapes": {name: vars(shapes) for name, shapes in self.shapes.items()},
             "precision": None if self.precision is None else self.precision.to_dict(),
             "rejected": dict(self.rejected),
             "seconds": {k: round(v, 3) for k, v in self.seconds.items()},
@@ -204,6 +209,8 @@ class ExportResult:
         lines += [f"  custom node {name}" for name in self.custom_nodes]
         lines += [f"  {stage}" for stage in (self.preprocess, self.postprocess, *self.parts) if stage]
         lines += [f"  {axis}" for axis in self.axes]
+        command = tensorrt_command(self.target, where, self.shapes, self.shapes) if self.path is not None else None
+        lines += [f"  build: {command}"] if command else []
         lines += [f"  note: {note}" for note in self.notes]
         if self.precision is not None:
             lines += [f"  {line}" for line in str(self.precision).splitlines()]

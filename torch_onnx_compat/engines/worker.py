@@ -1,10 +1,10 @@
 """Runs ONNX files in one engine; started as a script by an interpreter that has numpy and the engine, nothing else.
 
 Usage: worker.py ADAPTER VARIANT. Each line of standard input is a JSON job: {"model", "feeds", "outputs", "into"} runs
-a file, where feeds and into are .npz files; {"times"} runs the last file as often again. Each line of standard output
-is a JSON answer {"ok", "error", "seconds", "wall", "loading", "memory"}: processor and wall-clock seconds of each
-further run, or processor seconds of loading a file, and the process's largest memory in bytes so far. The first line,
-written unasked, holds {"version"}.
+a file, where feeds and into are .npz files; {"model", "ranges", "values", "into"} builds one; {"times"} runs the last
+file as often again. Each line of standard output is a JSON answer {"ok", "error", "seconds", "wall", "loading",
+"memory"}: processor and wall-clock seconds of each further run, or processor seconds of loading a file, and the
+process's largest memory in bytes so far. The first line, written unasked, holds {"version"}.
 """
 
 from __future__ import annotations
@@ -59,6 +59,9 @@ def _memory() -> int:
 
 
 def _run_job(adapter: Any, job: dict[str, Any], last: list[Callable[[], Any]]) -> dict[str, Any]:
+    if "ranges" in job:
+        adapter.build(job["model"], job["ranges"], job["values"], job["into"], sys.argv[2])
+        return {}
     last.clear()  # frees its memory before the next file is loaded
     with np.load(job["feeds"]) as archive:
         feeds = {name: archive[name] for name in archive.files}

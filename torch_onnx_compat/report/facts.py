@@ -65,7 +65,7 @@ def of_result(result: ExportResult, comparison: Localisation | None = None, with
         "changes": _changes(result, proto, without),
         "source": result.source,
         "seconds": {step: round(spent, 3) for step, spent in result.seconds.items()},
-        "snippet": snippet(result.target, result.path.name if result.path else "model.onnx", proto),
+        "snippet": snippet(result.target, result.path.name if result.path else "model.onnx", proto, result.shapes),
         **_layers(comparison),
     }
 
