@@ -149,7 +149,7 @@ def main() -> None:
         path.write_bytes(b"".join(row.to_line() for row in rows_of(path)))
     everything = rows()
     PAGE.write_text(markdown(everything), encoding="utf-8")
-    HTML.write_text(page(everything), encoding="utf-8")
+    HTML.write_text(page(everything, title="The scoreboard"), encoding="utf-8")
     print(f"{PAGE.name}, {HTML.name}: {len(everything)} rows")
 
 

@@ -3,7 +3,7 @@ import torch
 
 from torch_onnx_compat import rewrite
 from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.places import is_user_file
+from torch_onnx_compat.places import is_user_file, module_path
 
 
 @pytest.mark.parametrize("name", ["roll_to_slices", "remainder"])
@@ -17,3 +17,22 @@ def test_the_rest_is():
     assert not is_user_file(torch.__file__)
     assert not is_user_file(rewrite.__code__.co_filename)
     assert not is_user_file("<string>")
+
+
+@pytest.mark.parametrize(
+    ("scopes", "path"),
+    [
+        ("features features.1 features.1.0 attn", "features.1.0.attn"),
+        ("layers layers.0 blocks blocks.0 attn", "layers.0.blocks.0.attn"),
+        ("layers.0 blocks.0", "layers.0.blocks.0"),  # of a ModuleList, which is not called itself
+        ("a a a", "a.a.a"),
+        ("a unknown b", "a"),
+        ("", ""),
+    ],
+)
+def test_scopes_of_a_trace_become_a_module_path(scopes, path):
+    modules = {"", "a", "a.a", "a.a.a"}
+    for whole in ("features.1.0.attn", "layers.0.blocks.0.attn"):
+        parts = whole.split(".")
+        modules |= {".".join(parts[:n]) for n in range(1, len(parts) + 1)}
+    assert module_path(scopes.split(), modules) == path
