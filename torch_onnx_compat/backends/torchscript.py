@@ -229,7 +229,8 @@ def _place_of(g: Any, modules: Collection[str]) -> str:
     node = getattr(g, "original_node", None)
     scope = node.scopeName() if node is not None else ""
     names = [part.rpartition("::")[2] for part in scope.split("/")]
-    return module_path([name for name in names if name and name != "twin"], modules)
+    within = [name.removeprefix("twin.") for name in names[names.index("twin") + 1 :]] if "twin" in names else names
+    return module_path([name for name in within if name], modules)
 
 
 @contextmanager
