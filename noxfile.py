@@ -67,7 +67,7 @@ def docs(session: nox.Session) -> None:
 @nox.session
 def engines(session: nox.Session) -> None:
     """Runs the code of the pages and of reports in the engines that pip installs beside torch."""
-    session.install("-e", ".[test,zoo,openvino,opencv,tract,mnn]", "ncnn")
+    session.install("-e", ".[test,zoo,openvino,opencv,tract,mnn,tvm]", "ncnn")
     session.install("--no-deps", "pnnx")
     pages = ("tests/test_docs.py", "tests/report", "tests/zoo/test_optional.py")
     session.run("pytest", *pages, *session.posargs, env={"OMP_NUM_THREADS": "1"})
