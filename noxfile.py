@@ -1,5 +1,11 @@
-"""Sessions: `nox` runs lint, types and the tests against the oldest, a middle and the newest torch; `nox -s wheel`."""
+"""Sessions: `nox` runs lint, types and the tests against the oldest, a middle and the newest torch.
 
+`nox -s docs` builds the site, `wheel` tests the wheel, `engines` runs the pages' code in the engines that pip has,
+`needed` lists entries that a torch has made superfluous, and `matrix` tries each Python with each torch.
+"""
+
+import datetime
+import re
 import shutil
 from pathlib import Path
 
@@ -7,6 +13,10 @@ import nox
 
 ROOT = Path(__file__).parent
 TORCH = ("2.6", "2.9", "newest")
+PYTHON = ("3.10", "3.11", "3.12", "3.13", "3.14")
+VERSIONS = ROOT / "benchmarks" / "results" / "versions.md"
+SELECTION = ("tests/test_arguments.py", "tests/test_registry.py", "tests/test_errors.py", "tests/test_publish.py")
+"""What `matrix` runs unless it is told: the keywords, the registry, the errors, the file's way to its place."""
 
 nox.options.sessions = ["lint", "types", "tests"]
 nox.options.reuse_existing_virtualenvs = True
@@ -45,3 +55,63 @@ def wheel(session: nox.Session) -> None:
     session.install(f"{built}[test]")
     session.chdir(session.create_tmp())
     session.run("pytest", "-n", "auto", str(ROOT / "tests"), env={"OMP_NUM_THREADS": "1"})
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Builds the site; a dead link or anchor is an error."""
+    session.install("mkdocs-material>=9.5", "mkdocstrings[python]>=0.27")
+    session.run("mkdocs", "build", *session.posargs, env={"NO_MKDOCS_2_WARNING": "1"})
+
+
+@nox.session
+def engines(session: nox.Session) -> None:
+    """Runs the code of the pages and of reports in the engines that pip installs beside torch."""
+    session.install("-e", ".[test,zoo,openvino,opencv,tract,mnn,tvm]", "ncnn")
+    session.install("--no-deps", "pnnx")
+    pages = ("tests/test_docs.py", "tests/report", "tests/zoo/test_optional.py")
+    session.run("pytest", *pages, *session.posargs, env={"OMP_NUM_THREADS": "1"})
+
+
+@nox.session
+@nox.parametrize("torch", ("newest", "nightly"))
+def needed(session: nox.Session, torch: str) -> None:
+    """Lists the entries that a torch has made superfluous; for a weekly run."""
+    session.install("-e", ".[test]")
+    if torch == "nightly":
+        url = "https://download.pytorch.org/whl/nightly/cpu"
+        session.install("--pre", "--upgrade", "--index-url", url, "torch", "torchvision")
+    session.run("python", "scripts/still_needed.py", *session.posargs, env={"OMP_NUM_THREADS": "1"})
+
+
+@nox.session(python=PYTHON)
+@nox.parametrize("torch", TORCH)
+def matrix(session: nox.Session, torch: str) -> None:
+    """Runs a selection of the tests, and notes what came out in a table."""
+    pin = () if torch == "newest" else (f"torch=={torch}.*",)
+    session.install("-e", ".[test]", *pin)
+    ask = "import platform, torch; print(platform.python_version(), torch.__version__)"
+    python, version = str(session.run("python", "-c", ask, silent=True)).split()
+    tests = session.posargs or SELECTION
+    said = session.run("pytest", "-q", *tests, silent=True, success_codes=[0, 1], env={"OMP_NUM_THREADS": "1"}) or ""
+    counts = re.findall(r"\d+ (?:passed|failed|skipped|error)s?", said.splitlines()[-1]) if said else []
+    _note_version(python, version, ", ".join(counts) or "no result")
+    if "failed" in said.splitlines()[-1] or not counts:
+        session.error(said)
+
+
+def _note_version(python: str, torch: str, counts: str) -> None:
+    """Writes one line of the table; an older one of the same versions goes."""
+    head = [
+        "# Versions",
+        "",
+        f"Written by `nox -s matrix`; tests: {', '.join(SELECTION)}.",
+        "",
+        "| Python | torch | tests | date |",
+        "| --- | --- | --- | --- |",
+    ]
+    told = VERSIONS.read_text(encoding="utf-8").splitlines() if VERSIONS.exists() else []
+    start = f"| {python} | {torch} |"
+    rows = [line for line in told if line.startswith("| 3.") and not line.startswith(start)]
+    rows.append(f"{start} {counts} | {datetime.date.today()} |")
+    VERSIONS.write_text("\n".join([*head, *sorted(rows), ""]), encoding="utf-8")

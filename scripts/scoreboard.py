@@ -144,12 +144,17 @@ def _table(head: Sequence[str], cells: Iterable[Sequence[str]]) -> list[str]:
     return [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}", *body] if body else ["None."]
 
 
+def html(everything: Sequence[Row]) -> str:
+    """docs/scoreboard.html."""
+    return page(everything, title="The scoreboard")
+
+
 def main() -> None:
     for path in (*FOLDER.glob("*.jsonl"), *ENGINES.glob("*.jsonl")):
         path.write_bytes(b"".join(row.to_line() for row in rows_of(path)))
     everything = rows()
     PAGE.write_text(markdown(everything), encoding="utf-8")
-    HTML.write_text(page(everything), encoding="utf-8")
+    HTML.write_text(html(everything), encoding="utf-8")
     print(f"{PAGE.name}, {HTML.name}: {len(everything)} rows")
 
 

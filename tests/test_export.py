@@ -175,6 +175,26 @@ def test_metadata_and_result(exporter, tmp_path):
     assert set(result.seconds) == {"prepare", "observe", "plan", "rewrite", "export", "finish", "check", "publish"}
 
 
+def test_metadata_of_the_caller(tmp_path):
+    export_compat(nn.ReLU(), torch.rand(3, 4), tmp_path / "m.onnx", dynamic="batch", metadata={"names": "cat, dog"})
+    metadata = {p.key: p.value for p in onnx.load(tmp_path / "m.onnx").metadata_props}
+    assert metadata["names"] == "cat, dog"
+    assert json.loads(metadata["torch_onnx_compat.sizes"]) == {"batch": 3}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ("names", r"metadata='names': wanted a dict of texts"),
+        ({"stride": 32}, r"metadata\['stride'\] is a int; ONNX's metadata are texts by texts: use str\(\) or json"),
+        ({"torch_onnx_compat.version": "9"}, "names that begin with 'torch_onnx_compat.' are the export's own"),
+    ],
+)
+def test_metadata_that_onnx_does_not_take(metadata, message):
+    with pytest.raises(CompatError, match=message):
+        export_compat(nn.ReLU(), torch.rand(3), metadata=metadata)
+
+
 # The keywords of torch.onnx.export
 
 

@@ -1,9 +1,10 @@
 import pytest
 import torch
+from torch import nn
 
-from torch_onnx_compat import rewrite
+from torch_onnx_compat import export_compat, rewrite
 from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.places import is_user_file
+from torch_onnx_compat.places import is_user_file, module_path
 
 
 @pytest.mark.parametrize("name", ["roll_to_slices", "remainder"])
@@ -17,3 +18,35 @@ def test_the_rest_is():
     assert not is_user_file(torch.__file__)
     assert not is_user_file(rewrite.__code__.co_filename)
     assert not is_user_file("<string>")
+
+
+@pytest.mark.parametrize(
+    ("scopes", "path"),
+    [
+        ("features features.1 features.1.0 attn", "features.1.0.attn"),
+        ("layers layers.0 blocks blocks.0 attn", "layers.0.blocks.0.attn"),
+        ("layers.0 blocks.0", "layers.0.blocks.0"),  # of a ModuleList, which is not called itself
+        ("a a a", "a.a.a"),
+        ("a unknown b", "a"),
+        ("", ""),
+    ],
+)
+def test_scopes_of_a_trace_become_a_module_path(scopes, path):
+    modules = {"", "a", "a.a", "a.a.a"}
+    for whole in ("features.1.0.attn", "layers.0.blocks.0.attn"):
+        parts = whole.split(".")
+        modules |= {".".join(parts[:n]) for n in range(1, len(parts) + 1)}
+    assert module_path(scopes.split(), modules) == path
+
+
+def test_children_of_a_sequential_model_have_their_own_names():
+    model = nn.Sequential(nn.Linear(3, 3), nn.Sequential(nn.ReLU(), nn.Linear(3, 2))).eval()
+    result = export_compat(model, torch.rand(2, 3), exporter="torchscript")
+    assert [node.name for node in result.model_proto.graph.node] == ["/0/Gemm", "/1/1.0/Relu", "/1/1.1/Gemm"]
+
+
+def test_a_child_may_be_called_as_the_adapter():
+    model = nn.ModuleDict({"twin": nn.Sequential(nn.Linear(3, 3))})
+    model.forward = lambda x: model["twin"](x)
+    result = export_compat(model.eval(), torch.rand(2, 3), exporter="torchscript")
+    assert [node.name for node in result.model_proto.graph.node] == ["/twin/twin.0/Gemm"]

@@ -20,7 +20,7 @@ def test_the_pages_are_fresh():
     rows = script.rows()
     assert rows
     assert script.PAGE.read_text(encoding="utf-8") == script.markdown(rows), "run python scripts/scoreboard.py"
-    assert script.HTML.read_text(encoding="utf-8") == script.page(rows), "run python scripts/scoreboard.py"
+    assert script.HTML.read_text(encoding="utf-8") == script.html(rows), "run python scripts/scoreboard.py"
 
 
 def test_no_file_of_ours_is_wrong():

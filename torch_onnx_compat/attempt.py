@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -243,6 +244,7 @@ class Attempt:
             "entries": ", ".join(dict.fromkeys(n.entry for n in plan.notes if n.verdict == "applied")),
             "verified": "no" if self.cases is None else "yes",
             "tolerance": f"rtol={how.rtol or 'by dtype'}, atol={how.atol or 'by dtype'}",
+            "sizes": json.dumps(self.prepared.inputs.named_sizes()),
         }
 
 

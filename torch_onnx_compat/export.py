@@ -77,6 +77,7 @@ def export_compat(
     verify: bool | Literal["target"] | Verify = True,
     samples: Sequence[Any] = (),
     precision: Literal["float32", "float16", "bfloat16", "int8"] | Half | Int8 | None = None,
+    metadata: Mapping[str, str] | None = None,
     include: Collection[str] = (),
     exclude: Collection[str] = (),
     symbolics: Sequence[Any] = (),
@@ -142,6 +143,7 @@ def export_compat(
         precision: ``"float16"`` or ``"bfloat16"`` for a file of half the width; a Float16 or Bfloat16 says more. What
             has to stay in float32 is found by measurement; ``result.precision`` tells what, why, and how far the file
             is off. An Int8 with calibration inputs for a file in eight bits.
+        metadata: Further entries of the file's metadata, texts by name, e.g. the names of classes.
         include: Entries to apply whether needed or not.
         exclude: Entries not to apply.
         symbolics: Further symbolics for this call only.
@@ -190,6 +192,7 @@ def export_compat(
         external_data=external_data,
         precision=narrower,
         is_opset_free=opset_version is None,
+        metadata={} if metadata is None else metadata,
     )
     exporters = Exporters(
         exporters_to_try(exporter, dynamo, custom_translation_table),

@@ -20,10 +20,9 @@ from torch_onnx_compat.graph.tidy.tidy import tidy
 from torch_onnx_compat.graph.walk import all_nodes
 from torch_onnx_compat.inputs import output_names
 from torch_onnx_compat.ops import ONNX_TYPES
-from torch_onnx_compat.request import File
+from torch_onnx_compat.request import METADATA_PREFIX, File
 
 PRODUCER = "torch_onnx_compat"
-METADATA_PREFIX = f"{PRODUCER}."
 
 
 def finish(raw: ExportedGraph, job: ExportJob, file: File, metadata: dict[str, Any]) -> ir.Model:
@@ -60,6 +59,7 @@ def finish(raw: ExportedGraph, job: ExportJob, file: File, metadata: dict[str, A
     drop_traces(model)
     for key, value in metadata.items():
         model.metadata_props[METADATA_PREFIX + key] = str(value)
+    model.metadata_props.update(file.metadata)
     model.graph.name = model.graph.name or "main_graph"
     return model
 

@@ -137,6 +137,10 @@ class Inputs:
                 sizes[name] = (size - axis.size({**sizes, name: 0})) // factor
         return sizes
 
+    def named_sizes(self) -> dict[str, int]:
+        """Size of every dynamic axis in the example, derived ones too, by the name that the file gives to it."""
+        return {a.name: t.shape[d] for t, axes in zip(self.tensors, self.axes, strict=True) for d, a in axes.items()}
+
     def bounds(self) -> Bounds:
         """The sizes that the caller allows for every named axis."""
         return {a.name: (a.min, a.max) for axes in self.axes for a in axes.values() if not a.terms}

@@ -1,10 +1,11 @@
-"""Where in the user's code something happened: the innermost statement that is neither torch's nor ours."""
+"""Where something happened: the innermost statement that is neither torch's nor ours; the module of a node."""
 
 from __future__ import annotations
 
 import functools
 import re
 import traceback
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -24,6 +25,27 @@ def is_user_file(filename: str) -> bool:
 def short(filename: str, line: int | None) -> str:
     """``models/resnet.py:41``: the file with its folder, and the line."""
     return f"{'/'.join(filename.replace(chr(92), '/').split('/')[-2:])}:{line}"
+
+
+def module_path(scopes: Iterable[str], modules: Collection[str]) -> str:
+    """Path of the module in which TorchScript traced a node, as far as the model has such modules.
+
+    A child of a Sequential or ModuleList has its parent's path in its own scope: ``features``, ``features.1``,
+    ``features.1.0``, ``attn`` are ``features.1.0.attn``.
+
+    Args:
+        scopes: Names of the nested scopes, the outermost first.
+        modules: Paths of the model's modules.
+    """
+    path: list[str] = []
+    for scope in scopes:
+        names = scope.split(".")
+        shared = (n for n in range(min(len(path), len(names) - 1), -1, -1) if path[len(path) - n :] == names[:n])
+        found = next((step for n in shared if ".".join(step := path + names[n:]) in modules), None)
+        if found is None:
+            break
+        path = found
+    return ".".join(path)
 
 
 def user_statement(error: BaseException) -> str | None:

@@ -20,6 +20,9 @@ from torch_onnx_compat.precision.int8.request import Int8
 from torch_onnx_compat.registry import Registry
 from torch_onnx_compat.targets import Target
 
+METADATA_PREFIX = "torch_onnx_compat."
+"""Entries of a file's metadata that begin so are the export's own."""
+
 
 @dataclass(frozen=True)
 class Cut:
@@ -97,9 +100,12 @@ class File:
     """The narrower format; None for the model's own types."""
     is_opset_free: bool = False
     """Whether the opset is the target's choice, not the caller's."""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    """The caller's own entries of the file's metadata."""
 
     def __post_init__(self) -> None:
         check_destination(self.destination)
+        _check_metadata(self.metadata)
         if self.precision is None:
             return
         if isinstance(self.precision, Int8):
@@ -161,6 +167,19 @@ def check_list(keyword: str, value: Any) -> None:
     """
     if isinstance(value, str):
         raise CompatError(f"{keyword}={value!r} is a str; wanted a list: {keyword}=[{value!r}].")
+
+
+def _check_metadata(metadata: Any) -> None:
+    if not isinstance(metadata, Mapping):
+        raise CompatError(f"metadata={metadata!r}: wanted a dict of texts, such as {{'labels': 'cat, dog'}}.")
+    for key, value in metadata.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise CompatError(
+                f"metadata[{key!r}] is a {type(value).__name__}; ONNX's metadata are texts by texts: use str() or "
+                f"json.dumps()."
+            )
+        if key.startswith(METADATA_PREFIX):
+            raise CompatError(f"metadata[{key!r}]: names that begin with {METADATA_PREFIX!r} are the export's own.")
 
 
 IGNORED_AT_DEFAULTS: dict[str, tuple[Any, ...]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -130,16 +130,25 @@ class ExportResult:
         onnx.save(self.model_proto, destination)
 
     def report(
-        self, path: str | os.PathLike[str], model: Any = None, args: Any = (), kwargs: Mapping[str, Any] | None = None
+        self,
+        path: str | os.PathLike[str],
+        model: Any = None,
+        args: Any = (),
+        kwargs: Mapping[str, Any] | None = None,
+        *,
+        stock: bool = False,
+        progress: Callable[[str], None] | None = None,
     ) -> Path:
         """Writes a report: the verdict, what was applied, the proof, operators, times and how to run the file.
 
         Args:
             path: Where to; the ending says how: .html, .md or .json.
-            model: The original model; with it the report shows the error of every layer, and what torch.onnx.export
-                alone makes of the model, which takes about as long as the export did.
+            model: The original model; with it the report shows the changes in the graph and the error of every layer.
             args: Positional inputs to compare the layers on.
             kwargs: Keyword inputs.
+            stock: Whether torch.onnx.export exports the model, too, for the graph before the changes. Takes about as
+                long as the export did.
+            progress: Called with the name of each step as it begins.
 
         Returns:
             The path.
@@ -147,14 +156,22 @@ class ExportResult:
         Raises:
             CompatError: The ending is none of these, or the file cannot be written.
         """
-        from torch_onnx_compat.report import before, write_report
+        from torch_onnx_compat.report import before, module_paths, write_report
 
         if model is None:
+            if stock:
+                raise CompatError("report(stock=True) exports the model again; pass model and args, too.")
             return write_report(path, self)
-        if not self.is_whole:  # its layers cannot be told from the model's own inputs and outputs
-            return write_report(path, self, None, before(self, model, args, kwargs))
-        layers = localise(model, self._source(), args, kwargs=kwargs)
-        return write_report(path, self, layers, before(self, model, args, kwargs))
+        step = progress or (lambda name: None)
+        layers = without = None
+        if self.is_whole:  # else its layers cannot be told from the model's own inputs and outputs
+            step("layers")
+            layers = localise(model, self._source(), args, kwargs=kwargs)
+        if stock:
+            step("stock")
+            without = before(self, model, args, kwargs)
+        step("report")
+        return write_report(path, self, layers, without, module_paths(model, args, kwargs))
 
     @property
     def model_proto(self) -> onnx.ModelProto:

@@ -4,6 +4,7 @@ import json
 import re
 import signal
 
+import onnx
 import pytest
 import torch
 from torch import nn
@@ -210,3 +211,11 @@ def test_axes_that_a_zoo_knows(tmp_path):
 def test_a_named_model_says_that_its_weights_are_random(tmp_path):
     done = run("export", "torchvision:squeezenet1_1", "--size", "64", "-o", tmp_path / "m.onnx", "--no-verify")
     assert "note: random weights: torchvision:squeezenet1_1" in done.stdout
+    metadata = {entry.key: entry.value for entry in onnx.load(tmp_path / "m.onnx").metadata_props}
+    assert metadata["weights"] == "random (all): built without trained ones"
+
+
+def test_stock_needs_a_report(tmp_path):
+    done = run("export", "torch.nn:ReLU", "-o", tmp_path / "m.onnx", "--stock")
+    assert done.exit_code == 2
+    assert "--stock is for a report; give --report FILE, too." in " ".join(done.stderr.split())

@@ -52,10 +52,13 @@ def test_a_failure_while_numbers_are_watched_leaves_no_profile_function():
                 x = x * 2
             raise RuntimeError("no")
 
-    users = NumberUsers()
-    with pytest.raises(KeyboardInterrupt), users.watch():
-        users.begin()
-        raise KeyboardInterrupt
+    def interrupt(users):
+        with users.watch():
+            users.begin()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupt(NumberUsers())
     assert sys.getprofile() is None
     with pytest.raises(Exception, match="no"):
         export_compat(Fails(), (torch.rand(3, 6),), exporter="torchscript")

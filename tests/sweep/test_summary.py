@@ -59,7 +59,10 @@ def test_the_page(tmp_path):
     assert "Measured 2026-01-01 to 2026-01-02 for onnxruntime, with torch 2." in text
     assert "2 of 7 values differ &lt;b&gt;" in text
     assert "newly passing" in text
-    assert "<td>z</td><td>export_compat</td><td>3</td><td>2</td><td>0</td><td>1</td>" in text
+    assert "<title>Sweep</title>" in text
+    assert '<a href="#models" data-zoo="z" data-by="export_compat" data-verdict="verified">2</a>' in text
+    assert text.count('<tr data-zoo="') == len(ROWS)
+    assert "<h1>The scoreboard</h1>" in page(ROWS, title="The scoreboard")
     assert "http" not in text
     lines = [line for line in count_verdicts(ROWS, lambda row: row.family) if line[1].endswith("better of both")]
     assert [line[:5] for line in lines] == [("f", "torch.onnx.export, better of both", "2", "1", "1")]

@@ -3,12 +3,13 @@
 import importlib.util
 import sys
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
-from torch_onnx_compat import CompatError
+from torch_onnx_compat import CompatError, export_compat
 from torch_onnx_compat.zoo import family, find, load
 
 MODELS = [
@@ -110,3 +111,17 @@ def test_every_tiny_transformer_runs():
     for name in find("transformers").names():
         sample = load(f"transformers:{name}")
         assert _outputs(sample, sample.inputs), name
+
+
+def test_ultralytics_reads_our_file_as_its_own(tmp_path):
+    _needs("ultralytics")
+    from ultralytics import YOLO
+
+    sample = load("ultralytics:yolov8n-pose", (64, 64))
+    path = tmp_path / "pose.onnx"
+    export_compat(sample.model, sample.args, path, dynamic="batch", metadata=sample.metadata)
+    model = YOLO(path)
+    (found,) = model.predict(np.zeros((64, 64, 3), np.uint8), imgsz=64, verbose=False)
+    assert model.task == "pose"
+    assert found.names == sample.model.names
+    assert found.keypoints.shape[1:] == (17, 3)

@@ -1,6 +1,7 @@
 """Trained weights by name, and models that are files. Nothing is downloaded: what would come is made here."""
 
 import importlib.util
+import json
 import logging
 import os
 import re
@@ -39,6 +40,8 @@ def test_torchvisions_weights(served, weights):
     assert torch.equal(sample.model.classifier[1].weight, trained.classifier[1].weight)
     assert not sample.model.training
     assert (sample.random, sample.args[0].shape) == ("", (1, 3, 64, 64))
+    assert json.loads(sample.metadata["names"])["0"] == "tench"
+    assert "crop_size=[224]" in sample.metadata["preprocessing"]
     assert load("torchvision:squeezenet1_1", (64, 64)).random == "all"
 
 

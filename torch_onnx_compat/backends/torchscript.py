@@ -8,7 +8,7 @@ import re
 import types
 import typing
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -32,7 +32,7 @@ from torch_onnx_compat.graph.garbage import pause_collection
 from torch_onnx_compat.graph.weights import as_onnx
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.ops import ONNX_TYPES, Number
-from torch_onnx_compat.places import is_user_file, short
+from torch_onnx_compat.places import is_user_file, module_path, short
 from torch_onnx_compat.probing import differing, first_accepted, other_sizes
 from torch_onnx_compat.stack import own_stacks
 
@@ -64,14 +64,13 @@ def export(job: ExportJob) -> ExportedGraph:
 def _export_at(opset: int, job: ExportJob) -> ExportedGraph:
     log = DecisionLog(len(job.inputs.tensors))
     failures: list[BaseException] = []
-    functions = {
-        e.op: _symbolic_function(e, job, opset, failures) for e in job.plan.symbolics() if "autograd::" not in e.op
-    }
+    as_function = partial(_symbolic_function, job=job, opset=opset, failures=failures, modules=_module_paths(job))
+    functions = {e.op: as_function(e) for e in job.plan.symbolics() if "autograd::" not in e.op}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with ExitStack() as stack:
             stack.enter_context(internals.register_symbolics(functions, opset))
-            stack.enter_context(_function_symbolics(job, opset, failures))
+            stack.enter_context(_function_symbolics(job, as_function))
             stack.enter_context(without_graph_dump())
             stack.enter_context(own_stacks(job.subject))
             if not job.is_script:
@@ -157,7 +156,7 @@ def _is_training(job: ExportJob) -> bool:
 
 
 def _symbolic_function(
-    entry: Symbolic, job: ExportJob, opset: int, failures: list[BaseException]
+    entry: Symbolic, job: ExportJob, opset: int, failures: list[BaseException], modules: Collection[str]
 ) -> Callable[..., Any]:
     """A symbolic as a function that torch calls with a graph and the operator's arguments."""
     signature = inspect.signature(entry.body)
@@ -172,7 +171,7 @@ def _symbolic_function(
             name: _read_argument(ops, value, kinds[[p.name for p in parameters].index(name)])
             for name, value in bound.arguments.items()
         }
-        place = _scope_of(g)
+        place = _place_of(g, modules)
         built_in = internals.built_in_symbolic(entry.op, opset)
         try:
             result = entry.run(lambda: place, ops, **values)
@@ -229,16 +228,21 @@ def _read_argument(ops: TorchScriptOps, value: Any, kind: str) -> Any:
     return bool(parsed) if kind == "b" else parsed
 
 
-def _scope_of(g: Any) -> str:
-    """Module path of the node being lowered, from its scope ``Class::/Class::twin/Class::conv``."""
+def _module_paths(job: ExportJob) -> frozenset[str]:
+    return frozenset(path for path, _ in job.subject.twin.named_modules())
+
+
+def _place_of(g: Any, modules: Collection[str]) -> str:
+    """Path of the module whose node is being lowered, from its scope ``Class::/Class::twin/Class::conv``."""
     node = getattr(g, "original_node", None)
     scope = node.scopeName() if node is not None else ""
     names = [part.rpartition("::")[2] for part in scope.split("/")]
-    return ".".join(n for n in names if n and n != "twin")
+    within = [name.removeprefix("twin.") for name in names[names.index("twin") + 1 :]] if "twin" in names else names
+    return module_path([name for name in within if name], modules)
 
 
 @contextmanager
-def _function_symbolics(job: ExportJob, opset: int, failures: list[BaseException]) -> Iterator[None]:
+def _function_symbolics(job: ExportJob, as_function: Callable[[Symbolic], Callable[..., Any]]) -> Iterator[None]:
     """While active, autograd Functions have the symbolics that the plan has for them."""
     entries = {e.op.removeprefix("autograd::"): e for e in job.plan.symbolics() if e.op.startswith("autograd::")}
     changed: list[tuple[Any, Any]] = []
@@ -247,7 +251,7 @@ def _function_symbolics(job: ExportJob, opset: int, failures: list[BaseException
             entry = entries.get(f"{cls.__module__}.{cls.__qualname__}")
             if entry is not None:
                 changed.append((cls, vars(cls).get("symbolic")))
-                cls.symbolic = staticmethod(_symbolic_function(entry, job, opset, failures))
+                cls.symbolic = staticmethod(as_function(entry))
         yield
     finally:
         for cls, raw in changed:

@@ -17,6 +17,7 @@ from torch_onnx_compat.check.compare import Array
 from torch_onnx_compat.check.eager_log import sample
 from torch_onnx_compat.check.verify import run_session
 from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.places import module_path
 from torch_onnx_compat.session import open_session
 
 _SCOPES = "pkg.torch.onnx.name_scopes"
@@ -156,7 +157,7 @@ def module_of(node: onnx.NodeProto, modules: Collection[str]) -> str | None:
         return next((scope for scope in reversed(scopes) if scope in modules), None)
     for text in (node.name, *node.output):
         if text.startswith("/"):
-            return _join_scopes(text.split("/")[1:-1], modules)
+            return module_path(text.split("/")[1:-1], modules)
     return None
 
 
@@ -172,16 +173,3 @@ def scope_of(node: onnx.NodeProto) -> str:
             path.pop()
         path.append(part)
     return ".".join(path)
-
-
-def _join_scopes(parts: list[str], modules: Collection[str]) -> str:
-    path = ""
-    for part in parts:
-        last = path.rpartition(".")[2]
-        tail = part.removeprefix(f"{last}.") if last and part.startswith(f"{last}.") else part
-        steps = [f"{path}.{tail}" if path else tail, f"{path}.{part}" if path else part]
-        found = next((step for step in steps if step in modules), None)
-        if found is None:
-            break
-        path = found
-    return path

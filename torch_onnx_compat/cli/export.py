@@ -191,6 +191,12 @@ def export_command(
         ),
     ] = False,
     report: Report = None,
+    stock: Annotated[
+        bool,
+        typer.Option(
+            "--stock", help="Let the report show what torch's own export makes; takes one more.", rich_help_panel=OTHER
+        ),
+    ] = False,
     open: Annotated[bool, typer.Option("--open", help="Show the report.", rich_help_panel=OTHER)] = False,
     netron: Annotated[
         bool, typer.Option("--netron", help="Show the file in Netron, if that is installed.", rich_help_panel=OTHER)
@@ -209,6 +215,8 @@ def export_command(
     SPEC may be the name of an export in torch_onnx_compat.toml, or in pyproject.toml; --all makes all of them.
     """
     with reporting(json, debug, output, report) as step:
+        if stock and report is None:
+            raise UsageError("--stock is for a report; give --report FILE, too.")
         if no_verify and verify_on_target:
             raise UsageError("--no-verify and --verify-on-target exclude each other; give one of them.")
         options = export_options(target, opset, exporter, ("auto", *EXPORTERS), include, exclude)
@@ -244,6 +252,7 @@ def export_command(
                 preprocess=cast(Any, preprocess),
                 postprocess=cast(Any, postprocess),
                 precision=narrower,
+                metadata={**sample.metadata, **model.metadata(sample)},
                 progress=step,
                 **options,
             )
@@ -251,9 +260,11 @@ def export_command(
             _report(report, open, partial(write_report, subject=error))
             raise
         result = with_notes(result, model.notes(sample))
-        if report is not None:
-            step("report")
-        _report(report, open, lambda path: result.report(path, sample.model, sample.args, sample.kwargs))
+        _report(
+            report,
+            open,
+            lambda path: result.report(path, sample.model, sample.args, sample.kwargs, stock=stock, progress=step),
+        )
         if netron:
             _netron(output)
     print_json(result.to_dict()) if json else print_text(str(result))

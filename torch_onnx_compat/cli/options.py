@@ -213,6 +213,10 @@ class Model:
         )
         return (random, sample.note) if sample.note else (random,)
 
+    def metadata(self, sample: Sample) -> dict[str, str]:
+        """What the file should say of its weights: whoever finds it later has no message to read."""
+        return {"weights": f"random ({sample.random}): built without trained ones"} if sample.random else {}
+
 
 def check_file(file: Path) -> None:
     """Says before any work that a file is not there.

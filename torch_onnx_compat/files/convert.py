@@ -24,12 +24,13 @@ from torch_onnx_compat.files.opset import change_opset
 from torch_onnx_compat.files.proof import Proof
 from torch_onnx_compat.files.reading import OnnxFile, read
 from torch_onnx_compat.files.runner import Runner
-from torch_onnx_compat.finish import METADATA_PREFIX, node_counts
+from torch_onnx_compat.finish import node_counts
 from torch_onnx_compat.graph.adapt.adapt import adapt_to_target
 from torch_onnx_compat.graph.padding import keep_zeros
 from torch_onnx_compat.graph.tidy.tidy import tidy
 from torch_onnx_compat.graph.walk import all_nodes
 from torch_onnx_compat.publish import draft, is_large, publish
+from torch_onnx_compat.request import METADATA_PREFIX
 from torch_onnx_compat.targets import Target, choose_opset, load_target
 from torch_onnx_compat.version import __version__
 

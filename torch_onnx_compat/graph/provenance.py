@@ -24,11 +24,24 @@ def place(node: ir.Node) -> str:
 def strip_adapter(model: ir.Model, adapter: str) -> None:
     """Removes the name of the module that was wrapped around the model from the nodes' names and scopes."""
     for node in all_nodes(model.graph):
-        node.name = node.name and node.name.replace(f"/{adapter}/", "/", 1)
+        node.name = node.name and _without_scope(node.name, adapter)
         for output in node.outputs:
-            output.name = output.name and output.name.replace(f"/{adapter}/", "/", 1)
+            output.name = output.name and _without_scope(output.name, adapter)
         if _SCOPES in node.metadata_props:
             node.metadata_props[_SCOPES] = re.sub(rf"'{adapter}\.?", "'", node.metadata_props[_SCOPES])
+
+
+def _without_scope(name: str, adapter: str) -> str:
+    """A name in TorchScript's form without the adapter, which a Sequential's children have in their own names too."""
+    before, found, rest = name.partition(f"/{adapter}/")
+    if not found:
+        return name
+    parts = rest.split("/")
+    for i, part in enumerate(parts):
+        if not part.startswith(f"{adapter}."):
+            break
+        parts[i] = part.removeprefix(f"{adapter}.")
+    return f"{before}/{'/'.join(parts)}"
 
 
 def drop_traces(model: ir.Model) -> None:

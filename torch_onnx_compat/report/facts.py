@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.plan import DECISIONS, Note
 from torch_onnx_compat.precision.int8.verdict import Quantized, table_of, trials_of
 from torch_onnx_compat.report.picture import parts_that_differ
-from torch_onnx_compat.report.snippets import snippet
+from torch_onnx_compat.report.snippets import language, snippet
 from torch_onnx_compat.report.stock import Before
 from torch_onnx_compat.result import ExportResult
 from torch_onnx_compat.targets import Target, load_target
@@ -30,15 +30,21 @@ Facts = dict[str, Any]
 _DECISION = "A decision that Python took -> one that the file takes."
 
 
-def of_result(result: ExportResult, comparison: Localisation | None = None, without: Before | None = None) -> Facts:
-    """Tells of an export that succeeded."""
+def of_result(
+    result: ExportResult,
+    comparison: Localisation | None = None,
+    without: Before | None = None,
+    modules: Collection[str] = (),
+) -> Facts:
+    """Tells of an export that succeeded; the changes are drawn where the paths of the model's modules are given."""
     proto = _graph(result)
     cases = len({row.case for row in result.table})
-    verdict = f"verified on {cases} inputs" if result.table else "not verified"
+    verdict = f"Verified on {cases} inputs" if result.table else "Not verified"
+    differs = comparison is not None and comparison.found
     return {
         "title": result.path.name if result.path else "model in memory",
-        "ok": bool(result.table),
-        "verdict": verdict[0].upper() + verdict[1:],
+        "ok": bool(result.table) and not differs,
+        "verdict": f"{verdict}; differs from the model that this report was given" if differs else verdict,
         "summary": {
             "target": result.target,
             "exporter": result.exporter,
@@ -62,10 +68,11 @@ def of_result(result: ExportResult, comparison: Localisation | None = None, with
         **_precision(result),
         "operators": _operators(result, without),
         "stock": _stock(without),
-        "changes": _changes(result, proto, without),
+        "changes": _changes(result, proto, without, modules),
         "source": result.source,
         "seconds": {step: round(spent, 3) for step, spent in result.seconds.items()},
         "snippet": snippet(result.target, result.path.name if result.path else "model.onnx", proto, result.shapes),
+        "language": language(result.target),
         **_layers(comparison),
     }
 
@@ -123,6 +130,7 @@ def of_file(
             for g in groups
         ],
         "snippet": snippet(target.name, path.name, model),
+        "language": language(target.name),
         **_layers(comparison),
     }
 
@@ -148,6 +156,7 @@ _BLANK: Facts = {
     "source": "",
     "seconds": {},
     "snippet": "",
+    "language": "",
 }
 """What there is nothing to tell of."""
 
@@ -245,20 +254,25 @@ def _counts(model: onnx.ModelProto) -> Counter[str]:
     return Counter(node.op_type for node in model.graph.node)
 
 
-def _changes(result: ExportResult, proto: onnx.ModelProto | None, without: Before | None) -> list[Facts]:
-    """For each entry the code that took the operator's place, and the graph around its first place."""
+def _changes(
+    result: ExportResult, proto: onnx.ModelProto | None, without: Before | None, modules: Collection[str]
+) -> list[Facts]:
+    """For each entry its code, and the graph around its first place where no earlier entry's picture shows that."""
     entries = {entry.name: entry for entry in catalogue()}
-    changes = []
+    changes, drawn = [], set[str]()
     for note in result.applied:
-        place, entry = (note.places or ("",))[0], entries.get(note.entry)
+        entry = entries.get(note.entry)
         if note.entry == DECISIONS:  # the rewritten source shows those
             continue
-        parts: dict[str, Any] = {}
-        if without is not None and proto is not None:
-            found = parts_that_differ(without.graph, proto, place, without.modules)
-            parts = dict(zip(("before", "after"), found, strict=True)) if found else {}
-        code = inspect.getsource(entry.body) if entry else ""
-        changes.append({"entry": note.entry, "place": place or "the model", "code": code, **parts})
+        places = note.places or ("",)
+        place = next((place for place in places if place not in drawn), places[0])
+        change: Facts = {"entry": note.entry, "place": place or "the model", "seen": place in drawn}
+        if proto is not None and modules and place not in drawn:
+            drawn.add(place)
+            found = parts_that_differ(without.graph if without else None, proto, place, modules)
+            change |= dict(zip(("before", "after"), found, strict=True)) if found else {}
+        change["code"] = inspect.getsource(entry.body) if entry else ""
+        changes.append(change)
     return changes
 
 

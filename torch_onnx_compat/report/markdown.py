@@ -54,8 +54,7 @@ def markdown(facts: Facts) -> str:
     if facts["notes"]:
         parts.append("## Notes\n\n" + "\n".join(f"* {note}" for note in facts["notes"]))
     if facts["snippet"]:
-        language = "python" if "import " in facts["snippet"] else "sh"
-        parts.append(f"## How to run it\n\n```{language}\n{facts['snippet']}```")
+        parts.append(f"## How to run it\n\n```{facts['language']}\n{facts['snippet']}```")
     return "\n\n".join(parts) + "\n"
 
 

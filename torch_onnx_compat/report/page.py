@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from importlib import resources
 from typing import Any
 
+from torch_onnx_compat.report.html import document, scrolling, section, table
 from torch_onnx_compat.report.markdown import (
     ERROR_COLUMNS,
     KEPT_COLUMNS,
@@ -23,14 +23,8 @@ Facts = dict[str, Any]
 
 def page(facts: Facts) -> str:
     """Writes the report as HTML: light and dark, for a phone, a desk and A4 paper."""
-    style = resources.files("torch_onnx_compat.report").joinpath("style.css").read_text(encoding="utf-8")
     body = "\n".join(part for part in (_header(facts), *_why(facts), *_what(facts), *_proof(facts)) if part)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(facts['title'])}: {escape(facts['verdict'])}</title>\n"
-        f"<style>\n{style}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
-    )
+    return document(f"{facts['title']}: {facts['verdict']}", body)
 
 
 def _header(facts: Facts) -> str:
@@ -46,14 +40,14 @@ def _header(facts: Facts) -> str:
 def _why(facts: Facts) -> list[str]:
     parts = []
     if facts["message"]:
-        parts.append(_section("What happened", _scroll("The error", f"<pre>{escape(facts['message'])}</pre>")))
+        parts.append(section("What happened", scrolling("The error", f"<pre>{escape(facts['message'])}</pre>")))
     told = "".join(
         f"<li><strong>{escape(d['cause'])}.</strong> {escape(d['action'])}.</li>" for d in facts["diagnoses"][:3]
     )
     if told:
-        parts.append(_section("What to do", f"<ul>{told}</ul>"))
+        parts.append(section("What to do", f"<ul>{told}</ul>"))
     if facts["difference"]:
-        parts.append(_section("Where", f"<p>{escape(facts['difference'])}</p>"))
+        parts.append(section("Where", f"<p>{escape(facts['difference'])}</p>"))
     return parts
 
 
@@ -70,11 +64,11 @@ def _what(facts: Facts) -> list[str]:
     return [
         _table_of("Inputs and outputs", ("", "name", "type", "shape"), tensors),
         _table_of("What was changed", ("entry", "what", "where", "how exact"), applied),
-        _section("Before and after", f"<p>{escape(facts['stock'])}</p>{changes}") if facts["stock"] else changes,
-        _section("Rewritten source", _scroll("Rewritten source", _diff(facts["source"]))) if facts["source"] else "",
+        section("The changes", f"<p>{escape(facts['stock'])}</p>{changes}") if changes or facts["stock"] else "",
+        section("Rewritten source", scrolling("Rewritten source", _diff(facts["source"]))) if facts["source"] else "",
         _table_of("What was left alone", ("entry", "where", "why"), declined),
         _table_of("Tried before", ("exporter", "why it lost"), list(facts["rejected"].items())),
-        _section("Notes", f"<ul>{notes}</ul>") if notes else "",
+        section("Notes", f"<ul>{notes}</ul>") if notes else "",
     ]
 
 
@@ -84,11 +78,15 @@ def _change(change: Facts) -> str:
     sides = []
     for side in ("before", "after"):
         if change.get(side) is not None:
-            sides.append((side.capitalize(), draw(change[side], f"{told}, {side}")))
+            there = f"{side.capitalize()}: {change[side]['there']} nodes there; where they differ most"
+            sides.append((there, draw(change[side], f"{told}, {side}")))
     shown = "".join(f"<div><h4>{name}</h4>{body}</div>" for name, body in sides)
-    code = _scroll(f"Code of {change['entry']}", f"<pre><code>{escape(change['code'])}</code></pre>")
+    shown = f'<div class="sides">{shown}</div>' if shown else ""
+    if change.get("seen"):
+        shown = f"<p>The picture at {escape(change['place'])} above shows this, too.</p>"
+    code = scrolling(f"Code of {change['entry']}", f"<pre><code>{escape(change['code'])}</code></pre>")
     details = f"<details><summary>Code of {escape(change['entry'])}</summary>{code}</details>" if change["code"] else ""
-    return f'<h3>{escape(told)}</h3><div class="sides">{shown}</div>{details}'
+    return f"<h3>{escape(told)}</h3>{shown}{details}"
 
 
 def _diff(text: str) -> str:
@@ -116,8 +114,8 @@ def _proof(facts: Facts) -> list[str]:
         _table_of("Errors against eager float64", ERROR_COLUMNS, facts["errors"]),
         _table_of("Loss in eight bits", TRIAL_COLUMNS, facts["trials"]),
         _table_of("Layers in eight bits", LAYER_COLUMNS, facts["quantized"]),
-        _section("Error per layer", plot(facts["layers"])) if facts["layers"] else "",
-        _section("How to run it", _scroll("Code", code)) if facts["snippet"] else "",
+        section("Error per layer", plot(facts["layers"])) if facts["layers"] else "",
+        section("How to run it", scrolling("Code", code)) if facts["snippet"] else "",
         _table_of("Operators", tuple(columns.values()), operators),
         _table_of("Time", ("step", "seconds"), seconds),
     ]
@@ -128,19 +126,6 @@ def _places(places: Sequence[str]) -> str:
     return ", ".join(places[:8]) + more
 
 
-def _section(title: str, body: str) -> str:
-    return f"<section><h2>{escape(title)}</h2>{body}</section>"
-
-
-def _scroll(label: str, body: str) -> str:
-    """What may be wider than a phone scrolls by itself, by keyboard too."""
-    return f'<div class="scroll" role="region" aria-label="{escape(label)}" tabindex="0">{body}</div>'
-
-
 def _table_of(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    lines = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    if not lines:
-        return ""
-    cells = "".join(f'<th scope="col">{escape(cell)}</th>' if cell else "<td></td>" for cell in head)
-    table = f"<table><thead><tr>{cells}</tr></thead><tbody>{lines}</tbody></table>"
-    return _section(title, _scroll(title, table))
+    body = table(title, head, rows)
+    return section(title, body) if body else ""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable
+from difflib import SequenceMatcher
 from html import escape
 from typing import Any
 
@@ -13,16 +13,16 @@ from torch_onnx_compat.check.file_log import module_of
 
 Part = dict[str, Any]
 """Nodes in topological order, each with its operator and whether it is of those that changed; edges between them; and
-how many more nodes changed than are shown."""
+how many more nodes changed than are shown, and how many the module has."""
 
-_MOST_TOLD, _MOST_CHANGED, _MOST_NEAR = 24, 10, 3
+_MOST_CHANGED, _MOST_NEAR = 10, 3
 _ROW, _BOX, _GAP, _LETTER = 46, 24, 14, 6.6
 
 
 def parts_that_differ(
     before: onnx.ModelProto | None, after: onnx.ModelProto, place: str, modules: Collection[str]
 ) -> tuple[Part | None, Part] | None:
-    """The nodes of one module that differ between two graphs, with their neighbours.
+    """Where the nodes of one module differ most between two graphs, with their neighbours.
 
     Args:
         before: The graph without the entries, if there is one.
@@ -31,31 +31,38 @@ def parts_that_differ(
         modules: Paths of the model's modules.
 
     Returns:
-        The part of each graph; None where so much of the module differs that no picture would tell it.
+        The part of each graph; None where they have the same nodes there.
     """
-    here = [_at(graph, place, modules) for graph in (before, after) if graph is not None]
-    counts = [Counter(node.op_type for node in nodes) for nodes in here]
-    differ = {op for count in counts for op in count if len({c[op] for c in counts}) > 1}
-    chosen = [[n for n in nodes if not differ or len(counts) < 2 or n.op_type in differ] for nodes in here]
-    if len(chosen[-1]) > _MOST_TOLD:
+    new = _at(after, place, modules)
+    if before is None:
+        return (None, {**_part(after.graph, new, ()), "there": len(new)}) if new else None
+    old = _at(before, place, modules)
+    matcher = SequenceMatcher(None, [n.op_type for n in old], [n.op_type for n in new], autojunk=False)
+    hunks = [hunk[1:] for hunk in matcher.get_opcodes() if hunk[0] != "equal"]
+    if not hunks:
         return None
-    graphs = [graph for graph in (before, after) if graph is not None]
-    parts = [_part(graph.graph, nodes) for graph, nodes in zip(graphs, chosen, strict=True)]
-    return (parts[0] if before is not None else None), parts[-1]
+    i, j, k, m = max(hunks, key=lambda hunk: hunk[1] - hunk[0] + hunk[3] - hunk[2])
+    return (
+        {**_part(before.graph, old[i:j], (*old[max(i - 1, 0) : i], *old[j : j + 1])), "there": len(old)},
+        {**_part(after.graph, new[k:m], (*new[max(k - 1, 0) : k], *new[m : m + 1])), "there": len(new)},
+    )
 
 
 def _at(model: onnx.ModelProto, place: str, modules: Collection[str]) -> list[onnx.NodeProto]:
-    return [n for n in model.graph.node if n.op_type != "Constant" and (module_of(n, modules) or "") == place]
+    """The nodes of a module's own forward; those of its children where it has none."""
+    found = [(n, module_of(n, modules) or "") for n in model.graph.node if n.op_type != "Constant"]
+    return [n for n, path in found if path == place] or [n for n, path in found if path.startswith(f"{place}.")]
 
 
-def _part(graph: onnx.GraphProto, chosen: list[onnx.NodeProto]) -> Part:
+def _part(graph: onnx.GraphProto, chosen: list[onnx.NodeProto], beside: Iterable[onnx.NodeProto]) -> Part:
+    """Nodes with those around them in the graph; `beside` are shown where no node is left that has neighbours."""
     shown = chosen[:_MOST_CHANGED]
     makers = {name: node for node in graph.node if node.op_type != "Constant" for name in node.output}
     made = {name for node in shown for name in node.output}
     mine = {id(node) for node in shown}
     above = [makers[name] for node in shown for name in node.input if name in makers]
     below = [node for node in graph.node if made & set(node.input)]
-    near = [*_others(above, mine)[:_MOST_NEAR], *_others(below, mine)[:_MOST_NEAR]]
+    near = [*_others(above, mine)[:_MOST_NEAR], *_others(below, mine)[:_MOST_NEAR]] if shown else list(beside)
     keep = mine | {id(node) for node in near}
     nodes = [node for node in graph.node if id(node) in keep]
     index = {name: i for i, node in enumerate(nodes) for name in node.output}
@@ -79,6 +86,8 @@ def draw(part: Part, label: str) -> str:
         label: What it is, for those who do not see it.
     """
     nodes, edges = part["nodes"], part["edges"]
+    if not nodes:
+        return "<p>No nodes.</p>"
     depth = [0] * len(nodes)
     for source, target in sorted(edges, key=lambda edge: edge[1]):
         depth[target] = max(depth[target], depth[source] + 1)
@@ -97,7 +106,9 @@ def draw(part: Part, label: str) -> str:
     boxes = "".join(_box(node, *centre[i], widths[i]) for i, node in enumerate(nodes))
     height = len(rows) * _ROW - (_ROW - _BOX) + 4
     told = f"{label}: {', '.join(node['operator'] for node in nodes if node['changed'])}"
-    more = f"<figcaption>and {part['more']} more</figcaption>" if part["more"] else ""
+    gone = "" if any(node["changed"] for node in nodes) else "Nothing stands between these nodes."
+    caption = f"and {part['more']} more" if part["more"] else gone
+    more = f"<figcaption>{caption}</figcaption>" if caption else ""
     return (
         f'<figure class="graph"><svg viewBox="0 0 {whole:.0f} {height}" style="max-width:{whole:.0f}px" role="img" '
         f'aria-label="{escape(told)}">{lines}{boxes}</svg>{more}</figure>'

@@ -26,8 +26,17 @@ class Before:
     """torch's file without its weights; None where torch makes none."""
     refusal: str
     """What torch says then."""
-    modules: frozenset[str]
-    """Paths of the model's modules."""
+
+
+def module_paths(model: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> frozenset[str]:
+    """Paths of the modules of a model, or of the module that it wraps.
+
+    Args:
+        model: The original model.
+        args: Positional inputs.
+        kwargs: Keyword inputs.
+    """
+    return frozenset(path for path, _ in prepare(model, args, kwargs=kwargs).model.named_modules())
 
 
 def before(result: ExportResult, model: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Before:
@@ -47,7 +56,6 @@ def before(result: ExportResult, model: Any, args: Any = (), kwargs: Mapping[str
         for value in inputs
     }
     prepared = prepare(model, args, kwargs=kwargs)
-    modules = frozenset(path for path, _ in prepared.model.named_modules())
     quiet = quiet_logs(), without_graph_dump(), without_partial_program()
     with tempfile.TemporaryDirectory() as folder, export_conditions(), contextlib.ExitStack() as stack:
         for context in quiet:
@@ -65,5 +73,5 @@ def before(result: ExportResult, model: Any, args: Any = (), kwargs: Mapping[str
                 dynamo=result.exporter == "dynamo",
             )
         except Exception as error:  # whatever the exporter raises is what it makes of the model
-            return Before(None, readable(error), modules)
-        return Before(onnx.load(path, load_external_data=False), "", modules)
+            return Before(None, readable(error))
+        return Before(onnx.load(path, load_external_data=False), "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ def write_report(
     subject: ExportResult | CompatError,
     comparison: Localisation | None = None,
     without: Before | None = None,
+    modules: Collection[str] = (),
 ) -> Path:
     """Writes a report about an export.
 
@@ -42,6 +43,7 @@ def write_report(
         subject: What export_compat returned or raised.
         comparison: What localise() found, for the error of each layer; a failed verification brings its own.
         without: What torch makes of the model alone, for the changes before and after.
+        modules: Paths of the model's modules, by which the changes are found in the graph.
 
     Returns:
         The path.
@@ -51,7 +53,7 @@ def write_report(
     """
     form = _form_of(Path(path))
     if isinstance(subject, ExportResult):
-        facts = of_result(subject, comparison, without)
+        facts = of_result(subject, comparison, without, modules)
     else:
         facts = of_failure(subject, comparison)
     return _write(Path(path), form(facts))

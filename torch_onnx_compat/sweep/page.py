@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.report.html import Markup, document, section, table
 from torch_onnx_compat.sweep.against import Change
 from torch_onnx_compat.sweep.job import Row
 from torch_onnx_compat.sweep.summary import TITLES, Count, best_of_stock, causes_of_failure, count, group_rows
@@ -33,33 +34,37 @@ def write_page(path: str | os.PathLike[str], rows: Sequence[Row], changed: Seque
     return destination
 
 
-def page(rows: Sequence[Row], changed: Sequence[Change] = ()) -> str:
-    """The page: counts by zoo and family, what has changed, failures by cause, and every model."""
-    style = resources.files("torch_onnx_compat.report").joinpath("style.css").read_text(encoding="utf-8")
+def page(rows: Sequence[Row], changed: Sequence[Change] = (), title: str = "Sweep") -> str:
+    """The page: counts by zoo and family, what has changed, failures by cause, and every model.
+
+    Args:
+        rows: What it shows.
+        changed: What has changed since an earlier sweep.
+        title: Its heading.
+    """
     parts = [
-        f"<header><h1>Sweep</h1><p>{escape(told_when(rows))}</p></header>",
-        _section("Zoos", _table(COUNTED, count_verdicts(rows, lambda row: row.zoo))),
+        f"<header><h1>{escape(title)}</h1><p>{escape(told_when(rows))}</p></header>",
+        _section("Zoos", COUNTED, _linked(count_verdicts(rows, lambda row: row.zoo), "zoo")),
     ]
     if changed:
         cells = [(c.kind, c.spec, TITLES[c.by], c.text) for c in changed]
-        parts.append(_section("Changes", _table(("change", "model", "exported by", "what"), cells)))
+        parts.append(_section("Changes", ("change", "model", "exported by", "what"), cells))
     causes = [
-        (v, TITLES[held[0].by], str(len(held)), reason, ", ".join(row.spec for row in held))
+        (v, TITLES[held[0].by], str(len(held)), reason, _links(held))
         for by in group_rows(rows, lambda row: row.by).values()
         for v, reason, held in causes_of_failure(by)
     ]
-    parts.append(_section("Failures", _table(("verdict", "exported by", "models", "reason", "which"), causes)))
+    parts.append(_section("Failures", ("verdict", "exported by", "models", "reason", "which"), causes))
     parts += [
-        _section(f"{source}: families", _table(COUNTED, count_verdicts(held, lambda row: row.family)))
+        _section(f"{source}: families", COUNTED, _linked(count_verdicts(held, lambda row: row.family), "family"))
         for source, held in group_rows(rows, lambda row: row.zoo).items()
     ]
-    parts.append(_section("Models", _table(_MODELS, [_model(row) for row in sorted(rows, key=lambda r: r.name)])))
-    body = "\n".join(parts)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>Sweep</title>\n'
-        f"<style>\n{style}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
-    )
+    ordered = sorted(rows, key=lambda row: row.name)
+    data = [{"zoo": r.zoo, "family": r.family, "by": TITLES[r.by], "verdict": r.verdict} for r in ordered]
+    models = table("Models", _MODELS, map(_model, ordered), attributes=data, sortable=True)
+    parts.append(section("Models", models or "<p>None.</p>", "models"))
+    script = resources.files("torch_onnx_compat.report").joinpath("tables.js").read_text(encoding="utf-8")
+    return document(title, "\n".join(parts), script, wide=True)
 
 
 def told_when(rows: Sequence[Row]) -> str:
@@ -107,6 +112,8 @@ def _cells(c: Count) -> tuple[str, ...]:
 
 
 _MODELS = ("model", "size", "exported by", "verdict", "exporter", "opset", "nodes", "s", "MB", "reason")
+_SHOWN = 12
+"""Models named with a cause; the list of models has the others."""
 
 
 def _model(row: Row) -> tuple[str, ...]:
@@ -114,13 +121,32 @@ def _model(row: Row) -> tuple[str, ...]:
     return (row.spec, row.size, TITLES[row.by], row.verdict, row.exporter, *numbers, row.reason)
 
 
-def _section(title: str, inner: str) -> str:
-    return f"<section><h2>{escape(title)}</h2>{inner}</section>"
+def _linked(lines: Iterable[Sequence[str]], key: str) -> list[list[str]]:
+    """The counts of `count_verdicts` as links to their models; those of the better of two exporters have no models."""
+    verdicts = dict(zip(COUNTED, COUNTED, strict=True)) | {"models": ""}
+    found = []
+    for name, by, *cells in lines:
+        counts = zip(COUNTED[2:], cells, strict=True)
+        linked = [
+            _link(text, {key: name, "by": by, "verdict": verdicts[column]})
+            if column in ("models", "verified", "wrong", "refused") and text != "0" and by in TITLES.values()
+            else text
+            for column, text in counts
+        ]
+        found.append([name, by, *linked])
+    return found
 
 
-def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    cells = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in lines)
-    if not body:
-        return "<p>None.</p>"
-    return f'<div class="scroll"><table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table></div>'
+def _links(held: Sequence[Row]) -> Markup:
+    shown = ", ".join(_link(row.spec, {"model": row.spec}) for row in held[:_SHOWN])
+    return Markup(shown + (f" and {len(held) - _SHOWN} more" if len(held) > _SHOWN else ""))
+
+
+def _link(text: str, chosen: dict[str, str]) -> Markup:
+    """A link to the list of models; a script shows only those that were chosen."""
+    told = "".join(f' data-{name}="{escape(value)}"' for name, value in chosen.items() if value)
+    return Markup(f'<a href="#models"{told}>{escape(text)}</a>')
+
+
+def _section(title: str, head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    return section(title, table(title, head, lines, sortable=True) or "<p>None.</p>")

@@ -38,6 +38,8 @@ class Sample:
     """What a reader should know about the model or its numbers, one sentence."""
     random: str = ""
     """Which of its weights are random although trained ones exist, such as ``all`` or ``the decoder's``; else empty."""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    """What the model's library knows of it, for the file's metadata: names of classes, how pictures are prepared."""
     verify: Verify = field(default_factory=Verify)
     """How a file's outputs are compared with the model's: tolerances, and whether its inputs may be drawn at random."""
 

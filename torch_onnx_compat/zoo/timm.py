@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import timm
 import torch
+from timm.data.config import resolve_data_config
 from torch import Tensor
 
 from torch_onnx_compat.errors import unknown_name
@@ -41,7 +44,8 @@ def build_trained(name: str, weights: str, size: Size | None = None) -> Sample:
             raise unknown_name("timm weights", weights, (tag.partition(".")[2] for tag in tags))
     images = _pictures(name, size)
     model = timm.create_model(name, pretrained=True, **options(name, size)).eval()
-    return image_sample(model, images[:1], {0: "batch"})
+    sample = image_sample(model, images[:1], {0: "batch"})
+    return replace(sample, metadata={"preprocessing": json.dumps(resolve_data_config(model=model))})
 
 
 def _pictures(name: str, size: Size | None) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -47,7 +48,15 @@ def build_trained(name: str, weights: str, size: Size | None = None) -> Sample:
     known = models.get_model_weights(name).__members__
     if weights not in known:
         raise unknown_name(f"torchvision weights of {name}", weights, known)
-    return _TASKS.get(_task(name), _classification)(name, size, weights)
+    sample = _TASKS.get(_task(name), _classification)(name, size, weights)
+    return replace(sample, metadata=_describe(known[weights]))
+
+
+def _describe(weights: Any) -> dict[str, str]:
+    """What torchvision tells of weights: names of classes, and how pictures are prepared."""
+    told = {"weights": str(weights), "preprocessing": " ".join(str(weights.transforms()).split())}
+    classes = weights.meta.get("categories")
+    return {**told, "names": json.dumps(dict(enumerate(classes)))} if classes else told
 
 
 def _task(name: str) -> str:

@@ -7,13 +7,14 @@ import pickle
 import re
 import sys
 from contextlib import redirect_stdout
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 import ultralytics
-from torch import nn
+from torch import Tensor, nn
 from torch.serialization import get_unsafe_globals_in_checkpoint, safe_globals
 from ultralytics.nn import tasks
 from ultralytics.utils import YAML
@@ -72,7 +73,7 @@ def build(name: str, size: Size | None = None) -> Sample:
 
     sample = image_sample(build_with_seed(make, (images,)), images[:1], {0: "batch"})
     _forget_pictures(sample.model)
-    return sample
+    return replace(sample, metadata=describe(sample.model, images))
 
 
 def build_trained(name: str, weights: str, size: Size | None = None) -> Sample:
@@ -118,7 +119,27 @@ def load_checkpoint(path: Path, size: Size | None = None) -> Sample:
     side = int(arguments.get("imgsz") or (224 if isinstance(model, tasks.ClassificationModel) else 640))
     images = torch.rand(1, 3, *(size or (side, side)), generator=torch.Generator().manual_seed(SEED))
     _forget_pictures(model)
-    return image_sample(model.float().eval(), images, {0: "batch"})
+    sample = image_sample(model.float().eval(), images, {0: "batch"})
+    return replace(sample, metadata=describe(sample.model, images))
+
+
+def describe(model: Any, images: Tensor) -> dict[str, str]:
+    """The metadata by which ultralytics' own `YOLO("model.onnx")` knows a file: the task, classes and strides.
+
+    Args:
+        model: A model of ultralytics.
+        images: Example pictures (N, C, H, W).
+    """
+    told = {
+        "task": tasks.guess_model_task(model),
+        "names": model.names,
+        "stride": int(max(model.stride)),
+        "imgsz": list(images.shape[-2:]),
+        "channels": images.shape[1],
+        "end2end": bool(getattr(model, "end2end", False)),
+        "kpt_shape": getattr(model.model[-1], "kpt_shape", None),
+    }
+    return {key: str(value) for key, value in told.items() if value is not None}
 
 
 def _module_class(path: Path, name: str) -> Any:

@@ -1,0 +1,83 @@
+"use strict";
+// Sorts tables by a click on a heading, and shows of the models those that a text, a choice or a link asks for.
+
+function text(row, column) {
+  return row.cells[column].textContent.trim();
+}
+
+function compare(a, b) {
+  const [x, y] = [parseFloat(a), parseFloat(b)];
+  if (!Number.isNaN(x) && !Number.isNaN(y)) return x - y;
+  return (a === "") - (b === "") || a.localeCompare(b); // what is empty stands last
+}
+
+function sort(table, column, heading) {
+  const falling = heading.getAttribute("aria-sort") === "ascending";
+  for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+  heading.setAttribute("aria-sort", falling ? "descending" : "ascending");
+  const rows = [...table.tBodies[0].rows].sort((a, b) => compare(text(a, column), text(b, column)));
+  table.tBodies[0].append(...(falling ? rows.reverse() : rows));
+}
+
+for (const table of document.querySelectorAll("table.sortable")) {
+  [...table.tHead.rows[0].cells].forEach((heading, column) => {
+    const button = document.createElement("button");
+    button.append(...heading.childNodes);
+    button.addEventListener("click", () => sort(table, column, heading));
+    heading.append(button);
+  });
+}
+
+const section = document.getElementById("models");
+const models = section.querySelector("table");
+const rows = models ? [...models.tBodies[0].rows] : [];
+const bar = document.createElement("form");
+const count = document.createElement("output");
+const controls = {};
+
+function add(name, control) {
+  const label = document.createElement("label");
+  label.append(`${name} `, control);
+  bar.append(label);
+  controls[name] = control;
+  control.addEventListener("input", show);
+}
+
+function show() {
+  const wanted = controls.model.value.toLowerCase();
+  let shown = 0;
+  for (const row of rows) {
+    const fits = ["zoo", "family", "by", "verdict"].every((name) => {
+      const value = controls[name].value;
+      return value === "" || row.dataset[name] === value;
+    });
+    row.hidden = !fits || !row.textContent.toLowerCase().includes(wanted);
+    shown += !row.hidden;
+  }
+  count.textContent = `${shown} of ${rows.length} rows`;
+}
+
+function choose(chosen) {
+  for (const [name, control] of Object.entries(controls)) control.value = chosen[name] ?? "";
+  show();
+}
+
+if (rows.length > 0) {
+  const search = document.createElement("input");
+  search.type = "search";
+  add("model", search);
+  for (const name of ["zoo", "family", "by", "verdict"]) {
+    const select = document.createElement("select");
+    for (const value of ["", ...new Set(rows.map((row) => row.dataset[name]).sort())]) {
+      select.add(new Option(value || "all", value));
+    }
+    add(name, select);
+  }
+  bar.append(count);
+  bar.addEventListener("submit", (event) => event.preventDefault());
+  section.querySelector("h2").after(bar);
+  for (const link of document.querySelectorAll('a[href="#models"]')) {
+    link.addEventListener("click", () => choose(link.dataset));
+  }
+  show();
+}
