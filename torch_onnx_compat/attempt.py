@@ -103,6 +103,9 @@ class Attempt:
                 table = self._check(written.path, made, job.plan.target)
                 self._look_for_untaken(decisions, table)
             made = self._write_final_form(written, made, job.plan.target, {row.case for row in table})
+            if made.precision is not None:
+                with self.clock("check"):
+                    table += self._check_on_target(written.path, made, job.plan.target)
             with self.clock("publish"):
                 written.write_stages({stage.name: stage.model_bytes for stage in cut.stages})
                 outcome = written.outcome()
@@ -200,10 +203,15 @@ class Attempt:
     def _check(self, path: Path, made: _Made, target: Target) -> tuple[Comparison, ...]:
         names = [str(value.name) for value in made.whole.graph.outputs]
         table = self._verify(path, made.cut, names, bool(made.unknown))
-        if self.cases is not None and self.proof.verify is not None and self.proof.verify.on_target:
-            cut = made.cut
-            table += verify_on_target(path, names, self.cases, target, self.proof.verify, cut.before, cut.after)
-        return table
+        return table if self.file.precision is not None else table + self._check_on_target(path, made, target)
+
+    def _check_on_target(self, path: Path, made: _Made, target: Target) -> tuple[Comparison, ...]:
+        cut, how = made.cut, self.proof.verify
+        if self.cases is None or how is None or not how.on_target:
+            return ()
+        names = [str(value.name) for value in made.whole.graph.outputs]
+        within = 0.0 if made.precision is None else made.precision.allowance
+        return verify_on_target(path, names, self.cases, target, how, cut.before, cut.after, within=within)
 
     def _verify(self, path: Path, cut: CutGraph, names: list[str], has_unknown: bool) -> tuple[Comparison, ...]:
         how = self.proof.verify

@@ -1,13 +1,15 @@
 """A file is run in the engine that it was made for, whole and cut, and what is wrong there fails the export."""
 
 import sys
+from dataclasses import replace
 
+import onnx
 import pytest
 import torch
 from torch import nn
 
-from torch_onnx_compat import export_compat
-from torch_onnx_compat.engines import ENGINES, Engine, find_engine
+from torch_onnx_compat import Int8, export_compat
+from torch_onnx_compat.engines import ENGINES, Engine, EngineProcess, find_engine
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.targets import Target, load_target
 
@@ -173,3 +175,34 @@ def test_an_engine_that_is_not_there_is_a_note(monkeypatch):
     monkeypatch.setattr(Engine, "interpreter", lambda self: None)
     result = export_compat(Net().eval(), IMAGE, target="openvino", verify="target")
     assert "not run on openvino: it is not installed; run torch-onnx-compat measure openvino --install." in result.notes
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("precision", ["float16", Int8([torch.rand(1, 3, 8, 10) * 200 for _ in range(8)])])
+def test_the_narrow_file_is_what_the_engine_runs(precision, monkeypatch):
+    types = []
+
+    def note_types(process, path, *args):
+        graph = onnx.load(path).graph
+        types.append({n.op_type for n in graph.node} | {t.data_type for t in graph.initializer})
+        return run(process, path, *args)
+
+    run = EngineProcess.run
+    monkeypatch.setattr(EngineProcess, "run", note_types)
+    result = export_compat(Net().eval(), IMAGE * 100, target="onnxruntime", verify="target", precision=precision)
+    assert any(" on onnxruntime " in row.case and row.ok for row in result.table)
+    narrow = onnx.TensorProto.FLOAT16 if precision == "float16" else "DequantizeLinear"
+    assert types
+    assert all(narrow in found for found in types)
+
+
+@pytest.mark.usefixtures("here")
+def test_a_narrow_file_that_the_engine_computes_otherwise_is_wrong(monkeypatch):
+    def run_wrongly(process, path, *args):
+        outcome = run(process, path, *args)
+        return replace(outcome, outputs=tuple(array * 1.1 for array in outcome.outputs))
+
+    run = EngineProcess.run
+    monkeypatch.setattr(EngineProcess, "run", run_wrongly)
+    with pytest.raises(VerificationError, match="onnxruntime computes something else"):
+        export_compat(Net().eval(), IMAGE * 100, target="onnxruntime", verify="target", precision="float16")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +29,9 @@ NOISE_LIMIT = 1e-2
 
 _FEWEST = 8
 """Values in the smallest slice of an output that tells how noisy it is."""
+
+
+_NOTHING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,33 @@ def comparison_lines(rows: tuple[Comparison, ...]) -> list[str]:
     return [
         "  " + "  ".join([*(cell.ljust(w) for cell, w in zip(line, widths, strict=False)), line[-1]]) for line in cells
     ]
+
+
+def relative_distance(pairs: Sequence[tuple[Array, Array]]) -> float:
+    """How far arrays are off, relative to their size; of whole numbers, the share that differs.
+
+    Both are roots of the mean square over all pairs. Infinite where a shape differs, or where a number is not finite
+    that should be.
+
+    Args:
+        pairs: What was found and what is wanted, of one output.
+    """
+    noise = signal = 0.0
+    for found, wanted in pairs:
+        if found.shape != wanted.shape:
+            return float("inf")
+        if wanted.dtype.kind != "f":
+            noise, signal = noise + float((found != wanted).sum()), signal + wanted.size
+            continue
+        finite = np.isfinite(wanted)
+        if not np.isfinite(found[finite]).all():
+            return float("inf")
+        exact = wanted[finite].astype(np.float64)
+        noise += float(np.square(found[finite] - exact).sum())
+        signal += float(np.square(exact).sum())
+    if pairs[0][1].dtype.kind != "f":
+        return noise / max(signal, 1.0)
+    return float(np.sqrt(noise / max(signal, _NOTHING)))
 
 
 def judge_by_noise(

@@ -68,6 +68,11 @@ class Precision:
         """The row with the largest error."""
         return max(self.errors, key=lambda row: row.rendering.worst, default=None)
 
+    @property
+    def allowance(self) -> float:
+        """How far an engine's outputs may be off, relative to their size."""
+        return self.limit
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data."""
         told = {**vars(self), "kept": [vars(row) for row in self.kept], "notes": list(self.notes)}

@@ -9,45 +9,21 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.check.compare import Array
+from torch_onnx_compat.check.compare import relative_distance as distance_of_output
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.precision.int8.request import TOP1, Int8
 
 Outputs = Sequence[Sequence[Array]]
 """The outputs of several inputs."""
 
-NOTHING = 1e-12
-
 
 def relative_distance(found: Outputs, wanted: Outputs) -> float:
-    """The distance of the output that is off most, relative to its size; of whole numbers, the share that differs.
-
-    Both are roots of the mean square over all inputs, so the distance d is a signal-to-noise ratio of -20 log10(d) dB.
-    Infinite where a shape differs, or a number is not finite that should be.
-    """
+    """The distance of the output that is off most; d is a signal-to-noise ratio of -20 log10(d) dB."""
     worst = 0.0
     for index in range(len(wanted[0])):
         pairs = [(f[index], w[index]) for f, w in zip(found, wanted, strict=True)]
-        worst = max(worst, _distance(pairs))
+        worst = max(worst, distance_of_output(pairs))
     return worst
-
-
-def _distance(pairs: Sequence[tuple[Array, Array]]) -> float:
-    noise = signal = 0.0
-    for found, wanted in pairs:
-        if found.shape != wanted.shape:
-            return float("inf")
-        if wanted.dtype.kind != "f":
-            noise, signal = noise + float((found != wanted).sum()), signal + wanted.size
-            continue
-        finite = np.isfinite(wanted)
-        if not np.isfinite(found[finite]).all():
-            return float("inf")
-        exact = wanted[finite].astype(np.float64)
-        noise += float(np.square(found[finite] - exact).sum())
-        signal += float(np.square(exact).sum())
-    if pairs[0][1].dtype.kind != "f":
-        return noise / max(signal, 1.0)
-    return float(np.sqrt(noise / max(signal, NOTHING)))
 
 
 def disagreement(found: Outputs, wanted: Outputs) -> float:

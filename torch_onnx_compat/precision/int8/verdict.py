@@ -103,6 +103,11 @@ class Quantized:
         """The layers that stayed in float32."""
         return tuple(layer for layer in self.layers if layer.kept)
 
+    @property
+    def allowance(self) -> float:
+        """How far an engine's outputs may be off, relative to their size: its kernels round in other places."""
+        return 2 * self.distance
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data."""
         told = {**vars(self), "notes": list(self.notes), "final": vars(self.final)}
