@@ -27,18 +27,23 @@ from torch_onnx_compat.control_flow import RewrittenJob
 from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.feeds import Signature
 from torch_onnx_compat.finish import finish, node_counts
+from torch_onnx_compat.graph.slim.remains import note_on_sizes
 from torch_onnx_compat.graph.weights import drop_weights
 from torch_onnx_compat.memory import forget_locals, trim
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.precision.formats import Half
+from torch_onnx_compat.precision.int8.quantize import QuantizedNetwork, quantize_network
+from torch_onnx_compat.precision.int8.request import Int8
+from torch_onnx_compat.precision.int8.verdict import Quantized
 from torch_onnx_compat.precision.measuring_inputs import inputs_to_measure, ordinary_cases
-from torch_onnx_compat.precision.narrow import PrecisionJob, narrow_network
+from torch_onnx_compat.precision.narrow import NarrowNetwork, PrecisionJob, narrow_network
 from torch_onnx_compat.precision.verdict import Precision
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.publish import Draft, draft, is_large, publish
 from torch_onnx_compat.request import File, Proof
 from torch_onnx_compat.result import ExportResult
+from torch_onnx_compat.shape_ranges import shape_ranges
 from torch_onnx_compat.surgery.on_graph.cut_graph import CutGraph
 from torch_onnx_compat.surgery.on_graph.operation import Operation
 from torch_onnx_compat.surgery.on_graph.outline import drop_bodies
@@ -59,8 +64,8 @@ class Attempt:
 
     def __post_init__(self) -> None:
         verify, samples = self.proof.verify, self.proof.samples
-        half = self.file.precision
-        self.samples = (*samples, *(half.samples if half is not None else ()))
+        narrower = self.file.precision
+        self.samples = (*samples, *(narrower.samples if narrower is not None else ()))
         self.cases = None if verify is None else Cases(self.observation, verify, self.samples)
 
     def run(self, candidate: Candidate) -> ExportResult:
@@ -86,7 +91,9 @@ class Attempt:
                 job.plan.applied(name, "")
         with self.clock("check"):
             lint(cut.network, job.plan.target)
-            made = _Made(whole, cut, node_counts(cut.network))
+            counts = node_counts(cut.network)
+            other = "dynamo" if job.plan.exporter == "torchscript" else "torchscript"
+            made = _Made(whole, cut, counts, note_on_sizes(cut.network, sum(counts.values()), other))
         with draft(cut.network, self.file.destination, self._is_external(cut.network)) as written:
             if not cut.without_body and self.file.precision is None:
                 for part in (whole, cut.network):
@@ -117,12 +124,14 @@ class Attempt:
             *self.prepared.notes,
             *exported.notes,
             *cut.notes,
+            *made.notes,
             *job.subject.outputs.dropped,
             *(decisions.notes if decisions else ()),
             *(self.cases.notes if self.cases else ()),
         ]
         if made.unknown and self.cases and not table:
             notes.append(f"not verified: onnxruntime has no {', '.join(sorted(made.unknown))}.")
+        proofs = self.cases.proofs if self.cases and table else ()
         return ExportResult(
             path=published if not isinstance(published, bytes) else None,
             model_bytes=published if isinstance(published, bytes) else None,
@@ -144,26 +153,27 @@ class Attempt:
             parts=cut.parts,
             is_whole=self.prepared.boundary is None and not cut.is_cut,
             signature=Signature.of(self.prepared.inputs, self.prepared.model),
-            axes=self.cases.proofs if self.cases and table else (),
+            axes=proofs,
+            shapes=shape_ranges(self.prepared.inputs, proofs),
             precision=made.precision,
         )
 
     def _write_final_form(self, written: Draft, made: _Made, target: Target, proven_at: set[str]) -> _Made:
         """Writes the file once more where it is not to be as it was checked."""
-        cut, half = made.cut, self.file.precision
-        if half is not None:
+        cut, narrower = made.cut, self.file.precision
+        if narrower is not None:
             with self.clock("precision"):
-                made = self._narrow(made, half, target, proven_at)
+                made = self._narrow(made, narrower, target, proven_at)
         if cut.without_body:
             drop_bodies(cut.network, cut.without_body)
-        if cut.without_body or half is not None:
+        if cut.without_body or narrower is not None:
             written.write(cut.network)
         return made
 
-    def _narrow(self, made: _Made, half: Half, target: Target, proven_at: set[str]) -> _Made:
-        """Brings the network to a format of half the width."""
+    def _narrow(self, made: _Made, narrower: Half | Int8, target: Target, proven_at: set[str]) -> _Made:
+        """Brings the network to a narrower format."""
         cut, observation = made.cut, self.observation
-        if cut.parts or (cut.is_cut and not half.keep_io):
+        if cut.parts or (cut.is_cut and not narrower.keep_io):
             other = "split" if cut.parts else "preprocess='extract' or postprocess='strip'"
             remedy = "leave one of them out" if cut.parts else "pass keep_io=True"
             raise CompatError(f"precision and {other} cannot be combined: the parts pass float32 on; {remedy}.")
@@ -178,7 +188,11 @@ class Attempt:
             special=ordinary_cases(observation, proven_at),
             seconds=sum(self.clock.seconds.values()),
         )
-        narrow = narrow_network(precision_job, half)
+        narrow: NarrowNetwork | QuantizedNetwork
+        if isinstance(narrower, Int8):
+            narrow = quantize_network(precision_job, narrower, target, precision_job.inputs[1 : 1 + len(self.samples)])
+        else:
+            narrow = narrow_network(precision_job, narrower)
         lint(narrow.model, target)
         cut.network = narrow.model
         return replace(made, nodes=node_counts(narrow.model), precision=narrow.precision)
@@ -242,7 +256,8 @@ class _Made:
     """Before anything was cut off."""
     cut: CutGraph
     nodes: Counter[str]
-    precision: Precision | None = None
+    notes: list[str]
+    precision: Precision | Quantized | None = None
 
     @property
     def unknown(self) -> set[str]:

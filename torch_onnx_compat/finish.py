@@ -42,7 +42,8 @@ def finish(raw: ExportedGraph, job: ExportJob, file: File, metadata: dict[str, A
     _strip_adapter(model)
     if file.optimize:
         folds = job.plan.target.folds
-        tidy(model, fold=job.plan.exporter == "dynamo" or not folds, whole=not folds)
+        is_fixed = file.export_params and not file.keep_initializers_as_inputs
+        tidy(model, fold=job.plan.exporter == "dynamo" or not folds, whole=not folds, is_fixed=is_fixed)
     convert(model, file.opset)
     adapt_to_target(model, job.plan.target)
     keep_zeros(model)

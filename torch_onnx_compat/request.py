@@ -16,6 +16,7 @@ from torch_onnx_compat.destination import check_destination
 from torch_onnx_compat.entry import EXPORTERS, MIN_OPSET, Exporter
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.precision.formats import Half
+from torch_onnx_compat.precision.int8.request import Int8
 from torch_onnx_compat.registry import Registry
 from torch_onnx_compat.targets import Target
 
@@ -95,8 +96,8 @@ class File:
     export_params: bool = True
     keep_initializers_as_inputs: bool = False
     external_data: bool | None = None
-    precision: Half | None = None
-    """The format of half the width; None for the model's own types."""
+    precision: Half | Int8 | None = None
+    """The narrower format; None for the model's own types."""
     is_opset_free: bool = False
     """Whether the opset is the target's choice, not the caller's."""
     metadata: Mapping[str, str] = field(default_factory=dict)
@@ -107,6 +108,8 @@ class File:
         _check_metadata(self.metadata)
         if self.precision is None:
             return
+        if isinstance(self.precision, Int8):
+            self.precision.check(self.opset, self.target)
         for keyword, unfit in (("export_params", False), ("keep_initializers_as_inputs", True)):
             if getattr(self, keyword) is unfit:
                 raise CompatError(

@@ -14,7 +14,7 @@ import onnxruntime
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.check.compare import Comparison
+from torch_onnx_compat.check.compare import Comparison, comparison_lines
 from torch_onnx_compat.check.localise import localise
 from torch_onnx_compat.check.run_failure import explain_run
 from torch_onnx_compat.check.sizes import AxisProof
@@ -22,8 +22,10 @@ from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.feeds import Signature, feeds_by_name
 from torch_onnx_compat.plan import Note
+from torch_onnx_compat.precision.int8.verdict import Quantized
 from torch_onnx_compat.precision.verdict import Precision
 from torch_onnx_compat.session import open_session
+from torch_onnx_compat.shape_ranges import ShapeRange, tensorrt_command
 from torch_onnx_compat.surgery.on_graph.stage import Stage
 
 
@@ -53,8 +55,10 @@ class ExportResult:
         is_whole: Whether the file takes what the model takes, and gives what it gives.
         signature: How forward was called for the export.
         axes: What is known of each dynamic axis: proven for all sizes, or tried at some.
-        precision: What is in half the width, what stayed in float32 and why, and how far the file is off; None where
-            the file has the model's own types. `table` and `axes` then tell of the graph before.
+        shapes: Of each input that has dynamic axes the smallest, the usual and the largest shape: what an engine is to
+            be built for. An axis goes as far as the caller's bound, otherwise as far as the file was tried.
+        precision: What is in the narrower format, what stayed in float32 and why, and how far the file is off; None
+            where the file has the model's own types. `table` and `axes` then tell of the graph before.
     """
 
     path: Path | None
@@ -78,7 +82,8 @@ class ExportResult:
     is_whole: bool = True
     signature: Signature | None = field(default=None, repr=False)
     axes: tuple[AxisProof, ...] = ()
-    precision: Precision | None = None
+    precision: Precision | Quantized | None = None
+    shapes: Mapping[str, ShapeRange] = field(default_factory=dict)
 
     def session(self, **options: Any) -> onnxruntime.InferenceSession:
         """Opens the file in onnxruntime.
@@ -194,6 +199,7 @@ class ExportResult:
             "table": [row.to_dict() for row in self.table],
             "notes": list(self.notes),
             "axes": [vars(axis) for axis in self.axes],
+            "shapes": {name: vars(shapes) for name, shapes in self.shapes.items()},
             "precision": None if self.precision is None else self.precision.to_dict(),
             "rejected": dict(self.rejected),
             "seconds": {k: round(v, 3) for k, v in self.seconds.items()},
@@ -220,10 +226,12 @@ class ExportResult:
         lines += [f"  custom node {name}" for name in self.custom_nodes]
         lines += [f"  {stage}" for stage in (self.preprocess, self.postprocess, *self.parts) if stage]
         lines += [f"  {axis}" for axis in self.axes]
+        command = tensorrt_command(self.target, where, self.shapes, self.shapes) if self.path is not None else None
+        lines += [f"  build: {command}"] if command else []
         lines += [f"  note: {note}" for note in self.notes]
         if self.precision is not None:
             lines += [f"  {line}" for line in str(self.precision).splitlines()]
-        lines += _table(self.table)
+        lines += comparison_lines(self.table)
         return "\n".join(lines)
 
 
@@ -236,18 +244,3 @@ def _array(tensor: Tensor, wanted: str) -> Any:
 
 def _note(note: Note) -> dict[str, Any]:
     return {"entry": note.entry, "places": list(note.places), "reason": note.reason}
-
-
-def _table(rows: tuple[Comparison, ...]) -> list[str]:
-    if not rows:
-        return []
-    header = ("case", "output", "max abs", "max rel", "tolerance", "verdict")
-    cells = [header]
-    for row in rows:
-        verdict = "ok" if row.ok else "WRONG"
-        text = f"{verdict}: {row.detail}" if row.detail else verdict
-        cells.append((row.case, row.output, f"{row.max_abs:.2g}", f"{row.max_rel:.2g}", row.tolerance, text))
-    widths = [max(len(line[i]) for line in cells) for i in range(len(header) - 1)]
-    return [
-        "  " + "  ".join([*(cell.ljust(w) for cell, w in zip(line, widths, strict=False)), line[-1]]) for line in cells
-    ]

@@ -64,9 +64,11 @@ def _mark(folder: Path) -> bool:
 
 def _remove(folder: Path) -> None:
     """Removes a folder, the mark last, so that what a kill leaves of it is still known as stale."""
-    if not folder.exists():
+    try:
+        inside = list(folder.iterdir())
+    except FileNotFoundError:  # never made, or another process took it for a dead one's since it was let go
         return
-    for path in folder.iterdir():
+    for path in inside:
         if path.name != _HELD:
             with contextlib.suppress(OSError):
                 path.unlink()

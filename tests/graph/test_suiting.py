@@ -287,3 +287,22 @@ def test_scales_of_a_batch_that_varies(size, scales):
     infer_model(model)
     node = next(node for node in model.graph if node.op_type == "Resize")
     assert node_facts(node, 17)["scales"] == scales
+
+
+def test_gathered_data_is_cropped_at_sizes_that_are_only_known_at_run_time():
+    """BERT's token types: the table is as long as the longest text, the index as long as this one."""
+    model = ir.from_onnx_text(
+        '<ir_version: 8, opset_import: ["" : 18]> '
+        "g (float[n, 6, k] x, int64[b, s, k] i) => (float[b, s, k] y) { y = GatherElements<axis=1>(x, i) }"
+    )
+    before = ir.to_proto(model)
+    row = Row("GatherElements", "refused", {"index": "smaller"})
+    assert adapt_to_target(model, Target("picky", rows=(row,))) == {"GatherElements": 1}
+    (node,) = [node for node in model.graph if node.op_type == "GatherElements"]
+    assert node_facts(node, 18)["index"] == "equal"
+    random = np.random.default_rng(0)
+    for batch, length in ((2, 6), (3, 4), (1, 1)):
+        x = random.standard_normal((3, 6, 2)).astype(np.float32)
+        feeds = {"x": x, "i": random.integers(0, 6, (batch, length, 2))}
+        wanted, found = (reference(m.SerializeToString(), feeds) for m in (before, ir.to_proto(model)))
+        assert np.array_equal(found[0], wanted[0])

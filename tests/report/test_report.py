@@ -124,7 +124,8 @@ def test_what_a_model_is_called_is_no_markup():
         "title": "<script>", "ok": False, "verdict": "no", "summary": {"target": "a&b"}, "message": "<b>",
         "diagnoses": [], "difference": "", "inputs": [], "outputs": [], "applied": [], "declined": [],
         "rejected": {"<i>": "<u>"}, "notes": ["<em>"], "table": [], "operators": [], "seconds": {}, "snippet": "",
-        "kept": [("<q>", "Sin", "<small>", "", "")], "errors": [], "stock": "<s>", "source": "-<del>\n+<ins>",
+        "kept": [("<q>", "Sin", "<small>", "", "")], "errors": [], "trials": [], "quantized": [],
+        "stock": "<s>", "source": "-<del>\n+<ins>",
         "changes": [{"entry": "<a>", "place": "<b>", "code": "<code2>", "before": None, "after": {
             "nodes": [{"operator": "<rect2>", "changed": True}], "edges": [], "more": 0, "there": 1}}],
         "layers": [{"module": "<svg>", "error": 1.0, "tolerance": 1e-5}],
@@ -310,6 +311,46 @@ def test_the_code_of_a_report_runs(exported, tmp_path, monkeypatch):
     scope = {}
     exec(snippet("onnxruntime", result.path.name, result.model_proto), scope)
     assert scope["outputs"][0].shape == (2, 3, 3, 5)
+
+
+def test_openvino_s_code_runs_and_holds_the_bounds(tmp_path, monkeypatch):
+    pytest.importorskip("openvino")
+    path, image = tmp_path / "model.onnx", torch.rand(2, 3, 8, 4)
+    result = export_compat(Model().eval(), (image,), path, target="openvino", dynamic={"x": {0: ("batch", 1, 16)}})
+    monkeypatch.chdir(tmp_path)
+    text, scope = snippet("openvino", path.name, result.model_proto, result.shapes), {}
+    assert 'network.reshape({"x": [(1, 16), 3, 8, 4]})' in text
+    exec(text, scope)
+    assert next(iter(scope["outputs"].values())).shape == (2, 3, 3, 5)
+
+
+@pytest.mark.parametrize(("target", "program"), [("tensorrt-11", "trtexec"), ("tensorrt-rtx", "tensorrt_rtx")])
+def test_the_command_line_of_tensorrt_has_the_shapes(exported, target, program):
+    result = exported[0]
+    text = snippet(target, result.path.name, result.model_proto, result.shapes)
+    assert text.split() == [
+        program,
+        "--onnx=model.onnx",
+        "--saveEngine=model.engine",
+        "--minShapes=x:1x3x8x4",
+        "--optShapes=x:2x3x8x4",
+        f"--maxShapes=x:{max(result.axes[0].tried)}x3x8x4",
+    ]
+
+
+def test_code_has_sizes_that_the_model_takes(tmp_path, monkeypatch):
+    """Zeros of size 1 on dynamic axes would be refused here."""
+
+    class AtLeastThree(nn.Module):
+        def forward(self, x):
+            return nn.functional.conv2d(x, torch.ones(1, 3, 3, 3))
+
+    axes = {"x": {2: "height", 3: "width"}}
+    result = export_compat(AtLeastThree().eval(), torch.rand(1, 3, 6, 7), tmp_path / "m.onnx", dynamic=axes)
+    monkeypatch.chdir(tmp_path)
+    scope = {}
+    exec(snippet("onnxruntime", "m.onnx", result.model_proto, result.shapes), scope)
+    assert scope["outputs"][0].shape == (1, 1, 4, 5)
 
 
 def test_an_unknown_ending_is_refused(exported, tmp_path):

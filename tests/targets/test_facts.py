@@ -28,6 +28,19 @@ def test_kinds_of_inputs():
     assert facts("g (float[2] x) => (float[2] y) { y = Clip(x) }")["input.2"] == "absent"
 
 
+def test_inputs_of_another_version_are_absent():
+    """At opset 17 ReduceMax has its axes as an attribute: no row about a computed second input is about it."""
+    text = "g (float[2,3] x) => (float[2] y) { y = ReduceMax<axes=[1], keepdims=0>(x) }"
+    assert facts(text, opset=17)["input.1"] == "absent"
+    assert "input.2" not in facts(text, opset=17)
+
+
+@pytest.mark.parametrize(("written", "name"), [("<upper=1>", "yes"), ("", "no")])
+def test_whether_an_attribute_is_written(written, name):
+    found = facts(f"g (float[2,3] x) => (float[2,3] y) {{ y = Trilu{written}(x) }}")
+    assert (found["upper"], found["upper.written"]) == (1, name)
+
+
 @pytest.mark.parametrize(
     ("a", "b", "shapes"),
     [

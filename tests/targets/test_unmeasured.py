@@ -63,6 +63,18 @@ def test_what_cannot_be_avoided_is_refused_with_its_source(name, tmp_path):
     assert "row MaxPool: the output Indices is unsupported" in row.source
 
 
+class Reductions(nn.Module):
+    def forward(self, x):
+        return x.amax(1), x.amin(1), x.max(1), x.prod(1), x.logsumexp(1), x.argmax(1)
+
+
+@pytest.mark.parametrize("name", [name for name in UNMEASURED if name.startswith("tensorrt")])
+@pytest.mark.parametrize("opset", [None, 17])
+def test_reductions_are_not_refused(name, opset, tmp_path):
+    nodes = exported(Reductions(), (torch.rand(2, 3, 4),), tmp_path / "m.onnx", target=name, opset_version=opset)
+    assert {"ReduceMax", "ReduceMin", "ReduceProd", "ReduceLogSumExp"} <= {node.op_type for node in nodes}
+
+
 def test_fixed_shapes_only(tmp_path):
     with pytest.raises(UnsupportedError, match="it takes fixed shapes only, and axis 0 of 'input' may vary"):
         exported(nn.ReLU(), (torch.rand(2, 3),), tmp_path / "m.onnx", target="qnn", dynamic="batch")

@@ -93,6 +93,9 @@ def _export_at(opset: int, job: ExportJob) -> ExportedGraph:
         constant_places=log.constant_places,
         has_selections=log.has_selections or log.data_sizes.has_sources,
         left_alone=left_alone,
+        renamed_axes={
+            _plain(a.name): a.name for axes in job.inputs.axes for a in axes.values() if _plain(a.name) != a.name
+        },
         is_same_at=partial(_is_same_at, job, {}) if left_alone else None,
     )
 
@@ -101,7 +104,7 @@ def _run(job: ExportJob, opset: int) -> ir.Model:
     arguments: dict[str, Any] = {
         "input_names": list(job.inputs.names),
         "dynamic_axes": {
-            name: {dim: re.sub(r"\W+", "_", axis.name) for dim, axis in axes.items()}
+            name: {dim: _plain(axis.name) for dim, axis in axes.items()}
             for name, axes in zip(job.inputs.names, job.inputs.axes, strict=True)
             if axes
         },
@@ -117,6 +120,11 @@ def _run(job: ExportJob, opset: int) -> ir.Model:
     with pause_collection(), internals.without_weights(_is_large) as weights:
         torch.onnx.export(model, args, file, **arguments)
     return _with_weights(ir.from_proto(onnx.load_model_from_string(file.getvalue())), weights)
+
+
+def _plain(name: str) -> str:
+    """The name of an axis as torch's exporter accepts it."""
+    return re.sub(r"\W+", "_", name)
 
 
 def _script(job: ExportJob) -> nn.Module:

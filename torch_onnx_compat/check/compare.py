@@ -92,6 +92,22 @@ def compare(
     )
 
 
+def comparison_lines(rows: tuple[Comparison, ...]) -> list[str]:
+    """A verification table as lines of text with aligned columns; none for an empty one."""
+    if not rows:
+        return []
+    header = ("case", "output", "max abs", "max rel", "tolerance", "verdict")
+    cells = [header]
+    for row in rows:
+        verdict = "ok" if row.ok else "WRONG"
+        text = f"{verdict}: {row.detail}" if row.detail else verdict
+        cells.append((row.case, row.output, f"{row.max_abs:.2g}", f"{row.max_rel:.2g}", row.tolerance, text))
+    widths = [max(len(line[i]) for line in cells) for i in range(len(header) - 1)]
+    return [
+        "  " + "  ".join([*(cell.ljust(w) for cell, w in zip(line, widths, strict=False)), line[-1]]) for line in cells
+    ]
+
+
 def judge_by_noise(
     row: Comparison,
     found: Array,

@@ -19,7 +19,7 @@ from torch_onnx_compat.graph.provenance import place
 from torch_onnx_compat.graph.walk import all_nodes
 from torch_onnx_compat.targets.target import Target, Verdict
 
-_ORDER: tuple[Verdict, ...] = ("crashes", "wrong", "refused", "unknown", "works")
+_ORDER: tuple[Verdict, ...] = ("crashes", "wrong", "refused", "unknown", "built", "works")
 _TYPES = {ir.DataType.FLOAT: np.float32, ir.DataType.INT64: np.int64, ir.DataType.DOUBLE: np.float64}
 
 

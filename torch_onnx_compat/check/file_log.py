@@ -69,11 +69,16 @@ class FileLog:
     def read(self, names: Collection[str]) -> None:
         """Runs the file and stores these tensors; the engine's fusions, which would remove some of them, are off."""
         wanted = [name for name in names if name not in self.values and name in self.makers]
-        if not wanted:
-            return
+        for name, array in self.arrays(wanted).items():
+            self.values[name] = Value(tuple(array.shape), sample(array), array.dtype.kind == "f")
+
+    def arrays(self, names: Collection[str]) -> dict[str, Array]:
+        """Runs the file; returns those of these values that are tensors of numbers, whole."""
+        if not names:
+            return {}
         present = self.outputs
         outputs = self.model.graph.output
-        outputs.extend(onnx.ValueInfoProto(name=name) for name in wanted if name not in present)
+        outputs.extend(onnx.ValueInfoProto(name=name) for name in names if name not in present)
         with ExitStack() as stack:
             try:
                 path = stack.enter_context(self._write_model())
@@ -81,10 +86,9 @@ class FileLog:
                 del outputs[len(present) :]
             session = open_session(path, sess_options=_options_without_fusion())
             tensors = {o.name for o in session.get_outputs() if o.type.startswith("tensor(")}
-            wanted = [name for name in wanted if name in tensors]
-            for name, array in zip(wanted, run_session(session, self.inputs, wanted), strict=True):
-                if array.dtype.kind in "fiub":
-                    self.values[name] = Value(tuple(array.shape), sample(array), array.dtype.kind == "f")
+            wanted = [name for name in names if name in tensors]
+            found = dict(zip(wanted, run_session(session, self.inputs, wanted), strict=True))
+        return {name: array for name, array in found.items() if array.dtype.kind in "fiub"}
 
     @contextmanager
     def _write_model(self) -> Iterator[str]:

@@ -89,20 +89,26 @@ def localise_prepared(
             raise CompatError(f"the file takes the inputs {list(names)}, but the model {list(inputs.names)}.")
         log.inputs = replace(inputs, names=names)
     eager, modules = run_eager(prepared, inputs), dict(prepared.model.named_modules())
-    search = _Search(eager, log, modules)
+    search = Search(eager, log, modules)
     found = search.run()
     for _ in range(RETRIES):
         if not search.is_near:
             break
         for step in eager.steps:
             step.tolerance *= OUTPUT_FACTOR
-        search = _Search(eager, log, modules)
+        search = Search(eager, log, modules)
         found = search.run()
     return found
 
 
-class _Search:
-    """One comparison of the tensors of both sides."""
+class Search:
+    """One comparison of the tensors of both sides.
+
+    Args:
+        eager: The tensors of the side that is right.
+        file: Those of the file.
+        modules: The modules of the model, by path; none where the side that is right is a file too.
+    """
 
     def __init__(self, eager: EagerLog, file: FileLog, modules: Mapping[str, nn.Module]) -> None:
         self.steps = eager.steps

@@ -15,6 +15,12 @@ from torch_onnx_compat.check.file_log import Value
 
 T = TypeVar("T")
 
+_KINDS = 8
+"""Different values in a tensor from which on its equality with another says enough."""
+
+_RESOLUTION = 1e-4
+"""Least difference of different values, relative to the largest."""
+
 AHEAD = 8
 """How many tensors after a wrong one are examined."""
 
@@ -85,8 +91,16 @@ def counterpart(steps: Sequence[Step], step: Step, value: Value, matched: Set[in
 
 
 def is_evidence(sample: Array) -> bool:
-    """Whether equality with these values is evidence: not where all values are the same."""
-    return sample.size > 1 and bool((sample != sample[0]).any())
+    """Whether equality with these values is evidence: not where all of them, or nearly all, are one of a few.
+
+    A softmax that has saturated is the same whatever it was computed from.
+    """
+    finite = sample[np.isfinite(sample)]
+    scale = float(np.abs(finite).max(initial=0.0))
+    if sample.size < 2 or not scale:
+        return False
+    kinds = np.unique(np.round(finite / (_RESOLUTION * scale))).size
+    return bool(kinds >= max(2, min(_KINDS, sample.size // 4)))
 
 
 def right_items(

@@ -18,8 +18,10 @@ from torch_onnx_compat.check.compare import Array, Comparison, compare, judge_by
 from torch_onnx_compat.check.rounding import compare_outputs
 from torch_onnx_compat.check.verify import run_session
 from torch_onnx_compat.engines import ENGINES, Engine, EngineProcess
+from torch_onnx_compat.engines.ranges import Ranges, ranges_of_feeds
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.observe import ModelRefused, Observation
+from torch_onnx_compat.shape_ranges import shape_ranges
 from torch_onnx_compat.targets import Target
 
 if TYPE_CHECKING:
@@ -49,18 +51,24 @@ def _input(value: onnx.ValueInfoProto) -> _Input:
     return _Input(value.name, f"tensor({element.lower()})")
 
 
+class NoValues(Exception):
+    """The engine builds the file, and nothing is known of the values."""
+
+
 class EngineSession:
     """A file in an engine, with the interface of an onnxruntime session as far as `Chain` uses it.
 
     Args:
         process: The engine.
         path: The file.
+        ranges: The shapes that an engine which builds files builds it for, of the inputs that have dynamic axes.
     """
 
-    def __init__(self, process: EngineProcess, path: str | os.PathLike[str]) -> None:
+    def __init__(self, process: EngineProcess, path: str | os.PathLike[str], ranges: Ranges | None = None) -> None:
         graph = onnx.load(path, load_external_data=False).graph
         weights = {tensor.name for tensor in graph.initializer}
         self._process = process
+        self._ranges = ranges or {}
         self._path = path
         self._inputs = [_input(value) for value in graph.input if value.name not in weights]
         self._outputs = {value.name: value for value in graph.output}
@@ -81,8 +89,12 @@ class EngineSession:
         Raises:
             RuntimeError: The engine refuses the file, or crashes.
         """
-        outcome = self._process.run(self._path, {name: value.numpy() for name, value in feeds.items()}, names)
-        if outcome.status != "ran":
+        arrays = {name: value.numpy() for name, value in feeds.items()}
+        ranges = {**ranges_of_feeds(arrays), **{n: r for n, r in self._ranges.items() if n in arrays}}
+        outcome = self._process.run(self._path, arrays, names, ranges)
+        if outcome.status == "built" and not outcome.outputs:
+            raise NoValues(outcome.error)
+        if outcome.status not in ("ran", "built"):
             raise RuntimeError(outcome.error)
         self._last_values = [
             onnxruntime.OrtValue.ortvalue_from_numpy(self._cast_output(name, found))
@@ -133,18 +145,25 @@ def verify_on_target(
         cases.notes.append(f"not run on {target.name}: {why}.")
         return ()
     rows: list[Comparison] = []
+    shapes = shape_ranges(cases.observation.prepared.inputs, cases.proofs)
+    ranges = {name: [list(r.least), list(r.usual), list(r.most)] for name, r in shapes.items()}
     with EngineProcess(engine, _LIMIT) as process:
         first, last = ([(stage.session(), stage.feeds) for stage in stages] for stages in (before, after))
-        session = Chain([*first, (EngineSession(process, path), {}), *last], names)  # type: ignore[list-item]
+        session = Chain([*first, (EngineSession(process, path, ranges), {}), *last], names)  # type: ignore[list-item]
         for case in cases:
             label = f"{case.label} on {target.name} {process.version}"
             try:
                 found = run_session(session, case.inputs, names)  # type: ignore[arg-type]
+            except NoValues as none:
+                cases.notes.append(f"built for {target.name} {process.version}, but its values are not known: {none}")
+                return tuple(rows)
             except Exception as error:
                 row = Comparison(label, "", float("nan"), float("nan"), "", False, f"fails: {error}")
                 raise VerificationError(
                     f"{target.name} does not run the file, case {case.label!r}: {error}", (*rows, row), case.inputs
                 ) from error
+            if engine.builds:
+                label = f"{case.label}, parsed by {target.name} {process.version}"
             rows += _compare_case(label, names, found, case, engine, cases.observation, how)
             bad = [row for row in rows if not row.ok]
             if bad:

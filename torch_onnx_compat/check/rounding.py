@@ -167,10 +167,11 @@ def _within_budget(runs: Iterator[Case]) -> Iterator[Case]:
 
 def _runs_for_decisions(case: Case, observation: Observation) -> Iterator[Case]:
     for number in range(DECISION_RUNS):
-        yield from runs_rounded_otherwise(case, observation, _decision_step(number), 1, number)
+        yield from runs_rounded_otherwise(case, observation, decision_step(number), 1, number)
 
 
-def _decision_step(number: int) -> float:
+def decision_step(number: int) -> float:
+    """Largest change by one operation, in units of the last place, in this one of the runs that show decisions."""
     return DECISION_STEPS[number % len(DECISION_STEPS)]
 
 
@@ -199,8 +200,8 @@ def _change_inputs(inputs: Inputs, step: float, seed: int) -> Inputs:
     return replace(inputs, tensors=tuple(change(t) for t in inputs.tensors))
 
 
-class _Doubt:
-    """The values of one output that are off, and what has been seen of eager torch's own changes there.
+class Doubt:
+    """The values of one output that are off, and what has been seen of the original's own changes there.
 
     Args:
         found: The file's output.
@@ -252,7 +253,7 @@ class _Doubt:
 
         At such a place eager torch's value jumped too, and what the file has there lies among the values seen.
         """
-        step = _decision_step(len(self._seen))
+        step = decision_step(len(self._seen))
         self._seen.append(value.reshape(-1))
         if self.is_float:
             moved = _distance(self._seen[-1], self._wanted) > JUMP * step * self._noise
@@ -302,19 +303,19 @@ def _judge_by_values(
     failed = [i for i, row in enumerate(rows) if not row.ok]
     if any(found[i].dtype != wanted[i].dtype for i in failed):
         return rows
-    doubts = {i: _Doubt(found[i], wanted[i], limit) for i in failed}
+    doubts = {i: Doubt(found[i], wanted[i], limit) for i in failed}
     if any(doubt.is_hopeless for doubt in doubts.values()):
         return rows
     numbers = {i: doubt for i, doubt in doubts.items() if doubt.is_float}
-    _explain(numbers, case, runs_rounded_otherwise(case, observation, STEP, RUNS), _Doubt.explain_by_noise)
+    _explain(numbers, case, runs_rounded_otherwise(case, observation, STEP, RUNS), Doubt.explain_by_noise)
     if any(len(doubt.places) > SHARE * doubt.size for doubt in doubts.values()):
         return rows
-    _explain(doubts, case, _runs_for_decisions(case, observation), _Doubt.explain_by_decision)
+    _explain(doubts, case, _runs_for_decisions(case, observation), Doubt.explain_by_decision)
     return [_describe(row, doubts[i]) if i in doubts else row for i, row in enumerate(rows)]
 
 
 def _explain(
-    doubts: dict[int, _Doubt], case: Case, runs: Iterator[Case], explain: Callable[[_Doubt, Array], None]
+    doubts: dict[int, Doubt], case: Case, runs: Iterator[Case], explain: Callable[[Doubt, Array], None]
 ) -> None:
     """Makes runs of the original until they explain every place, or there are no more."""
     limited = _within_budget(runs)
@@ -337,7 +338,7 @@ def _values_in_order(case: Case, other: Case) -> Iterator[tuple[int, Array]]:
         yield i, value[orders[i]] if i in orders else value
 
 
-def _describe(row: Comparison, doubt: _Doubt) -> Comparison:
+def _describe(row: Comparison, doubt: Doubt) -> Comparison:
     """The row, passed where nothing is left to explain."""
     if not doubt.is_explained:
         return row

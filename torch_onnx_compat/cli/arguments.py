@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +14,8 @@ from torch_onnx_compat.errors import unknown_name
 
 if TYPE_CHECKING:
     from torch_onnx_compat.precision.formats import Half
+    from torch_onnx_compat.precision.int8.request import Int8
+    from torch_onnx_compat.zoo.sample import Sample
 
 AUTO = "auto"
 """The axes that may vary as the model's zoo knows them."""
@@ -56,24 +59,84 @@ def places(text: str | None) -> list[str] | None:
     return None if text is None else [part.strip() for part in text.split(",")]
 
 
-PRECISIONS = ("float32", "float16", "bfloat16")
+PRECISIONS = ("float32", "float16", "bfloat16", "int8")
+METRICS = ("distance", "top1")
 
 
-def precision(name: str, limit: float | None, keep: str | None, *, narrow_io: bool) -> Half | None:
-    """``float16`` with the options that belong to it as a value; None for float32."""
+def precision(
+    name: str,
+    limit: float | None,
+    keep: str | None,
+    calibration: Path | None,
+    metric: str | None,
+    *,
+    narrow_io: bool,
+) -> Half | Int8 | None:
+    """``float16`` or ``int8`` with the options that belong to it as a value; None for float32."""
     if name not in PRECISIONS:
         raise UsageError(str(unknown_name("precision", name, PRECISIONS)))
-    given = {"--limit": limit is not None, "--keep-float32": keep is not None, "--narrow-io": narrow_io}
-    for option, is_given in given.items():
-        if is_given and name == "float32":
-            raise UsageError(f"{option} belongs to --precision float16 or bfloat16.")
+    given = {
+        "--limit": (limit is not None, PRECISIONS[1:]),
+        "--keep-float32": (keep is not None, PRECISIONS[1:]),
+        "--narrow-io": (narrow_io, PRECISIONS[1:3]),
+        "--calibration": (calibration is not None, PRECISIONS[3:]),
+        "--metric": (metric is not None, PRECISIONS[3:]),
+    }
+    for option, (is_given, formats) in given.items():
+        if is_given and name not in formats:
+            raise UsageError(f"{option} belongs to --precision {' or '.join(formats)}.")
+    if metric not in (None, *METRICS):
+        raise UsageError(str(unknown_name("metric", metric, METRICS)))
+    if calibration is not None and (calibration.suffix not in (".npz", ".npy") or not calibration.is_file()):
+        raise UsageError(
+            f"--calibration {calibration}: wanted a file .npz or .npy that numpy.savez or numpy.save wrote."
+        )
     if name == "float32":
         return None
     from torch_onnx_compat.precision.formats import Bfloat16, Float16
+    from torch_onnx_compat.precision.int8.request import Int8
 
     with usage():
+        if name == "int8":
+            return Int8(limit=limit, keep=places(keep) or (), metric="top1" if metric == "top1" else None)
         kind = Float16 if name == "float16" else Bfloat16
         return kind(limit=limit, keep=places(keep) or (), keep_io=not narrow_io)
+
+
+def with_calibration(narrower: Half | Int8 | None, file: Path | None, sample: Sample) -> Half | Int8 | None:
+    """An Int8 with the arrays of a file, in batches of the sample's size; anything else as it is.
+
+    Raises:
+        UsageError: The file cannot be read, or its arrays are of different lengths, or too short for one batch.
+    """
+    from torch_onnx_compat.precision.int8.request import Int8
+
+    if file is None or not isinstance(narrower, Int8):
+        return narrower
+    import numpy as np
+    import torch
+
+    from torch_onnx_compat.inputs import bind
+
+    try:
+        loaded = np.load(file, allow_pickle=False)
+        arrays = {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--calibration {file}: cannot be read: {error}.") from error
+    with usage():
+        example = bind(sample.model, sample.args, sample.kwargs, None)
+    rows = {name: array.shape[0] if array.ndim else 0 for name, array in arrays.items()}
+    batch = example.tensors[0].shape[0] if example.tensors[0].dim() else 1
+    if len(set(rows.values())) != 1 or min(rows.values()) < batch:
+        raise UsageError(f"--calibration {file}: rows {rows}; wanted the same number in each, {batch} or more.")
+    dtypes = dict(zip(example.names, (tensor.dtype for tensor in example.tensors), strict=True))
+    tensors = {
+        name: torch.from_numpy(array).to(dtypes.get(name or example.names[0], torch.float32))
+        for name, array in arrays.items()
+    }
+    starts = range(0, min(rows.values()) - batch + 1, batch)
+    items: list[Any] = [{name: tensor[i : i + batch] for name, tensor in tensors.items()} for i in starts]
+    return replace(narrower, calibration=[(item[""],) if "" in item else item for item in items])
 
 
 def dynamic(texts: list[str] | None) -> Literal["batch", "auto"] | Mapping[str, Any] | None:

@@ -95,13 +95,33 @@ Postprocess = Annotated[
 Precision = Annotated[
     str,
     typer.Option(
-        help="float32, float16 or bfloat16; what must stay in float32 is measured.", rich_help_panel=PRECISION
+        help="float32, float16, bfloat16 or int8; what must stay in float32 is measured.", rich_help_panel=PRECISION
     ),
 ]
 Limit = Annotated[
     float | None,
     typer.Option(
-        metavar="ERROR", help="Largest error of a value in float16 or bfloat16, relative.", rich_help_panel=PRECISION
+        metavar="ERROR",
+        help="Largest error of a value in float16 or bfloat16, relative; largest loss in int8.",
+        rich_help_panel=PRECISION,
+    ),
+]
+CalibrationFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--calibration",
+        metavar="FILE",
+        help="Inputs to calibrate int8 with: .npz of arrays by argument of forward, or .npy of the only one. They are "
+        "taken in batches of the example's size; rows that fill none are left out.",
+        rich_help_panel=PRECISION,
+    ),
+]
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="How int8 is judged: distance (of the outputs, relative) or top1 (share of rows with another class).",
+        rich_help_panel=PRECISION,
     ),
 ]
 KeepFloat32 = Annotated[
@@ -149,6 +169,8 @@ def export_command(
     precision: Precision = "float32",
     limit: Limit = None,
     keep_float32: KeepFloat32 = None,
+    calibration: CalibrationFile = None,
+    metric: Metric = None,
     narrow_io: Annotated[
         bool,
         typer.Option(
@@ -199,7 +221,7 @@ def export_command(
             raise UsageError("--no-verify and --verify-on-target exclude each other; give one of them.")
         options = export_options(target, opset, exporter, ("auto", *EXPORTERS), include, exclude)
         model = Model(spec, size, shape, weights, pretrained, dynamic)
-        half = arguments.precision(precision, limit, keep_float32, narrow_io=narrow_io)
+        narrower = arguments.precision(precision, limit, keep_float32, calibration, metric, narrow_io=narrow_io)
         with usage():
             check_destination(output)
         check_report(report)
@@ -207,6 +229,7 @@ def export_command(
             check_installed("--netron", "netron", "netron")
         sample = model.load(step)
         axes = model.axes(sample)
+        narrower = arguments.with_calibration(narrower, calibration, sample)
         from torch_onnx_compat.export import export_compat
         from torch_onnx_compat.report import write_report
 
@@ -228,7 +251,7 @@ def export_command(
                 keep_as_function=arguments.places(keep_as_function) or (),
                 preprocess=cast(Any, preprocess),
                 postprocess=cast(Any, postprocess),
-                precision=half,
+                precision=narrower,
                 metadata={**sample.metadata, **model.metadata(sample)},
                 progress=step,
                 **options,

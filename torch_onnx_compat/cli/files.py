@@ -27,6 +27,7 @@ from torch_onnx_compat.cli.options import (
     Spec,
     Target,
     Weights,
+    check_file,
     check_report,
 )
 from torch_onnx_compat.errors import CompatError
@@ -60,7 +61,7 @@ def localise_command(
     with reporting(json, debug) as step:
         model = Model(spec, size, shape, weights, pretrained)
         with usage():
-            _check_file(file)
+            check_file(file)
         sample = model.load(step)
         found = _localise(sample, file, step)
     if json:
@@ -96,7 +97,7 @@ def report_command(
         model = Model(spec, size, shape, weights, pretrained) if spec is not None else None
         with usage():
             profile = load_target(target)
-            _check_file(file)
+            check_file(file)
         check_report(output)
         found = None
         from torch_onnx_compat.report import report_on_file
@@ -122,8 +123,3 @@ def _localise(sample: Sample, file: Path, step: Steps) -> Localisation:
             f"{file}: onnxruntime does not run it on the model's example: {reason} Give --size or --shape, so that the "
             f"example fits the file."
         ) from error
-
-
-def _check_file(file: Path) -> None:
-    if not file.is_file():
-        raise CompatError(f"{file}: no such file.")

@@ -218,6 +218,16 @@ class Model:
         return {"weights": f"random ({sample.random}): built without trained ones"} if sample.random else {}
 
 
+def check_file(file: Path) -> None:
+    """Says before any work that a file is not there.
+
+    Raises:
+        CompatError: It is not.
+    """
+    if not file.is_file():
+        raise CompatError(f"{file}: no such file.")
+
+
 def check_report(path: Path | None) -> None:
     """Says before any work that a report cannot be written.
 

@@ -46,7 +46,7 @@ def targets_command(
         print_json(rows[0] if name else rows)
     elif name:
         print_text("\n".join(f"{key:13}  {value}" for key, value in rows[0].items()))
-        print_table([_objection(row) for row in chosen[0].rows if row.verdict not in ("works", "slow")])
+        print_table([_objection(row) for row in chosen[0].rows if row.verdict not in ("works", "built", "slow")])
     else:
         shown = ("name", "version", "opset", "known from", "dynamic axes", "also called")
         print_table([{key: row[key] for key in shown} for row in rows])
@@ -56,16 +56,23 @@ def _about(target: Target) -> dict[str, str]:
     """What the list of targets shows of one, column by column."""
     high = "" if target.opsets[1] >= 99 else str(target.opsets[1])
     verdicts = Counter(row.verdict for row in target.rows)
+    rows = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
     return {
         "name": target.name,
         "version": target.version,
         "opset": f"{target.opset} of {target.opsets[0]}..{high}",
-        "known from": f"{'running it' if target.measured else 'documents'} {target.date}",
+        "known from": f"{_origin(target)} {target.date}",
         "dynamic axes": target.dynamic,
         "also called": ", ".join(alias for alias in (*ALIASES, "tensorrt") if resolve_alias(alias) == target.name),
-        "operators": f"{len(target.works)} work; rows: {', '.join(f'{n} {v}' for v, n in verdicts.items()) or 'none'}",
+        "operators": f"{len(target.works)} {'work' if target.runs else 'are built'}; rows: {rows or 'none'}",
         "how": target.how,
     }
+
+
+def _origin(target: Target) -> str:
+    if not target.measured:
+        return "documents"
+    return "running it" if target.runs else "building"
 
 
 def _objection(row: Row) -> dict[str, str]:
@@ -97,7 +104,9 @@ def check_command(
         if execute:
             step(f"run in {profile.name}")
             ran = run(file, profile)
-    good = not any(g.verdict in ("wrong", "refused", "crashes") for g in groups) and (not ran or ran[0] == "works")
+    good = not any(g.verdict in ("wrong", "refused", "crashes") for g in groups) and (
+        not ran or ran[0] in ("works", "built")
+    )
     print_json(_plain(profile, groups, ran)) if json else _show(profile, groups, ran)
     raise typer.Exit(0 if good else 1)
 
@@ -116,6 +125,7 @@ def _plain(target: Target, groups: Sequence[Group], ran: tuple[str, str] | None)
         "target": target.name,
         "version": target.version,
         "measured": target.measured,
+        "runs": target.runs,
         "operators": [group.to_dict() for group in groups],
         "run": None if ran is None else {"verdict": ran[0], "reason": ran[1]},
     }
@@ -123,6 +133,8 @@ def _plain(target: Target, groups: Sequence[Group], ran: tuple[str, str] | None)
 
 def _show(target: Target, groups: Sequence[Group], ran: tuple[str, str] | None) -> None:
     kind = f"measured {target.date}" if target.measured else "from its documentation, not measured"
+    if not target.runs:
+        kind = f"parsed and built {target.date}, never run: nothing is known of the values that its kernels compute"
     typer.echo(f"{target.name} {target.version}, {kind}")
     rows = [
         {
@@ -131,7 +143,7 @@ def _show(target: Target, groups: Sequence[Group], ran: tuple[str, str] | None) 
             "verdict": group.verdict,
             "because": group.reason,
             "from": group.source,
-            "at": "" if group.verdict == "works" else ", ".join(list(dict.fromkeys(group.places))[:2]),
+            "at": "" if group.verdict in ("works", "built") else ", ".join(list(dict.fromkeys(group.places))[:2]),
         }
         for group in groups
     ]

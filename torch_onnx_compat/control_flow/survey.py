@@ -87,6 +87,7 @@ def survey(job: ExportJob, wrong_at: Sequence[Inputs] = ()) -> Survey:
         events = [e for e in dict.fromkeys(varying) if e.place not in job.allow_baked]
         found.places.update(dict.fromkeys(e.place for e in events))
         new = found.rewriting.extend(events)
+        new |= found.rewriting.extend_to([*one.session.users.codes, *(other.session.users.codes if other else ())])
         unbounded = one.session.unbounded | (other.session.unbounded if other else set())
         new |= found.rewriting.mark_loops(unbounded)
         new |= found.rewriting.mark_splits(one.session.split | (other.session.split if other else set()))
@@ -185,7 +186,7 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sizes | None) -
     subject.wrap(_abandon_trace)
     complete = False
     try:
-        with warnings.catch_warnings(), found.rewriting.apply(), activate(session):
+        with warnings.catch_warnings(), found.rewriting.apply(), activate(session), session.users.watch():
             warnings.simplefilter("ignore")
             internals.trace(subject, inputs.tensors)
     except _TraceComplete:

@@ -24,7 +24,7 @@ def reference(model: str | bytes, feeds: Mapping[str, Array]) -> list[Array]:
 
 
 def judge(outcome: Outcome, wanted: Sequence[Array], tolerance: tuple[float, float]) -> tuple[Verdict, str]:
-    """The verdict on a run, and the reason unless it works.
+    """The verdict on a run, and the reason unless it works or is built with the right values.
 
     Args:
         outcome: The outcome of the run in the engine.
@@ -32,7 +32,13 @@ def judge(outcome: Outcome, wanted: Sequence[Array], tolerance: tuple[float, flo
         tolerance: Allowed difference relative to the value, and absolute for outputs of typical magnitude 1 or less;
             the absolute one grows with the magnitude.
     """
-    if outcome.status != "ran":
+    if outcome.status == "unknown":
+        return "unknown", outcome.error
+    if outcome.status == "misread":
+        return "wrong", outcome.error
+    if outcome.status == "built" and not outcome.outputs:
+        return "built", f"values not known: {outcome.error}"
+    if outcome.status not in ("ran", "built"):
         return ("refused" if outcome.status == "refused" else "crashes"), outcome.error
     if len(outcome.outputs) != len(wanted):
         return "wrong", f"{len(outcome.outputs)} outputs, wanted {len(wanted)}"
@@ -40,7 +46,7 @@ def judge(outcome: Outcome, wanted: Sequence[Array], tolerance: tuple[float, flo
         reason = difference(found, right, tolerance)
         if reason:
             return "wrong", reason
-    return "works", ""
+    return ("works" if outcome.status == "ran" else "built"), ""
 
 
 def difference(found: Array, right: Array, tolerance: tuple[float, float]) -> str:

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any
 
 from torch_onnx_compat.engines.measure import UNSTABLE, Sample
-from torch_onnx_compat.targets.target import Row, Verdict
+from torch_onnx_compat.targets.target import PASSED, Row, Verdict
 
 _SEVERITY: tuple[Verdict, ...] = ("wrong", "crashes", "refused")
 _LATE = (
@@ -52,14 +52,14 @@ def condense(samples: Iterable[Sample]) -> tuple[frozenset[str], tuple[Row, ...]
     by_operator: dict[str, list[Sample]] = {}
     for sample in samples:
         by_operator.setdefault(sample.op_type, []).append(sample)
-    works = frozenset(op for op, those in by_operator.items() if all(s.verdict == "works" for s in those))
+    works = frozenset(op for op, those in by_operator.items() if all(s.verdict in PASSED for s in those))
     rows = [row for op in sorted(by_operator) if op not in works for row in _rows(op, by_operator[op])]
     return works, tuple(rows)
 
 
 def _rows(op_type: str, samples: Sequence[Sample]) -> list[Row]:
-    failed = sorted((s for s in samples if s.verdict != "works"), key=lambda s: s.name)
-    passed = _evidence([s for s in samples if s.verdict == "works"], failed)
+    failed = sorted((s for s in samples if s.verdict not in PASSED), key=lambda s: s.name)
+    passed = _evidence([s for s in samples if s.verdict in PASSED], failed)
     if not passed:
         return [Row(op_type, _worst_verdict(failed), source=_source(failed))]
     found: list[tuple[Items, list[Sample]]] = []

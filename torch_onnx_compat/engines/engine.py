@@ -31,6 +31,7 @@ class Engine:
         opset: The opset to export at unless the caller asks for one.
         environment: Name of its virtual environment, which engines of one package share.
         turns_images: Whether it moves images' channels to the end; probes are then tried behind a convolution too.
+        builds: Whether it only parses and builds files here; what it parsed is computed instead of run.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Engine:
     opset: int = 17
     environment: str = ""
     turns_images: bool = False
+    builds: bool = False
 
     @property
     def path(self) -> Path:
@@ -141,6 +143,7 @@ ENGINES: dict[str, Engine] = {
             tolerance=(2e-2, 1e-2),
             computes_in="float16",
         ),
+        Engine("tensorrt-rtx", "tensorrt_rtx", ("tensorrt-rtx",), adapter="tensorrt_rtx", opset=20, builds=True),
         Engine("tvm", "tvm", ("apache-tvm", "onnx")),
         # onnx2tf pins TensorFlow and the interpreter; its later versions are different programs.
         Engine("tflite", "onnx2tf", ("onnx2tf==1.29.24",), turns_images=True),

@@ -15,9 +15,11 @@ from torch_onnx_compat.engines.engine import Engine
 from torch_onnx_compat.engines.probe_contexts import Probe, model_before
 from torch_onnx_compat.engines.process import EngineProcess, Outcome
 from torch_onnx_compat.graph.facts.node import node_facts
-from torch_onnx_compat.targets.target import Verdict
+from torch_onnx_compat.targets.target import PASSED, Verdict
 
 UNSTABLE = "its numbers differ from run to run"
+_LIMIT, _BUILD_LIMIT = 20.0, 120.0
+"""Seconds that a probe may take; a builder compiles kernels."""
 _TRIES = 6
 """How often a probe that passed is run again, where the engine reads uninitialised memory."""
 
@@ -41,8 +43,8 @@ def run_probes(
     Args:
         engine: The engine.
         probes: The probes. Some are left out: those that onnxruntime itself does not run, those of opsets that the
-            engine does not accept, those that rounding to the engine's element type decides, and those whose nodes
-            before the tested one the engine does not run.
+            engine does not accept, those for which it asks for a device that is not here, those that rounding to the
+            engine's element type decides, and those whose nodes before the tested one the engine does not run.
         progress: Called with each probe's name.
 
     Returns:
@@ -53,7 +55,7 @@ def run_probes(
     """
     found: list[Sample] = []
     tried: dict[str, tuple[Probe, Sequence[Array]]] = {}
-    with EngineProcess(engine, limit=20.0) as process:
+    with EngineProcess(engine, limit=_BUILD_LIMIT if engine.builds else _LIMIT) as process:
         version = process.version
         _, highest = opsets(process)
         for probe in sorted(probes, key=lambda probe: probe.op_type):
@@ -64,13 +66,15 @@ def run_probes(
                 process.restart()  # so that another operator's leftovers in memory decide nothing
             progress(probe.name)
             verdict, reason = _verdict(engine, process, probe, wanted)
-            if verdict != "works" and not _is_reached(process, probe):
+            if verdict == "unknown":
+                continue
+            if verdict not in PASSED and not _is_reached(process, probe):
                 continue
             found.append(Sample(probe.name, probe.op_type, facts_of(probe), verdict, reason))
             tried[probe.name] = (probe, wanted)
         unstable = {sample.op_type for sample in found if sample.reason == UNSTABLE}
         for index, sample in enumerate(found):
-            if sample.op_type in unstable and sample.verdict == "works":
+            if sample.op_type in unstable and sample.verdict in PASSED:
                 progress(f"{sample.name} again")
                 verdict, reason = _rerun(engine, process, *tried[sample.name])
                 found[index] = replace(sample, verdict=verdict, reason=reason)
@@ -92,7 +96,10 @@ def _is_reached(process: EngineProcess, probe: Probe) -> bool:
     if model is None:
         return True
     feeds = {value.name: probe.feeds[value.name] for value in model.graph.input}
-    return process.run(model.SerializeToString(), feeds, [value.name for value in model.graph.output]).status == "ran"
+    return process.run(model.SerializeToString(), feeds, [value.name for value in model.graph.output]).status in (
+        "ran",
+        "built",
+    )
 
 
 def rounding_decides(engine: Engine, probe: Probe, wanted: Sequence[Array]) -> bool:
@@ -105,7 +112,7 @@ def rounding_decides(engine: Engine, probe: Probe, wanted: Sequence[Array]) -> b
             for name, array in probe.feeds.items()
         }
     rounded = Outcome("ran", tuple(reference(probe.model.SerializeToString(), feeds)))
-    return judge(rounded, wanted, engine.tolerance)[0] != "works"
+    return judge(rounded, wanted, engine.tolerance)[0] not in PASSED
 
 
 def _rerun(engine: Engine, process: EngineProcess, probe: Probe, wanted: Sequence[Array]) -> tuple[Verdict, str]:

@@ -19,12 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from torch_onnx_compat.engines.engine import Engine
+from torch_onnx_compat.engines.ranges import Ranges, ranges_of_feeds
 from torch_onnx_compat.errors import CompatError
 
 Array = npt.NDArray[Any]
 _WORKER = Path(__file__).parent / "worker.py"
 _START = 120.0
 """Seconds that an engine's process may take to start."""
+_MOST_NUMBERS = 64
+"""Numbers of an input that may decide shapes; engines that build files take no more of them."""
 _ENVIRONMENT = {"OMP_NUM_THREADS": "1"}
 _FILLED = {"MALLOC_PERTURB_": "192", "MallocPreScribble": "1", "MallocScribble": "1"}
 """Settings that fill memory: glibc writes the float 0.75 when it is allocated and -6 when it is freed, macOS writes
@@ -36,14 +39,34 @@ class Outcome:
     """The outcome of one run.
 
     Attributes:
-        status: ran, refused (the engine raised an error) or crashed (its process died, or took too long).
-        outputs: The outputs, in the order asked for.
-        error: The engine's error.
+        status: ran, refused (the engine raised an error) or crashed (its process died, or took too long). Of an engine
+            that only builds files here: built, misread where what it parsed cannot be computed, or unknown where it
+            asks for a device that is not here.
+        outputs: The outputs, in the order asked for. Where the file was built, those of what was parsed, in float64;
+            none where it is not known what the parsed network computes.
+        error: The engine's error; where the file was built, why there are no outputs.
+        loading: Processor seconds that it took to load the file.
     """
 
     status: str
     outputs: tuple[Array, ...] = ()
     error: str = ""
+    loading: float = 0.0
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long runs of a file took.
+
+    Attributes:
+        seconds: Processor seconds of each.
+        wall: Wall-clock seconds of each.
+        memory: Bytes that the engine's process has held at most so far; 0 where the system does not say.
+    """
+
+    seconds: tuple[float, ...]
+    wall: tuple[float, ...]
+    memory: int
 
 
 class EngineProcess:
@@ -72,6 +95,8 @@ class EngineProcess:
         self._environment = {**os.environ, **_ENVIRONMENT, **(_FILLED if fills else {})}
         self._process: subprocess.Popen[str] | None = None
         self._folder = tempfile.TemporaryDirectory()
+        self._built: tuple[Any, Any] = (None, None)
+        """What identifies the file that was built last, and its parsed network."""
         self.version: str = ""
 
     def __enter__(self) -> EngineProcess:
@@ -86,18 +111,27 @@ class EngineProcess:
         self._stop()
         self._folder.cleanup()
 
-    def run(self, model: str | os.PathLike[str] | bytes, feeds: Mapping[str, Array], outputs: Sequence[str]) -> Outcome:
-        """Runs one file.
+    def run(
+        self,
+        model: str | os.PathLike[str] | bytes,
+        feeds: Mapping[str, Array],
+        outputs: Sequence[str],
+        ranges: Ranges | None = None,
+    ) -> Outcome:
+        """Runs one file; where the engine only builds files here, builds it and computes what was parsed.
 
         Args:
             model: A path, or a serialised model.
             feeds: Inputs by name.
             outputs: Names of the wanted outputs.
+            ranges: The shapes that an engine which builds files builds it for; by default those of the feeds.
         """
         folder = Path(self._folder.name)
         if isinstance(model, bytes):
             (folder / "model.onnx").write_bytes(model)
             model = folder / "model.onnx"
+        if self._engine.builds:
+            return self._build(Path(model).absolute(), feeds, outputs, ranges or ranges_of_feeds(feeds))
         given, into = folder / "feeds.npz", folder / "outputs.npz"
         np.savez(given, **dict(feeds))  # type: ignore[arg-type]
         job = {"model": os.path.abspath(model), "feeds": str(given), "outputs": list(outputs), "into": str(into)}
@@ -108,7 +142,32 @@ class EngineProcess:
             return Outcome("refused", error=answer["error"])
         with np.load(into) as archive:
             found = tuple(archive[str(index)] for index in range(len(archive.files)))
-        return Outcome("ran", found)
+        return Outcome("ran", found, loading=answer["loading"])
+
+    def _build(self, model: Path, feeds: Mapping[str, Array], outputs: Sequence[str], ranges: Ranges) -> Outcome:
+        from torch_onnx_compat.engines import tensorrt  # not at the top: it imports torch, which no other engine needs
+
+        values = {
+            n: a.reshape(-1).tolist() for n, a in feeds.items() if a.dtype.kind in "iu" and a.size <= _MOST_NUMBERS
+        }
+        key = (model, model.stat().st_mtime_ns, model.stat().st_size, repr((ranges, values)))
+        if key != self._built[0]:
+            into = Path(self._folder.name) / "network.npz"
+            answer = self._ask({"model": str(model), "ranges": ranges, "values": values, "into": str(into)})
+            if answer is None:
+                return Outcome("crashed", error="its process died, or took too long")
+            if not answer["ok"]:
+                status = "unknown" if "no graphics card: " in answer["error"] else "refused"
+                return Outcome(status, error=answer["error"])
+            self._built = (key, tensorrt.read_network(into))
+        network = self._built[1]
+        try:
+            found = dict(zip(network.outputs, tensorrt.run_network(network, feeds), strict=True))
+        except tensorrt.NotKnown as error:
+            return Outcome("built", error=str(error))
+        except tensorrt.NetworkFault as error:
+            return Outcome("misread", error=str(error))
+        return Outcome("built", tuple(found[name] for name in outputs))
 
     def time(self, times: int) -> tuple[float, ...]:
         """Processor seconds of each further run of the last file, which stays loaded; engines run on one thread.
@@ -116,10 +175,18 @@ class EngineProcess:
         Raises:
             CompatError: No file ran last, or the engine failed now.
         """
+        return self.measure(times).seconds
+
+    def measure(self, times: int) -> Timing:
+        """Times further runs of the last file, which stays loaded.
+
+        Raises:
+            CompatError: No file ran last, or the engine failed now.
+        """
         answer = self._ask({"times": times})
         if answer is None or not answer["ok"]:
             raise CompatError(f"engine {self._engine.name!r}: no file to time: the last one did not run.")
-        return tuple(answer["seconds"])
+        return Timing(tuple(answer["seconds"]), tuple(answer["wall"]), answer["memory"])
 
     def restart(self) -> None:
         """Ends the process; the next run starts a new one, whose memory earlier runs have not touched."""

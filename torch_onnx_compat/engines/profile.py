@@ -46,6 +46,13 @@ def profile(engine: Engine, version: str, found: Sequence[Sample], date: str) ->
         opsets = basics.opsets(process)
         ir_version, dynamic = basics.ir_version(process, opsets[1]), basics.dynamic_support(process)
         folds = basics.folds(process)
+    how = f"{len(found)} probes against onnxruntime: {summary}"
+    if engine.builds:
+        unread = sum(sample.verdict == "built" and bool(sample.reason) for sample in found)
+        how = (
+            f"{len(found)} probes parsed and built, never run; what was parsed, computed in float64, against "
+            f"onnxruntime: {summary}; the parsed values of {unread} built ones are not known"
+        )
     return Target(
         name=engine.name,
         version=version,
@@ -53,12 +60,14 @@ def profile(engine: Engine, version: str, found: Sequence[Sample], date: str) ->
         opsets=opsets,
         rows=tuple(sorted((*rows, *slow), key=lambda row: row.op_type)),
         measured=True,
+        runs=not engine.builds,
         ir_version=ir_version,
         dynamic=dynamic,
         folds=folds,
         works=works - {row.op_type for row in slow},
         date=date,
-        how=f"{len(found)} probes against onnxruntime: {summary}",
+        how=how,
+        placement=load_target(engine.name).placement if engine.name in known_targets() else None,
     )
 
 

@@ -1,8 +1,10 @@
 """Runs ONNX files in one engine; started as a script by an interpreter that has numpy and the engine, nothing else.
 
 Usage: worker.py ADAPTER VARIANT. Each line of standard input is a JSON job: {"model", "feeds", "outputs", "into"} runs
-a file, where feeds and into are .npz files; {"times"} runs the last file as often again. Each line of standard output
-is a JSON answer {"ok", "error", "seconds"}. The first line, written unasked, holds {"version"}.
+a file, where feeds and into are .npz files; {"model", "ranges", "values", "into"} builds one; {"times"} runs the last
+file as often again. Each line of standard output is a JSON answer {"ok", "error", "seconds", "wall", "loading",
+"memory"}: processor and wall-clock seconds of each further run, or processor seconds of loading a file, and the
+process's largest memory in bytes so far. The first line, written unasked, holds {"version"}.
 """
 
 from __future__ import annotations
@@ -38,35 +40,51 @@ def main() -> None:
 
 def _answer(adapter: Any, job: dict[str, Any], last: list[Callable[[], Any]]) -> dict[str, Any]:
     try:
-        seconds = _time_runs(last[0], job["times"]) if "times" in job else _run_job(adapter, job, last)
+        found = _time_runs(last[0], job["times"]) if "times" in job else _run_job(adapter, job, last)
     except BaseException as error:  # some engines raise outside Exception
         if isinstance(error, KeyboardInterrupt):
             raise
         return {"ok": False, "error": " ".join(f"{type(error).__name__}: {error}".split())[:400], "seconds": []}
-    return {"ok": True, "error": "", "seconds": seconds}
+    return {"ok": True, "error": "", "seconds": [], **found, "memory": _memory()}
 
 
-def _run_job(adapter: Any, job: dict[str, Any], last: list[Callable[[], Any]]) -> list[float]:
+def _memory() -> int:
+    """Bytes that the process has held at most; 0 where the system does not say."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    size: int = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return size if sys.platform == "darwin" else 1024 * size
+
+
+def _run_job(adapter: Any, job: dict[str, Any], last: list[Callable[[], Any]]) -> dict[str, Any]:
+    if "ranges" in job:
+        adapter.build(job["model"], job["ranges"], job["values"], job["into"], sys.argv[2])
+        return {}
     last.clear()  # frees its memory before the next file is loaded
     with np.load(job["feeds"]) as archive:
         feeds = {name: archive[name] for name in archive.files}
+    start = time.process_time()
     run = adapter.load(job["model"], feeds, job["outputs"], sys.argv[2])
+    loading = time.process_time() - start
     run(feeds)  # uninitialised memory is often zero in the first run, and its result right by luck
     arrays: list[Any] = [np.asarray(array) for array in run(feeds)]
     if any(array.dtype == object for array in arrays):
         raise TypeError("an output is no plain array")
     np.savez(job["into"], **{str(i): array for i, array in enumerate(arrays)})
     last.append(lambda: run(feeds))
-    return []
+    return {"loading": loading}
 
 
-def _time_runs(run: Callable[[], Any], times: int) -> list[float]:
-    seconds = []
+def _time_runs(run: Callable[[], Any], times: int) -> dict[str, Any]:
+    seconds, wall = [], []
     for _ in range(times):
-        start = time.process_time()  # the wall clock would count other programs too
+        begin, start = time.perf_counter(), time.process_time()  # the wall clock counts other programs too
         run()
         seconds.append(time.process_time() - start)
-    return seconds
+        wall.append(time.perf_counter() - begin)
+    return {"seconds": seconds, "wall": wall}
 
 
 if __name__ == "__main__":

@@ -15,21 +15,21 @@ def all_graphs(model: ir.Model) -> Iterator[ir.Graph]:
     for graph in (model.graph, *(function.graph for function in model.functions.values())):
         yield graph
         for node in all_nodes(graph):
-            for attribute in node.attributes.values() if node.op_type in _WITH_GRAPHS or node.domain else ():
-                if attribute.type is ir.AttributeType.GRAPH:
-                    yield attribute.as_graph()
-                elif attribute.type is ir.AttributeType.GRAPHS:
-                    yield from attribute.as_graphs()
+            yield from inner_graphs(node)
+
+
+def inner_graphs(node: ir.Node) -> Iterator[ir.Graph]:
+    """The graphs that a node holds, not those inside them."""
+    for attribute in node.attributes.values() if node.op_type in _WITH_GRAPHS or node.domain else ():
+        if attribute.type is ir.AttributeType.GRAPH:
+            yield attribute.as_graph()
+        elif attribute.type is ir.AttributeType.GRAPHS:
+            yield from attribute.as_graphs()
 
 
 def all_nodes(graph: ir.Graph | ir.GraphView) -> Iterator[ir.Node]:
     """The nodes in order, each before those of its subgraphs; nodes may be removed during the walk."""
     for node in graph:
         yield node
-        if node.op_type in _WITH_GRAPHS or node.domain:
-            for attribute in node.attributes.values():
-                if attribute.type is ir.AttributeType.GRAPH:
-                    yield from all_nodes(attribute.as_graph())
-                elif attribute.type is ir.AttributeType.GRAPHS:
-                    for inner in attribute.as_graphs():
-                        yield from all_nodes(inner)
+        for inner in inner_graphs(node):
+            yield from all_nodes(inner)

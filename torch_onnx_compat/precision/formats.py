@@ -11,6 +11,7 @@ import onnx_ir as ir
 import torch
 
 from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.precision.int8.request import Int8
 
 
 @dataclass(frozen=True)
@@ -90,21 +91,25 @@ class Bfloat16(Half):
     least_opset = 13
 
 
-_FORMATS: dict[str, type[Half]] = {kind.name: kind for kind in (Float16, Bfloat16)}
+_FORMATS: dict[str, type[Half | Int8]] = {kind.name: kind for kind in (Float16, Bfloat16, Int8)}
 
 
-def half_from_keyword(precision: Any) -> Half | None:
-    """What the keyword `precision` means: a format's name, a Float16 or Bfloat16, or None for float32.
+def precision_from_keyword(precision: Any) -> Half | Int8 | None:
+    """What the keyword `precision` means: a format's name, a Float16, Bfloat16 or Int8, or None for float32.
+
+    The calibration inputs of an Int8 are read.
 
     Raises:
         CompatError: It is none of these.
     """
     if precision is None or isinstance(precision, Half):
         return precision
+    if isinstance(precision, Int8):
+        return precision.read()
     if not isinstance(precision, str):
         raise CompatError(
             f"precision={precision!r} is a {type(precision).__name__}; wanted 'float32', 'float16', 'bfloat16', "
-            f"Float16(...) or Bfloat16(...)."
+            f"'int8', Float16(...), Bfloat16(...) or Int8(...)."
         )
     if precision == "float32":
         return None

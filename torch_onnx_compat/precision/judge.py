@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -226,18 +227,10 @@ class Judge:
 
     def _run(self, case: Case, dtype: torch.dtype) -> tuple[Tensor, ...] | None:
         """The original's outputs in an element type, in that of the case's for whole numbers; None where it refuses."""
-        name = str(dtype).removeprefix("torch.")
         rounded = "" if self._half.keep_io else " of rounded inputs"
-        label = f"{case.label} in {name}{rounded}"
-        try:
-            outputs = self._observation.reference(label, case.inputs, dtype).outputs
-        except ModelRefused:
-            if dtype is not torch.float64:
-                return None
-            try:
-                outputs = self._observation.reference(label, case.inputs, dtype, within=InDouble()).outputs
-            except ModelRefused:
-                return None
+        outputs = run_in(self._observation, case.label, case.inputs, dtype, f"{dtype_name(dtype)}{rounded}")
+        if outputs is None:
+            return None
         return outputs if len(outputs) == len(case.reference.outputs) else None
 
     def _note(self, text: str) -> None:
@@ -251,6 +244,32 @@ def _typical(values: Array) -> float:
         return 0.0
     finite = values[np.isfinite(values)].astype(np.float64)
     return float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
+
+
+def run_in(
+    observation: Observation, label: str, inputs: Inputs, dtype: torch.dtype, called: str = ""
+) -> tuple[Tensor, ...] | None:
+    """The original's outputs in an element type; None where it refuses.
+
+    Args:
+        observation: Runs the original.
+        label: Names the inputs.
+        inputs: What to run it on.
+        dtype: The type. Of a model that does not run in float64, what it makes in float32 is made in float64 too.
+        called: Names the type.
+    """
+    label = f"{label} in {called or dtype_name(dtype)}"
+    with suppress(ModelRefused):
+        return observation.reference(label, inputs, dtype).outputs
+    if dtype is torch.float64:
+        with suppress(ModelRefused):
+            return observation.reference(label, inputs, dtype, within=InDouble()).outputs
+    return None
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """``float64``, not ``torch.float64``."""
+    return str(dtype).removeprefix("torch.")
 
 
 class InDouble(TorchDispatchMode):

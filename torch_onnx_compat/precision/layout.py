@@ -101,6 +101,12 @@ def bodies(node: ir.Node) -> Iterator[tuple[str, ir.Graph]]:
             yield name, attribute.as_graph()
 
 
+def is_inside(where: str, module: str) -> bool:
+    """Whether a place, ``layer1.0.conv`` or ``/layer1/layer1.0/conv/Conv``, is a module's or inside it."""
+    path = where.replace("/", ".").strip(".")
+    return path == module or f".{module}." in f".{path}."
+
+
 def is_float(value: ir.Value | None) -> bool:
     """Whether a value is a float32 tensor."""
     return value is not None and value.dtype is FLOAT and isinstance(value.type, (ir.TensorType, type(None)))

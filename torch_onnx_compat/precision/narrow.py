@@ -14,6 +14,7 @@ import torch
 
 from torch_onnx_compat.check.cases import Case
 from torch_onnx_compat.check.chain import Chain
+from torch_onnx_compat.check.compare import Array
 from torch_onnx_compat.check.verify import run_session
 from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.graph.provenance import place
@@ -88,6 +89,23 @@ class PrecisionJob:
             known.update((stage.feeds.get(n, n), r) for n, r in zip(stage.outputs, results, strict=True))
         return known
 
+    def runner(self, path: Any, **options: Any) -> Callable[[Inputs], list[Array]]:
+        """Runs a file for the network, with the stages around it; float16 outputs are widened.
+
+        Args:
+            path: The file.
+            **options: Passed on to the session.
+        """
+        first, last = ([(s.session(), s.feeds) for s in stages] for stages in (self.before, self.after))
+        session: Any = open_session(path, **options)
+        if first or last:
+            session = Chain([*first, (session, {}), *last], self.names)
+
+        def run(inputs: Inputs) -> list[Array]:
+            return [a.astype(np.float32) if a.dtype == np.float16 else a for a in run_session(session, inputs)]
+
+        return run
+
 
 def narrow_network(job: PrecisionJob, half: Half) -> NarrowNetwork:
     """Brings a graph to a format, and proves it.
@@ -160,7 +178,7 @@ class _Search:
         with ExitStack() as stack:
             run_file = self._open_file(stack, model)
             rendering = stack.enter_context(draft(render(model), None, is_large(model)))
-            run_rendering = self._runner(rendering.path)
+            run_rendering = self.job.runner(rendering.path)
             cases = [*self.job.cases, *self.job.special]
             for number, case in enumerate(cases):
                 if number >= FEWEST and time.perf_counter() > end:
@@ -187,24 +205,13 @@ class _Search:
         """Runs the file; None where onnxruntime has no kernel for the format."""
         written = stack.enter_context(draft(model, None, is_large(model)))
         try:
-            return self._runner(written.path)
+            return self.job.runner(written.path)
         except Exception as error:
             reason = " ".join(str(error).split())[:200]
             if self.half.torch_type is torch.float16:
                 raise VerificationError(f"onnxruntime does not load the file in {self.half.name}: {reason}") from error
             self._note(f"onnxruntime's CPU does not run the file, so its rendering alone was compared ({reason}).")
             return None
-
-    def _runner(self, path: Any) -> Callable[[Inputs], Any]:
-        first, last = ([(s.session(), s.feeds) for s in stages] for stages in (self.job.before, self.job.after))
-        session: Any = open_session(path)
-        if first or last:
-            session = Chain([*first, (session, {}), *last], self.job.names)
-
-        def run(inputs: Inputs) -> list[Any]:
-            return [a.astype(np.float32) if a.dtype == np.float16 else a for a in run_session(session, inputs)]
-
-        return run
 
     def _note(self, text: str) -> None:
         if text not in self.notes:

@@ -27,6 +27,7 @@ from torch_onnx_compat.precision.layout import (
     has_half_form,
     is_constant,
     is_float,
+    is_inside,
     is_whole,
 )
 from torch_onnx_compat.precision.measure import Measurement
@@ -121,18 +122,12 @@ def _keep_what_must(layout: Layout, half: Half, plan: HalfPlan) -> None:
     wanted = tuple(half.keep)
     for number, node in enumerate(layout.nodes):
         where = place(node)
-        if any(w == node.op_type or _is_in(where, w) for w in wanted):
+        if any(w == node.op_type or is_inside(where, w) for w in wanted):
             plan.keep([number], Reason(ASKED))
         elif node.op_type in HOLDERS and not node.domain:
             continue
         elif _reads_float(node) and not _can_be_narrow(layout, number, half):
             plan.keep([number], Reason(NO_FORM))
-
-
-def _is_in(where: str, module: str) -> bool:
-    """Whether a place, ``layer1.0.conv`` or ``/layer1/layer1.0/conv/Conv``, is a module's or inside it."""
-    path = where.replace("/", ".").strip(".")
-    return path == module or f".{module}." in f".{path}."
 
 
 def _can_be_narrow(layout: Layout, number: int, half: Half) -> bool:

@@ -81,12 +81,12 @@ class Precision:
         if measured:
             cells = [("place", "node", "loss alone", "largest", "why in float32")]
             cells += [(r.place, r.op_type, _loss(r.loss), f"{r.largest:.2g}", r.why) for r in measured[:SHOWN]]
-            lines += _columns(cells)
+            lines += columns(cells)
             if len(measured) > SHOWN:
                 lines.append(f"  … and {len(measured) - SHOWN} more in result.precision.kept")
         if self.errors:
             lines.append(f"  errors against eager float64 by {self.judges}, limit {self.limit:.2g}")
-            lines += _columns([(*_HEAD, f"eager {self.format}", "verdict"), *map(_cells, self._rows_to_show())])
+            lines += columns([(*_HEAD, f"eager {self.format}", "verdict"), *map(_cells, self._rows_to_show())])
         lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)
 
@@ -122,6 +122,7 @@ def _error(error: Error | None) -> str:
     return "" if error is None else f"{error.worst:.2g}"
 
 
-def _columns(cells: Sequence[tuple[str, ...]]) -> list[str]:
+def columns(cells: Sequence[tuple[str, ...]]) -> list[str]:
+    """Rows of texts as lines, the columns under each other."""
     widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]) - 1)]
     return ["  " + "  ".join([*(c.ljust(w) for c, w in zip(line, widths, strict=False)), line[-1]]) for line in cells]

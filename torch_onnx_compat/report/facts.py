@@ -18,6 +18,7 @@ from torch_onnx_compat.check.localisation import Localisation
 from torch_onnx_compat.diagnosis import explain_error
 from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.plan import DECISIONS, Note
+from torch_onnx_compat.precision.int8.verdict import Quantized, table_of, trials_of
 from torch_onnx_compat.report.picture import parts_that_differ
 from torch_onnx_compat.report.snippets import language, snippet
 from torch_onnx_compat.report.stock import Before
@@ -70,7 +71,7 @@ def of_result(
         "changes": _changes(result, proto, without, modules),
         "source": result.source,
         "seconds": {step: round(spent, 3) for step, spent in result.seconds.items()},
-        "snippet": snippet(result.target, result.path.name if result.path else "model.onnx", proto),
+        "snippet": snippet(result.target, result.path.name if result.path else "model.onnx", proto, result.shapes),
         "language": language(result.target),
         **_layers(comparison),
     }
@@ -147,6 +148,8 @@ _BLANK: Facts = {
     "table": [],
     "kept": [],
     "errors": [],
+    "trials": [],
+    "quantized": [],
     "operators": [],
     "stock": "",
     "changes": [],
@@ -159,10 +162,13 @@ _BLANK: Facts = {
 
 
 def _precision(result: ExportResult) -> Facts:
-    """What stayed in float32 in a file of half the width, and the errors, as texts; empty for other files."""
+    """What stayed in float32 in a file of a narrower format, and the errors, as texts; empty for other files."""
     told = result.precision
+    blank: Facts = {"kept": [], "errors": [], "trials": [], "quantized": []}
     if told is None:
-        return {"kept": [], "errors": []}
+        return blank
+    if isinstance(told, Quantized):
+        return {**blank, "trials": trials_of(told), "quantized": table_of(told.layers)}
     kept = [(r.place, r.op_type, r.why, *(f"{n:.2g}" if n else "" for n in (r.loss, r.largest))) for r in told.kept]
     errors = [
         (
@@ -173,7 +179,7 @@ def _precision(result: ExportResult) -> Facts:
         )
         for row in told.errors
     ]
-    return {"kept": kept, "errors": errors}
+    return {**blank, "kept": kept, "errors": errors}
 
 
 def _precision_notes(result: ExportResult) -> list[str]:

@@ -10,6 +10,8 @@ Facts = dict[str, Any]
 
 KEPT_COLUMNS = ("where", "node", "why", "loss alone", "largest value")
 ERROR_COLUMNS = ("case", "output", "file", "rounded at each node", "eager float32", "eager half", "verdict")
+TRIAL_COLUMNS = ("layers in float32", "loss of the file", "rounded at each pair", "verdict")
+LAYER_COLUMNS = ("where", "node", "effect alone", "rounding", "range", "why in float32")
 
 
 def markdown(facts: Facts) -> str:
@@ -37,6 +39,8 @@ def markdown(facts: Facts) -> str:
         ("Verification", ("case", "output", "max abs", "max rel", "tolerance", "verdict"), rows),
         ("Kept in float32", KEPT_COLUMNS, facts["kept"]),
         ("Errors against eager float64", ERROR_COLUMNS, facts["errors"]),
+        ("Loss in eight bits", TRIAL_COLUMNS, facts["trials"]),
+        ("Layers in eight bits", LAYER_COLUMNS, facts["quantized"]),
         ("Error per layer", ("module", "relative error", "explained by rounding"), layers),
         ("Operators", tuple(columns.values()), operators),
         ("Time", ("step", "seconds"), list(facts["seconds"].items())),

@@ -7,7 +7,14 @@ from html import escape
 from typing import Any
 
 from torch_onnx_compat.report.html import document, scrolling, section, table
-from torch_onnx_compat.report.markdown import ERROR_COLUMNS, KEPT_COLUMNS, operator_columns, verdict_of
+from torch_onnx_compat.report.markdown import (
+    ERROR_COLUMNS,
+    KEPT_COLUMNS,
+    LAYER_COLUMNS,
+    TRIAL_COLUMNS,
+    operator_columns,
+    verdict_of,
+)
 from torch_onnx_compat.report.picture import draw
 from torch_onnx_compat.report.plot import plot
 
@@ -105,6 +112,8 @@ def _proof(facts: Facts) -> list[str]:
         _table_of("Verification", ("case", "output", "max abs", "max rel", "tolerance", "verdict"), rows),
         _table_of("Kept in float32", KEPT_COLUMNS, facts["kept"]),
         _table_of("Errors against eager float64", ERROR_COLUMNS, facts["errors"]),
+        _table_of("Loss in eight bits", TRIAL_COLUMNS, facts["trials"]),
+        _table_of("Layers in eight bits", LAYER_COLUMNS, facts["quantized"]),
         section("Error per layer", plot(facts["layers"])) if facts["layers"] else "",
         section("How to run it", scrolling("Code", code)) if facts["snippet"] else "",
         _table_of("Operators", tuple(columns.values()), operators),

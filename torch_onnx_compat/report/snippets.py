@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
 import onnx
 
 from torch_onnx_compat.request import METADATA_PREFIX
+from torch_onnx_compat.shape_ranges import ShapeRange, tensorrt_command
 
 _TYPES: dict[int, str] = {
     onnx.TensorProto.FLOAT: "float32",
@@ -62,11 +64,11 @@ outputs = net.forward(net.getUnconnectedOutLayersNames())
 _OPENVINO = """import numpy as np
 import openvino
 
-model = openvino.compile_model("{file}", "CPU")
+network = openvino.Core().read_model("{file}")
+{bounds}model = openvino.compile_model(network, "CPU")
 outputs = model({{{feeds}}})
 """
 
-_TENSORRT = "trtexec --onnx={file} --saveEngine={file}.engine\n"
 
 _TRACT = """import numpy as np
 import tract
@@ -158,7 +160,6 @@ _TEMPLATES = {
     "qnn": _QNN,
     "opencv": _OPENCV,
     "openvino": _OPENVINO,
-    "tensorrt": _TENSORRT,
     "tract": _TRACT,
     "mnn": _MNN,
     "ncnn": _NCNN,
@@ -194,15 +195,22 @@ class _Input:
         return f'new ort.Tensor("{self.dtype}", new {kind}({count}), {list(self.shape)})'
 
 
-def snippet(target: str, file: str, model: onnx.ModelProto | None) -> str:
-    """Code that runs a file.
+def snippet(
+    target: str, file: str, model: onnx.ModelProto | None, ranges: Mapping[str, ShapeRange] | None = None
+) -> str:
+    """Code that runs a file, or the command line that builds it; both run as they stand.
 
     Args:
         target: Name of the engine.
         file: Name of the file.
         model: The file's graph, for the names and shapes of its inputs.
+        ranges: The shapes of the inputs that have dynamic axes; where they are not known, the code has size 1 there.
     """
-    inputs = _inputs(model) if model is not None else []
+    known = ranges or {}
+    inputs = _inputs(model, known) if model is not None else []
+    command = tensorrt_command(target, file, known, [i.name for i in inputs])
+    if command is not None:
+        return f"{command}\n"
     template = next((text for name, text in _TEMPLATES.items() if target.startswith(name)), _ONNXRUNTIME)
     outputs = [value.name for value in model.graph.output] if model is not None else []
     stem = PurePath(file).stem
@@ -215,6 +223,7 @@ def snippet(target: str, file: str, model: onnx.ModelProto | None) -> str:
         arrays=", ".join(i.array for i in inputs),
         setters="\n".join(f'net.setInput({i.array}, "{i.name}")' for i in inputs),
         tensors="\n".join(f'  "{i.name}": {i.tensor},' for i in inputs),
+        bounds=_bounds(inputs, known),
         layouts=["nchw"] * len(inputs),
         inputs=json.dumps([i.name for i in inputs]),
         outputs=json.dumps(outputs),
@@ -227,15 +236,28 @@ def language(target: str) -> str:
     return next((code for name, code in _LANGUAGES.items() if target.startswith(name)), "python")
 
 
-def _inputs(model: onnx.ModelProto) -> list[_Input]:
+def _inputs(model: onnx.ModelProto, known: Mapping[str, ShapeRange]) -> list[_Input]:
     weights = {tensor.name for tensor in model.graph.initializer}
     metadata = {entry.key: entry.value for entry in model.metadata_props}
     sizes: dict[str, int] = json.loads(metadata.get(f"{METADATA_PREFIX}sizes", "{}"))
-    return [_input(value, sizes) for value in model.graph.input if value.name not in weights]
+    return [_input(value, sizes, known.get(value.name)) for value in model.graph.input if value.name not in weights]
 
 
-def _input(value: onnx.ValueInfoProto, sizes: dict[str, int]) -> _Input:
-    """An input at the sizes of the example, which the file's metadata tell; else 1 on a dynamic axis."""
+def _input(value: onnx.ValueInfoProto, sizes: dict[str, int], shapes: ShapeRange | None) -> _Input:
+    """An input of the usual shape, else at the example's sizes, which the metadata tell; else 1 on a dynamic axis."""
     kind = value.type.tensor_type
-    shape = tuple(dim.dim_value or sizes.get(dim.dim_param, 1) for dim in kind.shape.dim)
+    example = tuple(dim.dim_value or sizes.get(dim.dim_param, 1) for dim in kind.shape.dim)
+    shape = example if shapes is None else shapes.usual
     return _Input(value.name, shape, _TYPES.get(kind.elem_type, "float32"))
+
+
+def _bounds(inputs: list[_Input], known: Mapping[str, ShapeRange]) -> str:
+    """The line that tells OpenVINO the bounds of each dynamic axis; empty where none is known."""
+    shapes = ", ".join(f'"{i.name}": {_bounded(known[i.name])}' for i in inputs if i.name in known)
+    return f"network.reshape({{{shapes}}})\n" if shapes else ""
+
+
+def _bounded(shapes: ShapeRange) -> str:
+    """The shape of an input as OpenVINO takes it, with the bounds of each dynamic axis."""
+    pairs = zip(shapes.least, shapes.most, strict=True)
+    return f"[{', '.join(str(a) if a == b else f'({a}, {b})' for a, b in pairs)}]"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.targets.placement import Placement
 from torch_onnx_compat.targets.target import VERDICTS, Row, Target, Verdict
 
 if sys.version_info >= (3, 11):
@@ -95,12 +96,14 @@ def _parse(path: Path, data: dict[str, Any]) -> Target:
             opsets=tuple(data["opsets"]),
             rows=tuple(map(_row, data.get("operators", ()))),
             measured=data.get("measured", False),
+            runs=data.get("runs", True),
             ir_version=data.get("ir_version", 99),
             dynamic=_word("dynamic", data.get("dynamic", "yes"), _DYNAMIC),
             folds=data.get("folds", True),
             works=frozenset(data.get("works", ())),
             date=data.get("date", ""),
             how=data.get("how", ""),
+            placement=Placement.from_toml(data["quantization"]) if "quantization" in data else None,
         )
     except (KeyError, TypeError) as error:
         raise CompatError(f"target file {str(path)!r}: {error} is missing or of the wrong kind.") from error
@@ -126,6 +129,7 @@ def to_toml(target: Target) -> str:
         "name": target.name,
         "version": target.version,
         "measured": target.measured,
+        **({} if target.runs else {"runs": False}),
         "date": target.date,
         "how": target.how,
         "opset": target.opset,
@@ -136,6 +140,9 @@ def to_toml(target: Target) -> str:
     }
     lines = [f"{key} = {_literal(value)}" for key, value in head.items() if value != ""]
     lines += ["works = [", *(f"    {_literal(op)}," for op in sorted(target.works)), "]"]
+    if target.placement is not None:
+        told = target.placement.to_toml()
+        lines += ["", "[quantization]", *(f"{key} = {_literal(value)}" for key, value in told.items())]
     for row in target.rows:
         lines += ["", "[[operators]]", f"op = {_literal(row.op_type)}", f"verdict = {_literal(row.verdict)}"]
         if row.when:

@@ -9,10 +9,14 @@ from typing import Any, Literal
 
 from torch_onnx_compat.entry import MIN_OPSET, Operator
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.targets.placement import Placement
 
-Verdict = Literal["works", "wrong", "refused", "crashes", "slow", "unknown"]
+Verdict = Literal["works", "built", "wrong", "refused", "crashes", "slow", "unknown"]
 Dynamic = Literal["yes", "partly", "no"]
-VERDICTS: tuple[Verdict, ...] = ("works", "wrong", "refused", "crashes", "slow")
+PASSED: tuple[Verdict, ...] = ("works", "built")
+"""The verdicts of nodes that nothing is held against. built: the engine parses and builds the node as it is meant; what
+its kernels compute was not seen."""
+VERDICTS: tuple[Verdict, ...] = ("works", "built", "wrong", "refused", "crashes", "slow")
 """The verdicts of rows. slow: the engine runs the node right, but another form of it faster."""
 
 
@@ -74,13 +78,15 @@ class Target:
         opset: The opset to export at unless the caller asks for one.
         opsets: First and last opset that it accepts.
         rows: Operators that it does not run right, or only in part.
-        measured: Whether the rows come from running the engine, as opposed to its documentation.
+        measured: Whether the rows come from the engine itself, as opposed to its documentation.
+        runs: Whether the engine ran in the measurement; if not, it only parsed and built, and `works` means built.
         ir_version: Highest IR version that it accepts.
         dynamic: Whether it accepts axes without a fixed size.
         folds: Whether it runs nodes that depend on constants alone; if not, they are folded before the file is written.
         works: Operators that ran right in all probes.
         date: When it was measured.
         how: With which probes it was measured.
+        placement: The quantized form that it runs in eight bits; None where it has none, or none is known.
     """
 
     name: str
@@ -89,12 +95,14 @@ class Target:
     opsets: tuple[int, int] = (MIN_OPSET, 99)
     rows: tuple[Row, ...] = ()
     measured: bool = False
+    runs: bool = True
     ir_version: int = 99
     dynamic: Dynamic = "yes"
     folds: bool = True
     works: frozenset[str] = frozenset()
     date: str = ""
     how: str = ""
+    placement: Placement | None = None
 
     def judge(self, op_type: str, opset: int, facts: Mapping[str, Any]) -> Objection | None:
         """The objection to a node; None where it works or nothing is known.
@@ -107,12 +115,12 @@ class Target:
         return next(self._objections(op_type, opset, facts, sure=False), None)
 
     def verdict(self, op_type: str, opset: int, facts: Mapping[str, Any]) -> Verdict:
-        """The verdict on a node; unknown where the operator was not measured."""
+        """The verdict on a node; unknown where the operator was not measured, built where the engine never ran."""
         objection = self.judge(op_type, opset, facts)
         if objection is not None:
             return objection.verdict
         tried = op_type in self.works or self.asks(op_type)
-        return "works" if tried else "unknown"
+        return ("works" if self.runs else "built") if tried else "unknown"
 
     def objection(self, op_type: str, opset: int, attributes: Mapping[str, Any] | None = None) -> str | None:
         """Why an operator with these attributes is to be avoided whatever its other facts are, or None."""
@@ -145,7 +153,7 @@ class Target:
             yield Objection("refused", f"needs opset {first} or later" if first else "is no ONNX operator")
         for row in self._by_operator.get(op_type, ()):
             if row.verdict != "slow" and (row.matches if sure else row.may_match)(opset, facts):
-                if row.verdict == "works":
+                if row.verdict in PASSED:
                     return
                 where = f" where {row.condition}" if row.condition else ""
                 yield Objection(row.verdict, f"{row.verdict} on {self.name}{where}", row.source or self.how)

@@ -4,7 +4,7 @@ import importlib
 
 from fuzz.written.program import Written
 
-SUBJECTS = ("sizes", "sequences", "detections", "values", "language", "keys")
+SUBJECTS = ("sizes", "sequences", "detections", "values", "language", "keys", "stand_ins")
 
 
 def all_programs() -> dict[str, Written]:

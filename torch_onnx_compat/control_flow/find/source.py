@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import copy
 import functools
-import inspect
 import linecache
 import types
 from collections.abc import Iterator
@@ -42,7 +41,7 @@ def definition(code: types.CodeType) -> Definition:
     """A copy of the definition that a code object was compiled from.
 
     Raises:
-        Unrewritable: Its source is not available, or it is a coroutine or a generator.
+        Unrewritable: Its source is not available, or it is a coroutine.
     """
     candidates = _definitions(code.co_filename).get(code.co_firstlineno, [])
     found = _choose(code, candidates)
@@ -52,8 +51,6 @@ def definition(code: types.CodeType) -> Definition:
         raise Unrewritable("its source is not at hand; define the model in a file")
     if not isinstance(found.node, ast.FunctionDef):
         raise Unrewritable("it is a coroutine")
-    if code.co_flags & inspect.CO_GENERATOR:
-        raise Unrewritable("it is a generator")
     return Definition(copy_tree(found.node), found.owner)
 
 

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
 
-from torch_onnx_compat.control_flow.find.syntax import INNER, children, walk_scope
+from torch_onnx_compat.control_flow.find.syntax import INNER, children, walk_all, walk_scope
 
 RUNTIME = "_rt"
 """The name under which rewritten functions import the run-time module."""
@@ -29,8 +29,8 @@ _BUILTINS = frozenset(
     {"int", "float", "bool", "min", "max", "round", "abs", "any", "all", "len", "sum", "list"}
     | {"range", "enumerate", "zip"}
 )
-_TYPES = {"isinstance": 2, "type": 1}
-"""Functions that tell the type of a value, with the number of their arguments; they ask in every statement."""
+_KINDS = {"isinstance": 2, "type": 1, "is_tensor": 1, "is_": 2, "is_not": 2}
+"""Functions that tell what a value is, with the number of their arguments; they ask in every statement."""
 
 _ATTRIBUTES = frozenset(
     {"item", "tolist", "unbind", "split", "tensor", "as_tensor", "floor", "ceil", "trunc"}
@@ -150,11 +150,18 @@ class Expressions(ast.NodeTransformer):
         return runtime_call("compare", *arguments, at=node)
 
     def _rewrite_identity(self, node: ast.Compare) -> ast.AST:
-        """``a is True``, ``a is 1``: a tensor that stands for a number is no such object."""
-        if not any(isinstance(side, ast.Constant) and _is_number(side) for side in (node.left, *node.comparators)):
+        """``a is True``, ``a is b``: a tensor that stands for a number is no such object."""
+        if not _may_be_of_numbers(node):
             return node
         same = runtime_call("is_same", node.left, node.comparators[0], at=node)
         return same if isinstance(node.ops[0], ast.Is) else runtime_call("not_", same, at=node)
+
+    def visit_Match(self, node: Any) -> ast.AST:
+        """``match a``: a tensor that stands for a number matches none of a number's patterns."""
+        self.generic_visit(node)
+        node.subject = runtime_call("subject", node.subject, at=node.subject)
+        matched: ast.AST = node
+        return matched
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         """``a and b``: the second operand is a lambda, which is called when its value is needed."""
@@ -200,7 +207,7 @@ class Expressions(ast.NodeTransformer):
         function = node.func
         if isinstance(function, ast.Name) and function.id == "super" and not node.args and self._first:
             node.args = [set_location(ast.Name(n, ast.Load()), node) for n in ("__class__", self._first)]
-        if isinstance(function, ast.Name) and function.id in _TYPES and len(node.args) == _TYPES[function.id]:
+        if _asks_for_kind(node):
             node.func = runtime_call("callee", function, at=function)
             return node
         named = isinstance(function, ast.Name) and function.id in _BUILTINS
@@ -226,6 +233,35 @@ class Expressions(ast.NodeTransformer):
         old = ast.Name(node.target.id, ast.Load())
         value = runtime_call("augment", operator, set_location(old, node), node.value, at=node)
         return set_location(ast.Assign([node.target], value), node)
+
+
+def tells_numbers_apart(node: ast.AST) -> bool:
+    """Whether code may do otherwise with a tensor that stands for a number than with the number.
+
+    It asks for the type or the identity of a value, or changes a number in place. All else that Python does with
+    numbers, tensors do as well, or a log of decisions sees it.
+    """
+    return any(_tells_numbers_apart(one) for one in walk_all(node))
+
+
+def _tells_numbers_apart(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        return _asks_for_kind(node)
+    if isinstance(node, ast.Compare):
+        return isinstance(node.ops[0], (ast.Is, ast.IsNot)) and _may_be_of_numbers(node)
+    return isinstance(node, ast.AugAssign) or type(node).__name__ == "Match"  # Python 3.10
+
+
+def _asks_for_kind(node: ast.Call) -> bool:
+    function = node.func
+    name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+    return _KINDS.get(name) == len(node.args)
+
+
+def _may_be_of_numbers(node: ast.Compare) -> bool:
+    """Whether ``a is b`` may be asked of numbers; nothing that is None is one."""
+    sides = [side for side in (node.left, *node.comparators) if isinstance(side, ast.Constant)]
+    return all(map(_is_number, sides))
 
 
 def _each(target: ast.expr) -> list[ast.expr]:

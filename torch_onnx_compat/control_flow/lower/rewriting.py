@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import types
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from torch_onnx_compat.control_flow.find.source import (
     definition,
     place_of,
 )
+from torch_onnx_compat.control_flow.lower.expressions import tells_numbers_apart
 from torch_onnx_compat.control_flow.lower.printing import lines_before_and_after
 from torch_onnx_compat.control_flow.lower.statements import lower
 from torch_onnx_compat.graph.garbage import pause_collection
@@ -46,6 +48,8 @@ class Rewriting:
     _functions: dict[types.CodeType, list[types.FunctionType]] = field(default_factory=dict)
     _inside: set[types.CodeType] = field(default_factory=set)
     """Codes of the functions inside rewritten ones."""
+    _asked: set[types.CodeType] = field(default_factory=set)
+    """Codes of functions that were given to extend_to."""
 
     def __bool__(self) -> bool:
         return bool(self._codes)
@@ -62,6 +66,21 @@ class Rewriting:
                     stale[code] = event.line
             lines.add(event.line)
         return self._rewrite(stale)
+
+    def extend_to(self, codes: Iterable[types.CodeType]) -> bool:
+        """Rewrites those of these functions that tell numbers from tensors; returns whether any function changed.
+
+        They take no decision that a trace sees, but may be given a tensor in a number's place.
+        """
+        new = {code for code in codes if code not in self._inside and code not in self._originals} - self._asked
+        self._asked |= new
+        return self._rewrite({code: code.co_firstlineno for code in new if self._tells_numbers_apart(code)})
+
+    def _tells_numbers_apart(self, code: types.CodeType) -> bool:
+        try:
+            return code not in self._codes and tells_numbers_apart(definition(code).node)
+        except Unrewritable:
+            return False
 
     def mark_loops(self, places: Iterable[tuple[str, int]]) -> bool:
         """Marks ``while`` loops as loops that run in the file; returns whether any function changed."""
@@ -95,6 +114,8 @@ class Rewriting:
             return False  # created by a call that is over; the enclosing function is rewritten instead
         try:
             found = definition(code)
+            if code.co_flags & inspect.CO_GENERATOR and self._decides(code, found.node):
+                raise Unrewritable("it is a generator")
             new = compile_definition(self._lower_definition(code, found.node), found.owner, code)
         except Unrewritable as reason:
             self.obstacles[place_of(code.co_filename, line)] = str(reason)
@@ -104,10 +125,15 @@ class Rewriting:
         self._inside.update(codes_inside(new))
         return True
 
+    def _decides(self, code: types.CodeType, node: FunctionNode) -> bool:
+        """Whether decisions were seen in a function; without any, its statements stay as they are."""
+        lines = self._lines.get(code.co_filename, ())
+        return any(node.lineno <= line <= (node.end_lineno or node.lineno) for line in lines)
+
     def _lower_definition(self, code: types.CodeType, node: FunctionNode) -> FunctionNode:
         lines, loops, splits = self._lines, self._loops, self._splits
         name = code.co_filename
-        return lower(node, lines[name], loops.get(name, ()), splits.get(name, ()))
+        return lower(node, lines.get(name, ()), loops.get(name, ()), splits.get(name, ()))
 
     @contextmanager
     def apply(self) -> Iterator[None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import functools
 import math
+import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -15,7 +16,7 @@ from torch.nn import functional
 from torch_onnx_compat.control_flow.run import iterables
 from torch_onnx_compat.control_flow.run.branch import Branch
 from torch_onnx_compat.control_flow.run.decide import decide
-from torch_onnx_compat.control_flow.run.session import SYMBOLS, Session, as_tensor, current, is_number
+from torch_onnx_compat.control_flow.run.session import SYMBOLS, Session, as_tensor, current, is_number, refusal
 from torch_onnx_compat.tracing import is_tracing
 
 
@@ -184,6 +185,42 @@ def _type(session: Session, function: Any, value: Any) -> Any:
     return session.number_type(value) or function(value)
 
 
+def _is_tensor(session: Session, function: Any, value: Any) -> bool:
+    return session.number_type(value) is None and function(value)
+
+
+_SINGLE = range(-5, 257)
+"""The integers that Python has once each; it makes every other number anew."""
+
+
+def is_same(session: Session | None, left: Any, right: Any) -> Any:
+    """``left is right``, of which either may stand for a number.
+
+    Raises:
+        RefusedDecision: Both are numbers of which Python has several with one value.
+    """
+    sides = (left, right)
+    made = [None if session is None else session.number_type(side) for side in sides]
+    if left is right or made == [None, None]:
+        return left is right
+    kinds = [of_tensor or type(side) for of_tensor, side in zip(made, sides, strict=True)]
+    if kinds[0] is not kinds[1]:
+        return False
+    constants = [side for of_tensor, side in zip(made, sides, strict=True) if of_tensor is None]
+    if kinds[0] is bool or (kinds[0] is int and constants and constants[0] in _SINGLE):
+        return torch.eq(as_tensor(left), as_tensor(right))
+    raise refusal("`is` of a number that values decide; compare it with ==.")
+
+
+def _is_same(session: Session, function: Any, left: Any, right: Any) -> Any:
+    return is_same(session, left, right)
+
+
+def _is_not_same(session: Session, function: Any, left: Any, right: Any) -> Any:
+    same = is_same(session, left, right)
+    return torch.logical_not(same) if isinstance(same, Tensor) else not same
+
+
 # Functions of several
 
 
@@ -262,6 +299,9 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     },
     builtins.isinstance: _isinstance,
     builtins.type: _type,
+    torch.is_tensor: _is_tensor,
+    operator.is_: _is_same,
+    operator.is_not: _is_not_same,
     builtins.len: _len,
     builtins.min: _extreme(False),
     builtins.max: _extreme(True),

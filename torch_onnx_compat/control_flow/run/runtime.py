@@ -12,13 +12,15 @@ from typing import Any
 
 from torch import Tensor
 
+from torch_onnx_compat import tree
 from torch_onnx_compat.control_flow.run.branch import Branch, call_in_scope
 from torch_onnx_compat.control_flow.run.callees import callee
+from torch_onnx_compat.control_flow.run.callees import is_same as same_object
 from torch_onnx_compat.control_flow.run.decide import decide
 from torch_onnx_compat.control_flow.run.iterables import AppendLog
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.runtime_loops import Loop, collect, for_, steps, while_
-from torch_onnx_compat.control_flow.run.session import SYMBOLS, as_tensor, current
+from torch_onnx_compat.control_flow.run.session import SYMBOLS, as_tensor, current, refusal
 from torch_onnx_compat.tracing import is_tracing
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "not_",
     "or_",
     "steps",
+    "subject",
     "while_",
 ]
 
@@ -148,17 +151,21 @@ def _compare_two(left: Any, symbol: str, right: Any) -> Any:
 
 
 def is_same(left: Any, right: Any) -> Any:
-    """``left is right``, where one of them is a number that the code names; True and False are no numbers here."""
+    """``left is right``, where neither is written as None."""
+    return same_object(current(), left, right)
+
+
+def subject(value: Any) -> Any:
+    """The subject of ``match value``.
+
+    Raises:
+        RefusedDecision: It holds a tensor that stands for a number, which no pattern of a number matches.
+    """
     session = current()
-    value, constant = (right, left) if isinstance(left, (bool, int, float)) else (left, right)
-    kind = None if session is None else session.number_type(value)
-    if kind is None:
-        return left is right
-    if kind is not type(constant):
-        return False
-    if kind is bool:
-        return value if constant else not_(value)
-    return compare(value, "==", constant)
+    for _, item in tree.flatten((value,))[0] if session is not None and session.numbers else ():
+        if session is not None and session.number_type(item) is not None:
+            raise refusal("match of a number that values decide; compare it with if instead.")
+    return value
 
 
 def _are_alike(left: Any, right: Any) -> bool:

@@ -18,6 +18,7 @@ from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import ExportFailed
 from torch_onnx_compat.backends.data_sizes import DataSizes
 from torch_onnx_compat.backends.decisions import DecisionLog, asks_for_emptiness, origins
+from torch_onnx_compat.control_flow.find.users import NumberUsers
 from torch_onnx_compat.control_flow.run.raising import find_catcher
 from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.places import is_user_file, short
@@ -68,6 +69,8 @@ class Session:
     """Places of checks that the file does not make, as keys."""
     refusals: list[RefusedDecision] = field(default_factory=list)
     """What this run refused, the first one first; the model may have caught it."""
+    users: NumberUsers = field(default_factory=NumberUsers)
+    """The functions that ran after a tensor was noted as a number; filled while its `watch` is in force."""
     numbers: dict[int, Tensor] = field(default_factory=dict)
     """Tensors that stand for what Python has as numbers, by their values' numbers in the trace, else by identity."""
     _seen: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -131,6 +134,7 @@ class Session:
         """Notes that a tensor stands for what Python has as a number."""
         if isinstance(value, Tensor):
             self.numbers[recorded_value(value).unique() if is_tracing() else id(value)] = value
+            self.users.begin()
 
     def number_type(self, value: Any) -> type | None:
         """The type of the number that a tensor stands for, or a symbolic number; None for any other value.

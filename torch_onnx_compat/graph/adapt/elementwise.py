@@ -142,14 +142,17 @@ def gather_of_cropped_data(op: Builder, node: ir.Node) -> Outputs:
     x, index = node.inputs
     assert x is not None
     assert index is not None
-    before, wanted = op.sizes(x), op.sizes(index)
-    if before is None or wanted is None:
+    if x.shape is None or index.shape is None:
         return None
-    gathered = attribute(node, "axis", 0) % len(before)
-    axes = [i for i, (a, b) in enumerate(zip(before, wanted, strict=True)) if i != gathered and a != b]
+    gathered = attribute(node, "axis", 0) % len(x.shape)
+    pairs = enumerate(zip(x.shape, index.shape, strict=True))
+    axes = [i for i, (a, b) in pairs if i != gathered and str(a) != str(b)]
     if not axes:
         return None
-    cut = op.Slice(x, [0] * len(axes), [wanted[axis] for axis in axes], axes)
+    known = [size for size in (index.shape[axis] for axis in axes) if isinstance(size, int)]
+    ends = known if len(known) == len(axes) else op.Gather(op.Shape(index), axes, axis=0)
+    cut = op.Slice(x, [0] * len(axes), ends, axes)
+    cut.shape = ir.Shape([index.shape[i] if i in axes else size for i, size in enumerate(x.shape)])
     return op.clone(node, [cut, index])
 
 

@@ -103,6 +103,12 @@ def reshape(op: Builder, node: ir.Node) -> Outputs:
 
 
 @alternative("Trilu")
+def trilu_in_full(op: Builder, node: ir.Node) -> Outputs:
+    """Writes the attribute whose default is meant: some parsers take another default."""
+    return None if "upper" in node.attributes else op.Trilu(*node.inputs, upper=1)
+
+
+@alternative("Trilu")
 def trilu_by_mask(op: Builder, node: ir.Node) -> Outputs:
     """Multiplies by a constant mask."""
     x, k = first_input(node), input_at(node, 1)

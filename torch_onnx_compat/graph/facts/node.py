@@ -9,7 +9,8 @@ that rise as "rising". The other facts are:
 * inputs: how many are given;
 * outputs: the positions of those that are used, e.g. "0, 2";
 * empty: output or input where one is known to have no element, else no;
-* input.K: constant, computed or absent, for the inputs after the first;
+* input.K: constant, computed or absent, for the inputs after the first; absent also where only another version of the
+  operator has the input;
 * rank.1: of the second input;
 * reused: yes where the first input is computed and read by other nodes too, else no;
 * image: yes where it reads an image, else no: see `facts/origin`;
@@ -53,9 +54,8 @@ def node_facts(node: ir.Node, opset: int) -> dict[str, Any]:
     facts["empty"] = "output" if _is_empty(node.outputs) else "input" if _is_empty(given) else "no"
     for index in range(1, min(len(node.inputs), _MANY + 1)):
         facts[f"input.{index}"] = _kind(node.inputs[index])
-    if definition is not None:
-        for index in range(max(len(node.inputs), 1), min(len(definition.inputs), _MANY + 1)):
-            facts[f"input.{index}"] = "absent"
+    for index in range(max(len(node.inputs), 1), min(_most_inputs(node.op_type, opset), _MANY + 1)):
+        facts[f"input.{index}"] = "absent"
     for index, value in enumerate(node.inputs[:2]):
         if value is not None and value.shape is not None:
             facts[f"rank.{index}" if index else "rank"] = len(value.shape)
@@ -66,6 +66,12 @@ def node_facts(node: ir.Node, opset: int) -> dict[str, Any]:
     facts["image"] = reads_image(node)
     facts.update(special_facts(node, given))
     return facts
+
+
+@cache
+def _most_inputs(op_type: str, opset: int) -> int:
+    """The inputs that an operator has in this version or in the newest one, whichever has more."""
+    return max((len(d.inputs) for d in (schema.find(op_type, opset), schema.find(op_type, _NEWEST)) if d), default=0)
 
 
 def _is_empty(values: Sequence[ir.Value]) -> bool:

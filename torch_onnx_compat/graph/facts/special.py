@@ -18,6 +18,7 @@
 * axes, of a ReduceX, Squeeze or Unsqueeze: also where they are an input;
 * terms, of an Add or a Sum: twin products where both inputs are products of one value with constants, else other;
 * exponent, of a Pow: the number where it is one constant number, else various or computed;
+* upper.written, of a Trilu: yes where the attribute is written, no where its default is meant;
 * types, of a Pow: equal where base and exponent have one element type, else mixed.
 """
 
@@ -254,4 +255,5 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "Reshape": lambda node: {**_rank_out(node), **batch(node)},
     "Slice": _slice,
     "Split": _parts,
+    "Trilu": lambda node: {"upper.written": "yes" if "upper" in node.attributes else "no"},
 }

@@ -22,8 +22,20 @@ def reduction_axes_to_attribute(op: Builder, node: ir.Node) -> Outputs:
     x, axes = node.inputs[0], input_at(node, 1)
     given = op.ints(axes, "axes") if axes is not None else []
     if not given and attribute(node, "noop_with_empty_axes", 0):
-        return op.Identity(x)
+        return _without_reduction(op, node.op_type, x)
     return op.clone(node, [x], axes=given or None, noop_with_empty_axes=None)
+
+
+def _without_reduction(op: Builder, op_type: str, x: ir.Value | None) -> ir.Value:
+    """What a reduction over no axes computes: each value is a sum of one term."""
+    assert x is not None
+    if op_type == "ReduceLogSum" and not op.dtype(x).is_floating_point():
+        op.refuse("the logarithm of whole numbers")
+    if op_type in ("ReduceL1", "ReduceL2"):
+        return op.Abs(x)
+    if op_type == "ReduceSumSquare":
+        return op.Mul(x, x)
+    return op.Log(x) if op_type == "ReduceLogSum" else op.Identity(x)
 
 
 @lowering("ReduceMax", "ReduceMin", below=20)

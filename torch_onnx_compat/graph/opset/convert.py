@@ -33,7 +33,7 @@ from torch_onnx_compat.graph.opset.lowering import RAISING_RULES, RULES
 from torch_onnx_compat.graph.provenance import place
 from torch_onnx_compat.graph.replacement import replace
 
-_LOWEST_RAISED = 18
+LOWEST_RAISED = 18
 """The raising rules start at this opset, where the exporters do; from earlier opsets, far more operators have changed.
 """
 _HIGHEST = max(row[2] for row in onnx.helper.VERSION_TABLE)
@@ -129,10 +129,10 @@ def _lower_node(node: ir.Node, op: Builder) -> Obstacle | None:
 
 def _raise(model: ir.Model, source: int, target: int) -> None:
     """Raises all nodes opset by opset."""
-    if source < _LOWEST_RAISED:
+    if source < LOWEST_RAISED:
         raise UnsupportedError(
             f"opset_version={target}: the model, written for opset {source}, cannot be raised, only one written for "
-            f"{_LOWEST_RAISED} or later; export it at opset {target}, or at {_LOWEST_RAISED}."
+            f"{LOWEST_RAISED} or later; export it at opset {target}, or at {LOWEST_RAISED}."
         )
     scope = Scope(model)
     for opset in range(source + 1, target + 1):

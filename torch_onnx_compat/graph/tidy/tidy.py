@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import onnx_ir as ir
@@ -13,6 +14,8 @@ from onnxscript.optimizer._constant_folding import FoldConstantsPass
 from onnxscript.rewriter.rules.common import _no_op
 
 from torch_onnx_compat.caller import put_back
+from torch_onnx_compat.graph.slim.slim import slim
+from torch_onnx_compat.graph.slim.weights import is_second_form
 from torch_onnx_compat.graph.tidy.fused_weights import restore_types
 from torch_onnx_compat.graph.tidy.sequences import slice_split_sequences
 from torch_onnx_compat.graph.walk import all_nodes
@@ -23,7 +26,7 @@ _FOLD_OUTPUT_LIMIT = 512 * 512
 """Largest result of folding, in elements."""
 
 
-def tidy(model: ir.Model, *, fold: bool, whole: bool = False) -> None:
+def tidy(model: ir.Model, *, fold: bool, whole: bool = False, is_fixed: bool = True) -> None:
     """Folds and cleans a model in place; its results stay the same.
 
     Args:
@@ -31,14 +34,21 @@ def tidy(model: ir.Model, *, fold: bool, whole: bool = False) -> None:
         fold: Whether to fold constants and apply onnxscript's rewrite rules, as torch's dynamo exporter does; torch's
             TorchScript exporter has folded its constants already.
         whole: Whether to fold large constants too, for engines that do not run nodes which depend on constants alone.
+        is_fixed: Whether the weights are the ones that the model will run with; they are not if they are inputs.
     """
-    log = logging.getLogger("onnx_ir")
     with put_back() as stack:
-        stack.callback(log.setLevel, log.level)
-        log.setLevel(logging.ERROR)
+        for name in ("onnx_ir", "onnxscript.optimizer"):
+            log = logging.getLogger(name)
+            stack.callback(log.setLevel, log.level)
+            log.setLevel(logging.ERROR)
         if fold:
             passes.InlinePass()(model)
             slice_split_sequences(model)
+        if is_fixed:
+            slim(model, ties=not whole)
+            for lift in _lift_passes():
+                lift(model)
+        if fold:
             for step in _fold_passes(whole):
                 step(model)
             restore_types(model)
@@ -62,9 +72,17 @@ def _constant_folding_pass(whole: bool) -> FoldConstantsPass:
         shape_inference=True,
         input_size_limit=_FOLD_OUTPUT_LIMIT if whole else _FOLD_INPUT_LIMIT,
         output_size_limit=_FOLD_OUTPUT_LIMIT,
-        # Onnxscript does not fold ConstantOfShape, which makes a small file large; nodes behind it would stay, too.
-        should_fold=lambda node: True if whole and node.op_type == "ConstantOfShape" else None,
+        should_fold=partial(_should_fold, whole),
     )
+
+
+def _should_fold(whole: bool, node: ir.Node) -> bool | None:
+    """Whether to fold a node where onnxscript would decide otherwise."""
+    if node.op_type == "ConstantOfShape" and whole:
+        return True  # Onnxscript leaves it, as it makes a small file large; nodes behind it would stay, too.
+    if not whole and is_second_form(node):
+        return False
+    return None
 
 
 def _lift_passes() -> list[Callable[[ir.Model], Any]]:
@@ -111,6 +129,7 @@ def _restore_constants(model: ir.Model) -> None:
 
 def _clean_passes() -> list[ir.passes.InPlacePass]:
     return [
+        passes.IdentityEliminationPass(),
         passes.DeduplicateInitializersPass(),
         passes.CommonSubexpressionEliminationPass(),
         passes.RemoveUnusedNodesPass(),

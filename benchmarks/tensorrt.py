@@ -1,0 +1,390 @@
+"""Zoo models for TensorRT without a graphics card: parsed, built, and what was parsed compared with eager torch.
+
+For each model five files: ours for tensorrt-10, tensorrt-11 and tensorrt-rtx, and stock torch's of both exporters. The
+batch may vary from 1 to 4, of text models also the number of tokens. TensorRT for RTX's parser and builder take each
+file (`torch-onnx-compat measure tensorrt-rtx --install`). The parsed network is computed in float64, at the example's
+size and at another one, and compared with the model in float64. Nothing is known of what the engine's kernels compute.
+Each model runs in a process of its own. Results are added to results/tensorrt.jsonl as they come, and what is there is
+not measured again.
+
+    python benchmarks/tensorrt.py [--models timm:resnet18 ...] [--ways ours-11 ...] [--again]
+    python benchmarks/tensorrt.py --profiles     # where the documented profiles and the measured one contradict
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import copy
+import datetime
+import importlib.metadata
+import io
+import json
+import logging
+import math
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+
+from torch_onnx_compat import export_compat
+from torch_onnx_compat.dynamic import with_axes
+from torch_onnx_compat.engines import EngineProcess, find_engine
+from torch_onnx_compat.engines.measure import facts_of
+from torch_onnx_compat.engines.probes import node_tests, own_probes
+from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.inputs import Inputs, bind
+from torch_onnx_compat.shape_ranges import shape_ranges
+from torch_onnx_compat.sweep.measure import tidy
+from torch_onnx_compat.targets import load_target
+from torch_onnx_compat.targets.target import PASSED
+from torch_onnx_compat.zoo import load
+from torch_onnx_compat.zoo.sample import Sample
+
+MODELS = (
+    *("torchvision:resnet18", "torchvision:mobilenet_v3_large", "torchvision:squeezenet1_1", "torchvision:googlenet"),
+    *("torchvision:shufflenet_v2_x0_5", "torchvision:densenet121", "torchvision:swin_t", "torchvision:vit_b_32"),
+    *("torchvision:lraspp_mobilenet_v3_large", "torchvision:deeplabv3_mobilenet_v3_large", "torchvision:raft_small"),
+    *("torchvision:ssdlite320_mobilenet_v3_large", "torchvision:retinanet_resnet50_fpn", "torchvision:r2plus1d_18"),
+    *("torchvision:fasterrcnn_mobilenet_v3_large_320_fpn", "torchvision:mnasnet0_5", "torchvision:regnet_y_400mf"),
+    *("timm:vit_tiny_patch16_224", "timm:swin_tiny_patch4_window7_224", "timm:convnext_atto", "timm:mobilevit_xxs"),
+    *(
+        "timm:efficientnet_b0",
+        "timm:resnet18d",
+        "timm:levit_128s",
+        "timm:xcit_nano_12_p8_224",
+        "timm:edgenext_xx_small",
+    ),
+    *("timm:poolformer_s12", "timm:coat_lite_tiny", "timm:pit_ti_224", "timm:halonet26t", "timm:gmixer_24_224"),
+    *("timm:ghostnet_050", "timm:fastvit_t8", "timm:efficientvit_b0", "timm:maxvit_pico_rw_256"),
+    *("ultralytics:yolo11n", "ultralytics:yolov8n-seg", "ultralytics:yolov5n", "ultralytics:yolov10n"),
+    *("ultralytics:yolo26n", "ultralytics:yolov8n-pose", "ultralytics:rtdetr-l"),
+    *("transformers:bert", "transformers:gpt2", "transformers:t5", "transformers:llama", "transformers:distilbert"),
+    *("transformers:vit", "transformers:swin", "transformers:segformer", "transformers:whisper", "transformers:clip"),
+    *("transformers:wav2vec2", "transformers:mamba", "transformers:deberta-v2", "transformers:roberta"),
+)
+WAYS = ("ours-10", "ours-11", "ours-rtx", "stock dynamo", "stock TorchScript")
+RESULTS = Path(__file__).parent / "results"
+PACKAGES = ("torch", "torchvision", "timm", "transformers", "ultralytics", "onnx")
+ENGINE = "tensorrt-rtx"
+MOST = 4
+"""The largest batch."""
+OTHER = 3
+"""The batch beside the example's that is compared."""
+LIMIT = 1e-4
+"""Relative to the output's largest value; weights and constants of the file are float32."""
+SECONDS = 900.0
+"""Of one model, after which it is given up."""
+
+Row = dict[str, Any]
+
+
+def dynamic_of(spec: str, sample: Sample) -> dict[str, dict[int, tuple[str, int, int]]]:
+    """The axes that may vary, with bounds."""
+    axes: dict[str, dict[int, tuple[str, int, int]]] = {}
+    for name, of_input in sample.dynamic.items():
+        axes[name] = {axis: (str(label), 1, MOST) for axis, label in of_input.items() if isinstance(label, str)}
+    if spec.startswith("transformers:"):
+        for name in [name for name in axes if name in ("input_ids", "attention_mask", "token_type_ids")]:
+            length = sample.inputs[name].shape[1]
+            axes[name][1] = ("tokens", 1, 2 * length)
+    return {name: of_input for name, of_input in axes.items() if of_input}
+
+
+def export(sample: Sample, dynamic: Mapping[str, Any], way: str, path: Path) -> None:
+    """Writes a file."""
+    model, kwargs = sample.model.eval(), dict(sample.kwargs)
+    names = {name: {axis: label for axis, (label, _, _) in of.items()} for name, of in dynamic.items()}
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        if way.startswith("ours"):
+            target = f"tensorrt-{way.removeprefix('ours-')}"
+            export_compat(
+                model, sample.args, path, kwargs=kwargs, dynamic=dynamic or None, target=target, verify=sample.verify
+            )
+        elif way == "stock dynamo":
+            dims = {
+                label: torch.export.Dim(label, min=1, max=m) for of in dynamic.values() for label, _, m in of.values()
+            }
+            shapes = {name: {a: dims[label] for a, label in of.items()} for name, of in names.items()}
+            for name in sample.inputs:
+                shapes.setdefault(name, None)  # type: ignore[arg-type]
+            torch.onnx.export(
+                model,
+                sample.args,
+                path,
+                kwargs=kwargs,
+                dynamo=True,
+                dynamic_shapes=shapes if names else None,
+                external_data=False,
+                verbose=False,
+            )
+        else:
+            given = [n for n, v in sample.inputs.items() if isinstance(v, torch.Tensor)]
+            plain = len(given) == len(sample.inputs)
+            torch.onnx.export(
+                model,
+                sample.args,
+                path,
+                kwargs=kwargs,
+                dynamo=False,
+                opset_version=17,
+                input_names=given if plain else None,
+                dynamic_axes=names if plain else None,
+            )
+
+
+def wanted(model: torch.nn.Module, inputs: Inputs) -> tuple[list[np.ndarray], str]:
+    """Eager torch's outputs and the type that it computed them in: float64, unless the model takes float32 only."""
+    for kind in (torch.float64, torch.float32):
+        tensors = [t.to(kind) if t.is_floating_point() else t for t in inputs.tensors]
+        args, kwargs = inputs.call(tensors)
+        try:
+            with torch.no_grad():
+                found = copy.deepcopy(model).to(kind).eval()(*args, **kwargs)
+        except Exception:
+            if kind is torch.float32:
+                raise
+            continue
+        leaves = torch.utils._pytree.tree_leaves(found)
+        return [t.numpy() for t in leaves if isinstance(t, torch.Tensor)], str(kind).removeprefix("torch.")
+    raise AssertionError
+
+
+def judge(path: Path, sample: Sample, inputs: Inputs, process: EngineProcess) -> Row:
+    """What TensorRT for RTX makes of one file."""
+    graph = onnx.load(path, load_external_data=False).graph
+    weights = {tensor.name for tensor in graph.initializer}
+    names = [value.name for value in graph.input if value.name not in weights]
+    if len(names) != len(inputs.tensors):
+        return {"cell": "not fed", "why": f"{len(names)} inputs for {len(inputs.tensors)} tensors"}
+    known = shape_ranges(inputs)
+    ranges = {}
+    for name, own, tensor in zip(names, inputs.names, inputs.tensors, strict=True):
+        shape = list(tensor.shape)
+        ranges[name] = [shape] * 3 if own not in known else [list(s) for s in vars(known[own]).values()]
+    about: Row = {"nodes": len(graph.node)}
+    errors: list[float] = []
+    for sizes in [{}, *({axis: OTHER} for axis in inputs.sizes() if axis == "batch")]:
+        case = inputs.at_sizes(sizes).redrawn(1) if sizes else inputs
+        feeds = {name: tensor.numpy() for name, tensor in zip(names, case.tensors, strict=True)}
+        right, kind = wanted(sample.model, case)
+        outcome = process.run(path, feeds, [value.name for value in graph.output], ranges)
+        if outcome.status != "built":
+            where = "parser refuses" if "parser:" in outcome.error else "builder refuses"
+            cell = {"crashed": "crashes", "misread": "cannot be computed"}.get(outcome.status, where)
+            return {**about, "cell": cell, "why": tidy(outcome.error)}
+        if not outcome.outputs:
+            return {**about, "cell": "values not known", "why": tidy(outcome.error)}
+        if len(right) != len(outcome.outputs):
+            return {
+                **about,
+                "cell": "not compared",
+                "why": f"{len(outcome.outputs)} outputs, {len(right)} of the model",
+            }
+        errors += [_error(a, b) for a, b in zip(outcome.outputs, right, strict=True)]
+        about["eager"] = kind
+    worst = max(errors, default=0.0)
+    limit = LIMIT if about["eager"] == "float64" else 10 * LIMIT
+    return {**about, "cell": "equal" if worst < limit else "differs", "error": worst}
+
+
+def _error(found: np.ndarray, right: np.ndarray) -> float:
+    if found.shape != right.shape:
+        return math.inf
+    if not right.size:
+        return 0.0
+    a, b = found.astype(np.float64), right.astype(np.float64)
+    finite = np.isfinite(b)
+    if not np.array_equal(np.isfinite(a), finite):
+        return math.inf
+    error = float(np.abs(a - b)[finite].max(initial=0) / (np.abs(b[finite]).max(initial=0) or 1))
+    return error if math.isfinite(error) else math.inf
+
+
+def measure(spec: str, ways: Sequence[str]) -> list[Row]:
+    """The rows of one model."""
+    sample = load(spec)
+    dynamic = dynamic_of(spec, sample)
+    inputs = with_axes(bind(sample.model, sample.args, sample.kwargs, None), dynamic or None, None, None).real()
+    rows = []
+    with tempfile.TemporaryDirectory() as folder, EngineProcess(find_engine(ENGINE), limit=240.0) as process:
+        for way in ways:
+            path, start = Path(folder) / f"{way}.onnx", time.process_time()
+            try:
+                export(sample, dynamic, way, path)
+                row = {"export_s": round(time.process_time() - start, 1), **judge(path, sample, inputs, process)}
+            except Exception as error:
+                cell = "refused by us" if way.startswith("ours") else "export fails"
+                row = {"cell": cell, "why": tidy(f"{type(error).__name__}: {error}")}
+            path.unlink(missing_ok=True)
+            rows.append({"model": spec, "way": way, **row, "engine_version": process.version, **_about()})
+            print(json.dumps(rows[-1]), flush=True)
+    return rows
+
+
+def _about() -> Row:
+    found: Row = {"date": str(datetime.date.today())}
+    for package in PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[package] = importlib.metadata.version(package)
+    return found
+
+
+def measure_apart(spec: str, ways: Sequence[str]) -> list[Row]:
+    """The rows of one model, from a process of its own."""
+    command = [sys.executable, __file__, "--one", spec, "--ways", *ways]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+        out, why = done.stdout, (done.stderr.strip().splitlines() or [""])[-1]
+    except subprocess.TimeoutExpired as error:
+        out = error.stdout.decode() if isinstance(error.stdout, bytes) else str(error.stdout or "")
+        why = f"given up after {SECONDS:g} s"
+    rows = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    done_ways = {row["way"] for row in rows}
+    rows += [{"model": spec, "way": w, "cell": "failed", "why": why, **_about()} for w in ways if w not in done_ways]
+    return rows
+
+
+def report(rows: list[Row]) -> str:
+    """The results as Markdown."""
+    found = {name: sorted({row[name] for row in rows if name in row}) for name in ("date", "engine_version", *PACKAGES)}
+    told = ", ".join(f"{name} {' and '.join(found[name])}" for name in PACKAGES if found[name])
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    lines = [
+        "# Zoo models for TensorRT, without a graphics card",
+        "",
+        f"{' to '.join(dict.fromkeys((found['date'][0], found['date'][-1])))}, TensorRT for RTX "
+        f"{' and '.join(found['engine_version'])}, {told}, one thread.",
+        f"{len(models)} models; the batch may vary from 1 to {MOST}, of text models the tokens too. Parsed and built",
+        "by TensorRT for RTX, whichever target the file was made for. Equal: the parsed network, computed in float64,",
+        f"is within {LIMIT:g} of the model in float64 ({10 * LIMIT:g} where the model takes float32), relative to",
+        f"the largest output, at the example's batch and at {OTHER}. Nothing was run on a card.",
+        "Written by benchmarks/tensorrt.py from tensorrt.jsonl.",
+        "",
+        "| file | models | written | parsed | built | equal to eager torch | values not known | differs |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for way in WAYS:
+        cells = Counter(row["cell"] for row in rows if row["way"] == way)
+        count = sum(cells.values())
+        if not count:
+            continue
+        written = count - cells["refused by us"] - cells["export fails"] - cells["failed"]
+        parsed = written - cells["parser refuses"]
+        built = parsed - cells["builder refuses"] - cells["crashes"]
+        lines.append(
+            f"| {way} | {count} | {written} | {parsed} | {built} | {cells['equal']} | {cells['values not known']} | "
+            f"{cells['differs'] + cells['cannot be computed']} |"
+        )
+    lines += ["", f"| model | {' | '.join(WAYS)} |", f"|---{'|---' * len(WAYS)}|"]
+    cell = {(row["model"], row["way"]): row for row in rows}
+    for model in models:
+        of = (cell.get((model, way)) for way in WAYS)
+        texts = (_told(row) for row in of)
+        lines.append(f"| {model} | {' | '.join(texts)} |")
+    bad = [row for row in rows if row["cell"] != "equal"]
+    lines += ["", "What stands in the way:", ""]
+    lines += [f"- {r['model']}, {r['way']}: {r['cell']}: {r.get('why', r.get('error'))}"[:400] for r in bad]
+    return "\n".join(lines) + "\n"
+
+
+def _told(row: Row | None) -> str:
+    if row is None:
+        return "-"
+    return f"{row['cell']} {row['error']:.1g}" if row["cell"] == "differs" else str(row["cell"])
+
+
+def contradictions() -> str:
+    """Where the profiles of tensorrt-10 and -11 and the measured one judge a probe otherwise, as Markdown."""
+    measured = load_target(ENGINE)
+    lines = [
+        "# TensorRT's documents beside TensorRT for RTX",
+        "",
+        f"{datetime.date.today()}. The verdicts of the profiles on all probes: `{ENGINE}` {measured.version} is",
+        f"measured ({measured.date}), the others are written from documents. A difference is no error: TensorRT for",
+        "RTX is not TensorRT. Where it lacks a kernel or a plugin that TensorRT documents, the documents stand, and",
+        "where NVIDIA's tables restrict what its parser takes, they stand too. Written by",
+        "`benchmarks/tensorrt.py --profiles`.",
+        "",
+        "| profile | probes | both take | both object | documents object only | RTX objects only | not documented |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    details: list[str] = []
+    probes = [(probe.op_type, probe.opset, facts_of(probe)) for probe in [*own_probes(), *node_tests()]]
+    for name in ("tensorrt-10", "tensorrt-11"):
+        documented = load_target(name)
+        cells: Counter[str] = Counter()
+        rows: Counter[tuple[str, str, str]] = Counter()
+        for op_type, opset, facts in probes:
+            if opset > min(documented.opsets[1], measured.opsets[1]):
+                continue
+            said, so = (target.verdict(op_type, opset, facts) for target in (documented, measured))
+            if "unknown" in (said, so):
+                cells["unknown"] += 1
+                continue
+            cells[f"{said in PASSED} {so in PASSED}"] += 1
+            if (said in PASSED) != (so in PASSED):
+                objection = (measured if said in PASSED else documented).judge(op_type, opset, facts)
+                assert objection is not None
+                rows[op_type, name if said not in PASSED else measured.name, objection.reason] += 1
+        kinds = ("True True", "False False", "False True", "True False", "unknown")
+        lines.append(f"| {name} | {sum(cells.values())} | {' | '.join(str(cells[kind]) for kind in kinds)} |")
+        details += ["", f"## {name}", "", "| operator | who objects | reason | probes |", "|---|---|---|---|"]
+        for (op_type, who, why), count in sorted(rows.items()):
+            details.append(f"| {op_type} | {who} | {why.replace('|', ' or ')} | {count} |")
+    return "\n".join([*lines, *details]) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--models", nargs="*", default=list(MODELS))
+    parser.add_argument("--ways", nargs="*", default=list(WAYS), choices=WAYS)
+    parser.add_argument("--again", action="store_true", help="also measure what results/tensorrt.jsonl has")
+    parser.add_argument("--profiles", action="store_true", help="compare the profiles only")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    torch.set_num_threads(1)
+    if options.profiles:
+        (RESULTS / "tensorrt_profiles.md").write_text(contradictions(), encoding="utf-8")
+        return
+    if find_engine(ENGINE).interpreter() is None:
+        raise CompatError(f"{ENGINE} is not installed; see `torch-onnx-compat measure {ENGINE} --install`.")
+    if options.one:
+        measure(options.one, options.ways)
+        return
+    for spec in options.models:
+        known = {(row["model"], row["way"]) for row in read()}
+        missing = [way for way in options.ways if options.again or (spec, way) not in known]
+        rows = measure_apart(spec, missing) if missing else []
+        keys = {(row["model"], row["way"]) for row in rows}
+        write([*(row for row in read() if (row["model"], row["way"]) not in keys), *rows])
+        print(spec, *(f"{row['way']}: {_told(row)};" for row in rows), flush=True)
+    write(read())
+
+
+def read() -> list[Row]:
+    """The results so far."""
+    path = RESULTS / "tensorrt.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def write(rows: list[Row]) -> None:
+    """Keeps the results, and their report."""
+    rows = sorted(rows, key=lambda row: (row["model"], WAYS.index(row["way"])))
+    (RESULTS / "tensorrt.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    (RESULTS / "tensorrt.md").write_text(report(rows), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

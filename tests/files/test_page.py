@@ -1,0 +1,103 @@
+"""docs/files.md: every command on the page runs, on the files that the page makes."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+from typer.testing import CliRunner
+
+import torch_onnx_compat
+from torch_onnx_compat.cli import app
+
+ROOT = Path(torch_onnx_compat.__file__).parents[1]
+PAGE = (ROOT / "docs" / "files.md").read_text(encoding="utf-8")
+COMMANDS = [
+    line for block in re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL) for line in block.splitlines()
+]
+
+
+def run(*args):
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with the files that the page's first program makes."""
+    folder = tmp_path_factory.mktemp("page")
+    program = re.search(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[1]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, "-c", program], cwd=folder, env=env, check=True, timeout=300)
+    return folder
+
+
+@pytest.fixture
+def folder(made, monkeypatch):
+    monkeypatch.chdir(made)
+    return made
+
+
+def test_every_command_runs_in_the_order_of_the_page(folder):
+    assert len(COMMANDS) >= 9
+    for command in COMMANDS:
+        words = shlex.split(command)
+        assert words[0] == "torch-onnx-compat"
+        done = run(*words[1:])
+        assert done.exit_code == 0, f"{command}\n{done.output}"
+    assert onnx.load("old.onnx").opset_import[0].version == 11
+    assert [d.dim_value for d in onnx.load("board.onnx").graph.input[0].type.tensor_type.shape.dim] == [1, 3, 16, 16]
+
+
+def test_json_is_json_alone(folder):
+    done = run("convert", "model.onnx", "-o", "j.onnx", "--opset", "13", "--json")
+    told = json.loads(done.stdout)
+    assert (told["opset"], told["judges"], done.exit_code) == (13, ["onnxruntime"], 0)
+    assert json.loads(run("compare", "model.onnx", "j.onnx", "--json").stdout)["equal"] is True
+    rows = json.loads(run("run", "model.onnx", "--json", "--sizes", "batch=5").stdout)
+    assert rows[0]["shape"].startswith("5x3x")
+    rows = json.loads(run("bench", "fixed.onnx", "--rounds", "1", "--runs", "1", "--json").stdout)
+    assert rows[0]["median_ms"] > 0
+
+
+def test_a_difference_exits_with_3(folder):
+    model = onnx.load("model.onnx")
+    gemm = next(node for node in model.graph.node if node.op_type == "Gemm")
+    kept = [attribute for attribute in gemm.attribute if attribute.name != "alpha"]
+    del gemm.attribute[:]
+    gemm.attribute.extend([*kept, onnx.helper.make_attribute("alpha", 1.5)])
+    onnx.save(model, "planted.onnx")
+    done = run("compare", "model.onnx", "planted.onnx", "--layers")
+    assert done.exit_code == 3
+    assert "first difference at Gemm" in done.stdout
+    assert "WRONG" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["convert", "nothing.onnx", "-o", "x.onnx"], 2, "nothing.onnx: no such file."),
+        (["convert", "model.onnx", "-o", "x.onnx", "--target", "opencvv"], 2, "did you mean 'opencv'?"),
+        (["convert", "model.onnx", "-o", "x.onnx", "--static", "batch"], 2, "--static 'batch': wanted the name"),
+        (["convert", "model.onnx", "-o", "x.onnx", "--static", "batch=1,2"], 2, "one size, e.g. batch=1"),
+        (["convert", "model.onnx", "-o", "nowhere/x.onnx"], 2, "there is no folder"),
+        (["convert", "model.onnx", "-o", "model.onnx", "--opset", "11"], 1, "is the original itself"),
+        (["convert", "model.onnx", "-o", "x.onnx", "--input", "model.onnx"], 2, "cannot be read as an .npz"),
+        (["convert", "pictures.npz", "-o", "x.onnx"], 1, "no ONNX file"),
+        (["convert", "model.onnx", "-o", "x.onnx", "--target", "rknn"], 1, "takes fixed shapes only"),
+        (["compare", "model.onnx"], 2, "give another file or a model, or --target"),
+        (["compare", "model.onnx", "--target", "nothing"], 1, "unknown engine 'nothing'"),
+        (["run", "model.onnx", "--sizes", "batch"], 2, "--sizes 'batch': wanted the name of a dynamic axis"),
+        (["bench", "model.onnx", "--rounds", "0"], 1, "rounds=0"),
+    ],
+)
+def test_what_is_wrong_is_one_message_and_an_exit_code(folder, words, code, message):
+    done = run(*words)
+    assert done.exit_code == code, done.output
+    assert message in done.stderr
+    assert "Traceback" not in done.output
+    assert not Path("x.onnx").exists()

@@ -1,0 +1,117 @@
+"""Converts random and broken files, and judges what comes of it by running both files again, on other numbers."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fuzz.graphs import draw_graph
+from torch_onnx_compat import CompatError
+from torch_onnx_compat.files import convert
+from torch_onnx_compat.files.drawing import plan_inputs
+from torch_onnx_compat.files.reading import read
+from torch_onnx_compat.files.runner import Refused, Runner, flatten
+
+TARGETS = ("openvino", "opencv", "tract", "mnn", "ncnn", "rknn", "tensorrt", "onnxruntime")
+
+
+def choose_options(seed: int) -> dict[str, Any]:
+    """What the file of a seed is converted to."""
+    rng = random.Random(seed + 10**6)
+    if rng.random() < 0.25:
+        return {"target": rng.choice(TARGETS)}
+    options: dict[str, Any] = {"opset": rng.randint(11, 23), "simplify": rng.random() < 0.5}
+    return {**options, "dynamic": "batch"} if rng.random() < 0.05 else options
+
+
+def judge_seed(seed: int, runner: Runner, folder: Path) -> dict[str, Any]:
+    """Converts the file of a seed.
+
+    Returns:
+        The row: the verdict (converted, refused, wrong, crash, none) and what belongs to it.
+    """
+    model = draw_graph(seed, runner)
+    if model is None:
+        return {"seed": seed, "verdict": "none"}
+    path, new = folder / "original.onnx", folder / "new.onnx"
+    data = model.SerializeToString()
+    path.write_bytes(data)
+    new.unlink(missing_ok=True)
+    options = choose_options(seed)
+    operators = [node.op_type for node in model.graph.node]
+    row: dict[str, Any] = {"seed": seed, "source": model.opset_import[0].version, **options, "operators": operators}
+    try:
+        convert(path, new, seed=seed, runner=runner, **options)
+    except CompatError as error:
+        assert not new.exists(), f"seed {seed}: a file was left after {error}"
+        return {**row, "verdict": "refused", "kind": type(error).__name__, "why": " ".join(str(error).split())[:300]}
+    except Exception as error:
+        return {**row, "verdict": "crash", "why": f"{type(error).__name__}: {error}"}
+    assert path.read_bytes() == data, f"seed {seed}: the original was changed"
+    why = _difference(path, new, seed, runner)
+    return {**row, "verdict": "wrong" if why else "converted", "why": why}
+
+
+def _difference(path: Path, new: Path, seed: int, runner: Runner) -> str:
+    """How far the new file is off on numbers that its proof has not seen; empty where it is right."""
+    feeds = _feeds(path, seed)
+    try:
+        runner.open("one", path)
+        wanted = runner.run("one", feeds)
+        again = runner.run("one", feeds)
+    except Refused:
+        return ""
+    if any(not np.array_equal(a, b, equal_nan=True) for a, b in zip(flatten(wanted), flatten(again), strict=True)):
+        return ""  # random numbers
+    try:
+        try:
+            runner.open("other", new)
+        except Refused:  # onnxruntime lacks kernels of old opsets; the result says so
+            runner.open("other", new, "reference")
+        found = runner.run("other", feeds)
+    except Refused as error:
+        return f"does not run: {error}"
+    for a, b in zip(flatten(found), flatten(wanted), strict=True):
+        if a is None or b is None or a.shape != b.shape or a.dtype != b.dtype:
+            return "another type or shape"
+        if not np.allclose(a.astype(np.float64), b.astype(np.float64), 1e-2, 1e-3, equal_nan=True):
+            return f"off by {np.nanmax(np.abs(a.astype(np.float64) - b.astype(np.float64))):.3g}"
+    return ""
+
+
+def _feeds(path: Path, seed: int) -> dict[str, Any]:
+    plan = plan_inputs(read(path).graph())
+    sizes = {name: int(name.removeprefix("n")) for name in plan.names}
+    return plan.draw(sizes, "normal", seed + 77)
+
+
+def break_file(data: bytes, seed: int) -> bytes:
+    """A file with a part cut off, or some bytes changed."""
+    rng = random.Random(seed)
+    if rng.random() < 0.3:
+        return data[: rng.randrange(len(data))]
+    broken = bytearray(data)
+    for _ in range(rng.randint(1, 6)):
+        broken[rng.randrange(len(broken))] = rng.randrange(256)
+    return bytes(broken)
+
+
+def judge_broken(seed: int, runner: Runner, folder: Path) -> dict[str, Any]:
+    """Converts the file of a seed after it was broken; any outcome but one clear error or a proven file is a fault."""
+    model = draw_graph(seed, runner, size=3)
+    if model is None:
+        return {"seed": seed, "verdict": "none"}
+    path, new = folder / "broken.onnx", folder / "new.onnx"
+    path.write_bytes(break_file(model.SerializeToString(), seed))
+    new.unlink(missing_ok=True)
+    try:
+        convert(path, new, opset=17, runner=runner)
+    except CompatError as error:
+        assert not new.exists(), f"seed {seed}: a file was left after {error}"
+        return {"seed": seed, "verdict": "refused", "why": " ".join(str(error).split())[:200]}
+    except Exception as error:
+        return {"seed": seed, "verdict": "crash", "why": f"{type(error).__name__}: {error}"}
+    return {"seed": seed, "verdict": "converted", "why": ""}

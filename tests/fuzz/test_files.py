@@ -1,0 +1,67 @@
+"""A small, fixed part of what scripts/fuzz_files.py does: random graphs, and broken files."""
+
+import warnings
+
+import numpy as np
+import onnx
+import pytest
+
+from fuzz import file_judge
+from fuzz.file_judge import break_file, judge_broken, judge_seed
+from fuzz.graphs import draw_graph
+from torch_onnx_compat.files.runner import Runner
+from torch_onnx_compat.graph.opset import lowering
+
+
+@pytest.fixture(scope="module")
+def runner():
+    with Runner(limit=60) as runner:
+        yield runner
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # numpy's, of overflows in what the graphs compute
+        yield
+
+
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_random_graphs(runner, tmp_path, first):
+    rows = [judge_seed(seed, runner, tmp_path) for seed in range(first, first + 10)]
+    assert {row["verdict"] for row in rows} <= {"converted", "refused", "none"}, rows
+    assert sum(row["verdict"] == "converted" for row in rows) >= 5
+
+
+def test_broken_files(runner, tmp_path):
+    rows = [judge_broken(seed, runner, tmp_path) for seed in range(30)]
+    assert {row["verdict"] for row in rows} <= {"converted", "refused", "none"}, rows
+    assert sum(row["verdict"] == "refused" for row in rows) >= 8
+
+
+def test_a_graph_is_the_same_for_the_same_seed(runner):
+    one, other = (draw_graph(3, runner).SerializeToString() for _ in range(2))
+    assert one == other
+    assert break_file(one, 5) == break_file(one, 5) != one
+
+
+def test_graphs_are_of_many_kinds(runner):
+    models = [draw_graph(seed, runner, size=3) for seed in range(40)]
+    nodes = [node.op_type for model in models if model for node in model.graph.node]
+    assert len(set(nodes)) >= 40
+    assert len({model.opset_import[0].version for model in models if model}) >= 10
+    assert {"If", "Loop"} <= set(nodes)
+
+
+def test_a_wrong_conversion_would_be_seen(runner, tmp_path, monkeypatch):
+    """The judge runs both files itself, on numbers that the proof has not seen."""
+    text = """<ir_version: 9, opset_import: ["": 20]> g (float[2, 3] x) => (float[2, 3] y) { y = Gelu(x) }"""
+    monkeypatch.setattr(file_judge, "draw_graph", lambda *_: onnx.parser.parse_model(text))
+    monkeypatch.setattr(file_judge, "choose_options", lambda _: {"opset": 17})
+    assert judge_seed(0, runner, tmp_path)["verdict"] == "converted"
+    wrong = {**lowering.RULES["Gelu"], 20: lambda op, node: op.Mul(node.inputs[0], 0.5)}
+    monkeypatch.setitem(lowering.RULES, "Gelu", wrong)
+    assert judge_seed(0, runner, tmp_path)["verdict"] == "refused"
+    monkeypatch.setattr("torch_onnx_compat.files.proof.Proof.compare_outputs", lambda *_: [])
+    assert judge_seed(0, runner, tmp_path)["verdict"] == "wrong"
+    assert np.isfinite(float(judge_seed(0, runner, tmp_path)["why"].removeprefix("off by ")))

@@ -1,0 +1,65 @@
+"""Programs written by hand: no file may be wrong wherever eager torch runs. scripts/judge_written.py runs them all."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+from fuzz.written import all_programs
+from fuzz.written.judge import judge
+from torch_onnx_compat import export_compat
+from torch_onnx_compat.control_flow.find.users import NumberUsers
+
+STEP = 16
+BAD = ("WRONG", "fails-at-legal-size", "other exception")
+
+PROGRAMS = all_programs()
+STAND_INS = [f"stand_ins.Through{by}" for by in ("Attribute", "Result", "Closure", "Generator", "Map")]
+
+
+@pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
+@pytest.mark.parametrize("name", [*list(PROGRAMS)[::STEP], *STAND_INS])
+def test_no_file_is_wrong(name, exporter):
+    found = judge(PROGRAMS[name], exporter, stock=False)
+    assert found.verdict not in BAD, found.detail
+
+
+def test_a_helper_that_only_asks_what_a_number_is_would_be_missed(monkeypatch):
+    monkeypatch.setattr(NumberUsers, "begin", lambda self: None)
+    assert judge(PROGRAMS["stand_ins.ThroughAttribute"], "torchscript", stock=False).verdict == "WRONG"
+
+
+def test_the_callers_profile_function_comes_back():
+    def profile(frame, event, arg):
+        pass
+
+    written = PROGRAMS["stand_ins.ThroughFunction"]
+    sys.setprofile(profile)
+    try:
+        export_compat(written.make(), written.draw(), exporter="torchscript")
+        assert sys.getprofile() is profile
+    finally:
+        sys.setprofile(None)
+
+
+def test_a_failure_while_numbers_are_watched_leaves_no_profile_function():
+    class Fails(nn.Module):
+        def forward(self, x):
+            if int(x.max()) > 3:
+                x = x * 2
+            raise RuntimeError("no")
+
+    def interrupt(users):
+        with users.watch():
+            users.begin()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupt(NumberUsers())
+    assert sys.getprofile() is None
+    with pytest.raises(Exception, match="no"):
+        export_compat(Fails(), (torch.rand(3, 6),), exporter="torchscript")
+    assert sys.getprofile() is None

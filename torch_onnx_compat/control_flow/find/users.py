@@ -1,0 +1,91 @@
+"""Finds the functions that may see a tensor in a number's place: all that run after the first such tensor was made."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch_onnx_compat.places import is_user_file
+
+_PYTHONS = tuple({sysconfig.get_path(name).replace("\\", "/") + "/" for name in ("stdlib", "platstdlib")})
+_INSTALLED = ("/site-packages/", "/dist-packages/")
+"""Folders inside Python's own that hold other packages."""
+
+
+class NumberUsers:
+    """The codes of the model that run, or are returned to, once a tensor stands for a number.
+
+    An argument is one way of several for a number to reach a function: attributes, closures and results are others.
+    So every function counts, whatever it is given.
+    """
+
+    def __init__(self) -> None:
+        self.codes: dict[types.CodeType, None] = {}
+        self._is_allowed = self._is_watching = False
+        self._before: Any = None
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """While active, `begin` has an effect; afterwards the thread's profile function is the caller's again."""
+        self._is_allowed = True
+        try:
+            yield
+        finally:
+            self._is_allowed = False
+            if self._is_watching:
+                sys.setprofile(self._before)
+                self._is_watching = False
+
+    def begin(self) -> None:
+        """Notes functions from here on. A trace without numbers pays nothing."""
+        if self._is_allowed and not self._is_watching:
+            self._before = sys.getprofile()
+            self._is_watching = True
+            sys.setprofile(self._note)
+
+    def _note(self, frame: types.FrameType, event: str, _: Any) -> None:
+        if event == "call" and _is_of_model(frame):
+            self.codes[frame.f_code] = None
+        elif event == "return" and _is_of_model(frame):
+            caller = frame.f_back
+            while caller is not None and _calls_models(caller):
+                caller = caller.f_back
+            if caller is not None and _is_of_model(caller):
+                self.codes[caller.f_code] = None
+
+
+def _is_of_model(frame: types.FrameType | None) -> bool:
+    """Whether a frame runs the model's code, and torch's machinery did not call it.
+
+    torch, too, runs code of Python and of other packages; between that and the model's own lies a frame of torch which
+    is not that of a module.
+    """
+    if frame is None or not _is_users(frame.f_code.co_filename):
+        return False
+    while frame is not None and _is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame is None or _calls_models(frame)
+
+
+def _calls_models(frame: types.FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).startswith(_CALLERS)
+
+
+_CALLERS = (
+    "torch.nn.",
+    "torch.utils.",
+    "torch.autograd.",
+    "torch_onnx_compat.control_flow.run.",
+    "torch_onnx_compat.stack",
+)
+"""Modules that call the model's code."""
+
+
+def _is_users(filename: str) -> bool:
+    path = filename.replace("\\", "/")
+    is_pythons = path.startswith(_PYTHONS) and not any(folder in path for folder in _INSTALLED)
+    return not is_pythons and is_user_file(filename)

@@ -1,0 +1,214 @@
+"""run() and bench(): files in engines, and how long that takes.
+
+Machines are noisy. So the files take turns, round by round, and of each run the processor's time stands beside the
+wall clock's: the first leaves out what other programs did meanwhile. Engines run on one thread.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from torch_onnx_compat.engines import ENGINES, EngineProcess, find_engine
+from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.files.on_engine import LIMIT, cast_output
+from torch_onnx_compat.files.proof import Proof
+from torch_onnx_compat.files.reading import read
+from torch_onnx_compat.files.runner import Array, Value
+from torch_onnx_compat.targets.profile import resolve_alias
+
+ROUNDS = 5
+"""How often each file has its turn."""
+
+RUNS = 10
+"""Runs in a turn."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """How long one file takes in one engine.
+
+    Attributes:
+        file: The file.
+        engine: The engine, with its version.
+        sizes: Of the dynamic axes.
+        median_ms: Median of the runs, in milliseconds of the wall clock.
+        p90_ms: What nine of ten runs stay below.
+        processor_ms: Median of the runs, in milliseconds of the processor.
+        load_ms: Milliseconds of the processor that loading took.
+        memory_mb: What the engine's process has held at most, in megabytes, the engine itself included.
+        throughput: Rows for each second of the processor: axis 0 of the first input, by the median.
+        error: Why there are no numbers, where the engine refuses the file.
+    """
+
+    file: str
+    engine: str
+    sizes: Mapping[str, int]
+    median_ms: float = float("nan")
+    p90_ms: float = float("nan")
+    processor_ms: float = float("nan")
+    load_ms: float = float("nan")
+    memory_mb: float = float("nan")
+    throughput: float = float("nan")
+    error: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as plain data."""
+        return {**vars(self), "sizes": dict(self.sizes)}
+
+
+class _Contestant:
+    """A file in an engine's process of its own."""
+
+    def __init__(self, path: Path, engine: str, sizes: Mapping[str, int], feeds: Mapping[str, Value]) -> None:
+        self.path, self.engine, self.sizes, self._feeds = path, engine, dict(sizes), dict(feeds)
+        self._process = EngineProcess(find_engine(engine), LIMIT, fills=False)
+        self._wall: list[float] = []
+        self._seconds: list[float] = []
+        self._loading, self._memory = 0.0, 0
+        self.error = ""
+
+    def load(self, stack: ExitStack, outputs: Sequence[str]) -> None:
+        """Starts the engine, and runs the file once."""
+        stack.enter_context(self._process)
+        outcome = self._process.run(self.path, self._feeds, outputs)
+        self._loading, self.error = outcome.loading, "" if outcome.status == "ran" else outcome.error
+
+    def take_turn(self, runs: int) -> None:
+        """Times some runs."""
+        if not self.error:
+            timing = self._process.measure(runs)
+            self._wall += timing.wall
+            self._seconds += timing.seconds
+            self._memory = timing.memory
+
+    def result(self) -> Bench:
+        """What was measured."""
+        name = f"{self.engine} {self._process.version}"
+        if self.error:
+            return Bench(str(self.path), name, self.sizes, error=self.error)
+        processor = statistics.median(self._seconds)
+        rows = next((np.shape(value)[0] for value in self._feeds.values() if np.ndim(value)), 1)
+        return Bench(
+            str(self.path),
+            name,
+            self.sizes,
+            median_ms=1e3 * statistics.median(self._wall),
+            p90_ms=1e3 * float(np.quantile(self._wall, 0.9)),
+            processor_ms=1e3 * processor,
+            load_ms=1e3 * self._loading,
+            memory_mb=self._memory / 1e6,
+            throughput=rows / processor if processor else float("nan"),
+        )
+
+
+def bench(
+    files: Sequence[str | os.PathLike[str]],
+    *,
+    engines: Sequence[str] = ("onnxruntime",),
+    sizes: Sequence[Mapping[str, int]] = ({},),
+    inputs: Mapping[str, Any] | None = None,
+    rounds: int = ROUNDS,
+    runs: int = RUNS,
+    seed: int = 0,
+    progress: Callable[[str], None] = lambda _: None,
+) -> list[Bench]:
+    """Times files in engines, in turns.
+
+    Args:
+        files: The files.
+        engines: The engines; each is to be installed.
+        sizes: Sizes of dynamic axes to time at, such as ``[{"batch": 1}, {"batch": 8}]``.
+        inputs: Inputs by name; random ones by default.
+        rounds: How often each file has its turn.
+        runs: Runs in a turn.
+        seed: Of the random inputs.
+        progress: Called with the name of each step.
+
+    Returns:
+        A row for each file, engine and sizes.
+
+    Raises:
+        CompatError: A file is broken or does not run in onnxruntime, or an engine is not installed.
+    """
+    if rounds < 1 or runs < 1:
+        raise CompatError(f"bench: rounds={rounds}, runs={runs}; wanted whole numbers from 1.")
+    names = [resolve_alias(name) for name in engines]
+    with ExitStack() as stack:
+        contestants = []
+        for file in files:
+            for wanted in sizes:
+                feeds, found, outputs = draw_inputs(file, wanted, inputs, seed)
+                for engine in names:
+                    progress(f"load {file} in {engine}")
+                    contestants.append(_Contestant(Path(file), engine, found, feeds))
+                    contestants[-1].load(stack, outputs)
+        for number in range(rounds):
+            progress(f"round {number + 1} of {rounds}")
+            for one in contestants:
+                one.take_turn(runs)
+        return [one.result() for one in contestants]
+
+
+def run(
+    file: str | os.PathLike[str],
+    *,
+    engine: str = "onnxruntime",
+    inputs: Mapping[str, Any] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    seed: int = 0,
+) -> tuple[dict[str, Value], dict[str, Array]]:
+    """Runs a file once.
+
+    Args:
+        file: The file.
+        engine: Where it is run.
+        inputs: Inputs by name; random ones by default.
+        sizes: Sizes of dynamic axes for random inputs.
+        seed: Of the random inputs.
+
+    Returns:
+        The inputs and the outputs, by name.
+
+    Raises:
+        CompatError: The file is broken, or the engine is not installed or refuses the file.
+    """
+    name = resolve_alias(engine)
+    found = find_engine(name)
+    feeds, _, outputs = draw_inputs(file, sizes or {}, inputs, seed)
+    with EngineProcess(found, LIMIT) as process:
+        outcome = process.run(file, feeds, outputs)
+    if outcome.status != "ran":
+        raise CompatError(
+            f"{file}: {name} {'refuses' if outcome.status == 'refused' else 'crashes on'} it: {outcome.error}"
+        )
+    declared = read(file).proto.graph.output
+    return feeds, {
+        value.name: cast_output(array, value) for value, array in zip(declared, outcome.outputs, strict=True)
+    }
+
+
+def draw_inputs(
+    file: str | os.PathLike[str], sizes: Mapping[str, int], inputs: Mapping[str, Any] | None, seed: int
+) -> tuple[dict[str, Value], dict[str, int], list[str]]:
+    """Inputs that a file takes, the sizes of its dynamic axes in them, and the names of its outputs.
+
+    Raises:
+        CompatError: The file is broken, or refuses the inputs.
+    """
+    fixed = {name: (size,) for name, size in sizes.items()}
+    with Proof(read(file), [] if inputs is None else [inputs], fixed, seed) as proof:
+        case = proof.first_case()
+        return dict(case.feeds), dict(case.sizes), proof.names
+
+
+def installed() -> list[str]:
+    """The engines that are installed here."""
+    return [name for name, engine in ENGINES.items() if engine.interpreter() is not None]

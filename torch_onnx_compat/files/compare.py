@@ -1,0 +1,226 @@
+"""compare(): two files, a file in two engines; the outputs, and the first value that differs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from torch_onnx_compat.check.compare import Comparison, as_array, comparison_lines
+from torch_onnx_compat.check.compare import compare as compare_arrays
+from torch_onnx_compat.check.localise import localise
+from torch_onnx_compat.engines import EngineProcess, find_engine
+from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.files.layers import EngineValues, FirstDifference, first_between_files
+from torch_onnx_compat.files.on_engine import FACTOR, LIMIT, cast_output, obstacle
+from torch_onnx_compat.files.proof import FileCase, Proof
+from torch_onnx_compat.files.reading import OnnxFile, read
+from torch_onnx_compat.files.runner import Refused, Runner
+from torch_onnx_compat.observe import Observation
+from torch_onnx_compat.prepare import prepare
+
+
+@dataclass(frozen=True)
+class FileComparison:
+    """What two files, or one file in two engines, have in common.
+
+    Attributes:
+        right: What counts as right.
+        other: What was compared with it.
+        table: One row for each case and output.
+        first: The first value that differs, where that was asked for.
+        notes: What else the caller should know.
+    """
+
+    right: str
+    other: str
+    table: tuple[Comparison, ...]
+    first: FirstDifference | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether every output of every case is equal within its tolerance."""
+        return all(row.ok for row in self.table)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data, for JSON."""
+        return {
+            "right": self.right,
+            "other": self.other,
+            "equal": self.is_equal,
+            "table": [row.to_dict() for row in self.table],
+            "first": None if self.first is None else self.first.to_dict(),
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        bad = sum(not row.ok for row in self.table)
+        verdict = "equal" if not bad else f"{bad} of {len(self.table)} comparisons differ"
+        lines = [f"{self.other} beside {self.right}: {verdict}"]
+        lines += [f"  {self.first}"] if self.first is not None else []
+        lines += [f"  note: {note}" for note in self.notes]
+        return "\n".join([*lines, *comparison_lines(self.table)])
+
+
+def compare(
+    right: str | os.PathLike[str],
+    other: str | os.PathLike[str] | None = None,
+    *,
+    engine: str | None = None,
+    layers: bool = False,
+    inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] = (),
+    sizes: Mapping[str, int | Sequence[int]] | None = None,
+    seed: int = 0,
+) -> FileComparison:
+    """Compares a file with another one, or with itself in another engine.
+
+    Inputs and outputs of two files are paired by name, and where the names differ, by order.
+
+    Args:
+        right: The file that counts as right, in onnxruntime.
+        other: Another file, in onnxruntime.
+        engine: Instead of another file: the engine in which the same file is run.
+        layers: Whether the first value that differs is searched for.
+        inputs: Inputs to compare on, by name; or several such. Random ones are drawn besides.
+        sizes: Sizes of dynamic axes, as for convert().
+        seed: Of the random inputs.
+
+    Raises:
+        CompatError: A file is broken or does not run, the files take other inputs, or the engine is not installed.
+    """
+    if (other is None) == (engine is None):
+        raise CompatError("compare: give another file, or an engine, and not both.")
+    given = [inputs] if isinstance(inputs, Mapping) else list(inputs)
+    tried = {name: (value,) if isinstance(value, int) else tuple(value) for name, value in (sizes or {}).items()}
+    file = read(right)
+    with Proof(file, given, tried, seed) as proof:
+        proof.make_cases()
+        return _with_file(proof, read(other), layers) if other is not None else _in_engine(proof, str(engine), layers)
+
+
+def _with_file(proof: Proof, other: OnnxFile, layers: bool) -> FileComparison:
+    names = _pair("inputs", _inputs_of(proof.file), _inputs_of(other))
+    outputs = _pair("outputs", proof.names, [value.name for value in other.proto.graph.output])
+    rows: list[Comparison] = []
+    worst: FileCase | None = None
+    proof.runner.open("other", other.path)
+    for case in proof.cases:
+        feeds = {names.get(name, name): value for name, value in case.feeds.items()}
+        try:
+            found = proof.runner.run("other", feeds, [outputs[name] for name in proof.names])
+        except Refused as error:
+            rows.append(Comparison(case.label, "", float("nan"), float("nan"), "", False, f"fails: {error}"))
+            continue
+        rows += proof.compare_outputs(case, found)
+        if worst is None and not all(row.ok for row in rows):
+            worst = case
+    first = None
+    if layers:
+        case = worst or proof.cases[0]
+        feeds = {name: value for name, value in case.feeds.items() if name in names}
+        first = first_between_files(proof.file.path, other.path, feeds, names, outputs)
+    return FileComparison(str(proof.file.path), str(other.path), tuple(rows), first, tuple(proof.notes))
+
+
+def _inputs_of(file: OnnxFile) -> list[str]:
+    weights = {tensor.name for tensor in file.proto.graph.initializer}
+    return [value.name for value in file.proto.graph.input if value.name not in weights]
+
+
+def _pair(what: str, names: Sequence[str], others: Sequence[str]) -> dict[str, str]:
+    """Each name with its name in the other file: the same one, else the one at the same place.
+
+    Raises:
+        CompatError: The other file has another number of them.
+    """
+    if set(names) <= set(others):
+        return {name: name for name in names}
+    if len(names) != len(others):
+        raise CompatError(f"the {what} are {', '.join(names)} in one file and {', '.join(others)} in the other.")
+    return dict(zip(names, others, strict=True))
+
+
+def _in_engine(proof: Proof, name: str, layers: bool) -> FileComparison:
+    engine = find_engine(name)
+    rtol, atol = (FACTOR * tolerance for tolerance in engine.tolerance)
+    rows: list[Comparison] = []
+    notes: list[str] = []
+    first, worst = None, None
+    declared = proof.file.proto.graph.output
+    with EngineProcess(engine, LIMIT) as process:
+        label = f"{proof.file.path} in {engine.name} {process.version}"
+        for case in proof.cases:
+            reason = obstacle(case)
+            if reason:
+                notes.append(f"case {case.label!r} was not run on {name}: {reason}.")
+                continue
+            outcome = process.run(proof.file.path, dict(case.feeds), proof.names)
+            if outcome.status != "ran":
+                rows.append(
+                    Comparison(case.label, "", float("nan"), float("nan"), "", False, f"fails: {outcome.error}")
+                )
+                worst = worst or case
+                continue
+            found = [cast_output(array, value) for array, value in zip(outcome.outputs, declared, strict=True)]
+            for output, array, wanted in zip(proof.names, found, case.outputs, strict=True):
+                rows.append(compare_arrays(case.label, output, array, torch.from_numpy(np.array(wanted)), rtol, atol))
+            worst = worst or (None if all(row.ok for row in rows) else case)
+        if layers and worst is not None:
+            first = EngineValues(proof.file.path, worst.feeds, process, (rtol, atol)).first()
+        elif layers:
+            first = FirstDifference(False)
+    return FileComparison(str(Path(proof.file.path)), label, tuple(rows), first, (*proof.notes, *notes))
+
+
+def compare_with_model(
+    file: str | os.PathLike[str],
+    name: str,
+    model: Any,
+    args: Any = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    layers: bool = False,
+) -> FileComparison:
+    """Compares a file with a torch model, on one example.
+
+    Args:
+        file: The file, whose inputs are those of the model, by name or by order.
+        name: What the result calls the model.
+        model: The module, which counts as right.
+        args: Positional arguments of forward.
+        kwargs: Keyword arguments of forward.
+        layers: Whether the first layer that differs is searched for.
+
+    Raises:
+        CompatError: The file takes other inputs than the model, or either does not run.
+    """
+    prepared = prepare(model, args, kwargs=kwargs)
+    reference = Observation(prepared).reference("example", prepared.inputs)
+    onnx_file = read(file)
+    arrays = {n: as_array(t) for n, t in zip(prepared.inputs.names, prepared.inputs.tensors, strict=True)}
+    names = _pair("inputs", list(arrays), _inputs_of(onnx_file))
+    outputs = [value.name for value in onnx_file.proto.graph.output]
+    if len(outputs) != len(reference.outputs):
+        raise CompatError(f"the file has {len(outputs)} outputs, and the model {len(reference.outputs)}.")
+    with Runner() as runner:
+        runner.open("file", onnx_file.path)
+        found = runner.run("file", {names[n]: array for n, array in arrays.items()}, outputs)
+    rows = [
+        compare_arrays("example", output, np.asarray(value), wanted.detach())
+        for output, value, wanted in zip(outputs, found, reference.outputs, strict=True)
+    ]
+    first = None
+    if layers:
+        place = localise(model, file, args, kwargs=kwargs)
+        detail = place.detail or (f"{place.got:.6g} for {place.wanted:.6g}" if place.got is not None else "")
+        where = f"{place.torch_operator} in {place.module or 'the model itself'}".strip()
+        first = FirstDifference(
+            place.found, place.node, place.operator, place.tensor, where if place.found else "", detail
+        )
+    return FileComparison(name, str(onnx_file.path), tuple(rows), first)

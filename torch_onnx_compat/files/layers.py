@@ -1,0 +1,226 @@
+"""Finds the first value at which two files differ, or at which an engine differs from onnxruntime on one file.
+
+Two files, perhaps of two tools, share no names: their values are matched by their numbers, as `check/localise.py`
+matches a file's with a model's. In an engine, the file gets every value as an output. An engine whose fusions this
+undoes, or that does not take such a file, gets the file cut off after one value at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import torch
+
+from torch_onnx_compat import tree
+from torch_onnx_compat.check.compare import compare
+from torch_onnx_compat.check.eager_log import FLOOR, EagerLog, Step
+from torch_onnx_compat.check.file_log import FileLog, scope_of
+from torch_onnx_compat.check.localisation import Localisation
+from torch_onnx_compat.check.localise import OUTPUT_FACTOR, RETRIES, Search
+from torch_onnx_compat.engines import EngineProcess
+from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.files.runner import Array, Value
+from torch_onnx_compat.graph.excerpt import excerpt
+from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.publish import draft, is_large
+
+
+@dataclass(frozen=True)
+class FirstDifference:
+    """The first value at which two runs differ.
+
+    Attributes:
+        found: Whether there is one.
+        node: Name of the node that computes it, or its first output's.
+        operator: Its operator.
+        value: The value's name in the second file.
+        reference: The value's name, or its node's operator, on the side that counts as right.
+        detail: By how much, and where.
+    """
+
+    found: bool
+    node: str = ""
+    operator: str = ""
+    value: str = ""
+    reference: str = ""
+    detail: str = ""
+
+    def __str__(self) -> str:
+        if not self.found:
+            return "no value differs by more than rounding explains."
+        counterpart = f" ({self.reference} on the other side)" if self.reference else ""
+        return f"first difference at {self.operator} {self.node!r}, value {self.value!r}{counterpart}: {self.detail}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """The finding as plain data."""
+        return dict(vars(self))
+
+
+def first_between_files(
+    right: Path, other: Path, feeds: Mapping[str, Value], names: Mapping[str, str], outputs: Mapping[str, str]
+) -> FirstDifference:
+    """The first value at which a file differs from another one, both in onnxruntime, node by node as they are written.
+
+    Args:
+        right: The file that counts as right.
+        other: The other one.
+        feeds: Inputs of the first.
+        names: For each of them, its name in the other file.
+        outputs: For each output of the first file, its name in the other.
+
+    Raises:
+        CompatError: An input is no plain tensor.
+    """
+    log = FileLog.open(right, _inputs(feeds))
+    file = FileLog.open(other, _inputs({names[name]: value for name, value in feeds.items()}))
+    known = [name for name in log.outputs if outputs.get(name) in file.outputs]
+    log.read(log.ancestors(known))
+    eager = _steps(log, known)
+    _reorder(file, [outputs[name] for name in known])
+    found = Localisation(False)
+    for _ in range(1 + RETRIES):
+        search = Search(eager, file, {})
+        found = search.run()
+        if not search.is_near:
+            break
+        for step in eager.steps:
+            step.tolerance *= OUTPUT_FACTOR
+    if not found.found:
+        return FirstDifference(False)
+    values = f"{found.got:.6g} for {found.wanted:.6g}" if found.got is not None and found.wanted is not None else ""
+    return FirstDifference(
+        True,
+        found.node,
+        found.operator,
+        found.tensor,
+        f"{found.torch_operator} {found.module}".strip(),
+        found.detail or values,
+    )
+
+
+def _inputs(feeds: Mapping[str, Value]) -> Inputs:
+    for name, value in feeds.items():
+        if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
+            raise CompatError(f"input {name!r} is no plain tensor, so the layers cannot be compared.")
+    tensors = tuple(torch.from_numpy(np.array(value)) for value in feeds.values())
+    names = tuple(feeds)
+    _, structure = tree.flatten(tensors)
+    return Inputs(structure, tensors, names, names, tuple((name,) for name in names), tuple({} for _ in names))
+
+
+def _reorder(file: FileLog, names: Sequence[str]) -> None:
+    """Puts a file's outputs into the order of the other's, without those that the other lacks."""
+    by_name = {output.name: output for output in file.model.graph.output}
+    chosen = [onnx.ValueInfoProto.FromString(by_name[name].SerializeToString()) for name in names]
+    del file.model.graph.output[:]
+    file.model.graph.output.extend(chosen)
+
+
+def _steps(log: FileLog, outputs: Sequence[str]) -> EagerLog:
+    """The values of a file as the steps of a model."""
+    varying, numbers, eager = log.input_dependents(), {}, EagerLog()
+    for name, node in log.makers.items():
+        value = log.values.get(name)
+        if value is None:
+            continue
+        numbers[name] = len(eager.steps)
+        dtype = torch.float32 if value.is_float else torch.int64
+        step = Step(
+            operator=node.op_type,
+            module=node.name or node.output[0],
+            kind="",
+            statement=scope_of(node),
+            shape=value.shape,
+            dtype=dtype,
+            sample=value.sample,
+            inputs=tuple(numbers[operand] for operand in log.operands(name) if operand in numbers),
+            varies=name in varying,
+        )
+        step.tolerance = FLOOR[dtype] * step.scale if value.is_float else 0.0
+        eager.steps.append(step)
+    eager.outputs = [numbers.get(name) for name in outputs]
+    return eager
+
+
+class EngineValues:
+    """The values inside a file, in onnxruntime and in an engine.
+
+    Args:
+        path: The file.
+        feeds: Its inputs.
+        process: The engine.
+        tolerance: Relative and absolute error that passes.
+    """
+
+    def __init__(
+        self, path: Path, feeds: Mapping[str, Value], process: EngineProcess, tolerance: tuple[float, float]
+    ) -> None:
+        self._model = ir.load(path)
+        self._log = FileLog.open(path, _inputs(feeds))
+        self._feeds, self._process, self._tolerance = dict(feeds), process, tolerance
+        self._values = {str(v.name): v for node in self._model.graph for v in node.outputs if v.name}
+
+    def first(self) -> FirstDifference:
+        """The first value at which the engine differs."""
+        relevant = self._log.input_dependents() & self._log.ancestors(self._log.outputs)
+        order = [name for name in self._log.makers if name in relevant]
+        wanted = self._log.arrays(order)
+        order = [name for name in order if name in wanted]
+        found = self._run(order)
+        bad = {name for name in found if self._off(found[name], wanted[name])}
+        if found and bad:
+            return self._finding(next(name for name in order if name in bad), found, wanted)
+        return self._by_cutting(order, wanted)
+
+    def _run(self, names: Sequence[str]) -> dict[str, Array]:
+        inputs = list(self._model.graph.inputs)
+        try:
+            part = excerpt(self._model, inputs, [self._values[name] for name in names], "part")
+        except ValueError:
+            return {}
+        with draft(part, None, is_large(part)) as written:
+            used = {str(value.name) for value in part.graph.inputs}
+            feeds = {name: value for name, value in self._feeds.items() if name in used}
+            outcome = self._process.run(written.path, feeds, list(names))
+        return dict(zip(names, outcome.outputs, strict=True)) if outcome.status == "ran" else {}
+
+    def _by_cutting(self, order: Sequence[str], wanted: Mapping[str, Array]) -> FirstDifference:
+        """Searches by halves for the first value after which the file, cut off there, is wrong."""
+        low, high = 0, len(order) - 1
+        seen: dict[str, dict[str, Array]] = {}
+
+        def is_bad(index: int) -> bool:
+            name = order[index]
+            seen[name] = self._run([name])
+            return not seen[name] or self._off(seen[name][name], wanted[name])
+
+        if not order or not is_bad(high):
+            return FirstDifference(False)
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if is_bad(middle) else (middle + 1, high)
+        name = order[high]
+        if not seen.get(name):
+            node = self._log.makers[name]
+            return FirstDifference(
+                True, node.name or name, node.op_type, name, "", "the engine refuses the file up to it"
+            )
+        return self._finding(name, seen[name], wanted)
+
+    def _off(self, found: Array, wanted: Array) -> bool:
+        if found.size == wanted.size == 1:
+            found = found.reshape(wanted.shape)
+        row = compare("", "", found.astype(wanted.dtype), torch.from_numpy(np.array(wanted)), *self._tolerance)
+        return not row.ok
+
+    def _finding(self, name: str, found: Mapping[str, Array], wanted: Mapping[str, Array]) -> FirstDifference:
+        node = self._log.makers[name]
+        a = found[name].astype(wanted[name].dtype)
+        row = compare("", "", a, torch.from_numpy(np.array(wanted[name])), *self._tolerance)
+        return FirstDifference(True, node.name or name, node.op_type, name, "", row.detail)

@@ -1,0 +1,114 @@
+"""How much the outputs of a file differ from those that are wanted, as one number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from torch_onnx_compat.check.compare import Array
+from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.precision.int8.request import TOP1, Int8
+
+Outputs = Sequence[Sequence[Array]]
+"""The outputs of several inputs."""
+
+NOTHING = 1e-12
+
+
+def relative_distance(found: Outputs, wanted: Outputs) -> float:
+    """The distance of the output that is off most, relative to its size; of whole numbers, the share that differs.
+
+    Both are roots of the mean square over all inputs, so the distance d is a signal-to-noise ratio of -20 log10(d) dB.
+    Infinite where a shape differs, or a number is not finite that should be.
+    """
+    worst = 0.0
+    for index in range(len(wanted[0])):
+        pairs = [(f[index], w[index]) for f, w in zip(found, wanted, strict=True)]
+        worst = max(worst, _distance(pairs))
+    return worst
+
+
+def _distance(pairs: Sequence[tuple[Array, Array]]) -> float:
+    noise = signal = 0.0
+    for found, wanted in pairs:
+        if found.shape != wanted.shape:
+            return float("inf")
+        if wanted.dtype.kind != "f":
+            noise, signal = noise + float((found != wanted).sum()), signal + wanted.size
+            continue
+        finite = np.isfinite(wanted)
+        if not np.isfinite(found[finite]).all():
+            return float("inf")
+        exact = wanted[finite].astype(np.float64)
+        noise += float(np.square(found[finite] - exact).sum())
+        signal += float(np.square(exact).sum())
+    if pairs[0][1].dtype.kind != "f":
+        return noise / max(signal, 1.0)
+    return float(np.sqrt(noise / max(signal, NOTHING)))
+
+
+def disagreement(found: Outputs, wanted: Outputs) -> float:
+    """The share of rows of the first output whose largest value along axis 1 is in another place."""
+    if any(f[0].shape != w[0].shape for f, w in zip(found, wanted, strict=True)):
+        return float("inf")
+    differ: list[Array] = [_places(f[0]) != _places(w[0]) for f, w in zip(found, wanted, strict=True)]
+    changed = sum(int(d.sum()) for d in differ)
+    return changed / max(sum(d.size for d in differ), 1)
+
+
+def _places(scores: Array) -> Array:
+    """(N, C, ...) -> (N, ...)."""
+    places: Array = scores.argmax(axis=1)
+    return places
+
+
+def has_classes(wanted: Outputs) -> bool:
+    """Whether the first output may be scores of classes: float32 (N, C), C at least 2."""
+    first = wanted[0][0]
+    return first.ndim == 2 and first.shape[1] >= 2 and first.dtype.kind == "f"
+
+
+def loss_of(int8: Int8) -> Callable[[Outputs, Outputs], float]:
+    """The loss that a caller asked for.
+
+    Raises:
+        CompatError: When it is called: the caller's metric raises, or gives no number.
+    """
+    if int8.metric is None:
+        return relative_distance
+    if int8.metric == TOP1:
+        return _checked_disagreement
+    metric = int8.metric
+    assert callable(metric)
+
+    def average(found: Outputs, wanted: Outputs) -> float:
+        losses = []
+        for number, (f, w) in enumerate(zip(found, wanted, strict=True)):
+            try:
+                loss = float(metric(_tensors(f), _tensors(w)))
+            except Exception as error:
+                raise CompatError(
+                    f"Int8(metric=…) fails on held-out input {number}: {type(error).__name__}: {error}; it is called "
+                    f"with two tuples of tensors, and has to return a number from 0."
+                ) from error
+            losses.append(float("inf") if np.isnan(loss) else loss)
+        return sum(losses) / len(losses)
+
+    return average
+
+
+def _checked_disagreement(found: Outputs, wanted: Outputs) -> float:
+    first = wanted[0][0]
+    if first.ndim < 2 or first.dtype.kind != "f":
+        raise CompatError(
+            f"Int8(metric='top1'): the first output is {first.dtype} {first.shape}; wanted scores of classes, float32 "
+            f"(N, C, …). Pass a metric of your own, or None."
+        )
+    return disagreement(found, wanted)
+
+
+def _tensors(outputs: Sequence[Array]) -> tuple[Tensor, ...]:
+    return tuple(torch.from_numpy(np.ascontiguousarray(output)) for output in outputs)

@@ -1,0 +1,343 @@
+"""Brings a proven float32 graph to eight bits: calibrate, choose ranges, rank the layers, search for the limit."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import onnxruntime
+import torch
+
+from torch_onnx_compat.check.compare import Array, as_array
+from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.graph.excerpt import copy_of
+from torch_onnx_compat.graph.provenance import place
+from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.observe import ModelRefused
+from torch_onnx_compat.precision.int8.calibration import Calibration, calibration_of
+from torch_onnx_compat.precision.int8.layers import ADDS_A_BIAS, FOLLOWERS, Quantizable
+from torch_onnx_compat.precision.int8.loss import disagreement, has_classes, loss_of, relative_distance
+from torch_onnx_compat.precision.int8.pair_model import PairModel
+from torch_onnx_compat.precision.int8.ranges import CHOOSING, ChosenRanges, choose_ranges
+from torch_onnx_compat.precision.int8.request import TOP1, Int8
+from torch_onnx_compat.precision.int8.verdict import UNNAMED, LayerLoss, Quantized, Trial
+from torch_onnx_compat.precision.int8.writer import RangeCollector, Writer
+from torch_onnx_compat.precision.judge import run_in
+from torch_onnx_compat.precision.layout import HEAVY, Layout
+from torch_onnx_compat.precision.narrow import PrecisionJob
+from torch_onnx_compat.publish import draft, is_large
+from torch_onnx_compat.session import open_session
+from torch_onnx_compat.targets import Target
+
+EFFECT_SECONDS = 20.0
+"""Seconds that runs with one layer in eight bits may take; the layers with the least rounding go without."""
+
+IMPRECISE = "the limit does not hold with it in eight bits"
+NOT_FINITE = "its values are not finite"
+
+
+@dataclass(frozen=True)
+class QuantizedNetwork:
+    """A graph in eight bits, and what is known of it."""
+
+    model: ir.Model
+    precision: Quantized
+
+
+def quantize_network(job: PrecisionJob, int8: Int8, target: Target, samples: Sequence[Inputs]) -> QuantizedNetwork:
+    """Brings a graph to eight bits, and judges it.
+
+    Args:
+        job: The proven network, and how it is run.
+        int8: What was asked for, already read.
+        target: Has the placement.
+        samples: The export's samples.
+
+    Raises:
+        CompatError: The calibration inputs, the metric or the opset do not fit.
+        UnsupportedError: The target's profile says nothing of quantized files.
+        VerificationError: onnxruntime does not run the file.
+    """
+    int8.check(job.network.opset_imports[""], target)
+    assert target.placement is not None
+    graph = Quantizable.of(job.network, target.placement, int8.keep)
+    with ExitStack() as stack:
+        return _Quantization(job, int8, graph, calibration_of(job.observation, int8, samples), stack).run()
+
+
+@dataclass
+class _Quantization:
+    job: PrecisionJob
+    int8: Int8
+    graph: Quantizable
+    calibration: Calibration
+    stack: ExitStack
+    notes: list[str] = field(default_factory=list)
+    trials: list[Trial] = field(default_factory=list)
+    runs: int = 0
+
+    def run(self) -> QuantizedNetwork:
+        self.wanted = [self._exact(number, inputs) for number, inputs in enumerate(self.calibration.held_out)]
+        self.metric = loss_of(self.int8)
+        self.writer = Writer(self.graph.proto, self.graph.placement)
+        self._collect()
+        layers = self._rank()
+        kept = self._search(layers)
+        model = self._write(kept)
+        outputs = self._judge(model, len(kept))
+        self._run_cases(model)
+        return QuantizedNetwork(model, self._verdict(layers, kept, model, outputs))
+
+    # Calibration
+
+    def _collect(self) -> None:
+        """Runs the float32 graph on the calibration inputs, and chooses the ranges."""
+        feeds: list[dict[str, Any]] = [dict(self.job.feeds(inputs)) for inputs in self.calibration.inputs]
+        given = [str(value.name) for value in self.graph.tensors() if value.is_graph_input()]
+        tensors = [str(value.name) for value in self.graph.tensors() if not value.is_graph_input()]
+        outputs = [str(value.name) for value in self.graph.model.graph.outputs]
+        collector = RangeCollector()
+        endless: set[str] = set()
+        session = open_session(self._with_outputs(tensors))
+        for feed in feeds:
+            found = {name: np.asarray(feed[name]) for name in given}
+            results: Any = session.run(tensors, feed) if tensors else ()
+            found |= zip(tensors, results, strict=True)
+            endless |= {name for name, array in found.items() if not np.isfinite(array).all()}
+            collector.add({name: array for name, array in found.items() if name not in endless and array.size})
+        self.runs += len(feeds)
+        self.feeds = feeds[:CHOOSING]
+        self.exact: list[Any] = [session.run(outputs, feed) for feed in self.feeds]
+        del session
+        proposals = collector.ranges()
+        known = set(proposals["min-max"]) - endless
+        for node in self.graph.chosen():
+            if any(v.name not in known for v in (*node.inputs, *node.outputs) if v in self._floats):
+                self.graph.obstacles[str(node.name)] = NOT_FINITE
+        chosen = [str(node.name) for node in self.graph.chosen()]
+        self.model: PairModel | None = None
+        self.ranges = ChosenRanges({}, {}, "none", {})
+        if chosen:
+            proposals = {m: {name: limits[name] for name in known} for m, limits in proposals.items()}
+            self.model = PairModel.open(self.stack, self.writer, proposals["min-max"], chosen)
+            self.ranges = choose_ranges(self.model, proposals, self.feeds, self.exact)
+
+    @property
+    def _floats(self) -> set[ir.Value]:
+        return set(self.graph.tensors())
+
+    def _with_outputs(self, names: Sequence[str]) -> Any:
+        """A file of the float32 graph that gives these values too."""
+        model = copy_of(self.graph.model)
+        values = {str(value.name): value for node in model.graph for value in node.outputs}
+        model.graph.outputs.extend(values[name] for name in names if not values[name].is_graph_output())
+        return self.stack.enter_context(draft(model, None, is_large(model))).path
+
+    # Layers
+
+    def _rank(self) -> list[tuple[ir.Node, LayerLoss]]:
+        """The layers, those first that cost most."""
+        rows: list[tuple[ir.Node, LayerLoss]] = []
+        if self.model is None:
+            return rows
+        nodes = self.graph.layers
+        rounding = {node: self._rounding(node) for node in nodes}
+        feeds, exact = self.feeds[:1], self.exact[:1]
+        end = time.perf_counter() + EFFECT_SECONDS
+        for node in sorted(nodes, key=lambda node: -rounding[node]):
+            effect = None
+            if time.perf_counter() < end:
+                found = [self.model.run(feed, self.model.of_node.get(str(node.name), set())) for feed in feeds]
+                effect = relative_distance(found, exact)
+            read = next((str(v.name) for v in node.inputs if v is not None and v.name in self.ranges.methods), "")
+            method = self.ranges.methods.get(read, "")
+            rows.append((node, LayerLoss(place(node), node.op_type, rounding[node], effect, method)))
+        missing = sum(row.effect is None for _, row in rows)
+        if missing:
+            self.notes.append(f"of {missing} layers with the least rounding the effect was not measured: too slow.")
+        return sorted(rows, key=lambda pair: (pair[1].effect is None, -(pair[1].effect or 0.0)))
+
+    def _rounding(self, node: ir.Node) -> float:
+        assert self.model is not None
+        around = {self.model.tensors[switch] for switch in self.model.of_node.get(str(node.name), set())}
+        return max((self.ranges.rounding[tensor] for tensor in around - self.graph.cut_off()), default=0.0)
+
+    # Search
+
+    def _search(self, layers: Sequence[tuple[ir.Node, LayerLoss]]) -> list[ir.Node]:
+        """The fewest of the worst layers that have to stay in float32: 0, 1, 2, 4 … are tried, then those between."""
+        nodes = [node for node, _ in layers]
+
+        def passes(count: int) -> bool:
+            if count == len(nodes):
+                return True
+            self._judge(self._write(nodes[:count]), count)
+            return self.trials[-1].worst <= self.int8.bound
+
+        low, high = -1, 0
+        while not passes(high):
+            low, high = high, min(max(1, 2 * high), len(nodes))
+        while high - low > 1:
+            middle = (low + high) // 2
+            if passes(middle):
+                high = middle
+            else:
+                low = middle
+        return nodes[:high]
+
+    def _write(self, kept: Sequence[ir.Node]) -> ir.Model:
+        nodes = [str(node.name) for node in self.graph.chosen({str(node.name) for node in kept})]
+        return self.writer.write(self.ranges.ranges, nodes)
+
+    # Judging
+
+    def _judge(self, model: ir.Model, kept: int) -> list[list[Array]]:
+        """The file's outputs on the held-out inputs; its losses join the trials."""
+        with ExitStack() as stack:
+            path = stack.enter_context(draft(model, None, is_large(model))).path
+            try:
+                run_file = self.job.runner(path)
+            except Exception as error:
+                raise VerificationError(f"onnxruntime does not load the file in int8: {_reason(error)}") from error
+            run_literally = self.job.runner(path, sess_options=_literal_options())
+            found = [self._run(run_file, inputs) for inputs in self.calibration.held_out]
+            rendered = [self._run(run_literally, inputs) for inputs in self.calibration.held_out]
+        self.runs += 2 * len(found)
+        trial = Trial(kept, self.metric(found, self.wanted), self.metric(rendered, self.wanted))
+        if trial not in self.trials:
+            self.trials.append(trial)
+        return found
+
+    def _run(self, run: Callable[[Inputs], list[Array]], inputs: Inputs) -> list[Array]:
+        try:
+            return run(inputs)
+        except Exception as error:
+            raise VerificationError(f"the file in int8 fails on a calibration input: {_reason(error)}") from error
+
+    def _exact(self, number: int, inputs: Inputs) -> list[Array]:
+        """What the original computes in float64."""
+        label = f"held-out input {number}"
+        outputs = run_in(self.job.observation, label, inputs, torch.float64)
+        if outputs is None:
+            self._note("eager torch does not run in float64 here, so its float32 was compared with.")
+            try:
+                outputs = self.job.observation.reference(label, inputs).outputs
+            except ModelRefused as refusal:
+                raise CompatError(f"the model itself fails on {label} of the calibration: {refusal}") from refusal
+        return [_narrowed(as_array(output)) for output in outputs]
+
+    def _run_cases(self, model: ir.Model) -> None:
+        """Runs the file wherever the float32 file was proven: at other sizes, too, its outputs have their shapes."""
+        with draft(model, None, is_large(model)) as written:
+            run = self.job.runner(written.path)
+            for case in self.job.cases:
+                try:
+                    found = run(case.inputs)
+                except Exception as error:
+                    raise VerificationError(f"the file in int8 fails at {case.label}: {_reason(error)}") from error
+                for array, wanted, name in zip(found, case.reference.outputs, self.job.names, strict=True):
+                    if array.shape != tuple(wanted.shape) or not _is_finite_where(array, as_array(wanted)):
+                        raise VerificationError(
+                            f"the file in int8 gives {array.shape} at {case.label}, output {name!r}, "
+                            f"{'not finite' if array.shape == tuple(wanted.shape) else 'not'} {tuple(wanted.shape)}."
+                        )
+
+    # The result
+
+    def _verdict(
+        self,
+        layers: Sequence[tuple[ir.Node, LayerLoss]],
+        kept: Sequence[ir.Node],
+        model: ir.Model,
+        outputs: Sequence[Sequence[Array]],
+    ) -> Quantized:
+        plain = self._float32_outputs()
+        final = next(trial for trial in self.trials if trial.kept == len(kept))
+        if not any(node.op_type == "DequantizeLinear" for node in model.graph):
+            self._note("nothing is in int8: no layer could be, or none within the limit.")
+        self.notes += self._left_out()
+        metric = self.int8.metric
+        distance = "relative distance of the outputs"
+        classes = has_classes(self.wanted)
+        rows = [_told(node, row, kept) for node, row in layers]
+        rows += [
+            LayerLoss(place(node), node.op_type, kept=True, why=self.graph.obstacles[str(node.name)])
+            for node in self.graph.model.graph
+            if self.graph.obstacles.get(str(node.name), ADDS_A_BIAS) != ADDS_A_BIAS and node.op_type not in FOLLOWERS
+        ]
+        return Quantized(
+            limit=self.int8.bound,
+            metric=distance if metric is None else "top-1 disagreement" if metric == TOP1 else UNNAMED,
+            is_proven=self.calibration.is_held_out,
+            judged_on=len(self.calibration.held_out),
+            calibrated_on=len(self.calibration.inputs),
+            final=final,
+            trials=tuple(self.trials),
+            float32_loss=self.metric(plain, self.wanted),
+            distance=relative_distance(outputs, self.wanted),
+            agreement=1.0 - disagreement(outputs, self.wanted) if classes else None,
+            method=self.ranges.name,
+            narrow=len(self.graph.chosen({str(node.name) for node in kept})),
+            layers=tuple(rows),
+            runs=self.runs + (self.model.runs if self.model is not None else 0),
+            notes=tuple(self.notes),
+        )
+
+    def _float32_outputs(self) -> list[list[Array]]:
+        with draft(self.job.network, None, is_large(self.job.network)) as written:
+            run = self.job.runner(written.path)
+            return [run(inputs) for inputs in self.calibration.held_out]
+
+    def _left_out(self) -> Iterator[str]:
+        """What is not even tried in eight bits."""
+        layout = Layout.of(self.graph.model)
+        inner = [n for n, where in zip(layout.nodes, layout.subgraph_of, strict=True) if where and n.op_type in HEAVY]
+        if inner:
+            yield f"{_counted(inner)} in branches, loops and functions stay in float32."
+        main = set(self.graph.model.graph)
+        others = [n for n in layout.nodes if n in main and n.op_type in HEAVY and n.op_type not in self._kernels]
+        if others:
+            yield f"{_counted(others)} have no static form in eight bits, and stay in float32."
+
+    @property
+    def _kernels(self) -> Sequence[str]:
+        return self.graph.placement.kernels
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+def _told(node: ir.Node, row: LayerLoss, kept: Sequence[ir.Node]) -> LayerLoss:
+    is_kept = node in kept
+    why = IMPRECISE if is_kept else ""
+    return LayerLoss(row.place, row.op_type, row.rounding, row.effect, row.method, is_kept, why)
+
+
+def _counted(nodes: Sequence[ir.Node]) -> str:
+    return ", ".join(f"{count} {op_type}" for op_type, count in Counter(node.op_type for node in nodes).items())
+
+
+def _literal_options() -> onnxruntime.SessionOptions:
+    """Options with which every pair rounds, and no integer kernel takes its place."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return options
+
+
+def _narrowed(array: Array) -> Array:
+    return array.astype(np.float32) if array.dtype == np.float64 else array
+
+
+def _is_finite_where(found: Array, wanted: Array) -> bool:
+    return wanted.dtype.kind != "f" or bool(np.isfinite(found[np.isfinite(wanted)]).all())
+
+
+def _reason(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300]
