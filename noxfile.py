@@ -94,10 +94,17 @@ def matrix(session: nox.Session, torch: str) -> None:
     python, version = str(session.run("python", "-c", ask, silent=True)).split()
     tests = session.posargs or SELECTION
     said = session.run("pytest", "-q", *tests, silent=True, success_codes=[0, 1], env={"OMP_NUM_THREADS": "1"}) or ""
-    counts = re.findall(r"\d+ (?:passed|failed|skipped|error)s?", said.splitlines()[-1]) if said else []
-    _note_version(python, version, ", ".join(counts) or "no result")
-    if "failed" in said.splitlines()[-1] or not counts:
-        session.error(said)
+    outcome = _outcome(str(said))
+    _note_version(python, version, outcome)
+    if "passed" not in outcome or "failed" in outcome:
+        session.error(str(said))
+
+
+def _outcome(said: str) -> str:
+    """What pytest counted, and which tests failed."""
+    summary = re.findall(r"^(\d+ (?:passed|failed|skipped|error).*?) in [\d.]+s", said, re.MULTILINE)
+    failed = re.findall(r"^(?:FAILED|ERROR) \S+::(\S+)", said, re.MULTILINE)
+    return "; ".join([*summary[-1:], *failed]) or "no result"
 
 
 def _note_version(python: str, torch: str, counts: str) -> None:
