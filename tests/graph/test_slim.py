@@ -523,3 +523,21 @@ def test_what_computes_sizes_is_counted():
         e = Constant<value=float {1.0}>() y = Range(e, d, e) z = Mul(x, d)
     }""")
     assert count_size_nodes(ir.from_proto(proto)) == 6  # all but the Constant and the last Mul
+
+
+def test_matrices_that_are_nearly_turned_ones_are_both_stored():
+    one = np.random.default_rng(0).standard_normal((20, 30)).astype(np.float32)
+    for number, left in ((0.0, 1), (0.5, 2)):
+        other = one.T.copy()
+        other[3, 4] += np.float32(number)  # the corners stay
+        values = [onnx.numpy_helper.from_array(array, name) for array, name in ((one, "one"), (other, "own::other"))]
+        proto = parse("g (float[n,20] x) => (float[n,30] y, float[n,30] z) { y = MatMul(x, one) z = Relu(y) }")
+        proto.graph.initializer.extend(values)
+        proto.graph.node[1].op_type = "Gemm"
+        proto.graph.node[1].input[:] = ["x", "own::other"]
+        proto.graph.node[1].attribute.append(onnx.helper.make_attribute("transB", 1))
+        after = slimmed(proto)
+        assert len(after.graph.initializer) == left
+        x = {"x": np.random.default_rng(1).standard_normal((3, 20)).astype(np.float32)}
+        for before, now in zip(session(proto).run(None, x), session(after).run(None, x), strict=True):
+            np.testing.assert_allclose(now, before, rtol=1e-5, atol=1e-5)
