@@ -147,6 +147,13 @@ CASES = {
         }""",
         ["Slice"],
     ),
+    "Slices of the same axis": (
+        """g (float[n,8] x) => (float[n,k] y) <int64[1] one = {1}, int64[1] six = {6}, int64[1] three = {3}> {
+            a = Slice(x, one, six, one)
+            y = Slice(a, one, three, one)
+        }""",
+        ["Slice", "Slice"],
+    ),
     "TorchScript's expand": (
         """g (float[n,1,6] x) => (float[n,4,6] y) <int64[3] given = {-1, 4, 6}, int64[3] minus = {-1, -1, -1}> {
             shape = Shape(given)
@@ -253,12 +260,14 @@ def test_a_box_is_written_without_a_list_of_its_places(start, end, left):
     assert_same(proto, after)
 
 
-def test_a_list_of_other_places_stays():
-    proto = written(0, 4, 4)
-    reverse = next(node for node in proto.graph.node if node.output[0] == "e")
-    reverse.input[0] = "three"
-    proto.graph.initializer.append(onnx.helper.make_tensor("minus", onnx.TensorProto.INT64, [], [-1]))
-    reverse.input[1] = reverse.input[2] = "minus"  # 3, 2, 1, 0
+@pytest.mark.parametrize("size", [8, 400])
+def test_a_list_of_other_places_stays(size):
+    """x[:, ::2] = part, whose places are as many as those of the first half."""
+    proto = written(0, size // 2, size)
+    columns = next(node for node in proto.graph.node if node.output[0] == "e")
+    columns.input[1:] = ["all", "two"]
+    for name, number in (("all", size), ("two", 2)):
+        proto.graph.initializer.append(onnx.helper.make_tensor(name, onnx.TensorProto.INT64, [], [number]))
     after = slimmed(proto)
     assert "ScatterND" in ops(after)
     assert_same(proto, after)
@@ -295,7 +304,9 @@ def test_bodies_of_if_and_loop_read_the_sizes_around_them():
 
 def test_what_a_loop_carries_may_change_its_size():
     """The body's input has the shape of the first round in the file."""
-    proto = parse("""g (float[n,4] x) => (float[k,4] z) <int64 rounds = {3}, bool always = {1}> {
+    proto = parse("""g (float[n,4] x) => (float[k,4] z, float[n,4] y) <int64 rounds = {3}, bool always = {1}> {
+        outer = Shape(x)
+        y = ConstantOfShape(outer)
         z = Loop (rounds, always, x) <
             body = l (int64 i, bool go, float[n,4] v) => (bool more, float[m,4] w) {
                 more = Identity(go) s = Shape(v) o = ConstantOfShape(s) w = Concat<axis=0>(v, o)
@@ -523,3 +534,21 @@ def test_what_computes_sizes_is_counted():
         e = Constant<value=float {1.0}>() y = Range(e, d, e) z = Mul(x, d)
     }""")
     assert count_size_nodes(ir.from_proto(proto)) == 6  # all but the Constant and the last Mul
+
+
+def test_matrices_that_are_nearly_turned_ones_are_both_stored():
+    one = np.random.default_rng(0).standard_normal((20, 30)).astype(np.float32)
+    for number, left in ((0.0, 1), (0.5, 2)):
+        other = one.T.copy()
+        other[3, 4] += np.float32(number)  # the corners stay
+        values = [onnx.numpy_helper.from_array(array, name) for array, name in ((one, "one"), (other, "own::other"))]
+        proto = parse("g (float[n,20] x) => (float[n,30] y, float[n,30] z) { y = MatMul(x, one) z = Relu(y) }")
+        proto.graph.initializer.extend(values)
+        proto.graph.node[1].op_type = "Gemm"
+        proto.graph.node[1].input[:] = ["x", "own::other"]
+        proto.graph.node[1].attribute.append(onnx.helper.make_attribute("transB", 1))
+        after = slimmed(proto)
+        assert len(after.graph.initializer) == left
+        x = {"x": np.random.default_rng(1).standard_normal((3, 20)).astype(np.float32)}
+        for before, now in zip(session(proto).run(None, x), session(after).run(None, x), strict=True):
+            np.testing.assert_allclose(now, before, rtol=1e-5, atol=1e-5)
