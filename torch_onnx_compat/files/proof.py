@@ -102,6 +102,8 @@ class Proof:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for key in () if self._owns_runner else (_ORIGINAL, _NOISY):
+            self.runner.close(key)
         self._stack.close()
 
     @property
