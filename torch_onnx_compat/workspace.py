@@ -64,12 +64,11 @@ def _mark(folder: Path) -> bool:
 
 def _remove(folder: Path) -> None:
     """Removes a folder, the mark last, so that what a kill leaves of it is still known as stale."""
-    if not folder.exists():
-        return
-    for path in folder.iterdir():
-        if path.name != _HELD:
-            with contextlib.suppress(OSError):
-                path.unlink()
+    with contextlib.suppress(FileNotFoundError):  # it is gone, or another process takes it for a dead one's just now
+        for path in folder.iterdir():
+            if path.name != _HELD:
+                with contextlib.suppress(OSError):
+                    path.unlink()
     shutil.rmtree(folder, ignore_errors=True)
 
 
