@@ -1,19 +1,27 @@
 """Converts random ONNX graphs and broken files, and writes a row for each; goes on where an earlier run ended.
 
-    python scripts/fuzz_files.py --first-seed 1000 --count 2000 --out files.jsonl [--broken] [--seed N]
+    python scripts/fuzz_files.py --first-seed 1000 --count 2000 --out files.jsonl [--broken]
+    python scripts/fuzz_files.py --page benchmarks/results/fuzz_files.md files.jsonl broken.jsonl
 
 The verdicts: converted, refused (one clear error, nothing written), wrong, crash (any other error), none (no graph).
+Each converted file is judged by running it and the original once more, on numbers that its proof has not seen.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import sys
 import tempfile
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import onnx
+import onnxruntime
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
@@ -21,6 +29,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 from fuzz.file_judge import judge_broken, judge_seed  # noqa: E402
 
 from torch_onnx_compat.files.runner import Runner  # noqa: E402
+from torch_onnx_compat.version import __version__  # noqa: E402
 
 
 def main() -> None:
@@ -30,7 +39,14 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--broken", action="store_true")
+    parser.add_argument(
+        "--page", nargs=3, type=Path, help="the page, and the rows of random graphs and of broken files"
+    )
     options = parser.parse_args()
+    if options.page:
+        page, *rows = options.page
+        page.write_text(write_page(*([json.loads(line) for line in path.read_text().splitlines()] for path in rows)))
+        return
     warnings.simplefilter("ignore")
     judge = judge_broken if options.broken else judge_seed
     known = options.out.read_text().splitlines() if options.out and options.out.exists() else []
@@ -50,6 +66,43 @@ def main() -> None:
     print(dict(Counter(row["verdict"] for row in rows)))
     print(dict(Counter(row["kind"] for row in rows if "kind" in row)))
 
+
+def write_page(graphs: Sequence[dict[str, Any]], broken: Sequence[dict[str, Any]]) -> str:
+    """The page with the counts of both."""
+    date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    lines = [
+        "# Random and broken files, converted",
+        "",
+        f"Measured {date} with torch_onnx_compat {__version__}, onnx {onnx.__version__}, onnxruntime "
+        f"{onnxruntime.__version__}, by `python scripts/fuzz_files.py`, which says what the words mean.",
+        "",
+        "| files | seeds | converted | refused | wrong | crash | no graph |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, rows in (("random graphs", graphs), ("broken files", broken)):
+        counts = Counter(row["verdict"] for row in rows)
+        seeds = [row["seed"] for row in rows]
+        numbers = " | ".join(str(counts[word]) for word in ("converted", "refused", "wrong", "crash", "none"))
+        lines.append(f"| {name} | {min(seeds)} to {max(seeds)} | {numbers} |")
+    kinds = Counter(row["kind"] for row in graphs if "kind" in row)
+    operators = Counter(operator for row in graphs for operator in row.get("operators", ()))
+    lines += [
+        "",
+        "Why random graphs were refused: "
+        + ", ".join(f"{_KINDS.get(kind, kind)} {count}" for kind, count in kinds.most_common())
+        + ".",
+        "",
+        f"The graphs hold {sum(operators.values())} nodes of {len(operators)} operators, from opsets 7 to 23.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+_KINDS = {
+    "Unsuitable": "nodes that the target does not run",
+    "UnsupportedError": "operators that the opset or the option does not allow",
+    "VerificationError": "the new file was not equal to the original",
+    "CompatError": "the original does not run on any input that was drawn",
+}
 
 if __name__ == "__main__":
     main()

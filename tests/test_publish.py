@@ -1,6 +1,7 @@
 """A file arrives whole or not at all, and what was there before is kept until then."""
 
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -476,3 +477,12 @@ def test_files_that_cannot_be_written_to(tmp_path):
         export(1, closed)
     with path.open("w") as text, pytest.raises(CompatError, match=r"f is a text file \(TextIOWrapper\)"):
         export(1, text)
+
+
+def test_a_workspace_that_another_process_removes_just_now(tmp_path, monkeypatch):
+    """Its lock is given back before it is removed, so that another process may take it for a dead one's."""
+    with workspace.workspace(tmp_path, lambda error: error) as folder:
+        shutil.rmtree(folder)
+        monkeypatch.setattr(type(folder), "exists", lambda _: True)  # as it was a moment ago
+    monkeypatch.undo()
+    assert not list(tmp_path.iterdir())

@@ -151,6 +151,15 @@ def test_deep_nesting(tmp_path, depth):
     refuse(path, "no ONNX file, or one that was cut off")
 
 
+@pytest.mark.parametrize("name", [b"image", b"onnx-producer", b"Relu", b"main_domain"])
+def test_names_that_are_no_text(tmp_path, name):
+    model = onnx.load(net(tmp_path / "a.onnx"))
+    model.producer_name, model.domain = "onnx-producer", "main_domain"
+    data = model.SerializeToString()
+    (tmp_path / "a.onnx").write_bytes(data.replace(name, b"\xff" * len(name)))
+    refuse(tmp_path / "a.onnx", "holds bytes that are no text")
+
+
 def test_functions_that_call_each_other(tmp_path):
     text = """<ir_version: 8, opset_import: ["": 17, "local": 1]>
     g (float[2] x) => (float[2] y) { y = local.f(x) }

@@ -33,6 +33,23 @@ CASES = [
         "opset": 20,
         "graph": "(float[2,N] x) => (float[2,N] y) {y = ReduceMean<noop_with_empty_axes = 1>(x)}",
     },
+    *(
+        {
+            "id": f"Reduce{name}, no axes: what it does to each value stays",
+            "opset": 20,
+            "graph": f"(float[2,N] x) => (float[2,N] y) {{a = Mul(x, x) b = Sub(a, x) c = {before} "
+            f"y = Reduce{name}<noop_with_empty_axes = 1>(c)}}",
+            "eps": 2,
+        }
+        for name, before in (
+            ("L1", "Neg(b)"),
+            ("L2", "Neg(b)"),
+            ("SumSquare", "Neg(b)"),
+            ("LogSum", "Exp(b)"),
+            ("LogSumExp", "Neg(b)"),
+            ("Sum", "Neg(b)"),
+        )
+    ),
     {
         "id": "ReduceSum, axes from a Constant node",
         "opset": 20,

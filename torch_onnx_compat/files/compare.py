@@ -16,9 +16,10 @@ from torch_onnx_compat.check.compare import compare as compare_arrays
 from torch_onnx_compat.check.localise import localise
 from torch_onnx_compat.engines import EngineProcess, find_engine
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.files.cases import FileCase
 from torch_onnx_compat.files.layers import EngineValues, FirstDifference, first_between_files
 from torch_onnx_compat.files.on_engine import FACTOR, LIMIT, cast_output, obstacle
-from torch_onnx_compat.files.proof import FileCase, Proof
+from torch_onnx_compat.files.proof import Proof
 from torch_onnx_compat.files.reading import OnnxFile, read
 from torch_onnx_compat.files.runner import Refused, Runner
 from torch_onnx_compat.observe import Observation

@@ -14,7 +14,8 @@ import torch
 from torch_onnx_compat.check.compare import Comparison, compare
 from torch_onnx_compat.engines import ENGINES, Engine, EngineProcess
 from torch_onnx_compat.errors import VerificationError
-from torch_onnx_compat.files.proof import FileCase, Proof
+from torch_onnx_compat.files.cases import FileCase
+from torch_onnx_compat.files.proof import Proof
 from torch_onnx_compat.files.runner import Array
 from torch_onnx_compat.files.values import is_plain
 from torch_onnx_compat.targets import Target

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -15,24 +14,14 @@ from onnx_ir.passes.common import InlinePass
 
 from torch_onnx_compat.check.compare import NOISE_FACTOR, NOISE_LIMIT, Comparison
 from torch_onnx_compat.check.rounding import DECISION_RUNS, RUNS, STEP, Doubt, decision_step
-from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError
+from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.files import noise
-from torch_onnx_compat.files.drawing import RANKS, Kind, Plan, plan_inputs
+from torch_onnx_compat.files.cases import CaseMaker, FileCase, check_inputs
 from torch_onnx_compat.files.opset import raise_opset
 from torch_onnx_compat.files.reading import OnnxFile, describe_structure
 from torch_onnx_compat.files.runner import Judge, Refused, Runner, Value
 from torch_onnx_compat.files.values import as_numbers, compare_value, is_same
 from torch_onnx_compat.publish import draft, is_large
-
-KINDS: tuple[Kind, ...] = ("normal", "unit", "whole", "zeros")
-ATTEMPTS = 6
-"""How often other numbers are drawn where the original refuses some."""
-
-SIZES = (3, 8, 16, 32, 64, 128, 224, 256, 7, 1, 2)
-"""Sizes of dynamic axes that are tried in turn until the original takes them; axis 0 gets 2, else 1."""
-
-BUDGET = 60.0
-"""Processor seconds that the original may take for all cases; the first case of each axis is made in any case."""
 
 _LACKS = re.compile("NOT_IMPLEMENTED|not a registered|under development|No Op registered|Type Error")
 """What onnxruntime says of operators, opsets and types that it lacks."""
@@ -41,16 +30,6 @@ _RANDOM = frozenset(
     {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
 )
 _ORIGINAL, _NOISY, _NEW = "original", "noisy", "new"
-
-
-@dataclass(frozen=True)
-class FileCase:
-    """Inputs, and what the original computes for them."""
-
-    label: str
-    feeds: Mapping[str, Value] = field(repr=False)
-    outputs: Sequence[Value] = field(repr=False)
-    sizes: Mapping[str, int] = field(default_factory=dict)
 
 
 class Proof:
@@ -79,17 +58,14 @@ class Proof:
         self.notes: list[str] = []
         self.runner = Runner() if runner is None else runner
         self._owns_runner = runner is None
-        self._seed = seed
-        self._given = [self._check_given(feeds) for feeds in inputs]
-        self._sizes = {name: list(values) for name, values in (sizes or {}).items()}
+        given = [check_inputs(file, feeds) for feeds in inputs]
+        self._maker = CaseMaker(file, self._run, self._fall_back, given, dict(sizes or {}), seed, self.notes)
         self._stack = ExitStack()
         self._cases: list[FileCase] | None = None
         self._random: set[str] = set()
-        self._rows = 0
         self._is_noisy: bool | None = None
         self.names = [value.name for value in file.proto.graph.output]
         self.judge: Judge = "onnxruntime"
-        self.seconds = 0.0
 
     def __enter__(self) -> Proof:
         if self._owns_runner:
@@ -102,6 +78,8 @@ class Proof:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for key in () if self._owns_runner else (_ORIGINAL, _NOISY):
+            self.runner.close(key)
         self._stack.close()
 
     @property
@@ -115,7 +93,7 @@ class Proof:
         Raises:
             CompatError: The original refuses the given inputs, or all that were drawn.
         """
-        self._cases = list(self._make_cases())
+        self._cases = list(self._maker.cases())
         if not self._cases:
             raise CompatError(f"{self.file.path}: there is no case to compare on; give inputs.")
         self._find_random(self._cases[0])
@@ -127,11 +105,11 @@ class Proof:
         Raises:
             CompatError: The original refuses them.
         """
-        return next(self._make_cases())
+        return next(self._maker.cases())
 
     def vary_rows(self, size: int) -> None:
         """Adds cases of other numbers of rows, which the original computes in batches of this size."""
-        self._rows = size
+        self._maker.rows = size
 
     @property
     def random_outputs(self) -> frozenset[str]:
@@ -276,21 +254,9 @@ class Proof:
         objection = f"; onnx's checker objects: {structure}" if structure else ""
         raise CompatError(f"{path}: does not run as it is: onnxruntime: {first}{objection}")
 
-    def _check_given(self, feeds: Mapping[str, Value]) -> dict[str, Value]:
-        graph = self.file.proto.graph
-        weights = {tensor.name for tensor in graph.initializer}
-        known = [value.name for value in graph.input]
-        for name in feeds:
-            if name not in known:
-                raise CompatError(f"inputs: the file has no input {name!r}; it has {', '.join(known) or 'none'}.")
-        for name in known:
-            if name not in feeds and name not in weights:
-                raise CompatError(f"inputs: {name!r} is missing; the file takes {', '.join(known)}.")
-        return {name: _as_value(value) for name, value in feeds.items()}
-
     def _run(self, feeds: Mapping[str, Value]) -> list[Value]:
         outputs = self.runner.run(_ORIGINAL, feeds, self.names)
-        self.seconds += self.runner.seconds
+        self._maker.seconds += self.runner.seconds
         return outputs
 
     def _find_random(self, case: FileCase) -> None:
@@ -300,31 +266,6 @@ class Proof:
             if name in drawn or not is_same(one, other):
                 self._random.add(name)
                 self.notes.append(f"output {name!r} differs from run to run; its type and shape were compared.")
-
-    # Cases
-
-    def _make_cases(self) -> Iterator[FileCase]:
-        yield from self._given_cases()
-        try:
-            plan, first, sizes = self._find_base(plan_inputs(self.file.graph()))
-        except CompatError as error:
-            if not self._given:
-                raise
-            self.notes.append(f"compared on the given inputs alone: {error}")
-            return
-        yield first
-        yield from self._drawn_cases(plan, sizes)
-        yield from self._case_with_other_defaults(plan, first)
-
-    def _given_cases(self) -> Iterator[FileCase]:
-        for number, feeds in enumerate(self._given):
-            try:
-                outputs = self._run(feeds)
-            except Refused as error:
-                if not self._fall_back(feeds):
-                    raise CompatError(f"{self.file.path}: the original refuses the given inputs: {error}") from error
-                outputs = self._run(feeds)
-            yield FileCase(f"given {number}" if len(self._given) > 1 else "given", feeds, outputs)
 
     def _fall_back(self, feeds: Mapping[str, Value]) -> bool:
         """Lets the reference evaluator be the judge where onnxruntime has no way to give or take values of a type."""
@@ -339,115 +280,6 @@ class Proof:
         self.judge = "reference"
         self.notes.append("onnxruntime does not run the original, so onnx's reference evaluator did.")
         return True
-
-    def _drawn_cases(self, plan: Plan, sizes: Mapping[str, int]) -> Iterator[FileCase]:
-        for kind in KINDS[1:] if plan.inputs else ():
-            if self.seconds <= BUDGET:
-                yield from self._try_case(f"{kind} values", plan, sizes, kind)
-        yield from self._cases_at_sizes(plan, sizes)
-        for count in sorted({1, 2 * self._rows + 1, 3 * self._rows} - {self._rows}) if self._rows else ():
-            yield self._case_of_rows(plan, sizes, count)
-
-    def _case_of_rows(self, plan: Plan, sizes: Mapping[str, int], count: int) -> FileCase:
-        """A case of so many rows: what the original computes for each batch of them, one after the other."""
-        batches: list[tuple[dict[str, Value], list[Value]]] = []
-        for number in range(-(-count // self._rows)):
-            feeds = plan.draw(sizes, "normal", self._seed + number)
-            batches.append((feeds, self._run(feeds)))
-        for name, value in zip(self.names, batches[0][1], strict=True):
-            if not isinstance(value, np.ndarray) or not value.ndim or value.shape[0] != self._rows:
-                raise UnsupportedError(
-                    f"dynamic='batch': output {name!r} of shape {np.shape(value)} has no axis 0 of the batch's size, "
-                    f"{self._rows}."
-                )
-        given = {name: np.concatenate([feeds[name] for feeds, _ in batches])[:count] for name in batches[0][0]}
-        outputs = [np.concatenate([outputs[i] for _, outputs in batches])[:count] for i in range(len(self.names))]
-        return FileCase(f"batch={count}", given, outputs, {"batch": count})
-
-    def _case_with_other_defaults(self, plan: Plan, first: FileCase) -> Iterator[FileCase]:
-        """A case in which inputs that have values of their own get others."""
-        defaults = plan.draw_defaults(self._seed)
-        if not defaults or self.file.proto.ir_version < 4:  # before, every weight had to be among the inputs
-            return
-        feeds = {**first.feeds, **defaults}
-        try:
-            yield FileCase("other default inputs", feeds, self._run(feeds), first.sizes)
-        except Refused as error:
-            self.notes.append(f"not tried with other values for the inputs that have defaults: {error}")
-
-    def _cases_at_sizes(self, plan: Plan, base: Mapping[str, int]) -> Iterator[FileCase]:
-        numbers = {
-            name: [size for size in self._sizes.get(name, (1, 2 * base[name] + 1)) if size != base[name]]
-            for name in plan.names
-        }
-        for name, sizes in numbers.items():
-            for size in sizes:
-                yield from self._try_case(f"{name}={size}", plan, {**base, name: size}, "normal")
-        if len(numbers) > 1 and self.seconds <= BUDGET:
-            joint = {name: (self._sizes.get(name) or [base[name] + 1])[-1] for name in numbers}
-            label = ", ".join(f"{name}={size}" for name, size in joint.items())
-            yield from self._try_case(label, plan, joint, "unit")
-
-    def _try_case(self, label: str, plan: Plan, sizes: Mapping[str, int], kind: Kind) -> Iterator[FileCase]:
-        try:
-            feeds, outputs = self._draw(plan, sizes, kind, label)
-        except CompatError as error:
-            self.notes.append(f"not tried at {label}: the original refuses: {' '.join(str(error).split())[:160]}")
-            return
-        yield FileCase(label, feeds, outputs, sizes)
-
-    def _draw(
-        self, plan: Plan, sizes: Mapping[str, int], kind: Kind, label: str, attempts: int = ATTEMPTS
-    ) -> tuple[dict[str, Value], list[Value]]:
-        """Inputs that the original takes, and its outputs.
-
-        Raises:
-            CompatError: It refuses all that were drawn; holds the first reason.
-        """
-        reason: CompatError | None = None
-        for attempt in range(attempts):
-            feeds = plan.draw(sizes, kind, self._seed, attempt)
-            try:
-                return feeds, self._run(feeds)
-            except Refused as refusal:
-                reason = reason or refusal
-        raise reason or CompatError("nothing was tried")
-
-    def _find_base(self, plan: Plan) -> tuple[Plan, FileCase, dict[str, int]]:
-        """Sizes of the dynamic axes, and ranks of inputs, that the original takes.
-
-        Raises:
-            CompatError: It refuses all of them.
-        """
-        for name in self._sizes:
-            if name not in plan.names:
-                known = ", ".join(plan.names) or "none"
-                raise CompatError(f"sizes: the file has no dynamic axis {name!r}; it has {known}.")
-        reason: CompatError | None = None
-        plans = [plan.with_rank(rank) for rank in RANKS] if plan.has_unknown_ranks else [plan]
-        for candidate in plans:
-            for sizes in self._candidates(candidate):
-                try:
-                    # Other numbers seldom help where many sizes are left to try.
-                    feeds, outputs = self._draw(candidate, sizes, "normal", "", 3 if candidate.names else ATTEMPTS)
-                except CompatError as error:
-                    reason = reason or error
-                else:
-                    return candidate, FileCase("random values", feeds, outputs, sizes), sizes
-        raise CompatError(
-            f"{self.file.path}: the original refuses every input that was drawn, the first with: {reason} Give inputs, "
-            f"or sizes of its dynamic axes."
-        )
-
-    def _candidates(self, plan: Plan) -> Iterator[dict[str, int]]:
-        names, first = plan.names, plan.first
-        if not names:
-            yield {}
-            return
-        for size in SIZES:
-            for batch in (2, 1):
-                sizes = {name: batch if name in first else size for name in names}
-                yield {**sizes, **{name: values[0] for name, values in self._sizes.items() if values}}
 
 
 def random_values(graph: onnx.GraphProto) -> set[str]:
@@ -466,13 +298,6 @@ def _draws(node: onnx.NodeProto, known: set[str]) -> bool:
         return True
     bodies = (body for attribute in node.attribute for body in (attribute.g, *attribute.graphs))
     return any(_draws(inner, known) for body in bodies for inner in body.node)
-
-
-def _as_value(value: Any) -> Value:
-    """An input as the caller gave it: an array, a TensorProto, a list of these for a sequence, a number or a text."""
-    if isinstance(value, (list, tuple)):
-        return [_as_value(item) for item in value]
-    return onnx.numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else np.asarray(value)
 
 
 def _excuse(row: Comparison, doubt: Doubt) -> Comparison:

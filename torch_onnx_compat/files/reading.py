@@ -5,6 +5,7 @@ Source of the format: onnx.proto3 of the onnx package, and docs/ExternalData.md 
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,10 +53,15 @@ class OnnxFile:
         Raises:
             CompatError: The graph cannot be taken apart, as with two values of one name.
         """
+        log = logging.getLogger("onnx_ir")
+        level = log.level
+        log.setLevel(logging.ERROR)  # its warnings are told by the proof, as one error
         try:
             model = ir.serde.deserialize_model(self.proto)
         except Exception as error:  # onnx_ir's errors have no common class
             raise CompatError(f"{self.path}: the graph cannot be read: {_one_line(error)}") from error
+        finally:
+            log.setLevel(level)
         for graph in (model.graph, *(function.graph for function in model.functions.values())):
             ir.external_data.set_base_dir(graph, self.path.parent)
         _take_in(model)
@@ -78,6 +84,7 @@ def read(path: str | os.PathLike[str]) -> OnnxFile:
         raise CompatError(f"{path}: no ONNX file: it holds no {'graph' if proto.ir_version else 'IR version'}.")
     if not proto.graph.output:
         raise CompatError(f"{path}: the graph has no outputs, so there is nothing that it computes.")
+    _check_texts(proto, path)
     file = OnnxFile(path, proto)
     domains = {(node.domain or "", node.op_type) for node in proto.graph.node}
     if not file.opset and any(domain in ("", "ai.onnx") for domain, _ in domains):
@@ -118,6 +125,20 @@ def _parse(path: Path) -> onnx.ModelProto:
     except DecodeError as error:
         raise CompatError(f"{path}: no ONNX file, or one that was cut off: {_one_line(error)}") from error
     return proto
+
+
+def _check_texts(proto: onnx.ModelProto, path: Path) -> None:
+    """Refuses names that are no text: protobuf gives such as bytes, and writes them no more."""
+    todo: list[Any] = [proto]
+    while todo:
+        for field, value in todo.pop().ListFields():
+            if field.type == field.TYPE_MESSAGE:
+                todo += [value] if hasattr(value, "ListFields") else value
+            elif field.type == field.TYPE_STRING:
+                texts = [value] if isinstance(value, (str, bytes)) else value
+                if any(isinstance(text, bytes) for text in texts):
+                    name = field.full_name
+                    raise CompatError(f"{path}: field {name!r} holds bytes that are no text; the file is broken.")
 
 
 def _tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:

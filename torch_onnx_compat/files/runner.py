@@ -99,7 +99,8 @@ class Runner:
         self._files.pop(key, None)
         if key in self._opened:
             self._opened.discard(key)
-            self._ask({"do": "close", "key": key})
+            with contextlib.suppress(Refused):  # its process died, and with it the file
+                self._ask({"do": "close", "key": key})
 
     def run(self, key: str, feeds: Mapping[str, Value], names: Sequence[str] | None = None) -> list[Value]:
         """Runs an open file.
