@@ -319,7 +319,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
-    engines = [name for name in options.engines if ENGINES[name].interpreter()]
+    engines = [name for name in options.engines if ENGINES[name].interpreter() and not ENGINES[name].builds]
     if not engines:
         raise CompatError("no engine is installed; see `torch-onnx-compat measure --install ENGINE`.")
     for spec in options.models:

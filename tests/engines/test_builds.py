@@ -1,6 +1,7 @@
 """Engines that only build files here: what they parsed is computed, and `built` is never called `works`."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -10,11 +11,12 @@ import torch
 from torch import nn
 
 from torch_onnx_compat import Verify, cli, export_compat
-from torch_onnx_compat.engines import Engine, EngineProcess, Outcome, find_engine
+from torch_onnx_compat.engines import ENGINES, Engine, EngineProcess, Outcome, find_engine
 from torch_onnx_compat.engines.compare import judge, reference
 from torch_onnx_compat.engines.measure import run_probes
 from torch_onnx_compat.engines.probes import node_tests, own_probes
 from torch_onnx_compat.engines.profile import profile
+from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.targets import load_target
 from torch_onnx_compat.targets.profile import to_toml
 
@@ -30,12 +32,12 @@ def build(path, ranges, values, into, variant):
     node = graph.node[0]
     if node.op_type == "RoiAlign":
         raise RuntimeError("no graphics card: parser: no plugin")
-    if node.op_type not in ("Sign", "Neg", "Erf", "Conv", "Mish"):
+    if node.op_type not in ("Sign", "Neg", "Erf", "Conv", "Ceil"):
         raise RuntimeError("parser: no such operator")
     def value(of):
         return {"name": of.name, "type": "FLOAT", "shape": None}
-    # Neg is misread, and what a Mish computes is not known.
-    kind, attributes = {"Neg": ("UNARY", {"op": "ABS"}), "Mish": ("MISH", {})}.get(
+    # Neg is misread, and what a Ceil computes is not known.
+    kind, attributes = {"Neg": ("UNARY", {"op": "ABS"}), "Ceil": ("NEW", {})}.get(
         node.op_type, ("UNARY", {"op": node.op_type.upper()})
     )
     layer = {"name": "n", "kind": kind, "attributes": attributes}
@@ -59,11 +61,13 @@ def alone(*op_types):
 
 
 def test_what_was_parsed_is_compared(builder):
-    version, found = run_probes(builder, alone("Sign", "Neg", "Mish", "Exp", "RoiAlign"))
+    version, found = run_probes(builder, alone("Sign", "Neg", "Ceil", "Exp", "RoiAlign"))
     verdicts = {(s.op_type, s.verdict) for s in found}
-    assert verdicts == {("Sign", "built"), ("Neg", "wrong"), ("Exp", "refused")} | (
-        {("Mish", "built")} if alone("Mish") else set()
-    )  # and of RoiAlign, which asks for a card, nothing is said
+    # Of RoiAlign, which asks for a card, nothing is said.
+    assert verdicts == {("Sign", "built"), ("Neg", "wrong"), ("Exp", "refused"), ("Ceil", "built")}
+    assert {s.reason for s in found if s.op_type == "Ceil"} == {
+        "values not known: layer 'n' of kind NEW: what it computes is not known here; the network cannot be judged."
+    }
     target = profile(builder, version, found, "2026-01-01")
     assert target.measured
     assert not target.runs
@@ -73,12 +77,31 @@ def test_what_was_parsed_is_compared(builder):
     assert "\nruns = false\n" in to_toml(target)
 
 
+@pytest.fixture
+def built_target(builder, monkeypatch):
+    monkeypatch.setenv("TORCH_ONNX_COMPAT_TENSORRT_RTX_PYTHON", sys.executable)
+    monkeypatch.setitem(ENGINES, NAME, replace(builder, name=NAME))
+
+
+@pytest.mark.usefixtures("built_target")
+def test_an_export_proves_the_reading_or_says_that_it_could_not(tmp_path):
+    x, how = torch.randn(2, 3), Verify(on_target=True)
+    result = export_compat(lambda x: torch.sign(x), x, tmp_path / "sign.onnx", target=NAME, verify=how, dynamic="batch")
+    assert any(row.case == f"example, parsed by {NAME} 1" and row.ok for row in result.table)
+    with pytest.raises(VerificationError, match=f"{NAME} computes something else"):
+        export_compat(lambda x: torch.neg(x), x, tmp_path / "neg.onnx", target=NAME, verify=how)
+    assert not (tmp_path / "neg.onnx").exists()
+    result = export_compat(lambda x: torch.ceil(x), x, tmp_path / "ceil.onnx", target=NAME, verify=how)
+    assert not any("parsed by" in row.case for row in result.table)
+    assert any(f"built for {NAME} 1, but its values are not known: layer 'n' of kind NEW" in n for n in result.notes)
+
+
 @pytest.mark.parametrize(
     ("outcome", "verdict"),
     [
         (Outcome("built", (np.ones(2),)), "built"),
         (Outcome("built", (np.zeros(2),)), "wrong"),
-        (Outcome("built", error="layer 'n' of kind MISH"), "built"),
+        (Outcome("built", error="layer 'n' of kind NEW"), "built"),
         (Outcome("misread", error="joins shapes"), "wrong"),
         (Outcome("unknown", error="no graphics card: ..."), "unknown"),
         (Outcome("ran", (np.ones(2),)), "works"),
