@@ -374,7 +374,7 @@ def test_weights_outside_the_file(files, tmp_path):
     proto = exported(files, "classifier", "torchscript")
     weight("layers.1.conv2", "Conv")(Graph(proto, dict(model.named_modules())))
     path = tmp_path / "a.onnx"
-    onnx.save(proto, path, save_as_external_data=True, location="a.onnx.data", size_threshold=0)
+    onnx.save(proto, path, save_as_external_data=True, location="a.onnx.data", size_threshold=64)
     assert localise(model, path, args).module == "layers.1.conv2"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.onnx", "a.onnx.data"]
 

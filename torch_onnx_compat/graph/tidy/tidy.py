@@ -36,6 +36,7 @@ def tidy(model: ir.Model, *, fold: bool, whole: bool = False, is_fixed: bool = T
         whole: Whether to fold large constants too, for engines that do not run nodes which depend on constants alone.
         is_fixed: Whether the weights are the ones that the model will run with; they are not if they are inputs.
     """
+    passes.NameFixPass()(model)  # torch gives one name to several values where it exports complex numbers
     with put_back() as stack:
         for name in ("onnx_ir", "onnxscript.optimizer"):
             log = logging.getLogger(name)
