@@ -23,6 +23,7 @@ FOLLOWERS = frozenset(_FOLLOWERS.split())
 """Operators that add no step of their own: they hand on values in eight bits, or cut them off."""
 
 KEPT_BY_CALLER = "keep"
+ADDS_A_BIAS = "it adds a bias"
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def _obstacle(node: ir.Node, captured: set[ir.Value]) -> str:
     if node.op_type == "Gemm" and len(node.inputs) > 2 and node.attributes.get_float("beta", 1.0) != 1.0:
         return "its bias has a factor"
     if node.op_type == "Add" and any(is_constant(value) for value in node.inputs):
-        return "it adds a bias"
+        return ADDS_A_BIAS
     return ""
 
 

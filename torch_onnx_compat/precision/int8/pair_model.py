@@ -20,6 +20,7 @@ from torch_onnx_compat.precision.int8.writer import Ranges, Writer
 from torch_onnx_compat.precision.layout import is_constant
 from torch_onnx_compat.publish import draft, is_large
 from torch_onnx_compat.session import open_session
+from torch_onnx_compat.targets.placement import Placement
 
 Feeds = Mapping[str, Any]
 
@@ -30,7 +31,7 @@ class PairModel:
 
     Attributes:
         tensors: By switch, the tensor or weight whose pair it switches.
-        of_node: By node name, the switches of the pairs around it.
+        of_node: By node name, the switches of the pairs that it needs to be in eight bits.
     """
 
     tensors: dict[str, str]
@@ -53,7 +54,7 @@ class PairModel:
             ranges: Of all tensors; `use` takes others later.
             nodes: Names of the nodes in eight bits.
         """
-        made = _Construction(writer.write(ranges, nodes, is_model_of_pairs=True))
+        made = _Construction(writer.write(ranges, nodes, is_model_of_pairs=True), writer.placement)
         made.add_switches()
         results = _open(stack, made.model)
         made.add_errors()
@@ -94,8 +95,9 @@ class PairModel:
 class _Construction:
     """Makes the steps of activations inputs, and puts a switch behind each pair."""
 
-    def __init__(self, model: ir.Model) -> None:
+    def __init__(self, model: ir.Model, placement: Placement) -> None:
         self.model = model
+        self._placement = placement
         self.tensors: dict[str, str] = {}
         self.of_node: dict[str, set[str]] = {}
         self.steps: dict[str, tuple[str, str]] = {}
@@ -143,7 +145,8 @@ class _Construction:
         self.tensors[switch] = name
         self._pairs[switch] = (plain, paired)
         made_by = plain.producer()
-        for node in {*readers, *([made_by.name] if made_by is not None else [])}:
+        is_own = made_by is not None and made_by.op_type not in self._placement.float_results
+        for node in {*readers, *([made_by.name] if made_by is not None and is_own else [])}:
             self.of_node.setdefault(str(node), set()).add(switch)
 
     def _free_steps(self, quantize: ir.Node) -> None:

@@ -21,7 +21,7 @@ from torch_onnx_compat.graph.provenance import place
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused
 from torch_onnx_compat.precision.int8.calibration import Calibration, calibration_of
-from torch_onnx_compat.precision.int8.layers import FOLLOWERS, Quantizable
+from torch_onnx_compat.precision.int8.layers import ADDS_A_BIAS, FOLLOWERS, Quantizable
 from torch_onnx_compat.precision.int8.loss import disagreement, has_classes, loss_of, relative_distance
 from torch_onnx_compat.precision.int8.pair_model import PairModel
 from torch_onnx_compat.precision.int8.ranges import CHOOSING, ChosenRanges, choose_ranges
@@ -269,7 +269,7 @@ class _Quantization:
         rows += [
             LayerLoss(place(node), node.op_type, kept=True, why=self.graph.obstacles[str(node.name)])
             for node in self.graph.model.graph
-            if node.name in self.graph.obstacles and node.op_type not in FOLLOWERS
+            if self.graph.obstacles.get(str(node.name), ADDS_A_BIAS) != ADDS_A_BIAS and node.op_type not in FOLLOWERS
         ]
         return Quantized(
             limit=self.int8.bound,

@@ -30,6 +30,9 @@ METHODS = (MIN_MAX, *PERCENTILES, ENTROPY)
 BINS, ENTROPY_BINS, STEPS = 2048, 256, 128
 """The search for the least entropy tries each pair of bins: its time grows with the square of their number."""
 
+STAND_IN = "torch_onnx_compat.stand_in"
+"""The domain of nodes with bodies while the quantiser works: it would build them anew, and fail at an empty list."""
+
 SHAPES_ARE_KNOWN = ("onnx.infer", "onnxruntime.quant")
 """The note that the quantiser looks for; without it, it writes the model to a file and infers the shapes again."""
 
@@ -109,6 +112,7 @@ class Writer:
             quantizer = self._quantizer(ranges, nodes, is_model_of_pairs=is_model_of_pairs)
             quantizer.quantize_model()
         written: onnx.ModelProto = quantizer.model.model
+        self._put_back_holders(written)
         written.producer_name, written.producer_version = self.model.producer_name, self.model.producer_version
         del written.metadata_props[:]
         written.metadata_props.extend(self.model.metadata_props)
@@ -126,6 +130,10 @@ class Writer:
     def _quantizer(self, ranges: Ranges, nodes: Collection[str], *, is_model_of_pairs: bool) -> Any:
         placement = self.placement
         copy = self._copy()
+        for node in copy.graph.node:
+            if any(True for _ in _bodies(node)):
+                node.domain = STAND_IN
+                del node.attribute[:]
         note = copy.metadata_props.add()
         note.key, note.value = SHAPES_ARE_KNOWN
         overrides = {name: [{"quant_type": QuantType.QInt8}] for name in _unusual_weights(copy, nodes)}
@@ -156,6 +164,37 @@ class Writer:
         copy = onnx.ModelProto()
         copy.CopyFrom(self.model)
         return copy
+
+    def _put_back_holders(self, written: onnx.ModelProto) -> None:
+        """Puts nodes with bodies in the places of their stand-ins, and back the weights that only bodies read."""
+        holders = {node.name: node for node in self.model.graph.node}
+        wanted: set[str] = set()
+        for node in written.graph.node:
+            if node.domain == STAND_IN:
+                inputs, outputs = list(node.input), list(node.output)
+                node.CopyFrom(holders[node.name])
+                del node.input[:], node.output[:]
+                node.input.extend(inputs)
+                node.output.extend(outputs)
+                wanted.update(_names_read_in(node))
+        wanted -= {tensor.name for tensor in written.graph.initializer}
+        written.graph.initializer.extend(t for t in self.model.graph.initializer if t.name in wanted)
+
+
+def _bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    for attribute in node.attribute:
+        yield from attribute.graphs
+        if attribute.HasField("g"):
+            yield attribute.g
+
+
+def _names_read_in(node: onnx.NodeProto) -> Iterator[str]:
+    """The names that the bodies of a node read."""
+    for body in _bodies(node):
+        yield from (value.name for value in body.output)
+        for inner in body.node:
+            yield from inner.input
+            yield from _names_read_in(inner)
 
 
 def _tensor_data(limits: Range) -> Any:
