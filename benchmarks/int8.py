@@ -261,7 +261,7 @@ class Entry:
 ENTRIES = {
     "cnn": Entry(Cnn, digits, epochs=40),
     "vit": Entry(Vit, digits, epochs=60),
-    "segmenter": Entry(Segmenter, scenes, mean_iou, epochs=12),
+    "segmenter": Entry(Segmenter, scenes, mean_iou, epochs=20),
     "recurrent": Entry(Recurrent, digits, epochs=60),
     "text": Entry(lambda: Text(6), texts, epochs=12),
 }
