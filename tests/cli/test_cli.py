@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 import torch
@@ -277,3 +278,63 @@ def test_export_cuts_nothing_by_itself(run: Any, spec: str, calls: list[SimpleNa
     (call,) = calls
     assert (call.outputs, call.submodule, call.split) == (None, None, ())
     assert (call.preprocess, call.postprocess) == ("keep", "keep")
+
+
+def test_calibration_inputs_come_from_a_file(spec: str, calls: list[SimpleNamespace], run: Any, tmp_path: Path) -> None:
+    """In batches of the example's size; what fills none is left out, float64 becomes the example's type."""
+    pair, rows = spec.replace(":make", ":pair"), np.arange(5 * 192).reshape(5, 3, 8, 8) / 960
+    with open(tmp_path / "net.py", "a", encoding="utf-8") as file:
+        file.write("\ndef pair():\n    return Net(), (torch.rand(2, 3, 8, 8), torch.ones(2, 1, 1, 1))\n")
+    np.savez(tmp_path / "data.npz", image=rows, scale=np.ones((5, 1, 1, 1)))
+    options = (
+        "--precision",
+        "int8",
+        "--calibration",
+        str(tmp_path / "data.npz"),
+        "--metric",
+        "top1",
+        "--limit",
+        "0.02",
+    )
+    code, _, err = run("export", pair, "-o", str(tmp_path / "a.onnx"), *options)
+    assert code == 0, err
+    asked = calls[0].precision
+    assert (asked.metric, asked.limit) == ("top1", 0.02)
+    assert [item["image"].shape for item in asked.calibration] == [(2, 3, 8, 8)] * 2
+    assert asked.calibration[1]["image"].dtype is torch.float32
+    assert torch.equal(asked.calibration[1]["image"], torch.tensor(rows[2:4], dtype=torch.float32))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--precision", "float16", "--calibration", "data.npz"], "--calibration belongs to --precision int8"),
+        (["--metric", "top1"], "--metric belongs to --precision int8"),
+        (["--precision", "int8", "--narrow-io"], "--narrow-io belongs to --precision float16 or bfloat16"),
+        (["--precision", "int8", "--metric", "top5"], "top5"),
+        (["--precision", "int8", "--calibration", "missing.npz"], "wanted a file .npz or .npy"),
+        (["--precision", "int8", "--limit", "-1"], "wanted a number above 0"),
+        (["--precision", "int9"], "int8"),
+    ],
+)
+def test_options_of_int8_that_do_not_fit(
+    spec: str, calls: list[SimpleNamespace], run: Any, tmp_path: Path, options: list[str], message: str
+) -> None:
+    code, _, err = run("export", spec, "-o", str(tmp_path / "a.onnx"), *options)
+    assert code == 2
+    assert message in err
+    assert not calls
+
+
+@pytest.mark.parametrize("rows", [(5, 4), (1, 1), (0, 0)])
+def test_calibration_arrays_that_do_not_fit(
+    spec: str, calls: list[SimpleNamespace], run: Any, tmp_path: Path, rows: tuple[int, int]
+) -> None:
+    with open(tmp_path / "net.py", "a", encoding="utf-8") as file:
+        file.write("\ndef pair():\n    return Net(), (torch.rand(2, 3, 8, 8), torch.ones(2, 1, 1, 1))\n")
+    np.savez(tmp_path / "data.npz", image=np.ones((rows[0], 3, 8, 8)), scale=np.ones((rows[1], 1, 1, 1)))
+    options = ("--precision", "int8", "--calibration", str(tmp_path / "data.npz"))
+    code, _, err = run("export", spec.replace(":make", ":pair"), "-o", str(tmp_path / "a.onnx"), *options)
+    assert code == 2
+    assert "wanted the same number in each, 2 or more" in err
+    assert not calls
