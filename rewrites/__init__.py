@@ -17,6 +17,7 @@ FAMILIES = (
     "transformer_masks",
     "torchvision_detection",
     "training_leftovers",
+    "quantization_aware",
 )
 """The modules, in the order in which they are loaded and tried: what knows a class by name before what looks at all."""
 

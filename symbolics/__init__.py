@@ -27,6 +27,7 @@ FAMILIES = (
     "patches",
     "predicates",
     "products",
+    "quantization",
     "rearranging",
     "recurrent",
     "reductions",

@@ -29,12 +29,16 @@ An unrelated output of the same distribution would be off by sqrt(2) = 1.4 stand
 """
 
 
+_QUANTIZED = ("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized", "torch.ao.quantization.fake_quantize")
+"""Modules whose classes round to the steps of integers."""
+
+
 def is_quantized(model: object) -> bool:
-    """Whether a model holds modules of torch.ao that compute in eight bits, scripted ones included."""
+    """Whether a model holds modules of torch.ao that round to steps, scripted ones that compute in eight bits too."""
     if isinstance(model, torch.jit.ScriptModule):
         return "quantized::" in str(model.inlined_graph)
     return isinstance(model, nn.Module) and any(
-        type(module).__module__.startswith(("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized"))
+        type(module).__module__.startswith(_QUANTIZED)
         for module in model.modules()
     )
 
