@@ -1,12 +1,15 @@
 """Rounding to the steps of an integer type, as training for quantization does it: fake quantization."""
 
 import importlib
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from torch_onnx_compat import Exactness, decline, decomposition
+
+# Registers the operators quantized_decomposed, before the exporter collects its translations.
+importlib.import_module("torch.ao.quantization.fx._decomposed")
+_OPERATORS = torch.ops.quantized_decomposed
 
 _LIMITS = {torch.int8: (-128, 127), torch.uint8: (0, 255)}
 
@@ -17,7 +20,7 @@ _LIMITS = {torch.int8: (-128, 127), torch.uint8: (0, 255)}
 def fake_quantize(
     input: Tensor, scale: float | Tensor, zero_point: int | Tensor, quant_min: int, quant_max: int
 ) -> Tensor:
-    """Rounds a tensor to steps of one size, by the operators of which the exporter makes QuantizeLinear and its inverse.
+    """Rounds a tensor to steps of one size, by the operators that become QuantizeLinear and DequantizeLinear.
 
     Declines: limits that neither int8 nor uint8 holds; steps that are tensors.
 
@@ -32,7 +35,7 @@ def fake_quantize(
     if (quant_min, quant_max) != _LIMITS[dtype]:
         input = input.clamp((quant_min - zero_point) * scale, (quant_max - zero_point) * scale)
     steps = (scale, zero_point, *_LIMITS[dtype], dtype)
-    return _operators().dequantize_per_tensor(_operators().quantize_per_tensor(input, *steps), *steps)
+    return _OPERATORS.dequantize_per_tensor(_OPERATORS.quantize_per_tensor(input, *steps), *steps)
 
 
 @decomposition(
@@ -54,7 +57,7 @@ def fake_quantize_channels(
         low, high = (((limit - zero_point) * scale).reshape(shape) for limit in (quant_min, quant_max))
         input = torch.minimum(torch.maximum(input, low), high)
     steps = (scale, zero_point, axis, *_LIMITS[dtype], dtype)
-    return _operators().dequantize_per_channel(_operators().quantize_per_channel(input, *steps), *steps)
+    return _OPERATORS.dequantize_per_channel(_OPERATORS.quantize_per_channel(input, *steps), *steps)
 
 
 def _integer_type(quant_min: int, quant_max: int) -> torch.dtype:
@@ -63,9 +66,3 @@ def _integer_type(quant_min: int, quant_max: int) -> torch.dtype:
     if quant_min < least or quant_max > most:
         decline(f"wanted limits that int8 or uint8 holds, got {quant_min} and {quant_max}")
     return dtype
-
-
-def _operators() -> Any:
-    """The operators quantized_decomposed, which a module of torch.ao registers when it is imported."""
-    importlib.import_module("torch.ao.quantization.fx._decomposed")
-    return torch.ops.quantized_decomposed

@@ -38,8 +38,7 @@ def is_quantized(model: object) -> bool:
     if isinstance(model, torch.jit.ScriptModule):
         return "quantized::" in str(model.inlined_graph)
     return isinstance(model, nn.Module) and any(
-        type(module).__module__.startswith(_QUANTIZED)
-        for module in model.modules()
+        type(module).__module__.startswith(_QUANTIZED) for module in model.modules()
     )
 
 
