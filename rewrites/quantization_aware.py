@@ -1,5 +1,7 @@
 """Layers of torch.ao that round to the steps of an integer type while a model is trained for quantization."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -15,7 +17,10 @@ class FixedFakeQuantize(nn.Module):
         layer: A FakeQuantize that observes no more.
     """
 
-    def __init__(self, layer: nn.Module) -> None:
+    scale: Tensor
+    zero_point: Tensor
+
+    def __init__(self, layer: Any) -> None:
         super().__init__()
         self.limits = int(layer.activation_post_process.quant_min), int(layer.activation_post_process.quant_max)
         self.axis = int(layer.ch_axis) if layer.is_per_channel else None
@@ -39,7 +44,7 @@ class FixedFakeQuantize(nn.Module):
     needed_on=("torchscript", "dynamo"),
     exactness=Exactness.ROUNDING,
 )
-def fixed_fake_quantize(module: nn.Module) -> nn.Module:
+def fixed_fake_quantize(module: Any) -> nn.Module:
     """Fixes the steps of a layer that observes no more.
 
     Declines: a layer that still observes, since each run of the model changes its steps.
