@@ -45,14 +45,15 @@ def fused():
     return settled(FusedMovingAvgObsFakeQuantize(quant_min=0, quant_max=255, dtype=torch.quint8))
 
 
-def per_channel():
+def per_channel(kind=FusedMovingAvgObsFakeQuantize):
     return settled(
-        FakeQuantize(
+        kind(
             quantization.MovingAveragePerChannelMinMaxObserver,
             -128,
             127,
             dtype=torch.qint8,
             qscheme=torch.per_channel_symmetric,
+            ch_axis=1,
         )
     )
 
@@ -75,6 +76,11 @@ EXAMPLES = [
 def test_a_trained_network(exporter):
     result = assert_entry("fixed_fake_quantize", trained_for_quantization(), (IMAGE,), exporter, dynamic="batch")
     assert result.nodes["QuantizeLinear"] == result.nodes["DequantizeLinear"] == 5
+
+
+def test_the_layer_that_is_not_fused(exporter):
+    result = assert_entry("fixed_fake_quantize", Layer(per_channel(FakeQuantize)), (ROWS,), exporter)
+    assert result.nodes["QuantizeLinear"] == 1
 
 
 def test_steps_that_are_switched_off(exporter):

@@ -42,10 +42,7 @@ DYNAMIC = {"x": {0: "batch"}}
 EXAMPLES = [
     Example("fake_quantize", Tensorwise(0.0101, 3, 0, 255), (ROWS,), dynamic=DYNAMIC, broken=tensor_without_limits),
     Example("fake_quantize", Tensorwise(0.0101, 3, 0, 127), (ROWS,), dynamic=DYNAMIC, broken=tensor_without_limits),
-    Example("fake_quantize", Tensorwise(0.011, -5, -8, 7), (ROWS,), dynamic=DYNAMIC, broken=tensor_without_limits),
     Example("fake_quantize_channels", Channelwise([0, 0, 0], -128, 127), (ROWS,), dynamic=DYNAMIC,
-            broken=channels_without_limits),
-    Example("fake_quantize_channels", Channelwise([1, 0, 9], 0, 63), (ROWS,), dynamic=DYNAMIC,
             broken=channels_without_limits),
 ]  # fmt: skip
 
@@ -53,6 +50,20 @@ EXAMPLES = [
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.entry)
 def test_the_file_holds_a_pair(example):
     result = assert_entry(example.entry, example.model, example.inputs, "dynamo", dynamic=DYNAMIC)
+    assert (result.nodes["QuantizeLinear"], result.nodes["DequantizeLinear"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("entry", "model"),
+    [
+        ("fake_quantize", Tensorwise(0.011, -5, -8, 7)),
+        ("fake_quantize_channels", Channelwise([1, 0, 9], 0, 63)),
+        ("fake_quantize_channels", Channelwise([0, 0, 0], -127, 127)),
+    ],
+)
+def test_limits_inside_those_of_the_type(entry, model):
+    """TorchScript takes those of whole types only, and says so."""
+    result = assert_entry(entry, model, (ROWS,), "dynamo", dynamic=DYNAMIC)
     assert (result.nodes["QuantizeLinear"], result.nodes["DequantizeLinear"]) == (1, 1)
 
 
