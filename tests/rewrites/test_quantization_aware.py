@@ -45,9 +45,9 @@ def fused():
     return settled(FusedMovingAvgObsFakeQuantize(quant_min=0, quant_max=255, dtype=torch.quint8))
 
 
-def per_channel(kind=FusedMovingAvgObsFakeQuantize):
+def per_channel():
     return settled(
-        kind(
+        FakeQuantize(
             quantization.MovingAveragePerChannelMinMaxObserver,
             -128,
             127,
@@ -69,7 +69,6 @@ EXAMPLES = [
     Example(
         "fixed_fake_quantize", Layer(fused()), (ROWS,), dynamic={"x": {0: "batch"}}, broken=lambda module: nn.Identity()
     ),
-    Example("fixed_fake_quantize", Layer(per_channel()), (ROWS,), broken=lambda module: nn.Identity()),
 ]
 
 
@@ -79,7 +78,7 @@ def test_a_trained_network(exporter):
 
 
 def test_the_layer_that_is_not_fused(exporter):
-    result = assert_entry("fixed_fake_quantize", Layer(per_channel(FakeQuantize)), (ROWS,), exporter)
+    result = assert_entry("fixed_fake_quantize", Layer(per_channel()), (ROWS,), exporter)
     assert result.nodes["QuantizeLinear"] == 1
 
 
