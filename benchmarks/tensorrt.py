@@ -22,6 +22,7 @@ import io
 import json
 import logging
 import math
+import re
 import subprocess
 import sys
 import tempfile
@@ -85,6 +86,8 @@ LIMIT = 1e-4
 SECONDS = 900.0
 """Of one model, after which it is given up."""
 
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
 Row = dict[str, Any]
 
 
@@ -121,7 +124,7 @@ def export(sample: Sample, dynamic: Mapping[str, Any], way: str, path: Path) -> 
                 model,
                 sample.args,
                 path,
-                kwargs=kwargs,
+                kwargs=kwargs or None,  # TorchScript takes an empty one for a further argument
                 dynamo=True,
                 dynamic_shapes=shapes if names else None,
                 external_data=False,
@@ -134,7 +137,7 @@ def export(sample: Sample, dynamic: Mapping[str, Any], way: str, path: Path) -> 
                 model,
                 sample.args,
                 path,
-                kwargs=kwargs,
+                kwargs=kwargs or None,  # TorchScript takes an empty one for a further argument
                 dynamo=False,
                 opset_version=17,
                 input_names=given if plain else None,
@@ -249,6 +252,9 @@ def measure_apart(spec: str, ways: Sequence[str]) -> list[Row]:
         out = error.stdout.decode() if isinstance(error.stdout, bytes) else str(error.stdout or "")
         why = f"given up after {SECONDS:g} s"
     rows = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    for row in rows:
+        if "why" in row:
+            row["why"] = _COLOURS.sub("", row["why"])
     done_ways = {row["way"] for row in rows}
     rows += [{"model": spec, "way": w, "cell": "failed", "why": why, **_about()} for w in ways if w not in done_ways]
     return rows
@@ -268,6 +274,7 @@ def report(rows: list[Row]) -> str:
         "by TensorRT for RTX, whichever target the file was made for. Equal: the parsed network, computed in float64,",
         f"is within {LIMIT:g} of the model in float64 ({10 * LIMIT:g} where the model takes float32), relative to",
         f"the largest output, at the example's batch and at {OTHER}. Nothing was run on a card.",
+        "The builder also refuses a file in which an axis is fixed that was to vary.",
         "Written by benchmarks/tensorrt.py from tensorrt.jsonl.",
         "",
         "| file | models | written | parsed | built | equal to eager torch | values not known | differs |",
