@@ -289,12 +289,12 @@ def without_modes() -> Iterator[None]:
 
 
 @contextmanager
-def watch_sizes(symbols: Symbols, read: Callable[[str, Any], None]) -> Iterator[None]:
+def watch_sizes(symbols: Symbols, read: Callable[[str, Any], bool]) -> Iterator[None]:
     """While active, texts and hashes of symbolic sizes are those of the example's, and `read` is told of them.
 
     Args:
         symbols: Whose sizes; a model that calls torch.cond makes torch compile, with sizes of its own.
-        read: Told what is read, ``"text"`` or ``"hash"``, and of what.
+        read: Told what is read, ``"text"`` or ``"hash"``, and of what; says whether to keep the number to itself.
     """
     methods: dict[str, tuple[str, Callable[..., Any]]] = {
         "__hash__": ("hash", hash),
@@ -310,7 +310,8 @@ def watch_sizes(symbols: Symbols, read: Callable[[str, Any], None]) -> Iterator[
         def method(self: Any, *args: Any) -> Any:
             if getattr(self.node, "shape_env", None) is not symbols.environment:
                 return torchs_own(self, *args)
-            read(what, self)
+            if read(what, self):
+                return object.__hash__(self)
             return plain(number_of(self), *args)
 
         return method
