@@ -258,7 +258,7 @@ add(
         time_heads=2,
         time_mlp_dim=32,
     ),
-    lambda n: torch.randn(n, f, 3, 32, 32),
+    lambda n: torch.randn(n, 4, 3, 32, 32),
 )
 add(
     "glom-pytorch",
