@@ -267,14 +267,6 @@ add(
     image(),
 )
 add(
-    "transformer-in-transformer",
-    "TNT",
-    lambda: _module("transformer_in_transformer").TNT(
-        image_size=32, patch_dim=32, pixel_dim=8, patch_size=8, pixel_size=4, depth=2, num_classes=10, heads=2
-    ),
-    image(),
-)
-add(
     "x-clip",
     "CLIP",
     lambda: _module("x_clip").CLIP(
@@ -377,17 +369,11 @@ add("piq", "VIFLoss", _piq("VIFLoss"), _PAIR, NHW, NHW, h=(64, 80, 71), w=(64, 7
 add("piq", "HaarPSILoss", _piq("HaarPSILoss"), _PAIR, NHW, NHW, h=(64, 80, 71), w=(64, 72, 95))
 add("piq", "MDSILoss", _piq("MDSILoss"), _PAIR, NHW, NHW, h=(64, 80, 71), w=(64, 72, 95))
 
-# LAST
+# Separation of sound, which takes minutes
 
 add("demucs", "HDemucs", _demucs("hdemucs", "HDemucs", nfft=1024, depth=4), _wave(2))
-add(
-    "demucs",
-    "HTDemucs",
-    _demucs("htdemucs", "HTDemucs", nfft=512, t_layers=1, t_heads=2, segment=0.25, bottom_channels=16),
-    lambda n: torch.randn(n, 2, 11025),
-)
 
-# WAVE 2
+# Classes made from keywords
 
 
 def _add(
@@ -423,11 +409,15 @@ _add(
 add(
     "siren-pytorch",
     "SirenWrapper",
-    lambda: (
-        lambda s: s.SirenWrapper(
-            s.SirenNet(dim_in=2, dim_hidden=16, dim_out=3, num_layers=2), latent_dim=8, image_width=8, image_height=6
-        )
-    )(_module("siren_pytorch")),
+    lambda: Part(
+        _module("siren_pytorch").SirenWrapper(
+            _module("siren_pytorch").SirenNet(dim_in=2, dim_hidden=16, dim_out=3, num_layers=2),
+            latent_dim=8,
+            image_width=8,
+            image_height=6,
+        ),
+        lambda m, latent: m(latent=latent),
+    ),
     lambda n: torch.randn(8),
     {},
 )
@@ -682,35 +672,22 @@ _add(
     },
     tokens(50, 16),
 )
-_add(
+add(
     "invariant-point-attention",
     "InvariantPointAttention",
-    {"dim": 16, "heads": 2, "require_pairwise_repr": False},
-    lambda n, t=12: (
-        torch.randn(n, t, 16),
-        None,
-        torch.eye(3).expand(n, t, 3, 3) + 0.1 * torch.randn(n, t, 3, 3),
-        torch.randn(n, t, 3),
-    ),
-    NT,
-    NT,
-    NT,
-    t=T12,
-)
-MODELS[-1] = Unseen(
-    MODELS[-1].name,
-    MODELS[-1].package,
     lambda: Part(
         _module("invariant_point_attention").InvariantPointAttention(dim=16, heads=2, require_pairwise_repr=False),
-        lambda m, x, r, t: m(x, rotations=r, translations=t),
+        lambda m, x, rotations, moves: m(x, rotations=rotations, translations=moves),
     ),
     lambda n, t=12: (
         torch.randn(n, t, 16),
         torch.linalg.qr(torch.randn(n, t, 3, 3))[0].contiguous(),
         torch.randn(n, t, 3),
     ),
-    (NT, NT, NT),
-    {"t": T12},
+    NT,
+    NT,
+    NT,
+    t=T12,
 )
 _add(
     "feedback-transformer-pytorch",
@@ -948,7 +925,7 @@ def _e3nn() -> nn.Module:
     return nn.Sequential(o3.Linear("8x0e + 3x1o", gate.irreps_in), gate)
 
 
-# WAVE 3
+# Architectures of transformers
 
 
 def _transformer(
