@@ -59,6 +59,20 @@ def outer_to_mul(input: Tensor, vec2: Tensor) -> Tensor:
     return input.unsqueeze(1) * vec2
 
 
+@decomposition(torch.einsum, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+def einsum_of_one_type(equation: Any, *operands: Any) -> Tensor:
+    """Einstein sum of tensors of several types, which eager torch promotes; ONNX's Einsum and MatMul have one type.
+
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.einsum.html
+    """
+    is_list = len(operands) == 1 and isinstance(operands[0], (list, tuple))
+    tensors = list(operands[0] if is_list else operands)
+    if not isinstance(equation, str) or len({tensor.dtype for tensor in tensors}) < 2:
+        return NotImplemented
+    dtype = functools.reduce(torch.promote_types, (tensor.dtype for tensor in tensors))
+    return torch.einsum(equation, *(tensor.to(dtype) for tensor in tensors))
+
+
 @decomposition(functional.bilinear, **ON_TORCHSCRIPT)
 def bilinear_to_matmul(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Bilinear form of two vectors; stock TorchScript has no symbolic for it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
@@ -94,6 +95,25 @@ class Need:
         return ", ".join(parts) or "when included by name"
 
 
+NUMPYS_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
+"""Names of arguments that torch's functions take beside their own.
+
+Source: numpy_compatibility_arg_names in torch's csrc/utils/python_arg_parser.cpp
+"""
+
+
+@functools.lru_cache(maxsize=1024)
+def _parameters(body: Callable[..., Any]) -> frozenset[str]:
+    return frozenset(inspect.signature(body).parameters)
+
+
+def _with_torchs_names(body: Callable[..., Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by the names that a body has for them: ``keepdim`` for numpy's ``keepdims``."""
+    own = _parameters(body)
+    names = {name: name if name in own else NUMPYS_NAMES.get(name, name) for name in kwargs}
+    return {names[name] if names[name] in own else name: value for name, value in kwargs.items()}
+
+
 @dataclass(frozen=True)
 class Entry:
     """What symbolics and rewrites have in common."""
@@ -132,6 +152,8 @@ class Entry:
             Declined: The body declined.
             EntryFailed: It failed; says where.
         """
+        if NUMPYS_NAMES.keys() & kwargs.keys():
+            kwargs = _with_torchs_names(self.body, kwargs)
         try:
             return self.body(*args, **kwargs)
         except (Declined, CompatError):

@@ -25,7 +25,7 @@ from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.places import first_line, user_statement
 from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.prepare import Boundary, Prepared
-from torch_onnx_compat.probing import first_accepted, other_sizes
+from torch_onnx_compat.probing import far_sizes, first_accepted, other_sizes
 from torch_onnx_compat.tracing import StaticSizes, without_tracing
 from torch_onnx_compat.watch import ShapeLog, shapes_of, tensors_of
 
@@ -273,7 +273,7 @@ class _OperatorLog(TorchDispatchMode):
 
 
 class SizeFacts:
-    """Which sizes are fixed, found by comparing two eager runs whose dynamic axes differ.
+    """Which sizes are fixed, found by comparing eager runs whose dynamic axes differ, by little and by much.
 
     TorchScript knows no symbolic sizes, so a rewrite that runs inside its trace cannot tell a fixed size from a dynamic
     one by itself. The runs are made only when a rewrite asks.
@@ -283,7 +283,7 @@ class SizeFacts:
         self._observation = observation
         self._functions = functions
         self._inputs = trace_inputs
-        self._logs: tuple[list[list[tuple[int, ...]]], list[list[tuple[int, ...]]]] | None = None
+        self._logs: list[list[list[tuple[int, ...]]]] = []
         self._asked = False
 
     def of_call(self, number: int | None, args: Any, kwargs: Any) -> StaticSizes:
@@ -307,26 +307,29 @@ class SizeFacts:
             self._asked = True
             with without_tracing():
                 self._logs = self._compare()
-        if self._logs is None or number >= min(len(log) for log in self._logs):
+        if not self._logs or number >= min(len(log) for log in self._logs):
             return None
-        one, other = self._logs[0][number], self._logs[1][number]
-        if [len(shape) for shape in one] != [len(shape) for shape in other]:
+        one, *others = (log[number] for log in self._logs)
+        if any([len(shape) for shape in one] != [len(shape) for shape in other] for other in others):
             return None
         known = [
-            tuple(a if a == b else None for a, b in zip(*pair, strict=True)) for pair in zip(one, other, strict=True)
+            tuple(sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*shapes, strict=True))
+            for shapes in zip(one, *others, strict=True)
         ]
         if not all(_is_instance(shape, of) for shape, of in zip(now, known, strict=False)) or len(now) != len(known):
             return None  # another call than the runs have at this place
         return known[position]
 
-    def _compare(self) -> tuple[list[list[tuple[int, ...]]], list[list[tuple[int, ...]]]] | None:
-        one = self._observation.log_shapes(self._functions, self._inputs)
-        if one is None:
-            return None
-        other = first_accepted(
-            other_sizes(self._inputs), lambda inputs: self._observation.log_shapes(self._functions, inputs)
-        )
-        return None if other is None else (one, other)
+    def _compare(self) -> list[list[list[tuple[int, ...]]]]:
+        """The shapes of all calls in each of the runs; none where the model accepts no other size."""
+
+        def run(inputs: Inputs) -> list[list[tuple[int, ...]]] | None:
+            return self._observation.log_shapes(self._functions, inputs)
+
+        one = run(self._inputs)
+        others = [first_accepted(sizes(self._inputs), run) for sizes in (other_sizes, far_sizes)] if one else []
+        found = [other for other in others if other is not None]
+        return [one, *found] if one is not None and found else []
 
 
 def _is_instance(shape: tuple[int, ...], known: tuple[int | None, ...]) -> bool:

@@ -26,6 +26,13 @@ def other_sizes(inputs: Inputs, *names: str) -> Iterator[Inputs]:
         yield inputs.at_sizes({name: sizes[name] + step for name in names or sizes})
 
 
+def far_sizes(inputs: Inputs) -> Iterator[Inputs]:
+    """The example with dynamic axes so much longer that they differ after strides too: 65 // 4 is still 64 // 4."""
+    sizes = inputs.sizes()
+    for odd in (1, 0) if sizes else ():
+        yield inputs.at_sizes({name: (size + 64 if size > 64 else 2 * size) + odd for name, size in sizes.items()})
+
+
 def first_accepted(candidates: Iterable[Inputs], run: Callable[[Inputs], T | None]) -> T | None:
     """What comes of the first inputs that the model accepts; None where it accepts none.
 

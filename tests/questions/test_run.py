@@ -1,5 +1,6 @@
 """A run without values and numbers sees every question about a size, whoever asks it."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -307,3 +308,16 @@ def test_an_operator_that_makes_a_number_of_a_size_is_run_in_its_python_form():
 def test_a_batch_norm_asks_for_a_device_and_not_for_values():
     found = run(nn.BatchNorm2d(3).eval())
     assert found.is_complete
+
+
+@functools.lru_cache(8)
+def whole_parts(total, size):
+    return (total // size) * size if total != 513 else total
+
+
+def slices_by_a_cache(x):
+    return x[:, :, : whole_parts(x.shape[2], 4)]
+
+
+def test_a_look_up_in_a_cache_is_no_question_but_the_cached_function_asks():
+    assert asked(slices_by_a_cache) == {("condition", "Ne(height, 513)")}

@@ -137,6 +137,16 @@ EXAMPLES = [
         leaves=lambda x, y: x * y,
     ),
     Example(
+        "einsum_of_one_type",
+        lambda x, y: (
+            torch.einsum("bi,bj->bij", x, y.double()),
+            torch.einsum("i,j->ij", torch.arange(3), y[0]),
+            torch.einsum("i,j->ij", [torch.arange(3), y[0]]),
+        ),
+        (PLAIN, OTHER),
+        leaves=lambda x, y: torch.einsum("bi,bj->bij", x, y),
+    ),
+    Example(
         "bilinear_to_matmul",
         nn.Bilinear(4, 4, 3),
         (PLAIN, OTHER),

@@ -426,3 +426,10 @@ def test_pad_sequence_of_lengths_that_vary(exporter, side):
     result = export_compat(model, (X, X[:2]), exporter=exporter, dynamic={"x": {0: "n"}, "y": {0: "m"}})
     for one, other in ((X, X[:1]), (X[:2], X), (X[:1], X[:1])):
         assert torch.equal(result(one, other)[0], model(one, other))
+
+
+def test_roll_of_a_size_that_the_next_size_has_too_after_a_stride():
+    """64 // 4 is 65 // 4: the size of the rolled axis varies all the same."""
+    model = lambda x: torch.nn.functional.avg_pool2d(x, 4).roll((-1, 1), (2, 3))  # noqa: E731
+    options = {"dynamic": {"x": {2: "h", 3: "w"}}, "samples": [(torch.randn(1, 2, 128, 96),)]}
+    assert_same_outputs(model, (torch.randn(1, 2, 64, 64),), "torchscript", uses=("roll_to_slices",), **options)

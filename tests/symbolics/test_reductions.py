@@ -71,7 +71,7 @@ def trapezoids(name, rule, *others):
 EXAMPLES = [
     Example(
         "sum_of_int64",
-        lambda i: (i.sum(), i.sum(1), torch.sum(i, (0, 1), keepdim=True)),
+        lambda i: (i.sum(), i.sum(1), torch.sum(i, (0, 1), keepdim=True), i.sum(axis=1, keepdims=True)),
         (LARGE,),
         broken=lambda input, dim=None, keepdim=False: input.double().sum() if dim is None else input.sum(dim, keepdim),
         leaves=lambda i: (i.int().sum(1), (i > 0).sum()),

@@ -67,6 +67,14 @@ def reads_one_size(place: Place) -> bool:
 
 
 @functools.lru_cache(maxsize=512)
+def called_names(place: Place) -> tuple[str, ...]:
+    """Names of the functions that the expression at a place calls, such as ``self.table``; dots and names only."""
+    calls = [node for statement in _innermost(place) for node in ast.walk(statement) if isinstance(node, ast.Call)]
+    here = [n for n in calls if n.lineno == place.line and place.column in (None, n.col_offset)]
+    return tuple(dict.fromkeys(ast.unparse(n.func) for n in here if isinstance(n.func, (ast.Name, ast.Attribute))))
+
+
+@functools.lru_cache(maxsize=512)
 def is_caught(place: Place) -> bool:
     """Whether an error that is raised at a place may be caught by the statements around it."""
     return any(_may_catch(node, place) for node in ast.walk(_parse_file(place.filename)))

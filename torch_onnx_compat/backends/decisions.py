@@ -21,6 +21,7 @@ from torch_onnx_compat.backends.checks import Place, is_caught, is_guard
 from torch_onnx_compat.backends.conditions import as_condition, has_bool_answer
 from torch_onnx_compat.backends.data_sizes import DataSizes, is_source, selects
 from torch_onnx_compat.backends.failures import may_fail_for_sizes, may_fail_for_values, tensors_among
+from torch_onnx_compat.backends.trace_numbers import METHODS, is_settled
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames_of_model
 from torch_onnx_compat.tracing import below_function_modes, is_tracing, recorded_value, without_tracing
@@ -120,10 +121,11 @@ class DecisionLog(Watcher):
         self._methods = ExitStack()
 
     def __enter__(self) -> Any:
-        # round() of a size works in eager torch, where sizes are numbers; in a trace they are tensors, which lack it.
+        # What works on a size in eager torch, where sizes are numbers; in a trace they are tensors, which lack it.
         try:
             if not self._depth:
-                self._methods.enter_context(internals.add_tensor_method("__round__", _round_size))
+                for name, method in ({"__round__": _round_size} | METHODS).items():
+                    self._methods.enter_context(internals.add_tensor_method(name, method))
                 self._methods.enter_context(internals.add_tensor_method("__hash__", lambda tensor: self._hash(tensor)))
             self._depth += 1
             return super().__enter__()  # type: ignore[no-untyped-call,unused-ignore]
@@ -249,7 +251,7 @@ class DecisionLog(Watcher):
         # This package's own code knows which sizes vary; by its shapes alone a trace cannot tell.
         from_data = from_values or (from_sizes and not _is_in_this_package())
         harmless = asks_for_emptiness(tensor, is_condition=conversion == "bool()")
-        if (from_data or leaves) and not harmless:
+        if (from_data or leaves) and not harmless and not is_settled(tensor):
             self._add(conversion, from_data, tuple(map(self.value_of, leaves)))
         else:
             self._constant_places.add(_statements()[0])

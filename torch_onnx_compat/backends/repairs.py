@@ -1,7 +1,7 @@
 """Repairs a TorchScript trace.
 
-A trace loses writes to views, takes ``x.data`` and copies for constants, and gets the type of functions of integers
-wrong.
+A trace loses writes to views, takes ``x.data`` and copies for constants, gets the type of functions of integers wrong,
+and has tensors for sizes, which ``n *= 2`` changes for every name that they have.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from torch_onnx_compat.backends.islands import inline_scripted
+from torch_onnx_compat.backends.trace_numbers import is_number
 from torch_onnx_compat.backends.writes import ViewWrites
 from torch_onnx_compat.observe import Subject
 from torch_onnx_compat.tracing import below_function_modes, is_tracing, record_as, recorded_value
@@ -40,6 +41,16 @@ _NAMES = (
 FUNCTIONS = frozenset(getattr(owner, name) for name in _NAMES for owner in (torch, Tensor))
 """Functions of one tensor that convert integers to the default floating-point type."""
 
+_AUGMENTED = {"truediv": "div", "floordiv": "floor_divide", "mod": "remainder"} | {
+    name: name for name in ("add", "sub", "mul", "pow")
+}
+FRESH: dict[Any, Any] = {
+    getattr(Tensor, written): getattr(Tensor, name)
+    for symbol, name in _AUGMENTED.items()
+    for written in (f"__i{symbol}__", f"{name}_")  # torch reports most augmented assignments by the second name
+}
+"""For each write by which a tensor carries out ``n += 2`` the function that makes a new value."""
+
 DATA: Any = Tensor.data.__get__  # type: ignore[attr-defined]
 """What ``x.data`` calls."""
 
@@ -57,9 +68,10 @@ class Repairs(ViewWrites):
     """Casts integers before elementary functions, as torch does inside them, and makes writes to views."""
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether a call is a view, a write, a copy, or an elementary function of integers."""
+        """Whether a call is a view, a write, a copy, a number's change, or an elementary function of integers."""
         return (
             func in (DATA, COPY)
+            or (func in FRESH and is_number(args[0]))
             or (func in FUNCTIONS and _is_of_integers(args))
             or super().concerns(func, args, kwargs)
         )
@@ -68,6 +80,8 @@ class Repairs(ViewWrites):
         """Makes one call, with integers cast, and what a trace takes for a constant recorded."""
         if func in FUNCTIONS and is_tracing() and _is_of_integers(args):
             args = (args[0].to(torch.get_default_dtype()), *args[1:])
+        if func in FRESH and is_tracing() and is_number(args[0]):
+            func = FRESH[func]
         if func in (DATA, COPY) and is_tracing():
             return self._repeat(func, args)
         return super().watch(func, args, kwargs)

@@ -33,7 +33,7 @@ from torch_onnx_compat.graph.weights import as_onnx
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.ops import ONNX_TYPES, Number
 from torch_onnx_compat.places import is_user_file, module_path, short
-from torch_onnx_compat.probing import differing, first_accepted, other_sizes
+from torch_onnx_compat.probing import differing, far_sizes, first_accepted, other_sizes
 from torch_onnx_compat.stack import own_stacks
 
 _jit: Any = torch.jit
@@ -302,10 +302,14 @@ def _select_varying(job: ExportJob, decisions: list[Decision]) -> list[Decision]
             internals.trace(subject, inputs.tensors)
         return [d for d in log.decisions if not d.from_data]
 
-    other = first_accepted(other_sizes(job.inputs), decisions_at)
-    if other is None:
-        return []  # the model accepts no other size, which verification reports
-    return differing(decisions, other, lambda d: (d.place, d.conversion), lambda d: d.sizes)
+    varying: dict[int, Decision] = {}
+    for sizes in (other_sizes, far_sizes):
+        other = first_accepted(sizes(job.inputs), decisions_at)
+        if other is not None:  # where the model accepts no other size, verification reports that
+            varying |= {
+                id(d): d for d in differing(decisions, other, lambda d: (d.place, d.conversion), lambda d: d.sizes)
+            }
+    return [decision for decision in decisions if id(decision) in varying]
 
 
 def _is_same_at(job: ExportJob, graphs: dict[str, str], inputs: Inputs) -> bool:

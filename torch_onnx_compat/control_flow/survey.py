@@ -19,7 +19,7 @@ from torch_onnx_compat.control_flow.lower.rewriting import Rewriting
 from torch_onnx_compat.control_flow.run.iterables import RowStacker
 from torch_onnx_compat.control_flow.run.session import Key, Session, activate
 from torch_onnx_compat.inputs import Inputs
-from torch_onnx_compat.probing import differing, other_sizes
+from torch_onnx_compat.probing import differing, far_sizes, other_sizes
 
 Sizes = dict[Key, tuple[int, ...]]
 
@@ -152,9 +152,8 @@ class _Run:
 
 
 def _other_sizes(job: ExportJob) -> list[Inputs]:
-    """The example at other sizes; the first adds more than 64, so that it differs after a network of stride 64."""
-    strided = {name: size + (65 if size > 64 else 1) for name, size in job.inputs.sizes().items()}
-    return [job.inputs.at_sizes(strided), *other_sizes(job.inputs)] if strided else []
+    """The example at other sizes, the first of which differ after strides too."""
+    return [*far_sizes(job.inputs), *other_sizes(job.inputs)]
 
 
 def _first_run(job: ExportJob, candidates: list[Inputs], found: Survey, known: Sizes | None) -> _Run | None:

@@ -6,6 +6,8 @@ only by asking. Beside every fake runs the real tensor, which answers what is as
 
 from __future__ import annotations
 
+import functools
+import inspect
 import time
 import types
 from collections.abc import Collection, Mapping, Sequence
@@ -20,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from torch_onnx_compat.backends.checks import Place, is_message, reads_one_size
+from torch_onnx_compat.backends.checks import Place, called_names, is_message, reads_one_size
 from torch_onnx_compat.backends.internals import rnn_decompositions, symbolic
 from torch_onnx_compat.backends.quiet import quiet_logs
 from torch_onnx_compat.inputs import Inputs
@@ -138,19 +140,26 @@ class _Log:
         Args:
             reads_shape: Whether it reads the whole shape, which may be for one size only.
         """
-        others = (f for f in frames_of_model() if not str(f.f_globals.get("__name__")).startswith("torch_onnx_compat."))
-        frame = next(others, None)
+        frame = next((f for f in frames_of_model() if not _is_of_this_package(f)), None)
         if frame is None or not is_user_file(frame.f_code.co_filename):
             return
         if not (reads_shape and reads_one_size(Place.of(frame))):
             self.found.rank_places.add(_place())
 
-    def read(self, what: Any, size: Any) -> None:
-        """Notes that the text or the hash of a size is read; within an operator that is torch's own doing."""
+    def read(self, what: Any, size: Any) -> bool:
+        """Notes that the text or the hash of a size is read; within an operator that is torch's own doing.
+
+        Returns:
+            Whether the size is looked up in a cache, which need not find it: the exporters' sizes find nothing either,
+            and what the cached function asks is seen only if it runs.
+        """
+        if what == "hash" and _is_for_a_cache():
+            return True
         if not self.operator and not getattr(size.node.expr, "is_number", True):
             if what == "text" and _is_for_a_message():
-                return
+                return False
             self._add(what, size.node.expr, symbolic.number_of(size), True)
+        return False
 
     def _add(self, kind: Kind, expression: Any, answer: Any, by_python: bool) -> None:
         if self.symbols is None:
@@ -176,9 +185,30 @@ class _Log:
 
 def _is_for_a_message() -> bool:
     """Whether the code that makes a text, the model's or torch's, makes it for an error or a line of a log."""
-    others = (f for f in frames_of_model() if not str(f.f_globals.get("__name__")).startswith("torch_onnx_compat."))
-    frame = next(others, None)
+    frame = next((f for f in frames_of_model() if not _is_of_this_package(f)), None)
     return frame is not None and is_message(Place.of(frame))
+
+
+_CACHED = type(functools.lru_cache(lambda: None))
+
+
+def _is_for_a_cache() -> bool:
+    """Whether the code that hashes a size calls a function that functools caches."""
+    frame = next((f for f in frames_of_model() if not _is_of_this_package(f)), None)
+    if frame is None:
+        return False
+    for name in called_names(Place.of(frame)):
+        first, *rest = name.split(".")
+        found = frame.f_locals.get(first, frame.f_globals.get(first))
+        for attribute in rest:
+            found = inspect.getattr_static(found, attribute, None)
+        if isinstance(found, _CACHED):
+            return True
+    return False
+
+
+def _is_of_this_package(frame: types.FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).startswith("torch_onnx_compat.")
 
 
 def _user_frame() -> types.FrameType | None:

@@ -11,6 +11,7 @@ import sys
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -288,13 +289,26 @@ def without_modes() -> Iterator[None]:
         yield
 
 
+def _reader(
+    torchs_own: Callable[..., Any], symbols: Symbols, read: Callable[[Any], bool], plain: Callable[..., Any]
+) -> Callable[..., Any]:
+    """The method of a symbolic size that tells `read`, and answers as the example's number or as an object."""
+
+    def method(self: Any, *args: Any) -> Any:
+        if getattr(self.node, "shape_env", None) is not symbols.environment:
+            return torchs_own(self, *args)
+        return object.__hash__(self) if read(self) else plain(number_of(self), *args)
+
+    return method
+
+
 @contextmanager
-def watch_sizes(symbols: Symbols, read: Callable[[str, Any], None]) -> Iterator[None]:
+def watch_sizes(symbols: Symbols, read: Callable[[str, Any], bool]) -> Iterator[None]:
     """While active, texts and hashes of symbolic sizes are those of the example's, and `read` is told of them.
 
     Args:
         symbols: Whose sizes; a model that calls torch.cond makes torch compile, with sizes of its own.
-        read: Told what is read, ``"text"`` or ``"hash"``, and of what.
+        read: Told what is read, ``"text"`` or ``"hash"``, and of what; says whether the hash is to be the object's.
     """
     methods: dict[str, tuple[str, Callable[..., Any]]] = {
         "__hash__": ("hash", hash),
@@ -304,20 +318,9 @@ def watch_sizes(symbols: Symbols, read: Callable[[str, Any], None]) -> Iterator[
     }
     before: dict[str, Any] = {name: vars(torch.SymInt).get(name) for name in methods}
 
-    def reader(name: str, what: str, plain: Callable[..., Any]) -> Callable[..., Any]:
-        torchs_own = getattr(torch.SymInt, name)
-
-        def method(self: Any, *args: Any) -> Any:
-            if getattr(self.node, "shape_env", None) is not symbols.environment:
-                return torchs_own(self, *args)
-            read(what, self)
-            return plain(number_of(self), *args)
-
-        return method
-
     try:
         for name, (what, plain) in methods.items():
-            setattr(torch.SymInt, name, reader(name, what, plain))
+            setattr(torch.SymInt, name, _reader(getattr(torch.SymInt, name), symbols, partial(read, what), plain))
         yield
     finally:
         for name, method in before.items():

@@ -18,6 +18,7 @@ from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import ExportFailed
 from torch_onnx_compat.backends.data_sizes import DataSizes
 from torch_onnx_compat.backends.decisions import DecisionLog, asks_for_emptiness, origins
+from torch_onnx_compat.backends.trace_numbers import is_settled
 from torch_onnx_compat.control_flow.find.users import NumberUsers
 from torch_onnx_compat.control_flow.run.raising import find_catcher
 from torch_onnx_compat.entry import Exporter
@@ -110,6 +111,8 @@ class Session:
             return False
         if not is_tracing():
             return self.exporter == "dynamo" and torch.compiler.is_compiling()
+        if is_settled(value):
+            return False
         from_data, leaves = self._origins(value)
         if from_data or not leaves:
             return from_data

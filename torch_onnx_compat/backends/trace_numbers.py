@@ -1,0 +1,104 @@
+"""Python's numbers in a TorchScript trace: sizes are tensors there, and lack what numbers have.
+
+A size is a tensor of shape () in a trace, and so is what a model computes from it. These tensors get the methods that a
+number has and a tensor has not, and a comparison that every size answers alike is no decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_onnx_compat.tracing import below_function_modes, constant, is_tracing, recorded_value
+
+_NAMES = (
+    "add sub mul div floor_divide remainder pow neg abs floor ceil round trunc rsub minimum maximum min max clamp",
+    "where to eq ne lt le gt ge bitwise_and bitwise_or bitwise_left_shift bitwise_right_shift",
+)
+_ARITHMETIC = frozenset(f"aten::{name}" for names in _NAMES for name in names.split())
+"""Operators of a trace that compute a number from numbers."""
+
+
+def is_number(x: Any) -> bool:
+    """Whether a traced tensor is a size, or computed from sizes: a number in eager torch, which nothing changes."""
+    if not is_tracing() or not isinstance(x, Tensor):
+        return False
+    with below_function_modes():
+        if x.dim():
+            return False
+    todo, seen, has_size = [recorded_value(x)], set(), False
+    while todo:
+        value = todo.pop()
+        node = value.node()
+        kind = node.kind()
+        if kind == "prim::Constant" or value.unique() in seen:
+            continue
+        seen.add(value.unique())
+        if kind == "prim::NumToTensor":
+            has_size = True
+        elif kind in _ARITHMETIC:
+            todo += node.inputs()
+        else:
+            return False
+    return has_size
+
+
+def is_settled(tensor: Tensor) -> bool:
+    """Whether a traced tensor compares a size, or a sum or product of sizes, with a number below all that it can be."""
+    compared = list(recorded_value(tensor).node().inputs())
+    if recorded_value(tensor).node().kind() not in _COMPARISONS or len(compared) != 2:
+        return False
+    number, least = _plain(compared[1]), _least(compared[0])
+    if number is None or least is None:
+        return False
+    or_equal = recorded_value(tensor).node().kind() in ("aten::lt", "aten::ge")
+    return number < least or (or_equal and number == least)
+
+
+_COMPARISONS = frozenset(f"aten::{name}" for name in ("eq", "ne", "lt", "le", "gt", "ge"))
+
+
+def _plain(value: Any) -> int | float | None:
+    """A constant of a trace as a number."""
+    number = value.toIValue()
+    if isinstance(number, Tensor) and not number.dim():
+        number = number.item()
+    return number if isinstance(number, (int, float)) else None
+
+
+def _least(value: Any) -> int | float | None:
+    """The least that a number of a trace can be; None if nothing is known."""
+    node = value.node()
+    kind, inputs = node.kind(), list(node.inputs())
+    if kind in ("aten::size", "aten::numel"):
+        return 0
+    if kind == "prim::NumToTensor":
+        return _least(inputs[0])
+    if kind == "prim::Constant":
+        return _plain(value)
+    if kind in ("aten::add", "aten::mul"):
+        parts = _least(inputs[0]), _least(inputs[1])
+        if parts[0] is None or parts[1] is None:
+            return None
+        if kind == "aten::add" and len(inputs) > 2 and _plain(inputs[2]) == 1:
+            return parts[0] + parts[1]
+        return parts[0] * parts[1] if kind == "aten::mul" and min(parts[0], parts[1]) >= 0 else None
+    return None
+
+
+def _is_integer(number: Tensor) -> Tensor:
+    """``number.is_integer()``, as a condition."""
+    return number == number.floor() if number.is_floating_point() else torch.ones_like(number, dtype=torch.bool)
+
+
+def _bit_length(number: Tensor) -> Tensor:
+    """``number.bit_length()``: how many powers of two are no larger."""
+    powers = constant([2**exponent for exponent in range(63)], like=number)
+    return (number.abs().reshape(1) >= powers).sum()
+
+
+METHODS: dict[str, Callable[..., Any]] = {"is_integer": _is_integer, "bit_length": _bit_length}
+"""Methods of Python's numbers that tensors lack."""
