@@ -113,16 +113,11 @@ def with_calibration(narrower: Half | Int8 | None, file: Path | None, sample: Sa
 
     if file is None or not isinstance(narrower, Int8):
         return narrower
-    import numpy as np
     import torch
 
     from torch_onnx_compat.inputs import bind
 
-    try:
-        loaded = np.load(file, allow_pickle=False)
-        arrays = {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"--calibration {file}: cannot be read: {error}.") from error
+    arrays = _read_arrays(file)
     with usage():
         example = bind(sample.model, sample.args, sample.kwargs, None)
     rows = {name: array.shape[0] if array.ndim else 0 for name, array in arrays.items()}
@@ -137,6 +132,22 @@ def with_calibration(narrower: Half | Int8 | None, file: Path | None, sample: Sa
     starts = range(0, min(rows.values()) - batch + 1, batch)
     items: list[Any] = [{name: tensor[i : i + batch] for name, tensor in tensors.items()} for i in starts]
     return replace(narrower, calibration=[(item[""],) if "" in item else item for item in items])
+
+
+def _read_arrays(file: Path) -> dict[str, Any]:
+    """The arrays of an .npz file by name; that of an .npy file without one."""
+    import zipfile
+
+    import numpy as np
+
+    try:
+        loaded = np.load(file, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return {"": loaded}
+        with loaded:
+            return dict(loaded)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise UsageError(f"--calibration {file}: cannot be read: {error}.") from error
 
 
 def dynamic(texts: list[str] | None) -> Literal["batch", "auto"] | Mapping[str, Any] | None:
