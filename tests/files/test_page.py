@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from typer.testing import CliRunner
@@ -101,3 +102,10 @@ def test_what_is_wrong_is_one_message_and_an_exit_code(folder, words, code, mess
     assert message in done.stderr
     assert "Traceback" not in done.output
     assert not Path("x.onnx").exists()
+
+
+def test_one_array_without_a_name(folder):
+    np.save("one.npy", np.zeros(3, np.float32))
+    done = run("run", "model.onnx", "--input", "one.npy")
+    assert done.exit_code == 2
+    assert "one array without a name" in done.stderr

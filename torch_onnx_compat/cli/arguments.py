@@ -117,7 +117,7 @@ def with_calibration(narrower: Half | Int8 | None, file: Path | None, sample: Sa
 
     from torch_onnx_compat.inputs import bind
 
-    arrays = _read_arrays(file)
+    arrays = read_arrays("--calibration", file)
     with usage():
         example = bind(sample.model, sample.args, sample.kwargs, None)
     rows = {name: array.shape[0] if array.ndim else 0 for name, array in arrays.items()}
@@ -134,8 +134,12 @@ def with_calibration(narrower: Half | Int8 | None, file: Path | None, sample: Sa
     return replace(narrower, calibration=[(item[""],) if "" in item else item for item in items])
 
 
-def _read_arrays(file: Path) -> dict[str, Any]:
-    """The arrays of an .npz file by name; that of an .npy file without one."""
+def read_arrays(option: str, file: Path) -> dict[str, Any]:
+    """The arrays of an .npz file by name; that of an .npy file under no name.
+
+    Raises:
+        UsageError: The file cannot be read.
+    """
     import zipfile
 
     import numpy as np
@@ -147,7 +151,7 @@ def _read_arrays(file: Path) -> dict[str, Any]:
         with loaded:
             return dict(loaded)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise UsageError(f"--calibration {file}: cannot be read: {error}.") from error
+        raise UsageError(f"{option} {file}: cannot be read as an .npz: {error}.") from error
 
 
 def dynamic(texts: list[str] | None) -> Literal["batch", "auto"] | Mapping[str, Any] | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from torch_onnx_compat.cli.arguments import read_arrays
 from torch_onnx_compat.cli.console import (
     EXIT_CODES,
     FAILED,
@@ -294,12 +295,7 @@ def _sizes(option: str, texts: list[str] | None, most: int | None = None) -> dic
 
 
 def _load(path: Path) -> dict[str, Any]:
-    import numpy as np
-
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            if isinstance(archive, np.ndarray):
-                raise UsageError(f"--input {path}: one array without a name; wanted an .npz with one for each input.")
-            return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError) as error:
-        raise UsageError(f"--input {path}: cannot be read as an .npz: {error}") from error
+    arrays = read_arrays("--input", path)
+    if "" in arrays:
+        raise UsageError(f"--input {path}: one array without a name; wanted an .npz with one for each input.")
+    return arrays
