@@ -283,8 +283,8 @@ def _is_second(route: str) -> bool:
     return route in ("torchscript sizes", "dynamo sizes")
 
 
-def table(rows: dict[tuple[str, str], Row]) -> str:
-    """The page of results."""
+def table(rows: dict[tuple[str, str], Row], note: str = "") -> str:
+    """The page of results, with what is to be said of the run."""
     versions = ", ".join(f"{p} {importlib.metadata.version(p)}" for p in ("torch", "onnx", "onnxscript", "onnxruntime"))
     missing = (None, "not built")
     built = [spec for spec in MODELS if rows.get((spec.name, "ours batch"), {}).get("verdict") not in missing]
@@ -330,12 +330,17 @@ def table(rows: dict[tuple[str, str], Row]) -> str:
             f"Median seconds of {len(both)} models where both are right with a dynamic batch: ours with its proof",
         ]
         head += [f"{ours:.1f}, stock TorchScript {stock:.1f}."]
+    head += ["", note] if note else []
     head += ["", f"Stock is right and ours is not: {', '.join(worse) or 'none'}.", ""]
     head += ["| model | " + " | ".join(ROUTES) + " |", "| --- |" + " --- |" * len(ROUTES)]
     for spec in built:
         cells = [row(spec.name, route) for route in ROUTES]
         text = [c["verdict"] + (f" {c['seconds']:.1f}" if c["seconds"] == c["seconds"] else "") for c in cells]
         head.append(f"| {spec.package}: {spec.name} | " + " | ".join(text) + " |")
+    head += ["", "Where ours is not right:", ""]
+    for (name, route), found in rows.items():
+        if route.startswith("ours") and found["verdict"] not in ("right", "not built"):
+            head.append(f"* {name}, {route.split()[1]}: {found['verdict']}: {' '.join(found['reason'].split())[:400]}")
     head += ["", "Packages: " + ", ".join(f"{name} {version}" for name, version in known.items()) + "."]
     return "\n".join(head) + "\n"
 
@@ -357,6 +362,7 @@ def main() -> None:
     parser.add_argument("--failed", action="store_true", help="measures also what was not right")
     parser.add_argument("--everything", action="store_true", help="measures stock with dynamic sizes on every model")
     parser.add_argument("--out", type=Path, help="page to write")
+    parser.add_argument("--note", default="", help="what the page is to say of the run")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds of CPU for one export")
     parser.add_argument("-v", action="store_true", help="lets models print")
     args = parser.parse_args()
@@ -384,7 +390,7 @@ def main() -> None:
             text = row["reason"][: 300 if row["verdict"] != "right" else 60].replace("\n", " ")
             print(f"{spec.name:28} {row['route']:18} {row['verdict']:11} {row['seconds']:6.1f}  {text}", flush=True)
     if args.out is not None:
-        args.out.write_text(table(rows))
+        args.out.write_text(table(rows, args.note))
 
 
 if __name__ == "__main__":
