@@ -74,8 +74,17 @@ def randomise(model: nn.Module) -> nn.Module:
     return model
 
 
-def cases_of(spec: Unseen, model: nn.Module, with_sizes: bool) -> Iterator[Case]:
+def build(spec: Unseen) -> nn.Module:
+    """The model, with the same weights each time."""
+    torch.manual_seed(0)
+    np.random.seed(0)
+    return randomise(spec.make().eval()).requires_grad_(False)
+
+
+def cases_of(spec: Unseen, with_sizes: bool) -> Iterator[Case]:
     """The inputs on which files are judged; those that the model itself refuses are left out.
+
+    Each runs on a model of its own: some keep tables of the sizes that they met, and compute otherwise from then on.
 
     Raises:
         ValueError: The model draws random numbers, so nothing can be compared with it.
@@ -88,6 +97,7 @@ def cases_of(spec: Unseen, model: nn.Module, with_sizes: bool) -> Iterator[Case]
             sizes = {name: values[min(number, len(values) - 1)] for name, values in spec.sizes.items()}
             trials.append((f"batch {n}, sizes {sizes}", 3, {**sizes, "n": n}))
     for name, seed, sizes in trials:
+        model = build(spec)
         args = spec.draw(seed, **sizes)
         try:
             wanted = run_eager(model, args)
@@ -243,13 +253,11 @@ def measure_model(spec: Unseen, routes: list[str], limit: float) -> Callable[[Co
             nowhere = os.open(os.devnull, os.O_WRONLY)
             for descriptor in (1, 2):
                 os.dup2(nowhere, descriptor)
-        torch.manual_seed(0)
-        np.random.seed(0)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                model = randomise(spec.make().eval()).requires_grad_(False)
-                cases = {kind: list(cases_of(spec, model, kind == "sizes")) for kind in {r.split()[1] for r in routes}}
+                cases = {kind: list(cases_of(spec, kind == "sizes")) for kind in {r.split()[1] for r in routes}}
+                model = build(spec)
         except BaseException as error:
             row = {"model": spec.name, "package": spec.package, "seconds": 0.0, "verdict": "not built"}
             pipe.send([row | {"route": route, "reason": f"{type(error).__name__}: {error}"} for route in routes])
