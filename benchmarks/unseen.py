@@ -74,8 +74,17 @@ def randomise(model: nn.Module) -> nn.Module:
     return model
 
 
-def cases_of(spec: Unseen, model: nn.Module, with_sizes: bool) -> Iterator[Case]:
+def build(spec: Unseen) -> nn.Module:
+    """The model, with the same weights each time."""
+    torch.manual_seed(0)
+    np.random.seed(0)
+    return randomise(spec.make().eval()).requires_grad_(False)
+
+
+def cases_of(spec: Unseen, with_sizes: bool) -> Iterator[Case]:
     """The inputs on which files are judged; those that the model itself refuses are left out.
+
+    Each runs on a model of its own: some keep tables of the sizes that they met, and compute otherwise from then on.
 
     Raises:
         ValueError: The model draws random numbers, so nothing can be compared with it.
@@ -88,6 +97,7 @@ def cases_of(spec: Unseen, model: nn.Module, with_sizes: bool) -> Iterator[Case]
             sizes = {name: values[min(number, len(values) - 1)] for name, values in spec.sizes.items()}
             trials.append((f"batch {n}, sizes {sizes}", 3, {**sizes, "n": n}))
     for name, seed, sizes in trials:
+        model = build(spec)
         args = spec.draw(seed, **sizes)
         try:
             wanted = run_eager(model, args)
@@ -243,13 +253,11 @@ def measure_model(spec: Unseen, routes: list[str], limit: float) -> Callable[[Co
             nowhere = os.open(os.devnull, os.O_WRONLY)
             for descriptor in (1, 2):
                 os.dup2(nowhere, descriptor)
-        torch.manual_seed(0)
-        np.random.seed(0)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                model = randomise(spec.make().eval()).requires_grad_(False)
-                cases = {kind: list(cases_of(spec, model, kind == "sizes")) for kind in {r.split()[1] for r in routes}}
+                cases = {kind: list(cases_of(spec, kind == "sizes")) for kind in {r.split()[1] for r in routes}}
+                model = build(spec)
         except BaseException as error:
             row = {"model": spec.name, "package": spec.package, "seconds": 0.0, "verdict": "not built"}
             pipe.send([row | {"route": route, "reason": f"{type(error).__name__}: {error}"} for route in routes])
@@ -283,8 +291,8 @@ def _is_second(route: str) -> bool:
     return route in ("torchscript sizes", "dynamo sizes")
 
 
-def table(rows: dict[tuple[str, str], Row]) -> str:
-    """The page of results."""
+def table(rows: dict[tuple[str, str], Row], note: str = "") -> str:
+    """The page of results, with what is to be said of the run."""
     versions = ", ".join(f"{p} {importlib.metadata.version(p)}" for p in ("torch", "onnx", "onnxscript", "onnxruntime"))
     missing = (None, "not built")
     built = [spec for spec in MODELS if rows.get((spec.name, "ours batch"), {}).get("verdict") not in missing]
@@ -330,12 +338,17 @@ def table(rows: dict[tuple[str, str], Row]) -> str:
             f"Median seconds of {len(both)} models where both are right with a dynamic batch: ours with its proof",
         ]
         head += [f"{ours:.1f}, stock TorchScript {stock:.1f}."]
+    head += ["", note] if note else []
     head += ["", f"Stock is right and ours is not: {', '.join(worse) or 'none'}.", ""]
     head += ["| model | " + " | ".join(ROUTES) + " |", "| --- |" + " --- |" * len(ROUTES)]
     for spec in built:
         cells = [row(spec.name, route) for route in ROUTES]
         text = [c["verdict"] + (f" {c['seconds']:.1f}" if c["seconds"] == c["seconds"] else "") for c in cells]
         head.append(f"| {spec.package}: {spec.name} | " + " | ".join(text) + " |")
+    head += ["", "Where ours is not right:", ""]
+    for (name, route), found in rows.items():
+        if route.startswith("ours") and found["verdict"] not in ("right", "not built"):
+            head.append(f"* {name}, {route.split()[1]}: {found['verdict']}: {' '.join(found['reason'].split())[:400]}")
     head += ["", "Packages: " + ", ".join(f"{name} {version}" for name, version in known.items()) + "."]
     return "\n".join(head) + "\n"
 
@@ -357,6 +370,7 @@ def main() -> None:
     parser.add_argument("--failed", action="store_true", help="measures also what was not right")
     parser.add_argument("--everything", action="store_true", help="measures stock with dynamic sizes on every model")
     parser.add_argument("--out", type=Path, help="page to write")
+    parser.add_argument("--note", default="", help="what the page is to say of the run")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds of CPU for one export")
     parser.add_argument("-v", action="store_true", help="lets models print")
     args = parser.parse_args()
@@ -384,7 +398,7 @@ def main() -> None:
             text = row["reason"][: 300 if row["verdict"] != "right" else 60].replace("\n", " ")
             print(f"{spec.name:28} {row['route']:18} {row['verdict']:11} {row['seconds']:6.1f}  {text}", flush=True)
     if args.out is not None:
-        args.out.write_text(table(rows))
+        args.out.write_text(table(rows, args.note))
 
 
 if __name__ == "__main__":

@@ -611,3 +611,17 @@ def test_yolo_is_exported_as_the_model_inside_and_not_told_to_train():
     yolo, image = YOLO(), torch.rand(1, 3, 4, 4)
     result = export_compat(yolo, image, exporter="torchscript")
     torch.testing.assert_close(result(image)[0], yolo.model(image).detach())
+
+
+class _HoldsWhatDeepcopyRefuses(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.double = staticmethod(lambda x: x * 2)
+        self.functions = torch.nn.functional
+
+    def forward(self, x):
+        return self.functions.relu(self.double(x))
+
+
+def test_a_model_that_keeps_a_staticmethod_or_a_python_module():
+    assert export_compat(_HoldsWhatDeepcopyRefuses(), torch.randn(2, 3), exporter="torchscript").table

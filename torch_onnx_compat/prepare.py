@@ -15,7 +15,7 @@ from collections import OrderedDict, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any, Protocol
 
 import numpy as np
@@ -265,7 +265,8 @@ def _copy_module(value: nn.Module, memo: dict[int, Any]) -> nn.Module:
 
 
 _IMMUTABLE = frozenset(
-    {type(None), bool, int, float, str, bytes, torch.dtype, torch.device, torch.Size, type, FunctionType}
+    {type(None), bool, int, float, str, bytes, torch.dtype, torch.device, torch.Size, type}
+    | {FunctionType, ModuleType, staticmethod, classmethod}  # deepcopy refuses the last three
 )
 _CONTAINERS = frozenset({dict, OrderedDict, list, set})
 _COPYING = ("__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs_ex__")
