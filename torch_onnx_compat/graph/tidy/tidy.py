@@ -18,7 +18,7 @@ from torch_onnx_compat.graph.slim.slim import slim
 from torch_onnx_compat.graph.slim.weights import is_second_form
 from torch_onnx_compat.graph.tidy.fused_weights import restore_types
 from torch_onnx_compat.graph.tidy.sequences import slice_split_sequences
-from torch_onnx_compat.graph.walk import all_nodes
+from torch_onnx_compat.graph.walk import all_graphs, all_nodes
 
 _FOLD_INPUT_LIMIT = 8192
 """Largest constant, in elements, that is folded with others; folding larger ones would duplicate weights."""
@@ -55,6 +55,8 @@ def tidy(model: ir.Model, *, fold: bool, whole: bool = False, is_fixed: bool = T
             restore_types(model)
         for step in _clean_passes():
             step(model)
+        _separate_outputs(model)
+        passes.NameFixPass()(model)
 
 
 def fold_constants(model: ir.Model) -> None:
@@ -128,6 +130,23 @@ def _restore_constants(model: ir.Model) -> None:
             initializers[value.name] = value
 
 
+def _separate_outputs(model: ir.Model) -> None:
+    """Gives each output of a body a value of its own, made in the body.
+
+    Of a value that a body gives twice, onnxruntime makes zeros; one from outside it refuses. onnx_ir's OutputFixPass
+    knows the former only, and renames inputs of the model that are outputs.
+    """
+    for graph in all_graphs(model):
+        made: set[ir.Value] = {*graph.inputs, *(value for node in graph for value in node.outputs)}
+        for index, value in enumerate(graph.outputs) if graph is not model.graph else ():
+            if value not in made:
+                node = ir.node("Identity", [value])
+                node.outputs[0].type, node.outputs[0].shape = value.type, value.shape
+                graph.append(node)
+                graph.outputs[index] = node.outputs[0]
+            made.discard(value)
+
+
 def _clean_passes() -> list[ir.passes.InPlacePass]:
     return [
         passes.IdentityEliminationPass(),
@@ -136,7 +155,6 @@ def _clean_passes() -> list[ir.passes.InPlacePass]:
         passes.RemoveUnusedNodesPass(),
         passes.RemoveUnusedFunctionsPass(),
         passes.RemoveUnusedOpsetsPass(),
-        passes.NameFixPass(),
     ]
 
 
