@@ -29,6 +29,9 @@ _RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
 
+_FORM = frozenset({"QuantizeLinear", "DequantizeLinear"})
+"""What tells an engine to compute in eight bits: of a weight, too."""
+
 
 def fold_constants_within(model: ir.Model, facts: Facts, room: int) -> None:
     """Replaces nodes of the main graph that depend on constants alone by their results, in place.
@@ -59,7 +62,7 @@ def _constant_nodes(model: ir.Model) -> dict[ir.Node, None]:
     """The nodes that depend on constants alone, in order."""
     region: dict[ir.Node, None] = {}
     for node in model.graph:
-        if node.domain or node.op_type in _RANDOM or node.op_type == "Constant" or any(inner_graphs(node)):
+        if node.domain or node.op_type in _RANDOM | _FORM or node.op_type == "Constant" or any(inner_graphs(node)):
             continue
         if is_second_form(node) or any(map(_is_huge, node.inputs)):
             continue
