@@ -84,8 +84,10 @@ def _wrong(name: str, value: Any, wanted: str) -> CompatError:
     return CompatError(f"Verify({name}={value!r}): wanted {wanted}.")
 
 
-ANSWERED = ("proven", "both sides", "the model's own check")
-"""What may become of the questions of a decision that is left alone."""
+def _is_answered(verdict: Verdict) -> bool:
+    """Whether a decision that asked this may be left alone. A condition has two sides; a number has any number."""
+    has_two_sides = verdict.question.kind == "condition"
+    return verdict.outcome in ("proven", "the model's own check", *(("both sides",) if has_two_sides else ()))
 
 
 @dataclass(frozen=True)
@@ -258,7 +260,7 @@ class Cases:
         if exported is None or exported.is_same_at is None:
             return
         answered = {v.question.place for v in trials.verdicts} - {
-            v.question.place for v in trials.verdicts if v.outcome not in ANSWERED
+            v.question.place for v in trials.verdicts if not _is_answered(v)
         }
         for place in sorted(exported.left_alone):
             if run.obstacle or not trials.is_complete or place not in answered:

@@ -159,13 +159,15 @@ def _clean_passes() -> list[ir.passes.InPlacePass]:
 
 
 def _rules() -> list[Any]:
-    """Onnxscript's default rewrite rules, but for two kinds.
+    """Onnxscript's default rewrite rules, but for three kinds.
 
-    SlicesSplit's matcher searches the whole graph at every node. The rules that leave out x + 0 and x * 1 take numbers
+    SlicesSplit's matcher searches the whole graph at every node. ScatterAllStatic's check raises a TypeError where a
+    size is dynamic; `slim` does the same and more. The rules that leave out x + 0 and x * 1 take numbers
     below 1e-8 for 0, as those that keep a divisor from being 0, and 1.00001 for 1: exact ones stand for them.
     """
     inexact = {id(rule) for rule in _no_op.rules}
-    default = [r for r in rewriter._DEFAULT_REWRITE_RULES if getattr(r, "name", "") != "SlicesSplit"]
+    left_out = ("SlicesSplit", "ScatterAllStatic")
+    default = [r for r in rewriter._DEFAULT_REWRITE_RULES if getattr(r, "name", "") not in left_out]
     return [*_exact_no_ops(), *(rule for rule in default if id(rule) not in inexact)]
 
 
