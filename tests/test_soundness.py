@@ -52,7 +52,7 @@ REFUSED = {
     },
     "dynamo": {
         *("TextOfSize", "SizeAsKey", "NumberOfParts", "TypeOfSize", "PiecesOf64", "ProductByNumpy", "Stride", "Bytes"),
-        *("CountInSizes", "AfterPool", "CacheBySize", "ByDlpack", "NumpyByDlpack", "TextOfValue", "Repr"),
+        *("CountInSizes", "CacheBySize", "ByDlpack", "NumpyByDlpack", "TextOfValue", "Repr"),
         *("StorageItem", "CaughtRaise", "CaughtInCaller", "SliceBeyondExample", "PooledSelection"),
         *(
             "TableOfDistances",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from typing import Any
 
 import torch
@@ -17,7 +18,9 @@ class _Island(nn.Module):
 
     def __init__(self, scripted: torch.jit.ScriptModule) -> None:
         super().__init__()
-        frozen = torch.jit.freeze(scripted.eval())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # that scripting is deprecated, which the caller knows
+            frozen = torch.jit.freeze(scripted.eval())
         graph = frozen.graph.copy()
         module = next(graph.inputs())
         attributes = _Attributes(graph)
