@@ -109,8 +109,9 @@ def test_the_recorder_takes_nodes():
 
 def test_the_optimiser_s_rules():
     names = {str(rule.name) for rule in rewriter._DEFAULT_REWRITE_RULES}
-    assert "SlicesSplit" in names
-    assert {str(rule.name) for rule in tidy._rules()} == names - {"SlicesSplit"}
+    left_out = {"SlicesSplit", "ScatterAllStatic"}
+    assert left_out <= names
+    assert {str(rule.name) for rule in tidy._rules()} == names - left_out
 
 
 def test_python_functions_ask_for_modes():
