@@ -153,7 +153,7 @@ def wanted(model: torch.nn.Module, inputs: Inputs) -> tuple[list[np.ndarray], st
         try:
             with torch.no_grad():
                 found = copy.deepcopy(model).to(kind).eval()(*args, **kwargs)
-        except Exception:
+        except Exception:  # of a zoo's model any: one that makes float32 itself does not run in float64
             if kind is torch.float32:
                 raise
             continue

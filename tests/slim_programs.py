@@ -266,5 +266,5 @@ def run(opened, sizes):
     """The outputs; None if onnxruntime refuses these sizes."""
     try:
         return opened.run(None, feeds(sizes))
-    except Exception:
+    except Exception:  # onnxruntime raises errors of several kinds at sizes that the program cannot have
         return None

@@ -55,7 +55,7 @@ def assert_same(proto, after, sizes=SIZES):
         given = feeds(first, size)
         try:
             expected = first.run(None, given)
-        except Exception:
+        except Exception:  # onnxruntime raises errors of several kinds at sizes that the graph cannot have
             continue
         tried += 1
         for one, other in zip(expected, second.run(None, given), strict=True):

@@ -72,7 +72,7 @@ class Proof:
             self._stack.enter_context(self.runner)
         try:
             self.judge = self._open(_ORIGINAL, self.file.path, self.file)
-        except BaseException:
+        except BaseException:  # an interrupt, too, must not leave the process running
             self._stack.close()
             raise
         return self
