@@ -17,7 +17,10 @@ STEP = 16
 BAD = ("WRONG", "fails-at-legal-size", "other exception")
 
 PROGRAMS = all_programs()
-STAND_INS = [f"stand_ins.Through{by}" for by in ("Attribute", "Result", "Closure", "Generator", "Map")]
+STAND_INS = [
+    f"stand_ins.Through{by}"
+    for by in ("Attribute", "Result", "Closure", "Generator", "Map", "Decorator", "CachedProperty", "Vmap")
+]
 
 
 @pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])

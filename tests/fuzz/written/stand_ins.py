@@ -3,6 +3,7 @@
 In a trace a tensor stands for such a number, which is no bool, no int, and no object that `is` finds.
 """
 
+import contextlib
 import enum
 import functools
 import operator
@@ -22,6 +23,25 @@ def double_if(flag):
 def count_up(n):
     n += 1
     return n
+
+
+@contextlib.contextmanager
+def nothing():
+    yield
+
+
+@nothing()
+def decorated(flag):
+    return 2.0 if flag is True else 1.0
+
+
+class Scaled:
+    def __init__(self, flag):
+        self.flag = flag
+
+    @functools.cached_property
+    def scale(self):
+        return 2.0 if self.flag is True else 1.0
 
 
 class Mode(enum.IntEnum):
@@ -417,3 +437,24 @@ class IndexOfFlag(nn.Module):
     def forward(self, x):
         flags = [bool(v > 0) for v in x.sum(0)]
         return x * (flags.index(True) if True in flags else -1)
+
+
+@program(x="float batch=3 6")
+class ThroughDecorator(nn.Module):
+    """contextlib's wrapper, a function of Python's own, stands between the two."""
+
+    def forward(self, x):
+        return x * decorated(bool(x.max() > 5))
+
+
+@program(x="float batch=3 6")
+class ThroughCachedProperty(nn.Module):
+    def forward(self, x):
+        return x * Scaled(bool(x.max() > 5)).scale
+
+
+@program(x="float batch=3 6")
+class ThroughVmap(nn.Module):
+    def forward(self, x):
+        flag = bool(x.max() > 5)
+        return torch.vmap(lambda row: row * double_if(flag))(x)

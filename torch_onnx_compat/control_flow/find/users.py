@@ -61,31 +61,33 @@ class NumberUsers:
 def _is_of_model(frame: types.FrameType | None) -> bool:
     """Whether a frame runs the model's code, and torch's machinery did not call it.
 
-    torch, too, runs code of Python and of other packages; between that and the model's own lies a frame of torch which
-    is not that of a module.
+    torch, too, runs code of Python and of other packages; between that and the model's own lies a frame of torch that
+    calls no models. Python's own code, such as a decorator's, may lie between two functions of a model.
     """
-    if frame is None or not _is_users(frame.f_code.co_filename):
+    if frame is None or _is_pythons(frame.f_code.co_filename) or not is_user_file(frame.f_code.co_filename):
         return False
-    while frame is not None and _is_users(frame.f_code.co_filename):
+    while frame is not None and is_user_file(frame.f_code.co_filename):
         frame = frame.f_back
     return frame is None or _calls_models(frame)
 
 
 def _calls_models(frame: types.FrameType) -> bool:
-    return str(frame.f_globals.get("__name__", "")).startswith(_CALLERS)
+    is_torchs = str(frame.f_globals.get("__name__", "")).startswith(_CALLERS)
+    return is_torchs or _is_pythons(frame.f_code.co_filename)
 
 
 _CALLERS = (
     "torch.nn.",
     "torch.utils.",
     "torch.autograd.",
+    "torch._functorch.",
+    "torch._higher_order_ops.",
     "torch_onnx_compat.control_flow.run.",
     "torch_onnx_compat.stack",
 )
 """Modules that call the model's code."""
 
 
-def _is_users(filename: str) -> bool:
+def _is_pythons(filename: str) -> bool:
     path = filename.replace("\\", "/")
-    is_pythons = path.startswith(_PYTHONS) and not any(folder in path for folder in _INSTALLED)
-    return not is_pythons and is_user_file(filename)
+    return path.startswith(_PYTHONS) and not any(folder in path for folder in _INSTALLED)
