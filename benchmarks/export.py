@@ -1,14 +1,17 @@
-"""Export time, memory and graph size against torch.onnx.export, over ten zoo models, in one run.
+"""Export time and memory against torch.onnx.export, as users call it: a dynamic batch, a fresh process.
 
-Every measurement is a process of its own: a warm-up export of a small model through the same back end, then the model.
-Times are CPU seconds with one torch thread (waiting threads spin, and would be counted), memory the peak resident set.
+Every measurement is a process of its own, which loads the model, runs it once and exports it twice: *cold* is the first
+export, the import of the exporter included, *warm* the second. Times are processor seconds with one torch thread
+(waiting threads spin, and would be counted); memory is the peak resident set after the first export.
 
-    python benchmarks/export.py [--models timm:resnet18 ...] [--repeat N]
+    python benchmarks/export.py --rows rows.jsonl [--models timm:levit_128 ...] [--static] [--modes "ours, verified"]
+    python benchmarks/export.py --rows rows.jsonl --page > results/export.md
+
+What the rows hold is not measured again.
 """
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import importlib.metadata
 import json
@@ -21,136 +24,176 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
+from typing import Annotated, Any
+
+import typer
 
 MODELS = (
-    "torchvision:resnet18",
-    "torchvision:mobilenet_v3_large",
-    "torchvision:densenet121",
-    "torchvision:efficientnet_b0",
-    "torchvision:vit_b_32",
-    "torchvision:swin_t",
-    "torchvision:raft_small",
-    "timm:convnext_atto",
-    "timm:vit_tiny_patch16_224",
-    "timm:ghostnet_050",
+    *("torchvision:resnet18", "torchvision:mobilenet_v3_large", "torchvision:densenet121"),
+    *("torchvision:efficientnet_b0", "torchvision:vit_b_32", "torchvision:swin_t", "torchvision:raft_small"),
+    *("timm:convnext_atto", "timm:vit_tiny_patch16_224", "timm:ghostnet_050"),
+    *("timm:swinv2_cr_tiny_224", "timm:efficientformerv2_s0", "timm:crossvit_9_240", "timm:poolformer_s12"),
+    *("timm:xcit_nano_12_p8_224", "timm:edgenext_small", "timm:hiera_tiny_224", "timm:fastvit_t8"),
+    *("timm:mvitv2_tiny", "timm:regnety_002", "timm:levit_128", "timm:coat_lite_tiny"),
+    *("transformers:bert", "transformers:t5"),
 )
-MODES = ("stock torchscript", "our torchscript", "stock dynamo", "our dynamo", "our auto, verified")
+OPSET = 18
+STOCK_TORCHSCRIPT, STOCK_DYNAMO = "stock TorchScript", "stock dynamo"
+TORCHSCRIPT, DYNAMO, VERIFIED = "ours, TorchScript", "ours, dynamo", "ours, verified"
+MODES = (STOCK_TORCHSCRIPT, STOCK_DYNAMO, TORCHSCRIPT, DYNAMO, VERIFIED)
+"""torch's two exporters, ours without proof, and export_compat as it is called by default, proof included."""
+RATIOS = (
+    (TORCHSCRIPT, STOCK_TORCHSCRIPT, "no proof: TorchScript / stock's"),
+    (DYNAMO, STOCK_DYNAMO, "no proof: dynamo / stock's"),
+    (VERIFIED, STOCK_TORCHSCRIPT, "proof: default / stock TorchScript"),
+    (VERIFIED, STOCK_DYNAMO, "proof: default / stock default"),
+)
+LIMIT = 600
+"""Seconds for a process."""
+
+Row = dict[str, Any]
 
 
-def measure(spec: str, mode: str) -> dict[str, float]:
-    """Exports one model in this process."""
-    import onnx
+def measure(spec: str, mode: str, dynamic: bool) -> Row:
+    """Loads one model and exports it twice in this process."""
     import torch
+    from stock import export_dynamo, export_torchscript
 
-    from torch_onnx_compat import export_compat
     from torch_onnx_compat.zoo import load
 
     warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
     sample = load(spec)
-    model = sample.model.eval()
+    model, args, kwargs = sample.model.eval(), sample.args, dict(sample.kwargs or {})
 
-    def run(module: torch.nn.Module, args: tuple[object, ...], path: str) -> None:
-        dynamo = "dynamo" in mode
-        if mode.startswith("stock"):
-            torch.onnx.export(module, args, path, dynamo=dynamo, opset_version=18, external_data=False, verbose=False)
-        elif mode == "our auto, verified":
-            export_compat(module, args, path, opset_version=18)
+    def export(path: str) -> None:
+        if mode == STOCK_TORCHSCRIPT:
+            export_torchscript(model, args, kwargs, path, OPSET, dynamic=dynamic)
+        elif mode == STOCK_DYNAMO:
+            export_dynamo(model, args, kwargs, path, OPSET, dynamic=dynamic)
         else:
-            export_compat(module, args, path, dynamo=dynamo, opset_version=18, verify=False)
+            from torch_onnx_compat import export_compat
+
+            options: dict[str, Any] = {} if mode == VERIFIED else {"verify": False, "dynamo": mode == DYNAMO}
+            axes = "batch" if dynamic else None
+            export_compat(model, args, path, kwargs=kwargs, dynamic=axes, opset_version=OPSET, **options)
 
     with tempfile.TemporaryDirectory() as folder:
-        run(
-            torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU()).eval(),
-            (torch.rand(1, 3, 8, 8),),
-            f"{folder}/w.onnx",
-        )
         with torch.no_grad():
-            model(*sample.args, **sample.kwargs)
-        start, wall = time.process_time(), time.perf_counter()
-        run(model, tuple(sample.args), f"{folder}/m.onnx")
-        seconds, elapsed = time.process_time() - start, time.perf_counter() - wall
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        nodes = len(onnx.load(f"{folder}/m.onnx").graph.node)
-    return {"cpu_s": seconds, "wall_s": elapsed, "peak_mb": peak, "nodes": nodes}
+            model(*args, **kwargs)
+        start = time.process_time()
+        export(f"{folder}/cold.onnx")
+        cold, peak = time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        start = time.process_time()
+        export(f"{folder}/warm.onnx")
+        return {"cold": cold, "warm": time.process_time() - start, "memory": peak}
 
 
-def in_its_own_process(spec: str, mode: str, repeat: int) -> dict[str, float] | None:
-    """The least CPU time of some runs, each in a fresh process; None where the export fails."""
-    runs = []
-    for _ in range(repeat):
+def measure_in_process(spec: str, mode: str, dynamic: bool) -> Row:
+    """`measure` in a fresh process; `failed` says why there are no figures."""
+    command = [sys.executable, __file__, "--one", json.dumps([spec, mode, dynamic])]
+    try:
         done = subprocess.run(
-            [sys.executable, __file__, "--one", spec, mode],
-            capture_output=True,
-            text=True,
-            timeout=1200,
-            check=False,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            command, capture_output=True, text=True, timeout=LIMIT, env={**os.environ, "OMP_NUM_THREADS": "1"}
         )
-        lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-        if not lines:
-            return None
-        runs.append(json.loads(lines[-1]))
-    return min(runs, key=lambda r: r["cpu_s"])
+    except subprocess.TimeoutExpired:
+        return {"failed": f"out of time after {LIMIT} s"}
+    lines = [line for line in done.stdout.splitlines() if line.startswith('{"cold"')]
+    if lines:
+        return dict(json.loads(lines[-1]))
+    return {"failed": (done.stderr.strip().splitlines() or [str(done.returncode)])[-1][:200]}
 
 
 def geometric_mean(ratios: list[float]) -> float:
     return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else float("nan")
 
 
-def table(rows: dict[str, dict[str, dict[str, float] | None]]) -> str:
-    """The figures as a Markdown table: ratios of ours over stock."""
-    head = (
-        "| model | TorchScript: time | memory | nodes | dynamo: time | memory | nodes "
-        "| auto with verification / stock default |"
-    )
-    lines = [head, "|---|---|---|---|---|---|---|---|"]
-    columns: list[list[float]] = [[] for _ in range(7)]
-    for spec, row in rows.items():
+def table(rows: list[Row], dynamic: bool) -> list[str]:
+    """Ratios of processor time, cold and warm, and of memory, as lines of Markdown."""
+    figures = {(row["model"], row["mode"]): row for row in rows if row["dynamic"] == dynamic}
+    columns: dict[tuple[str, str], list[float]] = {}
+    lines = [
+        f"| model | {' | '.join(f'{label}, cold | warm' for *_, label in RATIOS)} | memory / stock TorchScript |",
+        f"|---|{'---|' * (2 * len(RATIOS) + 1)}",
+    ]
+    for model in dict.fromkeys(model for model, _ in figures):
         cells = []
-        for index, (ours, stock, key) in enumerate(
-            (
-                ("our torchscript", "stock torchscript", "cpu_s"),
-                ("our torchscript", "stock torchscript", "peak_mb"),
-                ("our torchscript", "stock torchscript", "nodes"),
-                ("our dynamo", "stock dynamo", "cpu_s"),
-                ("our dynamo", "stock dynamo", "peak_mb"),
-                ("our dynamo", "stock dynamo", "nodes"),
-                ("our auto, verified", "stock dynamo", "cpu_s"),
-            )
-        ):
-            mine, theirs = row.get(ours), row.get(stock)
-            if mine is None or theirs is None:
-                cells.append("stock fails" if theirs is None and mine is not None else "fails")
-                continue
-            ratio = mine[key] / theirs[key]
-            columns[index].append(ratio)
-            cells.append(f"{ratio:.2f} ({mine[key]:.0f} / {theirs[key]:.0f})" if key == "nodes" else f"{ratio:.2f}")
-        lines.append(f"| {spec} | {' | '.join(cells)} |")
-    lines.append(f"| **geometric mean** | {' | '.join(f'**{geometric_mean(c):.2f}**' for c in columns)} |")
-    return "\n".join(lines)
+        wanted = [(*pair[:2], key) for pair in RATIOS for key in ("cold", "warm")]
+        for ours, stock, key in (*wanted, (VERIFIED, STOCK_TORCHSCRIPT, "memory")):
+            ratio, why = _ratio(figures, model, ours, stock, key)
+            if ratio is not None:
+                columns.setdefault((f"{ours} {stock}", key), []).append(ratio)
+            cells.append(why if ratio is None else f"{ratio:.2f}")
+        lines.append(f"| {model} | {' | '.join(cells)} |")
+    means = [f"**{geometric_mean(column):.2f}** ({len(column)})" for column in columns.values()]
+    return [*lines, f"| **geometric mean** (models) | {' | '.join(means)} |"]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--one", nargs=2, metavar=("SPEC", "MODE"))
-    parser.add_argument("--models", nargs="*", default=MODELS)
-    parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "export.md")
-    options = parser.parse_args()
-    if options.one:
-        print(json.dumps(measure(*options.one)))
-        return
-    rows: dict[str, dict[str, dict[str, float] | None]] = {}
-    for spec in options.models:
-        rows[spec] = {mode: in_its_own_process(spec, mode, options.repeat) for mode in MODES}
-        print(spec, {m: r and {k: round(v, 2) for k, v in r.items()} for m, r in rows[spec].items()}, flush=True)
-    packages = ("torch", "torchvision", "timm", "onnx", "onnxscript", "onnxruntime")
+def _ratio(
+    figures: dict[tuple[str, str], Row], model: str, ours: str, stock: str, key: str
+) -> tuple[float | None, str]:
+    mine, theirs = figures.get((model, ours)), figures.get((model, stock))
+    if mine is None or theirs is None:
+        return None, "not run"
+    if "failed" in mine or "failed" in theirs:
+        return (
+            None,
+            "both fail"
+            if "failed" in mine and "failed" in theirs
+            else f"{'ours' if 'failed' in mine else 'stock'} fails",
+        )
+    return mine[key] / theirs[key], ""
+
+
+def page(rows: list[Row]) -> str:
+    packages = ("torch", "torchvision", "timm", "transformers", "onnx", "onnxscript", "onnxruntime")
     versions = ", ".join(f"{p} {importlib.metadata.version(p)}" for p in packages)
-    text = f"Measured {datetime.date.today()} with {versions}; two CPU cores; ours over stock.\n\n{table(rows)}\n"
-    options.output.parent.mkdir(exist_ok=True)
-    options.output.write_text(text)
-    print(text)
+    lines = [
+        "# What an export costs",
+        "",
+        "By `benchmarks/export.py`: processor time of one export, ours over torch's, each mode in a fresh process.",
+        "*Cold* is the first export of the process, with the import of the exporter; *warm* the second. *Proof:",
+        "default* is `export_compat` as it is called without options: the choice of exporter and the proof included.",
+        "",
+        f"Measured {datetime.date.today()} with {versions}.",
+        f"Opset {OPSET}, one torch thread, a machine that ran other work.",
+    ]
+    for dynamic, title in ((True, "Dynamic batch"), (False, "Static sizes")):
+        if any(row["dynamic"] == dynamic for row in rows):
+            lines += ["", f"## {title}", "", *table(rows, dynamic)]
+    failed = [row for row in rows if "failed" in row]
+    if failed:
+        lines += ["", "## What failed", ""]
+        lines += [f"* {row['model']}, {row['mode']}: {row['failed']}" for row in failed]
+    return "\n".join(lines) + "\n"
+
+
+def main(
+    rows: Annotated[Path, typer.Option(help="Measurements, a line of JSON each.")] = Path("export.jsonl"),
+    models: Annotated[list[str] | None, typer.Option(help="Models by name.")] = None,
+    modes: Annotated[list[str] | None, typer.Option(help="What to measure.")] = None,
+    static: Annotated[bool, typer.Option(help="Export with static sizes.")] = False,
+    show_page: Annotated[bool, typer.Option("--page", help="Print the page of the rows.")] = False,
+    one: Annotated[str, typer.Option(hidden=True)] = "",
+) -> None:
+    """Measures exports."""
+    if one:
+        print(json.dumps(measure(*json.loads(one))))
+        return
+    done = [json.loads(line) for line in rows.read_text().splitlines()] if rows.exists() else []
+    if show_page:
+        print(page(done), end="")
+        return
+    known = {(row["model"], row["mode"], row["dynamic"]) for row in done}
+    for spec in models or MODELS:
+        for mode in modes or MODES:
+            if (spec, mode, not static) in known:
+                continue
+            row = {"model": spec, "mode": mode, "dynamic": not static, **measure_in_process(spec, mode, not static)}
+            with rows.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+            print(row, flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

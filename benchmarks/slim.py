@@ -16,7 +16,6 @@ import argparse
 import contextlib
 import datetime
 import importlib.metadata
-import inspect
 import io
 import json
 import logging
@@ -34,6 +33,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import torch
+from stock import export_dynamo, export_torchscript, repeat_batch
 from torch import Tensor
 
 from torch_onnx_compat import export_compat
@@ -106,8 +106,8 @@ def make_files(spec: str, folder: Path, slimmers: str) -> dict[str, str]:
                 failed[name] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
 
     attempt(OURS, lambda path: export_compat(model, args, path, kwargs=kwargs, dynamic="batch", opset_version=OPSET))
-    attempt(STOCK[0], lambda path: _stock_torchscript(model, args, kwargs, path))
-    attempt(STOCK[1], lambda path: _stock_dynamo(model, args, kwargs, path))
+    attempt(STOCK[0], lambda path: export_torchscript(model, args, kwargs, path, OPSET))
+    attempt(STOCK[1], lambda path: export_dynamo(model, args, kwargs, path, OPSET))
     for stock in STOCK:
         for tool in SLIMMERS:
             if (folder / f"{stock}.onnx").exists():
@@ -120,39 +120,6 @@ def _run(command: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else str(done.returncode))
-
-
-def _stock_torchscript(model: Any, args: Any, kwargs: Any, path: str) -> None:
-    names = [f"in{place}" for place in range(len(args) + len(kwargs))]
-    torch.onnx.export(
-        model,
-        (*args, kwargs) if kwargs else args,
-        path,
-        input_names=names,
-        dynamic_axes={name: {0: "batch"} for name in names},
-        dynamo=False,
-        opset_version=OPSET,
-    )
-
-
-def _stock_dynamo(model: Any, args: Any, kwargs: Any, path: str) -> None:
-    twice = _batch(2, args, kwargs)
-    names = [*list(inspect.signature(model.forward).parameters)[: len(args)], *kwargs]
-    shapes = {name: {0: torch.export.Dim.DYNAMIC} for name in names}
-    torch.onnx.export(
-        model, *twice[:1], path, kwargs=twice[1] or None, dynamo=True, opset_version=OPSET, dynamic_shapes=shapes,
-        external_data=False,
-    )  # fmt: skip
-
-
-def _batch(size: int, args: Any, kwargs: Any) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
-    """The example's inputs, some times over, each time with other numbers."""
-
-    def repeat(value: Tensor) -> Tensor:
-        parts = [value, *(value.flip(-1) if value.is_floating_point() else value for _ in range(size - 1))]
-        return torch.cat(parts[:size])
-
-    return tuple(map(repeat, args)), {name: repeat(value) for name, value in kwargs.items()}
 
 
 def count_nodes(graph: onnx.GraphProto | onnx.FunctionProto) -> int:
@@ -170,7 +137,7 @@ def measure(spec: str, folder: Path, slimmers: str, timed: bool) -> Row:
     """One model's row."""
     failed = make_files(spec, folder, slimmers)
     sample = load(spec)
-    args, kwargs = _batch(3, sample.args, dict(sample.kwargs or {}))
+    args, kwargs = repeat_batch(3, sample.args, dict(sample.kwargs or {}))
     with torch.no_grad():
         eager = sample.model.eval()(*args, **kwargs)
     wanted = [t.numpy() for t in _tensors(eager)]

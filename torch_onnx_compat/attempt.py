@@ -41,6 +41,7 @@ from torch_onnx_compat.precision.narrow import NarrowNetwork, PrecisionJob, narr
 from torch_onnx_compat.precision.verdict import Precision
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.publish import Draft, draft, is_large, publish
+from torch_onnx_compat.questions.run import SymbolicRuns
 from torch_onnx_compat.request import File, Proof
 from torch_onnx_compat.result import ExportResult
 from torch_onnx_compat.shape_ranges import shape_ranges
@@ -61,12 +62,13 @@ class Attempt:
     file: File
     proof: Proof
     clock: Clock
+    runs: SymbolicRuns | None = None
 
     def __post_init__(self) -> None:
         verify, samples = self.proof.verify, self.proof.samples
         narrower = self.file.precision
         self.samples = (*samples, *(narrower.samples if narrower is not None else ()))
-        self.cases = None if verify is None else Cases(self.observation, verify, self.samples)
+        self.cases = None if verify is None else Cases(self.observation, verify, self.samples, self.runs)
 
     def run(self, candidate: Candidate) -> ExportResult:
         """Makes the file, checks it, and puts it in its place.

@@ -31,6 +31,7 @@ from torch_onnx_compat.memory import forget_locals
 from torch_onnx_compat.observe import Observation, SizeFacts, Subject
 from torch_onnx_compat.plan import DECISIONS, Found, Plan, make_plan
 from torch_onnx_compat.prepare import Prepared
+from torch_onnx_compat.questions.run import SymbolicRuns
 from torch_onnx_compat.request import Exporters, File, Patch
 from torch_onnx_compat.rewrite import rewrite, watched_functions
 
@@ -63,7 +64,7 @@ class Candidates:
         file: What the file is to be.
         exporters: Which exporters, in order.
         clock: Times what is done for a candidate before it is exported.
-        is_proven: Whether the files are compared with the model.
+        runs: The original's symbolic runs; None if the files are not compared with the model.
     """
 
     def __init__(
@@ -74,11 +75,11 @@ class Candidates:
         file: File,
         exporters: Exporters,
         clock: Clock,
-        is_proven: bool = True,
+        runs: SymbolicRuns | None,
     ) -> None:
         self._prepared, self._observation = prepared, observation
         self._patch, self._file, self._exporters, self._clock = patch, file, exporters, clock
-        self._is_proven = is_proven
+        self._runs = runs
         self._inputs = observation.trace_inputs()
         self._avoid: Found = ()
         self._errors: dict[str, CompatError] = {}
@@ -108,7 +109,7 @@ class Candidates:
             if exporter == "torchscript" and _is_script(self._prepared):
                 kept = "the scripted model's own graph was written; it was not traced."
                 yield self._made(exporter, kept, is_script=True)
-            if isinstance(error, FrozenDecision) and not error.of_values and self._is_proven:
+            if isinstance(error, FrozenDecision) and not error.of_values and self._runs is not None:
                 kept = "decisions on sizes were left as the example takes them: at no size tried they change the file."
                 yield self._made(exporter, kept, leaves_sizes=True)
             yield from self._without_failed(exporter, error)
@@ -155,7 +156,7 @@ class Candidates:
             return
         for exporter, (job, error) in self._first.items():
             was_patched = any(note.verdict == "applied" for note in job.plan.notes)
-            is_hopeless = isinstance(error, (FrozenDecision, Unsuitable)) or not self._is_proven
+            is_hopeless = isinstance(error, (FrozenDecision, Unsuitable)) or self._runs is None
             if was_patched and not is_hopeless and not (self._patch.include or self._own_entries):
                 without = [entry.name for entry in self._patch.registry if entry.name != DECISIONS]
                 kept = "no entry was applied: this is torch's own file, checked at extreme values too."
@@ -243,8 +244,9 @@ class Candidates:
             opset=opset,
             custom_opsets=self._exporters.custom_opsets,
             allow_baked=self._patch.allow_baked,
-            decides=decides if DECISIONS in plan.armed and not self._is_proven else None,
+            decides=decides if DECISIONS in plan.armed and self._runs is None else None,
             options=self._exporters.options,
+            asking_places=None if self._runs is None or self._own_entries else self._runs.places,
         )
 
 

@@ -28,6 +28,7 @@ from torch_onnx_compat.plan import DECISIONS, Plan, make_plan
 from torch_onnx_compat.precision.formats import Bfloat16, Half, holds_bfloat16, precision_from_keyword
 from torch_onnx_compat.precision.int8.request import Int8
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
+from torch_onnx_compat.questions.run import SymbolicRuns
 from torch_onnx_compat.request import (
     Cut,
     Exporters,
@@ -251,8 +252,9 @@ def _export(
     with clock("observe"):
         observation = Observation(prepared)
         whole = operation.with_cut_outputs(prepared)
-        candidates = Candidates(whole, observation, patch, file, exporters, clock, proof.verify is not None)
-    attempt = Attempt(prepared, observation, operation, file, proof, clock)
+        runs = SymbolicRuns(observation) if proof.verify is not None else None
+        candidates = Candidates(whole, observation, patch, file, exporters, clock, runs)
+    attempt = Attempt(prepared, observation, operation, file, proof, clock, runs)
     for candidate in candidates:
         try:
             return attempt.run(candidate)

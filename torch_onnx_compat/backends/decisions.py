@@ -87,6 +87,8 @@ class Decision:
     """The statement that converts, and the model's own statement below it on the stack."""
     callers: tuple[Place, ...] = ()
     """All statements of the model's own code on the stack, the innermost first."""
+    is_of_entry: bool = False
+    """Whether the code of an entry takes it, which the model's statement calls."""
 
     @property
     def guard(self) -> bool:
@@ -260,7 +262,7 @@ class DecisionLog(Watcher):
         place, statements, callers = _statements()
         if not from_data:
             self._constant_places.add(place)
-        self.decisions.append(Decision(place, conversion, from_data, sizes, statements, callers))
+        self.decisions.append(Decision(place, conversion, from_data, sizes, statements, callers, _is_of_entry()))
 
 
 _QUESTIONS = {("aten::eq", 0), ("aten::ne", 0), ("aten::gt", 0), ("aten::le", 0), ("aten::lt", 1), ("aten::ge", 1)}
@@ -405,6 +407,17 @@ def _is_in_this_package() -> bool:
     names = (str(frame.f_globals.get("__name__", "")) for frame in frames_of_model())
     name = next((name for name in names if name not in _WATCHERS), "")
     return name.startswith("torch_onnx_compat.") and not name.startswith("torch_onnx_compat.control_flow.")
+
+
+def _is_of_entry() -> bool:
+    """Whether there is code of this package on the stack between a conversion and the model's own statement."""
+    for frame in frames_of_model():
+        if is_user_file(frame.f_code.co_filename):
+            return False
+        name = str(frame.f_globals.get("__name__", ""))
+        if name.startswith("torch_onnx_compat.") and name not in _WATCHERS:
+            return True
+    return False
 
 
 def _statements() -> tuple[str, tuple[Place, ...], tuple[Place, ...]]:

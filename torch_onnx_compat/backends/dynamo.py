@@ -56,7 +56,7 @@ def export(job: ExportJob) -> ExportedGraph:
             **(job.options.get("custom_translation_table") or {}),
         }
         try:
-            with internals.cache_torchlib(), internals.allow_dynamic_composites():
+            with internals.cache_torchlib(), internals.allow_dynamic_composites(), internals.decompose_by_node():
                 converted = torch.onnx.export(
                     program,
                     (),

@@ -302,6 +302,8 @@ def _select_varying(job: ExportJob, decisions: list[Decision]) -> list[Decision]
             internals.trace(subject, inputs.tensors)
         return [d for d in log.decisions if not d.from_data]
 
+    if _are_of_fixed_sizes(job, decisions):
+        return []
     varying: dict[int, Decision] = {}
     for sizes in (other_sizes, far_sizes):
         other = first_accepted(sizes(job.inputs), decisions_at)
@@ -310,6 +312,15 @@ def _select_varying(job: ExportJob, decisions: list[Decision]) -> list[Decision]
                 id(d): d for d in differing(decisions, other, lambda d: (d.place, d.conversion), lambda d: d.sizes)
             }
     return [decision for decision in decisions if id(decision) in varying]
+
+
+def _are_of_fixed_sizes(job: ExportJob, decisions: list[Decision]) -> bool:
+    """Whether the original asks nothing of its dynamic sizes where these decisions are, which saves the traces.
+
+    What the code of an entry decides, the original does not ask.
+    """
+    places = None if job.asking_places is None else job.asking_places()
+    return places is not None and not any(d.place in places or d.is_of_entry for d in decisions)
 
 
 def _is_same_at(job: ExportJob, graphs: dict[str, str], inputs: Inputs) -> bool:

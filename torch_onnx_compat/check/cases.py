@@ -16,7 +16,7 @@ from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.inputs import Inputs, bind, is_within
 from torch_onnx_compat.observe import ModelRefused, Observation, Reference
 from torch_onnx_compat.questions.question import Question
-from torch_onnx_compat.questions.run import SymbolicRun, run_symbolically
+from torch_onnx_compat.questions.run import SymbolicRun, SymbolicRuns
 
 HEAVY_SECONDS = 0.3
 """Seconds of an eager forward above which a model counts as heavy; it is tried at fewer and smaller sizes."""
@@ -108,9 +108,12 @@ class Cases:
         observation: Runs the original.
         verify: Which cases to make.
         samples: Further inputs for forward: tuples of arguments, or dicts of keyword arguments.
+        runs: The original's symbolic runs so far.
     """
 
-    def __init__(self, observation: Observation, verify: Verify, samples: Sequence[Any] = ()) -> None:
+    def __init__(
+        self, observation: Observation, verify: Verify, samples: Sequence[Any] = (), runs: SymbolicRuns | None = None
+    ) -> None:
         self.observation = observation
         self._verify = verify
         self._samples = samples
@@ -125,7 +128,7 @@ class Cases:
         self._exported: ExportedGraph | None = None
         self.baked_places: Collection[str] = ()
         self._decision_places: Collection[str] = ()
-        self._runs: dict[tuple[int, ...], SymbolicRun] = {}
+        self._runs = SymbolicRuns(observation) if runs is None else runs
         self._trials: SizeTrials | None = None
 
     def begin(
@@ -272,13 +275,8 @@ class Cases:
                 raise frozen_error(f"{place}: a size, and the model does something else at {at}", place)
 
     def _ask(self, sizes: dict[str, int]) -> SymbolicRun:
-        """What the original asks of its sizes when it has these; found once."""
-        inputs = self.observation.trace_inputs()
-        inputs = inputs.at_sizes(sizes) if sizes else inputs
-        key = tuple(inputs.sizes().values())
-        if key not in self._runs:
-            self._runs[key] = run_symbolically(self.observation, inputs)
-        run = self._runs[key]
+        """What the original asks of its sizes when it has these."""
+        run = self._runs.at(sizes)
         constant = self._exported.constant_places if self._exported is not None else frozenset()
         frozen = sorted((run.value_places & constant) - {*self.baked_places, *self._decision_places})
         ranks = sorted(run.rank_places - set(self.baked_places))

@@ -57,6 +57,32 @@ class SymbolicRun:
         return not (self.obstacle or self.guesses or self.asks_values)
 
 
+class SymbolicRuns:
+    """The symbolic runs of one original, each made once.
+
+    Args:
+        observation: Has the original.
+    """
+
+    def __init__(self, observation: Observation) -> None:
+        self._observation = observation
+        self._runs: dict[tuple[int, ...], SymbolicRun] = {}
+
+    def at(self, sizes: Mapping[str, int]) -> SymbolicRun:
+        """The run at some sizes of the dynamic axes; the others are the example's, long enough to trace."""
+        inputs = self._observation.trace_inputs()
+        inputs = inputs.at_sizes(sizes) if sizes else inputs
+        key = tuple(inputs.sizes().values())
+        if key not in self._runs:
+            self._runs[key] = run_symbolically(self._observation, inputs)
+        return self._runs[key]
+
+    def places(self) -> frozenset[str] | None:
+        """The model's statements that ask something of its sizes at the example; None if more may do."""
+        run = self.at({})
+        return frozenset(question.place for question in run.questions) if run.is_complete else None
+
+
 def run_symbolically(observation: Observation, inputs: Inputs) -> SymbolicRun:
     """Runs the original with a symbol for the size of every dynamic axis.
 

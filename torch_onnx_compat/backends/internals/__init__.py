@@ -1,5 +1,6 @@
 """Every use of torch's internals; tests/backends/test_internals.py fails if one of them moves."""
 
+from torch_onnx_compat.backends.internals.decompose import decompose_by_node
 from torch_onnx_compat.backends.internals.dynamo import (
     allow_dynamic_composites,
     build_torchlib,
@@ -48,6 +49,7 @@ __all__ = [
     "call_scan",
     "call_while_loop",
     "compile_without_own_modes",
+    "decompose_by_node",
     "exports_scan",
     "function_of_graph",
     "is_graph_value",

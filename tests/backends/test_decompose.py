@@ -1,0 +1,186 @@
+"""Decomposing single operators: the program computes what it did, in-place operators and views included."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.export import Dim
+
+from torch_onnx_compat import export_compat
+from torch_onnx_compat.backends.internals import decompose
+from torch_onnx_compat.backends.internals.find import first_module
+
+WRITES = 60
+"""Random programs that write in place."""
+
+
+@contextmanager
+def count_whole() -> Iterator[list[int]]:
+    """Counts the programs that are left to torch's own decomposition."""
+    passes = first_module("torch.onnx._internal.exporter._fx_passes")
+    plain, counted = passes.decompose_with_registry, []
+
+    def whole(program: Any, registry: Any) -> Any:
+        counted.append(1)
+        return plain(program, registry)
+
+    passes.decompose_with_registry = whole
+    try:
+        yield counted
+    finally:
+        passes.decompose_with_registry = plain
+
+
+class Calls(nn.Module):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm2d(3)
+        self.table = nn.Parameter(torch.rand(3, 6, 6))
+        self.register_buffer("count", torch.zeros(3))
+        self.function = function
+
+    def forward(self, x: Tensor) -> Any:
+        return self.function(self, x)
+
+
+def _fill_part(m: Calls, x: Tensor) -> Tensor:
+    y = x + 1
+    y[:, 0, 1:4].fill_(2.0)
+    y[..., -1] = 3.0
+    return y * 2
+
+
+def _write_beside_view(m: Calls, x: Tensor) -> tuple[Tensor, Tensor]:
+    y = x + 1
+    seen = y.transpose(1, 2)
+    y.mul_(2)
+    return seen, y
+
+
+def _write_to_table(m: Calls, x: Tensor) -> Tensor:
+    y = m.table.clone()
+    y.add_(x.sum())
+    return y
+
+
+DONE_BY_NODE: dict[str, Callable[[Calls, Tensor], Any]] = {
+    "batch norms": lambda m, x: m.norm(m.norm(x)),
+    "a chain in place": lambda m, x: m.norm(x).relu_().add_(1).mul_(x),
+    "parts in place": _fill_part,
+    "a pool without a translation": lambda m, x: nn.functional.adaptive_avg_pool2d(x, 1),
+    "channels last": lambda m, x: nn.functional.adaptive_avg_pool2d(
+        x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2), 1
+    ),
+    "dropout in place": lambda m, x: nn.functional.dropout(x * 2, 0.5, training=False, inplace=True) + 1,
+    "a copy of a weight": _write_to_table,
+}
+LEFT_TO_TORCH: dict[str, Callable[[Calls, Tensor], Any]] = {
+    "a view that is read after a write": _write_beside_view,
+    "a buffer": lambda m, x: m.count.add_(1).sum() + x,
+}
+
+
+@pytest.mark.parametrize("name", [*DONE_BY_NODE, *LEFT_TO_TORCH])
+def test_is_right(name: str) -> None:
+    model = Calls({**DONE_BY_NODE, **LEFT_TO_TORCH}[name]).eval()
+    with count_whole() as whole:
+        result = export_compat(model, (torch.rand(4, 3, 6, 6),), dynamic="batch", exporter="dynamo")
+    assert result.exporter == "dynamo"
+    assert result.table
+    assert bool(whole) == (name in LEFT_TO_TORCH)
+
+
+def test_same_arguments_are_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    traced = []
+    plain = decompose._Decomposition._trace_anew
+    monkeypatch.setattr(
+        decompose._Decomposition,
+        "_trace_anew",
+        lambda self, target, *rest: traced.append(target) or plain(self, target, *rest),
+    )
+    model = nn.Sequential(*[nn.BatchNorm2d(3) for _ in range(5)], nn.MaxPool2d(2), nn.BatchNorm2d(3)).eval()
+    export_compat(model, (torch.rand(4, 3, 6, 6),), dynamic="batch", exporter="dynamo")
+    assert traced == [torch.ops.aten.batch_norm.default] * 2
+
+
+class Program(nn.Module):
+    """Some random operations on a growing list of tensors, views of one another among them."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.seed = seed
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        draw = random.Random(self.seed)
+        tensors = [x * 1.5]
+        for _ in range(draw.randint(3, 9)):
+            one, other = draw.choice(tensors), draw.choice(tensors)
+            made = self._step(draw, one, other)
+            if made is not None:
+                tensors.append(made)
+        return tuple(t.clone() for t in tensors)
+
+    def _step(self, draw: random.Random, one: Tensor, other: Tensor) -> Tensor | None:
+        kind = draw.choice(("view", "view", "write", "write", "write", "new"))
+        if kind == "new":
+            return draw.choice((torch.relu(one), one + 1, one.contiguous(), one.clone()))
+        if kind == "view":
+            return draw.choice(_VIEWS)(one) if one.dim() == 3 else one.unsqueeze(0)
+        same = one.shape == other.shape and one is not other
+        write = draw.choice(_WRITES[: None if same else -2])
+        return write(one, other * 0.5)
+
+
+_VIEWS: list[Callable[[Tensor], Tensor]] = [
+    lambda t: t[:, 1:],
+    lambda t: t[0],
+    lambda t: t.transpose(0, 2),
+    lambda t: t[:, -1],
+    lambda t: t.flatten(1),
+    lambda t: t.detach(),
+]
+
+
+def _set_part(one: Tensor, other: Tensor) -> None:
+    one[..., 0] = 4.0
+
+
+_WRITES: list[Callable[[Tensor, Tensor], Tensor | None]] = [
+    lambda one, other: one.relu_(),
+    lambda one, other: one.fill_(2.0),
+    lambda one, other: one.mul_(3),
+    _set_part,
+    lambda one, other: one.add_(other),
+    lambda one, other: one.copy_(other),
+]
+
+
+def test_random_writes() -> None:
+    by_node = 0
+    for seed in range(WRITES):
+        model, x = Program(seed), torch.rand(3, 4, 5)
+        try:
+            wanted = model(x.clone())
+        except (RuntimeError, IndexError):
+            continue
+        program = torch.export.export(model, (x,), dynamic_shapes=({1: Dim.AUTO},), strict=False)
+        try:
+            found = _decomposed(program)(x)
+        except decompose.TooMuch:
+            continue
+        by_node += 1
+        for ours, theirs in zip(found, wanted, strict=True):
+            torch.testing.assert_close(ours, theirs, msg=lambda text, seed=seed: f"seed {seed}: {text}")
+    assert by_node > WRITES // 4
+
+
+def _decomposed(program: Any) -> Callable[..., Any]:
+    registry = first_module("torch.onnx._internal.exporter._registration").ONNXRegistry.from_torchlib()
+    made = decompose.decompose_nodes(program, decompose.Tables(registry))
+    return torch.fx.GraphModule(made.graph_module, made.graph_module.graph)
