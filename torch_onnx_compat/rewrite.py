@@ -113,7 +113,6 @@ class _FunctionRewrites(CallCounter):
             return args[0].copy_(result) if func in self._writing and result is not args[0] else result
         return self.pass_on(func, args, kwargs)
 
-
     @contextmanager
     def _inside_of(self, entry: Rewrite) -> Iterator[None]:
         """While an entry's body runs: its calls are the exporter's like the model's own, so other entries mend them."""

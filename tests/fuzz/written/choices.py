@@ -40,7 +40,12 @@ class EvenLength(nn.Module):
         return a * b + (x.shape[1] // 2 == 5)
 
 
-@program({"dynamic": {"x": {1: "past + new"}, "y": {1: "new"}, "mask": {1: "past"}}}, x="float 2 total=7", y="float 2 new=3", mask="mask 2 past=4")
+@program(
+    {"dynamic": {"x": {1: "past + new"}, "y": {1: "new"}, "mask": {1: "past"}}},
+    x="float 2 total=7",
+    y="float 2 new=3",
+    mask="mask 2 past=4",
+)
 class PastAndNew(nn.Module):
     def forward(self, x, y, mask):
         full = torch.cat([mask, torch.ones_like(y, dtype=torch.bool)], 1)
@@ -64,11 +69,16 @@ class FreeInputs(nn.Module):
     def forward(self, x, y):
         n = min(x.shape[1], y.shape[1])
         z = x[:, :n] - y[:, :n]
-        return z * (2 if x.shape[1] == y.shape[1] else 1), torch.cat([x, y], 1) if x.shape[1] > y.shape[1] else torch.cat([y, x], 1)
+        return z * (2 if x.shape[1] == y.shape[1] else 1), torch.cat([x, y], 1) if x.shape[1] > y.shape[
+            1
+        ] else torch.cat([y, x], 1)
 
 
 def _auto():
-    return {"dynamic": None, "dynamic_shapes": {"x": {0: torch.export.Dim.AUTO, 1: torch.export.Dim("length", min=2, max=64)}}}
+    return {
+        "dynamic": None,
+        "dynamic_shapes": {"x": {0: torch.export.Dim.AUTO, 1: torch.export.Dim("length", min=2, max=64)}},
+    }
 
 
 @program(_auto, {"length": (2, 64)}, x="float batch=3 length=6")
@@ -77,11 +87,16 @@ class AutoAxis(nn.Module):
         return x * (2 if x.shape[1] > 31 else 1) + x.mean(0)
 
 
-@program({"dynamic": {"x_first": {0: "batch"}, "x_rest_0": {0: "batch"}, "x_rest_1": {0: "other"}}}, a="float batch=3 4", b="float batch=3 4", c="float other=2 4")
+@program(
+    {"dynamic": {"x_first": {0: "batch"}, "x_rest_0": {0: "batch"}, "x_rest_1": {0: "other"}}},
+    a="float batch=3 4",
+    b="float batch=3 4",
+    c="float other=2 4",
+)
 class NestedInputs(nn.Module):
     @staticmethod
     def arrange(a, b, c):
-        return ({"first": a, "rest": [b, (c)], "n": 3, "none": None, "flag": True},)
+        return {"x": {"first": a, "rest": [b, c], "n": 3, "none": None, "flag": True}}
 
     def forward(self, x):
         y = x["first"] * x["n"] + x["rest"][0]
@@ -102,10 +117,17 @@ class NamedTupleInput(nn.Module):
         return (_Pair(a, b),)
 
     def forward(self, pair):
-        return _Pair(pair.right - pair.left, pair._replace(left=pair.right).left * 2), collections.OrderedDict(b=pair[0], a=pair[1])
+        return _Pair(pair.right - pair.left, pair._replace(left=pair.right).left * 2), collections.OrderedDict(
+            b=pair[0], a=pair[1]
+        )
 
 
-@program({"dynamic": {"items": [{0: "batch"}, {0: "batch"}, {0: "batch"}]}}, a="float batch=3 4", b="float batch=3 4", c="float batch=3 4")
+@program(
+    {"dynamic": {"items": [{0: "batch"}, {0: "batch"}, {0: "batch"}]}},
+    a="float batch=3 4",
+    b="float batch=3 4",
+    c="float batch=3 4",
+)
 class ListInput(nn.Module):
     @staticmethod
     def arrange(a, b, c):
@@ -140,20 +162,47 @@ class VariadicInputs(nn.Module):
 class OldestOpset(nn.Module):
     def forward(self, x):
         y = x.clamp(-1, x.shape[1]).split(2, 1)[0]
-        return y.cumsum(0), x.softmax(0), F.pad(x, (1, 1)), x.unsqueeze(-1).squeeze(-1), x.std(1), x.sort(1).values, torch.where(x > 0, x, 2.0)
+        return (
+            y.cumsum(0),
+            x.softmax(0),
+            F.pad(x, (1, 1)),
+            x.unsqueeze(-1).squeeze(-1),
+            x.std(1),
+            x.sort(1).values,
+            torch.where(x > 0, x, 2.0),
+        )
 
 
 @program(lambda: {"opset_version": 11}, x="float batch=2 3 height=7 width=9")
 class OldestOpsetImages(nn.Module):
     def forward(self, x):
         h, w = x.shape[2:]
-        return F.interpolate(x, (h + 1, w // 2 + 1), mode="bilinear"), F.interpolate(x, scale_factor=2), F.grid_sample(x, F.affine_grid(torch.eye(2, 3).expand(x.shape[0], 2, 3), x.shape, align_corners=True), align_corners=True), x.amax((2, 3))
+        return (
+            F.interpolate(x, (h + 1, w // 2 + 1), mode="bilinear"),
+            F.interpolate(x, scale_factor=2),
+            F.grid_sample(
+                x,
+                F.affine_grid(torch.eye(2, 3).expand(x.shape[0], 2, 3), x.shape, align_corners=True),
+                align_corners=True,
+            ),
+            x.amax((2, 3)),
+        )
 
 
 @program(lambda: {"opset_version": 12}, x="int64 batch=3 length=6")
 class OldOpsetIntegers(nn.Module):
     def forward(self, x):
-        return x % 5, x // -3, x.clamp(0, 9), x.max(-1).values, x.argmax(-1), F.one_hot(x % 4, 4), x.sum(-1), x.abs(), torch.where(x > 0, x, -x)
+        return (
+            x % 5,
+            x // -3,
+            x.clamp(0, 9),
+            x.max(-1).values,
+            x.argmax(-1),
+            F.one_hot(x % 4, 4),
+            x.sum(-1),
+            x.abs(),
+            torch.where(x > 0, x, -x),
+        )
 
 
 @program(lambda: {"opset_version": 13}, x="float batch=3 length=6")
@@ -169,7 +218,15 @@ class OldOpsetDecisions(nn.Module):
 @program(lambda: {"opset_version": 22}, x="float batch=3 length=6")
 class LateOpset(nn.Module):
     def forward(self, x):
-        return x.cumsum(1), F.gelu(x), F.layer_norm(x, x.shape[1:]), x.round(), F.hardswish(x), x.amax(1), x.topk(1).values
+        return (
+            x.cumsum(1),
+            F.gelu(x),
+            F.layer_norm(x, x.shape[1:]),
+            x.round(),
+            F.hardswish(x),
+            x.amax(1),
+            x.topk(1).values,
+        )
 
 
 @program(lambda: {"target": "openvino"}, x="float batch=3 length=6")
@@ -188,7 +245,12 @@ class ForOpencv(nn.Module):
 class ForTensorrt(nn.Module):
     def forward(self, x):
         h, w = x.shape[2:]
-        return F.interpolate(x, (h * 2, w * 2), mode="nearest"), x.argmax(1), x.std(1), F.pad(x, (1, 1, 1, 1), "reflect")
+        return (
+            F.interpolate(x, (h * 2, w * 2), mode="nearest"),
+            x.argmax(1),
+            x.std(1),
+            F.pad(x, (1, 1, 1, 1), "reflect"),
+        )
 
 
 class _Backbone(nn.Module):
@@ -244,7 +306,10 @@ class KeptFunction(nn.Module):
         return self.inner(x) + self.inner(x * 2)
 
 
-@program(lambda: {"keep_initializers_as_inputs": False, "do_constant_folding": False, "optimize": False}, x="float batch=3 length=6")
+@program(
+    lambda: {"keep_initializers_as_inputs": False, "do_constant_folding": False, "optimize": False},
+    x="float batch=3 length=6",
+)
 class Unoptimized(_Baked):
     pass
 

@@ -106,8 +106,14 @@ class RollByHalf(nn.Module):
 class TiesOfTopK(nn.Module):
     def forward(self, x):
         y = x.round()
-        values, places = y.topk(1, -1)
-        return values, y.argmax(-1), y.argmin(-1), y.argsort(dim=-1, stable=True), y.argsort(dim=-1, descending=True, stable=True)
+        values = y.topk(1, -1).values
+        return (
+            values,
+            y.argmax(-1),
+            y.argmin(-1),
+            y.argsort(dim=-1, stable=True),
+            y.argsort(dim=-1, descending=True, stable=True),
+        )
 
 
 @program(x="float batch=3 length=6")
@@ -128,8 +134,14 @@ class Cumulative(nn.Module):
     def forward(self, x):
         y = x.clamp(-2, 2)
         return (
-            y.cumsum(1), y.tanh().cumprod(1), x.cummax(1).values, x.cummin(1).values, y.logcumsumexp(1),
-            y.flip(1).cumsum(1).flip(1), y.diff(dim=1), x.cummax(0).indices,
+            y.cumsum(1),
+            y.tanh().cumprod(1),
+            x.cummax(1).values,
+            x.cummin(1).values,
+            y.logcumsumexp(1),
+            y.flip(1).cumsum(1).flip(1),
+            y.diff(dim=1),
+            x.cummax(0).indices,
         )
 
 
@@ -142,14 +154,22 @@ class DiffAndPrepend(nn.Module):
 @program(x="float batch=3 length=6")
 class Trapezoid(nn.Module):
     def forward(self, x):
-        return torch.trapezoid(x, dx=0.5), torch.cumulative_trapezoid(x), torch.trapz(x, torch.linspace(0, 1, x.shape[1]))
+        return (
+            torch.trapezoid(x, dx=0.5),
+            torch.cumulative_trapezoid(x),
+            torch.trapz(x, torch.linspace(0, 1, x.shape[1])),
+        )
 
 
 @program(x="float batch=3 length=6", edges="float 5")
 class SearchSorted(nn.Module):
     def forward(self, x, edges):
         edges = edges.sort().values
-        return torch.searchsorted(edges, x), torch.bucketize(x, edges, right=True), torch.searchsorted(edges, x, side="right")
+        return (
+            torch.searchsorted(edges, x),
+            torch.bucketize(x, edges, right=True),
+            torch.searchsorted(edges, x, side="right"),
+        )
 
 
 @program(x="float batch=3 length=6")
@@ -168,21 +188,36 @@ class UniqueInverse(nn.Module):
 @program(x="5 batch=3 length=6")
 class IsIn(nn.Module):
     def forward(self, x):
-        return torch.isin(x, torch.tensor([1, 3])), torch.isin(x, 2, invert=True), (x[:, :, None] == torch.tensor([0, 4])).any(-1)
+        return (
+            torch.isin(x, torch.tensor([1, 3])),
+            torch.isin(x, 2, invert=True),
+            (x[:, :, None] == torch.tensor([0, 4])).any(-1),
+        )
 
 
 @program(x="float batch=3 length=6")
 class MaskedSelectCount(nn.Module):
     def forward(self, x):
         kept = x[x > 0]
-        return kept.sum(), kept.numel() + 0 * x.sum(), x.masked_fill(x > 1, 1), x.masked_scatter(x < 0, x.abs()), kept.sort().values
+        return (
+            kept.sum(),
+            kept.numel() + 0 * x.sum(),
+            x.masked_fill(x > 1, 1),
+            x.masked_scatter(x < 0, x.abs()),
+            kept.sort().values,
+        )
 
 
 @program(x="float batch=3 length=6 4")
 class EmptyParts(nn.Module):
     def forward(self, x):
         none = x[:, :0]
-        return torch.cat([none, x, none], 1), none.sum(1), torch.stack([none.sum(1), x.sum(1)]), none.shape[1] + x.mean()
+        return (
+            torch.cat([none, x, none], 1),
+            none.sum(1),
+            torch.stack([none.sum(1), x.sum(1)]),
+            none.shape[1] + x.mean(),
+        )
 
 
 @program(x="float batch=3 length=6 4")
@@ -196,14 +231,23 @@ class EmptySelection(nn.Module):
 class EinsumDiagonals(nn.Module):
     def forward(self, x):
         g = torch.einsum("bld,bmd->blm", x, x)
-        return torch.einsum("bll->bl", g), torch.einsum("bll->b", g), torch.einsum("...ld->...", x), torch.einsum("bld->", x)
+        return (
+            torch.einsum("bll->bl", g),
+            torch.einsum("bll->b", g),
+            torch.einsum("...ld->...", x),
+            torch.einsum("bld->", x),
+        )
 
 
 @program(x="float batch=3 length=6 4")
 class EinsumOrders(nn.Module):
     def forward(self, x):
         w = torch.arange(8.0).view(4, 2)
-        return torch.einsum("bld,dk->lbk", x, w), torch.einsum("bld,bmd,dk->blmk", x, x, w), torch.einsum(x, [0, 1, 2], [2, 0])
+        return (
+            torch.einsum("bld,dk->lbk", x, w),
+            torch.einsum("bld,bmd,dk->blmk", x, x, w),
+            torch.einsum(x, [0, 1, 2], [2, 0]),
+        )
 
 
 @program(x="float batch=3 length=6 4")
@@ -280,14 +324,25 @@ class Triangles(nn.Module):
     def forward(self, x):
         n = x.shape[1]
         i = torch.triu_indices(n, n, 1)
-        return x[:, i[0]] * x[:, i[1]], torch.tril(x[:, :, None] * x[:, None], -1), torch.ones(n, n).triu(2 - n), torch.eye(n, n + 2)
+        return (
+            x[:, i[0]] * x[:, i[1]],
+            torch.tril(x[:, :, None] * x[:, None], -1),
+            torch.ones(n, n).triu(2 - n),
+            torch.eye(n, n + 2),
+        )
 
 
 @program(x="float batch=3 length=6")
 class Diagonal(nn.Module):
     def forward(self, x):
         d = torch.diag_embed(x, offset=1)
-        return d.diagonal(offset=1, dim1=-2, dim2=-1), x.diagonal(), x.diag(1), x.diagonal(-1).sum(), torch.block_diag(x, x)
+        return (
+            d.diagonal(offset=1, dim1=-2, dim2=-1),
+            x.diagonal(),
+            x.diag(1),
+            x.diagonal(-1).sum(),
+            torch.block_diag(x, x),
+        )
 
 
 @program(x="float batch=3 length=6")
@@ -301,13 +356,23 @@ class LinspaceSteps(nn.Module):
 class ArangeFloat(nn.Module):
     def forward(self, x):
         n = x.shape[1]
-        return torch.arange(0.5, n, 1.5), torch.arange(0, n, 0.1).sum(), torch.arange(n / 3), (torch.arange(n) + 0.5) / n
+        return (
+            torch.arange(0.5, n, 1.5),
+            torch.arange(0, n, 0.1).sum(),
+            torch.arange(n / 3),
+            (torch.arange(n) + 0.5) / n,
+        )
 
 
 @program(x="float batch=3 length=6")
 class PairwiseDistances(nn.Module):
     def forward(self, x):
-        return torch.cdist(x, x), F.pdist(x), F.cosine_similarity(x[:, None], x[None], -1), (x[:, None] - x).norm(dim=-1)
+        return (
+            torch.cdist(x, x),
+            F.pdist(x),
+            F.cosine_similarity(x[:, None], x[None], -1),
+            (x[:, None] - x).norm(dim=-1),
+        )
 
 
 @program(x="float batch=3 length=6")
@@ -326,14 +391,24 @@ class RepeatByCounts(nn.Module):
 class SliceByTensor(nn.Module):
     def forward(self, x, start):
         places = (start[:, None] + torch.arange(3)).clamp(max=x.shape[1] - 1)
-        return x.gather(1, places), torch.take_along_dim(x, places, 1), x.index_select(1, start.clamp(max=x.shape[1] - 1))
+        return (
+            x.gather(1, places),
+            torch.take_along_dim(x, places, 1),
+            x.index_select(1, start.clamp(max=x.shape[1] - 1)),
+        )
 
 
 @program(x="float batch=3 length=6")
 class NarrowAndSelect(nn.Module):
     def forward(self, x):
         n = x.shape[1]
-        return x.narrow(1, n // 2, n - n // 2), x.select(1, -1), x.movedim(0, 1), x.swapaxes(0, 1), x.unflatten(0, (1, -1))
+        return (
+            x.narrow(1, n // 2, n - n // 2),
+            x.select(1, -1),
+            x.movedim(0, 1),
+            x.swapaxes(0, 1),
+            x.unflatten(0, (1, -1)),
+        )
 
 
 @program(x="float batch=3 length=6")

@@ -1,4 +1,4 @@
-"""Programs of torch's layers at odd sizes, and of torch's own means: functions, scripts, maps, conditions, subclasses."""
+"""Programs of torch's layers at odd sizes, and of torch's own means: scripts, maps, conditions, subclasses."""
 
 import torch
 import torch.nn.functional as F
@@ -29,7 +29,11 @@ class PoolWithIndices(nn.Module):
 class AdaptivePools(nn.Module):
     def forward(self, x):
         h, w = x.shape[2:]
-        return F.adaptive_avg_pool2d(x, (3, None)), F.adaptive_max_pool2d(x, 2), F.adaptive_avg_pool2d(x, ((h + 1) // 2, w))
+        return (
+            F.adaptive_avg_pool2d(x, (3, None)),
+            F.adaptive_max_pool2d(x, 2),
+            F.adaptive_avg_pool2d(x, ((h + 1) // 2, w)),
+        )
 
 
 @program(x="float batch=2 3 height=7 width=9")
@@ -55,7 +59,12 @@ class ResizeDownAndUp(nn.Module):
 @program(x="float batch=2 3 height=7 width=9")
 class PadModes(nn.Module):
     def forward(self, x):
-        return F.pad(x, (1, 2, 0, 1), "reflect"), F.pad(x, (2, 2, 0, 0), "replicate"), F.pad(x, (1, 0, 0, 1), "circular"), F.pad(x, (-1, 2), value=3)
+        return (
+            F.pad(x, (1, 2, 0, 1), "reflect"),
+            F.pad(x, (2, 2, 0, 0), "replicate"),
+            F.pad(x, (1, 0, 0, 1), "circular"),
+            F.pad(x, (-1, 2), value=3),
+        )
 
 
 @program(x="float batch=2 3 height=7 width=9")
@@ -149,7 +158,9 @@ class EncoderLayer(nn.Module):
     def forward(self, x, mask):
         mask = mask.clone()
         mask[:, 0] = False
-        return self.layer(x, src_key_padding_mask=mask, src_mask=nn.Transformer.generate_square_subsequent_mask(x.shape[1]))
+        return self.layer(
+            x, src_key_padding_mask=mask, src_mask=nn.Transformer.generate_square_subsequent_mask(x.shape[1])
+        )
 
 
 @program(x="float batch=2 length=5 8")
@@ -157,7 +168,9 @@ class GroupedQueries(nn.Module):
     def forward(self, x):
         q = x.unflatten(-1, (4, 2)).transpose(1, 2)
         k = q[:, :2]
-        return F.scaled_dot_product_attention(q, k, k, enable_gqa=True), F.scaled_dot_product_attention(q, q[:, :, :1], q[:, :, :1])
+        return F.scaled_dot_product_attention(q, k, k, enable_gqa=True), F.scaled_dot_product_attention(
+            q, q[:, :, :1], q[:, :, :1]
+        )
 
 
 @program(x="float batch=2 length=5 8")
@@ -168,14 +181,16 @@ class LastQueryCausal(nn.Module):
         q = x[:, -2:]
         n, m = q.shape[1], x.shape[1]
         mask = torch.ones(n, m, dtype=torch.bool).tril(m - n)
-        return F.scaled_dot_product_attention(q, x, x, attn_mask=mask), F.scaled_dot_product_attention(q, x, x, is_causal=True)
+        return F.scaled_dot_product_attention(q, x, x, attn_mask=mask), F.scaled_dot_product_attention(
+            q, x, x, is_causal=True
+        )
 
 
 @torch.jit.script
 def _scripted(x: torch.Tensor, n: int):
     total = torch.zeros_like(x)
     for i in range(n):
-        if bool(x.sum() > 0):
+        if bool(x.sum() > 0):  # noqa: SIM108
             total = total + x * i
         else:
             total = total - i
@@ -360,7 +375,11 @@ class Distributions(nn.Module):
 class LinearAlgebra(nn.Module):
     def forward(self, x):
         a = x.mT @ x + torch.eye(4) * 3
-        return torch.linalg.det(a / 10), torch.linalg.solve(a, torch.eye(4)[:, :1]), torch.linalg.norm(x, ord=torch.inf, dim=1)
+        return (
+            torch.linalg.det(a / 10),
+            torch.linalg.solve(a, torch.eye(4)[:, :1]),
+            torch.linalg.norm(x, ord=torch.inf, dim=1),
+        )
 
 
 @program(x="float batch=3 4", bins="6 batch=3 length=5")
@@ -379,7 +398,9 @@ class SampleGrid(nn.Module):
     def forward(self, x):
         theta = torch.tensor([[1.0, 0.2, 0.1], [-0.1, 0.9, 0.0]]).expand(x.shape[0], 2, 3)
         grid = F.affine_grid(theta, x.shape, align_corners=False)
-        return F.grid_sample(x, grid, padding_mode="border", align_corners=False), F.grid_sample(x, grid, mode="nearest", padding_mode="reflection", align_corners=True)
+        return F.grid_sample(x, grid, padding_mode="border", align_corners=False), F.grid_sample(
+            x, grid, mode="nearest", padding_mode="reflection", align_corners=True
+        )
 
 
 @program(x="float batch=2 3 height=7 width=9")
@@ -397,22 +418,55 @@ class ShiftedWindows(nn.Module):
 @program(x="float batch=2 3 height=7 width=9")
 class LossAsOutput(nn.Module):
     def forward(self, x):
-        return F.cross_entropy(x, x.argmax(1)), F.smooth_l1_loss(x, x.round()), F.kl_div(x.log_softmax(1), x.softmax(1), reduction="batchmean"), F.huber_loss(x, -x, reduction="none")
+        return (
+            F.cross_entropy(x, x.argmax(1)),
+            F.smooth_l1_loss(x, x.round()),
+            F.kl_div(x.log_softmax(1), x.softmax(1), reduction="batchmean"),
+            F.huber_loss(x, -x, reduction="none"),
+        )
 
 
 @program(x="float batch=3 4")
 class Activations(nn.Module):
     def forward(self, x):
-        return F.gelu(x, approximate="tanh"), F.mish(x), F.softplus(x, 2, 5), F.hardshrink(x), F.rrelu(x), F.threshold(x, 0.1, -2), F.celu(x, 0.5), F.logsigmoid(x), F.softmin(x, -1), F.prelu(x, torch.tensor([0.2]))
+        return (
+            F.gelu(x, approximate="tanh"),
+            F.mish(x),
+            F.softplus(x, 2, 5),
+            F.hardshrink(x),
+            F.rrelu(x),
+            F.threshold(x, 0.1, -2),
+            F.celu(x, 0.5),
+            F.logsigmoid(x),
+            F.softmin(x, -1),
+            F.prelu(x, torch.tensor([0.2])),
+        )
 
 
 @program(x="float batch=3 4")
 class SpecialFunctions(nn.Module):
     def forward(self, x):
-        return torch.expm1(x.clamp(-5, 5)), torch.erfinv(x.tanh()), torch.lgamma(x.abs() + 0.1), torch.sinc(x), torch.xlogy(x.abs(), x.abs()), torch.logaddexp(x, -x), torch.special.entr(x.sigmoid()), x.logit(1e-3)
+        return (
+            torch.expm1(x.clamp(-5, 5)),
+            torch.erfinv(x.tanh()),
+            torch.lgamma(x.abs() + 0.1),
+            torch.sinc(x),
+            torch.xlogy(x.abs(), x.abs()),
+            torch.logaddexp(x, -x),
+            torch.special.entr(x.sigmoid()),
+            x.logit(1e-3),
+        )
 
 
 @program(x="float batch=3 length=6")
 class Statistics(nn.Module):
     def forward(self, x):
-        return x.std(1), x.var(0, correction=0), torch.std_mean(x, 1, correction=0), x.logsumexp(1), x.norm(p=3, dim=1), x.T.cov() if x.shape[0] > 1 else x, x.aminmax()
+        return (
+            x.std(1),
+            x.var(0, correction=0),
+            torch.std_mean(x, 1, correction=0),
+            x.logsumexp(1),
+            x.norm(p=3, dim=1),
+            x.T.cov() if x.shape[0] > 1 else x,
+            x.aminmax(),
+        )

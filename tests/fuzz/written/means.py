@@ -1,4 +1,4 @@
-"""Programs in Python's less usual means: partials, enumerations, sets, bisection, tools of iteration, texts, classes."""
+"""Programs in Python's less usual means: partials, enumerations, sets, bisection, iteration, texts, classes."""
 
 import bisect
 import collections
@@ -263,7 +263,7 @@ class CallableObject(nn.Module):
 
 @program(x="float batch=3 length=6")
 class LruOfMethod(nn.Module):
-    @functools.lru_cache(maxsize=None)  # noqa: B019
+    @functools.lru_cache(maxsize=None)  # noqa: B019, UP033
     def table(self, n):
         return torch.arange(n).float().cos()
 
@@ -462,7 +462,11 @@ class SlicesFromNames(nn.Module):
     def forward(self, x):
         window = slice(x.shape[1] // 2, None, 2)
         start, stop, step = window.indices(x.shape[1])
-        return x[:, window].sum(1) + (stop - start) // step, x[(slice(None), slice(-2, None))], x[operator.itemgetter(0, -1)(range(x.shape[0])), :]
+        return (
+            x[:, window].sum(1) + (stop - start) // step,
+            x[(slice(None), slice(-2, None))],
+            x[operator.itemgetter(0, -1)(range(x.shape[0])), :],
+        )
 
 
 @program(x="float batch=3 length=6")
@@ -475,7 +479,11 @@ class MinMaxOfMany(nn.Module):
 @program(x="float batch=3 length=6")
 class AnyAllOfSizes(nn.Module):
     def forward(self, x):
-        return x * (2 if any(n > 8 for n in x.shape) else 1) + all(n % 2 == 0 for n in x.shape) + sum(n > 4 for n in x.shape)
+        return (
+            x * (2 if any(n > 8 for n in x.shape) else 1)
+            + all(n % 2 == 0 for n in x.shape)
+            + sum(n > 4 for n in x.shape)
+        )
 
 
 @program(x="float batch=3 length=6")
@@ -487,7 +495,7 @@ class StringsOfShape(nn.Module):
 
 @program(x="float batch=3 length=6")
 class DictOfRanges(nn.Module):
-    table = {range(0, 5): 1.0, range(5, 12): 2.0, range(12, 1000): 3.0}
+    table = {range(0, 5): 1.0, range(5, 12): 2.0, range(12, 1000): 3.0}  # noqa: RUF012
 
     def forward(self, x):
         return x * next((v for r, v in self.table.items() if x.shape[1] in r), 9.0)
@@ -497,7 +505,9 @@ class DictOfRanges(nn.Module):
 class NumberMethods(nn.Module):
     def forward(self, x):
         n = x.shape[1]
-        return x * (n / 4).is_integer() + n.bit_count() if isinstance(n, int) else x * (n / 4) + float(n).hex().count("1")
+        return (
+            x * (n / 4).is_integer() + n.bit_count() if isinstance(n, int) else x * (n / 4) + float(n).hex().count("1")
+        )
 
 
 @program(x="float batch=3 length=6")

@@ -100,11 +100,11 @@ HALVES: dict[str, Draw] = {name: (lambda x, g, d=draw: d(x, g).half()) for name,
 
 NUMBERS: dict[str, Draw] = {
     **FLOATS,
-    "nan": lambda x, g: torch.where(torch.rand(x.shape, generator=g) < 0.3, torch.nan, torch.randn(x.shape, generator=g)),
+    "nan": lambda x, g: torch.where(
+        torch.rand(x.shape, generator=g) < 0.3, torch.nan, torch.randn(x.shape, generator=g)
+    ),
     "all nan": lambda x, g: torch.full(x.shape, torch.nan),
-    "infinite": lambda x, g: torch.tensor([torch.inf, -torch.inf, 1.0, -2.0])[
-        torch.randint(4, x.shape, generator=g)
-    ],
+    "infinite": lambda x, g: torch.tensor([torch.inf, -torch.inf, 1.0, -2.0])[torch.randint(4, x.shape, generator=g)],
     "negative zeros": lambda x, g: -torch.zeros(x.shape),
 }
 """Other values of an input of floats of a program that says what becomes of NaN and infinities."""

@@ -159,7 +159,7 @@ class HookCollects(nn.Module):
     def forward(self, x):
         self.features.clear()
         self.body(x)
-        return {name: value for name, value in sorted(self.features.items(), reverse=True)}
+        return dict(sorted(self.features.items(), reverse=True))
 
 
 @program(x="float batch=3 4")

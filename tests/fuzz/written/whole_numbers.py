@@ -167,7 +167,13 @@ class DivideFloats(nn.Module):
 @program(x="int32 batch=3 5", y="float batch=3 5")
 class MixedTypes(nn.Module):
     def forward(self, x, y):
-        return x + y, x * 0.5, x + torch.tensor(0.5), y + torch.tensor(3, dtype=torch.int64), x + torch.tensor(2.0).double()
+        return (
+            x + y,
+            x * 0.5,
+            x + torch.tensor(0.5),
+            y + torch.tensor(3, dtype=torch.int64),
+            x + torch.tensor(2.0).double(),
+        )
 
 
 @program(x="half batch=3 5")
@@ -265,7 +271,11 @@ class GcdLcm(nn.Module):
 class BinCounts(nn.Module):
     def forward(self, x):
         y = x.remainder(7)
-        return torch.bincount(y.flatten(), minlength=7), F.one_hot(y, 7), torch.zeros(7).index_add(0, y[0], torch.ones(5))
+        return (
+            torch.bincount(y.flatten(), minlength=7),
+            F.one_hot(y, 7),
+            torch.zeros(7).index_add(0, y[0], torch.ones(5)),
+        )
 
 
 @program(x="float batch=3 length=6")
@@ -285,7 +295,14 @@ class ScaleByFraction(nn.Module):
 class IntegerSizes(nn.Module):
     def forward(self, x):
         n = x.shape[1]
-        return x[:, : -(-n // 3)], x * (n % -4), x + ((-n) // 4), x * (n ^ 5), x + (n >> 1) + (n << 2) + (n & 3), x - (~n)
+        return (
+            x[:, : -(-n // 3)],
+            x * (n % -4),
+            x + ((-n) // 4),
+            x * (n ^ 5),
+            x + (n >> 1) + (n << 2) + (n & 3),
+            x - (~n),
+        )
 
 
 @program(x="float batch=3 length=6")
