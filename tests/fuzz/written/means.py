@@ -494,20 +494,20 @@ class StringsOfShape(nn.Module):
 
 
 @program(x="float batch=3 length=6")
-class DictOfRanges(nn.Module):
-    table = {range(0, 5): 1.0, range(5, 12): 2.0, range(12, 1000): 3.0}  # noqa: RUF012
-
-    def forward(self, x):
-        return x * next((v for r, v in self.table.items() if x.shape[1] in r), 9.0)
-
-
-@program(x="float batch=3 length=6")
 class NumberMethods(nn.Module):
     def forward(self, x):
         n = x.shape[1]
         return (
             x * (n / 4).is_integer() + n.bit_count() if isinstance(n, int) else x * (n / 4) + float(n).hex().count("1")
         )
+
+
+@program(x="float batch=3 length=6")
+class DictOfRanges(nn.Module):
+    table = {range(0, 5): 1.0, range(5, 12): 2.0, range(12, 1000): 3.0}  # noqa: RUF012
+
+    def forward(self, x):
+        return x * next((v for r, v in self.table.items() if x.shape[1] in r), 9.0)
 
 
 @program(x="float batch=3 length=6")
