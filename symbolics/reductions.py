@@ -105,6 +105,22 @@ def sum_of_int64(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype
     return high * HALF_WIDTH + low
 
 
+@decomposition(torch.sum, needed_on=("dynamo",), targets=("onnxruntime",), exactness=Exactness.BITWISE)
+def sum_of_narrow_integers(
+    input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> Tensor:
+    """Sum in a narrow integer type, at whose ends onnxruntime's ReduceSum stops, where torch begins again.
+
+    Math: a sum modulo 2^32 is that of int64, of which the lowest bits are kept.
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.sum.html; ReduceAggregatorSum of onnxruntime's
+            core/providers/cpu/reduction/reduction_ops.h
+    """
+    if dtype not in (torch.int32, torch.int16, torch.int8, torch.uint8):
+        return NotImplemented
+    x = input.to(dtype).to(torch.int64)
+    return (x.sum() if dim is None else x.sum(dim, keepdim)).to(dtype)
+
+
 FEW_FACTORS = 8
 
 

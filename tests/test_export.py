@@ -338,6 +338,26 @@ def test_rewrites_hold_for_in_place_forms(exporter):
     assert {"a", "b"} <= {note.entry for note in result.applied}
 
 
+def test_the_body_of_an_entry_is_mended_by_other_entries(exporter):
+    """A call in a body is the exporter's like the model's own, where stock may write it wrong."""
+
+    @rewrite(torch.frac, name="a", needed_on=("torchscript", "dynamo"), registry=None)
+    def by_fmod(input):
+        return torch.fmod(input, 1)
+
+    @rewrite(torch.fmod, name="b", needed_on=("torchscript", "dynamo"), registry=None)
+    def by_division(input, other):
+        return input - torch.trunc(input / other) * other
+
+    def model(x):
+        return x.frac(), x.frac_()
+
+    x = torch.tensor([[1.7, -2.3], [0.4, 8.9]])
+    result = export_compat(model, x, exporter=exporter, rewrites=[by_fmod, by_division], exclude=["frac_to_fmod"])
+    assert {"a", "b"} <= {note.entry for note in result.applied}
+    assert "Mod" not in result.nodes
+
+
 def test_an_axis_that_the_model_fixes_is_an_error(exporter):
     class Fixed(nn.Module):
         def forward(self, x):

@@ -57,7 +57,7 @@ ORDERS = {
     "torch.rnn_relu": ["float64_recurrent", "rnn_relu_of_any_length", "rnn_relu_of_packed"],
     "torch.rnn_tanh": ["float64_recurrent", "rnn_tanh_of_any_length", "rnn_tanh_of_packed"],
     "torch.sort": ["sort_of_bool", "sort_stable"],
-    "torch.sum": ["sum_of_half", "sum_of_int64"],
+    "torch.sum": ["sum_of_half", "sum_of_int64", "sum_of_narrow_integers"],
     "torch.trunc": ["rounding_of_integers", "trunc_to_floor"],
     "torchvision::deform_conv2d": ["deform_conv2d", "deform_conv2d_19"],
 }

@@ -75,9 +75,10 @@ class _FunctionRewrites(CallCounter):
                         self._writing.add(spelling)
         self._paths, self._plan, self._facts = module_paths(twin), plan, facts
         self._constants = {id(t) for t in (*twin.buffers(), *twin.parameters()) if t.is_complex()}
+        self._running: list[Rewrite] = []
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        return func in self.counted or has_complex(args, kwargs)
+        return func in self.counted or (not self._running and has_complex(args, kwargs))
 
     def pass_on(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if has_pairs(args, kwargs):
@@ -85,13 +86,17 @@ class _FunctionRewrites(CallCounter):
         return super().pass_on(func, args, kwargs)
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        args, kwargs = with_pairs(func, args, kwargs, self._constants)
-        entries = self._table.get(func, ())
+        if self._running:
+            if has_pairs(args, kwargs):
+                return self.pass_on(func, args, kwargs)
+        else:
+            args, kwargs = with_pairs(func, args, kwargs, self._constants)
+        entries = [entry for entry in self._table.get(func, ()) if not any(entry is one for one in self._running)]
         number = self.number(func, args, kwargs)
         sizes = self._facts.of_call(number, args, kwargs) if self._facts is not None else None
         for entry in entries:
             try:
-                with answering(sizes), answer_directly():
+                with answering(sizes), answer_directly(), self._inside_of(entry):
                     result = entry.run(partial(calling_module, self._paths), *args, **kwargs)
             except Declined as reason:
                 self._plan.declined(entry.name, calling_module(self._paths), str(reason))
@@ -107,6 +112,18 @@ class _FunctionRewrites(CallCounter):
             self._plan.applied(entry.name, calling_module(self._paths))
             return args[0].copy_(result) if func in self._writing and result is not args[0] else result
         return self.pass_on(func, args, kwargs)
+
+    @contextmanager
+    def _inside_of(self, entry: Rewrite) -> Iterator[None]:
+        """While an entry's body runs: its calls are the exporter's like the model's own, so other entries mend them."""
+        self._running.append(entry)
+        self._inside += 1
+        try:
+            with self:
+                yield
+        finally:
+            self._inside -= 1
+            self._running.pop()
 
 
 def watched_functions(entries: Sequence[Rewrite]) -> list[Any]:

@@ -104,6 +104,7 @@ def _special(model: Model, call: Call, result: ExportResult, generator: torch.Ge
     for way in (0, 1, 2, 2, 3, 3):
         inputs = [x.draw_special(generator, way) for x in call.inputs]
         yield labels[way], _difference(model, result, inputs)
+    yield "wide integers", _difference(model, result, [x.draw_wide(generator) for x in call.inputs])
 
 
 def _eager(model: Model, inputs: Sequence[Tensor]) -> list[Any]:

@@ -336,7 +336,7 @@ def _(d: Draw) -> tuple[Any, ...]:
     x = d.any()
     options = _reduced(d, x)
     if d.chance(0.2):
-        options["dtype"] = d.pick(torch.float32, torch.int64, torch.float64)
+        options["dtype"] = d.pick(torch.float32, torch.int64, torch.float64, torch.int32)
     return x, options
 
 
@@ -1033,7 +1033,7 @@ def _(d: Draw) -> tuple[Any, ...]:
     if d.chance():
         options["size"] = [d.pick(1, 3, 8, 10) for _ in range(axes)]
     else:
-        options["scale_factor"] = d.pick(2, 0.5, 1.5, 2.3, 3)
+        options["scale_factor"] = d.pick(2, 0.5, 1.5, 2.3, 1 / 3)
         if d.chance(0.3) and mode != "area":
             options["recompute_scale_factor"] = True
     if mode in modes:

@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 VARYING = 6
 """A size that stands for the axis that may vary: no other axis of an input has it."""
 SIZES = (1, 2, 3, 4, 5, 7)
-OTHER_SIZES = (1, 9, 40)
+OTHER_SIZES = (1, 3, 9, 40)
 INTEGERS = (torch.int64, torch.int32, torch.uint8, torch.int16, torch.int8)
 FLOATS = (torch.float32, torch.float64, torch.float16)
 SPECIAL = (0.0, -0.0, math.nan, math.inf, -math.inf, 1e30, -1e30, 1e-40, 0.5, -2.5, 1.0, -3.0)
@@ -74,6 +74,14 @@ class Input:
             table = torch.tensor([0, 1, limits.max, limits.min, limits.max - 1, limits.max // 2, 7], dtype=self.dtype)
         special = table[choice % len(table)]
         return special if way == 2 else torch.where(choice % 5 == 0, special, ordinary)
+
+    def draw_wide(self, generator: torch.Generator) -> Tensor:
+        """Whole numbers of the type's width, but for the highest bits; ordinary values where that is not wanted."""
+        ordinary = self.draw(generator)
+        if self.dtype.is_floating_point or self.dtype == torch.bool or self.kind != "normal":
+            return ordinary
+        limits = torch.iinfo(self.dtype)
+        return torch.randint(limits.min // 4, limits.max // 4, ordinary.shape, generator=generator).to(self.dtype)
 
     def _shape(self, size: int) -> tuple[int, ...]:
         return tuple(size if s == VARYING else s for s in self.shape)

@@ -89,6 +89,16 @@ EXAMPLES = [
         )
         for direction, shift in SHIFTS.items()
     ),
+    Example(
+        "right_shift_by_counts",
+        lambda i, j: (i >> j, i.int() >> j.int(), i >> torch.arange(60, 64)),
+        (
+            torch.tensor([[2**62 + 1, -(2**62) - 3, 2**31 - 1, -(2**31)]]),
+            torch.tensor([[1, 4, 3, 2]]),
+        ),
+        claims=(),
+        exporters=DYNAMO_FIRST,
+    ),
     of_two(
         "bitwise_and_to_bits",
         leaves=lambda i, j: (i > 0) & (j > 0),

@@ -77,6 +77,19 @@ EXAMPLES = [
         leaves=lambda i: (i.int().sum(1), (i > 0).sum()),
     ),
     Example(
+        "sum_of_narrow_integers",
+        lambda i: (
+            i.sum(1, dtype=torch.int32),
+            i.sum(dtype=torch.int32),
+            i.sum(0, keepdim=True, dtype=torch.int16),
+            (i > 0).sum(0, dtype=torch.uint8),
+        ),
+        (torch.tensor([[2**31 - 1, 2**31 - 7], [-(2**31), -5], [40000, 2**20]]),),
+        broken=lambda input, dim=None, keepdim=False, dtype=None: input.sum(dim, keepdim).clamp(-99, 99).to(dtype),
+        leaves=lambda i: i.int().sum(1),
+        exporters=("dynamo", "torchscript"),
+    ),
+    Example(
         "prod_of_few_int64",
         lambda i: (i.prod(1), i[0].prod(), torch.prod(i.int(), -1, keepdim=True)),
         (torch.tensor([[3**20, 3**14, 3], [2**53 + 1, 3, -1]]),),

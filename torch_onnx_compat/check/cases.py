@@ -356,8 +356,7 @@ class Cases:
                 for size in tried:
                     yield from self._case_at({name: size})
                 continue
-            if example[name] != 1 and is_within(self._bounds, name, 1):
-                yield from self._try_case(f"{name}=1", self._inputs.at_sizes({name: 1}))
+            yield from self._smallest_size(name)
             found = list(self._larger_size(name, heavy, larger))
             yield from found
             if not found:
@@ -373,6 +372,44 @@ class Cases:
     def _try_together(self, sizes: dict[str, int]) -> Iterator[Case]:
         label = ", ".join(f"{n}={s}" for n, s in sizes.items())
         yield from self._try_case(label, self._inputs.at_sizes(sizes))
+
+    def _smallest_size(self, name: str) -> Iterator[Case]:
+        """A case at the smallest size that the model accepts; where sizes of 1 begin, few operators are right by luck.
+
+        Where it refuses the smallest of the declared range, the next is searched by doubling, then by bisection, below
+        the example's.
+        """
+        size = self._inputs.sizes()[name]
+        least = max(self._bounds.get(name, (1, None))[0], 1)
+        if size <= least:
+            return
+        cases = list(self._try_size(name, least))
+        if not cases:
+            before = len(self.notes)
+            cases = self._search_smallest(name, least, size)
+            del self.notes[before:]
+        yield from cases
+
+    def _search_smallest(self, name: str, refused: int, accepted: int) -> list[Case]:
+        """The case at the smallest size that the model accepts between two others; none if there is no such size."""
+        cases: list[Case] = []
+        step = 1
+        while not cases and refused + step < accepted:
+            cases = list(self._try_size(name, refused + step))
+            if cases:
+                accepted = refused + step
+            else:
+                refused, step = refused + step, 2 * step
+        while cases and accepted - refused > 1:
+            between = (refused + accepted) // 2
+            smaller = list(self._try_size(name, between))
+            refused, accepted = (refused, between) if smaller else (between, accepted)
+            cases = smaller or cases
+        return cases
+
+    def _try_size(self, name: str, size: int) -> Iterator[Case]:
+        if is_within(self._bounds, name, size):
+            yield from self._try_case(f"{name}={size}", self._inputs.at_sizes({name: size}))
 
     def _larger_size(self, name: str, heavy: bool, larger: dict[str, int]) -> Iterator[Case]:
         """A case at the first size above the example's, of a few candidates, that the model accepts."""

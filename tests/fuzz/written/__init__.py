@@ -4,7 +4,21 @@ import importlib
 
 from fuzz.written.program import Written
 
-SUBJECTS = ("sizes", "sequences", "detections", "values", "language", "keys", "stand_ins")
+SUBJECTS = (
+    "sizes",
+    "sequences",
+    "detections",
+    "values",
+    "language",
+    "keys",
+    "stand_ins",
+    "whole_numbers",
+    "states",
+    "indexing",
+    "layers",
+    "means",
+    "choices",
+)
 
 
 def all_programs() -> dict[str, Written]:

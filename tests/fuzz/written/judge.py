@@ -6,7 +6,7 @@ import inspect
 import random
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from typing import Any
 
@@ -18,6 +18,7 @@ from torch import Tensor
 from fuzz.judge import Case, Judgement, describe, is_rounding, sort_refusal, told
 from fuzz.written.program import Written
 from torch_onnx_compat import CompatError, export_compat
+from torch_onnx_compat.inputs import bind
 
 Array = np.ndarray[Any, Any]
 LADDER = (1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32, 33, 40, 48, 63, 64, 65, 80, 100, 127, 128, 129, 160, 200)
@@ -37,14 +38,18 @@ def name_sizes(written: Written) -> Iterator[dict[str, int]]:
     near = {n + step for n in named for step in (-1, 0, 1) if n + step > 0}
     for name, size in written.sizes.items():
         own = {size - 1, size + 1, 2 * size, 2 * size + 1, 3 * size}
-        for other in sorted({*LADDER, *near, *own} - {0, size}):
-            yield {name: other}
+        low, high = written.limits.get(name, (1, 1 << 30))
+        for other in sorted({*LADDER, *near, *own, low, min(high, 1024)} - {0, size}):
+            if low <= other <= high:
+                yield {name: other}
     names = list(written.sizes)
     pool = [*LADDER[:27], *(n for n in near if n < 300)]
     if len(names) > 1:
         for number in range(RANDOM):
             chosen = dice.choices(pool, k=len(names))
-            yield dict(zip(names, chosen if number % 4 else [chosen[0]] * len(names), strict=True))
+            sizes = dict(zip(names, chosen if number % 4 else [chosen[0]] * len(names), strict=True))
+            if all(low <= sizes[name] <= high for name, (low, high) in written.limits.items()):
+                yield sizes
 
 
 def name_cases(written: Written) -> Iterator[Case]:
@@ -66,6 +71,8 @@ def flatten(found: Any) -> list[Tensor]:
     """The tensors of a result, in the order of a file's outputs."""
     if isinstance(found, Tensor):
         return [found]
+    if isinstance(found, (bool, int, float)):
+        return [torch.tensor(found)]
     if isinstance(found, dict):
         return [t for part in found.values() for t in flatten(part)]
     if isinstance(found, (list, tuple)):
@@ -73,6 +80,13 @@ def flatten(found: Any) -> list[Tensor]:
     if hasattr(found, "__dataclass_fields__"):
         return [t for name in found.__dataclass_fields__ for t in flatten(getattr(found, name))]
     return []
+
+
+def name_feeds(written: Written, tensors: Sequence[Tensor]) -> dict[str, Array]:
+    """The inputs of a file by name; those in the containers of an argument are called after their place in it."""
+    args, kwargs = written.arrange(tensors)
+    bound = bind(written.make(), args, kwargs, None).real()
+    return {name: x.numpy() for name, x in zip(bound.names, bound.tensors, strict=True)}
 
 
 def run_eager(written: Written, inputs: tuple[Tensor, ...]) -> list[Array]:
@@ -86,7 +100,8 @@ def run_eager(written: Written, inputs: tuple[Tensor, ...]) -> list[Array]:
         model = model.double()
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [t.detach().clone().numpy() for t in flatten(model(*(x.clone() for x in inputs)))]
+        args, kwargs = written.arrange([x.clone() for x in inputs])
+        return [t.detach().clone().numpy() for t in flatten(model(*args, **kwargs))]
 
 
 def noises(written: Written, inputs: tuple[Tensor, ...], wanted: list[Array]) -> list[Array]:
@@ -124,7 +139,7 @@ def judge_file(written: Written, data: bytes) -> Judgement:
         except Exception:  # a program refuses what it likes
             continue
         count += 1
-        feeds = {i.name: x.numpy() for i, x in zip(written.inputs, case.inputs, strict=True)}
+        feeds = name_feeds(written, case.inputs)
         try:
             found = [np.asarray(a) for a in session.run(None, {i.name: feeds[i.name] for i in session.get_inputs()})]
         except Exception as error:
@@ -181,7 +196,8 @@ def judge(written: Written, exporter: str, *, stock: bool = False) -> Judgement:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            result = export_compat(written.make(), written.draw(), dynamic=written.dynamic or None, exporter=exporter)
+            args, kwargs = written.arrange(written.draw())
+            result = export_compat(written.make(), args, kwargs=kwargs, exporter=exporter, **written.keywords())
         except CompatError as error:
             text = " ".join(str(error).split())
             needless = stock and judge_stock(written, exporter).verdict == "right"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -56,6 +56,7 @@ MASKS: dict[str, Draw] = {
 
 
 def _integers(most: int) -> dict[str, Draw]:
+    """Whole numbers from 0 up to one, such as token ids."""
     return {
         "random": lambda x, g: torch.randint(0, most, x.shape, generator=g),
         "zeros": lambda x, g: torch.zeros(x.shape, dtype=torch.int64),
@@ -65,13 +66,68 @@ def _integers(most: int) -> dict[str, Draw]:
     }
 
 
+def _whole(dtype: torch.dtype) -> dict[str, Draw]:
+    """Whole numbers of a type: the example's are small and not negative, the others go to the ends of the type."""
+    info = torch.iinfo(dtype)
+
+    def between(low: int, high: int) -> Draw:
+        return lambda x, g: torch.randint(max(low, info.min), min(high, info.max), x.shape, generator=g).to(dtype)
+
+    ends = torch.tensor([info.min, info.min + 1, -1 if info.min else 1, 0, 1, 2, info.max - 1, info.max], dtype=dtype)
+    return {
+        "few": between(1, 9),
+        "signed": between(-9, 10),
+        "wide": between(-1000, 1001),
+        "widest": between(info.min, info.max),
+        "ends": lambda x, g: ends[torch.randint(len(ends), x.shape, generator=g)],
+        "zeros": lambda x, g: torch.zeros(x.shape, dtype=dtype),
+        "rising": lambda x, g: (torch.arange(x.numel()).reshape(x.shape) - x.numel() // 2).to(dtype),
+        "past2^53": lambda x, g: (torch.randint(-9, 9, x.shape, generator=g) + 2**53 + 2**40).to(dtype),
+    }
+
+
+WHOLE: dict[str, dict[str, Draw]] = {
+    "int8": _whole(torch.int8),
+    "uint8": _whole(torch.uint8),
+    "int16": _whole(torch.int16),
+    "int32": _whole(torch.int32),
+    "int64": _whole(torch.int64),
+}
+"""Other values of an input of whole numbers of a type."""
+
+DOUBLES: dict[str, Draw] = {name: (lambda x, g, d=draw: d(x, g).double()) for name, draw in FLOATS.items()}
+HALVES: dict[str, Draw] = {name: (lambda x, g, d=draw: d(x, g).half()) for name, draw in FLOATS.items()}
+
+NUMBERS: dict[str, Draw] = {
+    **FLOATS,
+    "nan": lambda x, g: torch.where(
+        torch.rand(x.shape, generator=g) < 0.3, torch.nan, torch.randn(x.shape, generator=g)
+    ),
+    "all nan": lambda x, g: torch.full(x.shape, torch.nan),
+    "infinite": lambda x, g: torch.tensor([torch.inf, -torch.inf, 1.0, -2.0])[torch.randint(4, x.shape, generator=g)],
+    "negative zeros": lambda x, g: -torch.zeros(x.shape),
+}
+"""Other values of an input of floats of a program that says what becomes of NaN and infinities."""
+
+KINDS: dict[str, dict[str, Draw]] = {
+    "float": FLOATS,
+    "unit": UNITS,
+    "mask": MASKS,
+    "double": DOUBLES,
+    "half": HALVES,
+    "number": NUMBERS,
+    **WHOLE,
+}
+
+
 @dataclass(frozen=True)
 class Input:
     """One input of a program.
 
     Attributes:
         name: The parameter of forward.
-        kind: float, unit (0 to 1), mask, or a number: integers below it.
+        kind: float, unit (0 to 1), mask, double, half, number (floats, NaN and infinities), a type of whole numbers, or
+            a number: whole numbers below it.
         shape: The example's.
         dynamic: The name of each axis that varies.
     """
@@ -84,15 +140,40 @@ class Input:
     @property
     def draws(self) -> dict[str, Draw]:
         """Other values, by name; the first one is the example's."""
-        return {"float": FLOATS, "unit": UNITS, "mask": MASKS}.get(self.kind) or _integers(int(self.kind))
+        return KINDS.get(self.kind) or _integers(int(self.kind))
 
 
 @dataclass(frozen=True)
 class Written(WithInputs):
-    """A program: a class of modules, and what its forward takes."""
+    """A program: a class of modules, and what its forward takes.
+
+    Attributes:
+        kind: The class. Where it has a static method ``arrange``, this makes forward's arguments, a tuple or a dict of
+            keywords, of the tensors.
+        inputs: The tensors.
+        options: Further arguments of export_compat; a function is called for them.
+        limits: The largest size of an axis, by name; 8 times the ladder's otherwise.
+    """
 
     kind: type[nn.Module]
     inputs: tuple[Input, ...]
+    options: Mapping[str, Any] | Callable[[], Mapping[str, Any]] = field(default_factory=dict)
+    limits: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    def arrange(self, tensors: Sequence[Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Forward's arguments and keywords."""
+        make = getattr(self.kind, "arrange", None)
+        made = make(*tensors) if make else tuple(tensors)
+        return ((), dict(made)) if isinstance(made, dict) else (tuple(made), {})
+
+    def keywords(self) -> dict[str, Any]:
+        """Further arguments of export_compat, the axes among them."""
+        given = self.options() if callable(self.options) else self.options
+        bounded = {
+            name: {axis: (one, *self.limits[one]) if one in self.limits else one for axis, one in axes.items()}
+            for name, axes in self.dynamic.items()
+        }
+        return {"dynamic": bounded or None, **given}
 
     def make(self) -> nn.Module:
         """The model, with the same weights each time."""
@@ -129,9 +210,12 @@ def collector() -> tuple[list[Written], Callable[..., Any]]:
     """A list of programs, and the decorator that adds a class to it."""
     programs: list[Written] = []
 
-    def program(**inputs: str) -> Callable[[type[nn.Module]], type[nn.Module]]:
+    def program(
+        options: Any = None, limits: Mapping[str, tuple[int, int]] | None = None, /, **inputs: str
+    ) -> Callable[[type[nn.Module]], type[nn.Module]]:
         def add(kind: type[nn.Module]) -> type[nn.Module]:
-            programs.append(Written(kind, tuple(read_input(name, text) for name, text in inputs.items())))
+            made = tuple(read_input(name, text) for name, text in inputs.items())
+            programs.append(Written(kind, made, options or {}, limits or {}))
             return kind
 
         return add

@@ -1,0 +1,53 @@
+"""The sizes that a file is tried at before anybody knows what the model asks."""
+
+import pytest
+import torch
+from torch import nn
+
+from torch_onnx_compat import export_compat, rewrite
+from torch_onnx_compat.errors import VerificationError
+from torch_onnx_compat.tracing import size_tensor
+
+
+class Frames(nn.Module):
+    """Takes nothing shorter than a frame."""
+
+    def forward(self, x):
+        return x.unfold(1, 3, 1).sum(-1).mean(1) + x.frac()[:, 0]
+
+
+@rewrite(torch.frac, name="frac_but_of_three", needed_on=("torchscript", "dynamo"), registry=None)
+def frac_but_of_three(input):
+    return torch.fmod(input, 1) + (size_tensor(input, 1) == 3) * 0.5
+
+
+X = torch.rand(2, 12) + 1
+
+
+def cases_of(model, x, dynamic, **options):
+    return {row.case for row in export_compat(model, (x,), dynamic=dynamic, exporter="torchscript", **options).table}
+
+
+def test_the_smallest_size_that_the_model_accepts_is_tried():
+    assert "length=3" in cases_of(Frames().eval(), X, {"x": {1: "length"}})
+
+
+def test_a_file_that_is_wrong_there_only_is_refused():
+    with pytest.raises(VerificationError, match="length=3"):
+        export_compat(
+            Frames().eval(),
+            (X,),
+            dynamic={"x": {1: "length"}},
+            exporter="torchscript",
+            rewrites=[frac_but_of_three],
+            exclude=["frac_to_fmod"],
+        )
+
+
+def test_a_declared_range_is_tried_at_its_end():
+    assert "length=5" in cases_of(nn.ReLU(), X, {"input": {1: ("length", 5, 40)}})
+    assert not {"length=1", "length=2"} & cases_of(nn.ReLU(), X, {"input": {0: "batch", 1: ("length", 3, 40)}})
+
+
+def test_where_1_is_accepted_nothing_else_is_searched():
+    assert not {f"length={n}" for n in range(2, 12)} & cases_of(nn.ReLU(), X, {"input": {1: "length"}})
