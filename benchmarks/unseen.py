@@ -256,6 +256,7 @@ def measure_model(spec: Unseen, routes: list[str], limit: float) -> Callable[[Co
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
+                spec.make()  # a package that draws numbers when it is imported does so before the seed is set
                 cases = {kind: list(cases_of(spec, kind == "sizes")) for kind in {r.split()[1] for r in routes}}
                 model = build(spec)
         except BaseException as error:

@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
+import sympy
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -321,3 +322,34 @@ def slices_by_a_cache(x):
 
 def test_a_look_up_in_a_cache_is_no_question_but_the_cached_function_asks():
     assert asked(slices_by_a_cache) == {("condition", "Ne(height, 513)")}
+
+
+def cuts_windows(x):
+    """Halves the picture again and again, each time cut into windows of 2 and put together."""
+    for _ in range(5):
+        n, h, w = x.shape
+        x = x.reshape(n, h // 2, 2, w // 2, 2).permute(0, 1, 3, 2, 4).reshape(n, (h // 2) * (w // 2), 4)
+        x = (x * 2).reshape(n, h // 2, w // 2, 2, 2).sum((3, 4))
+    return x
+
+
+def test_windows_of_windows_do_not_grow_the_questions():
+    """A shape that is asked for is the shape; as quotients of each other, sizes had hundreds of terms by now."""
+    found = run(cuts_windows, torch.randn(2, 64, 96), dynamic={"x": {0: "n", 1: "h", 2: "w"}})
+    assert not found.obstacle
+    assert max(len(str(question.expression)) for question in found.questions) < 300
+
+
+def test_a_quotient_is_the_same_number_without_the_search_for_its_shortest_form():
+    from torch.utils._sympy import functions
+
+    def quotient(names):
+        a, b = sympy.symbols(names, integer=True, positive=True)  # sympy remembers what it made of the same symbols
+        made = functions.FloorDiv(6 * a * b + 4 * a * functions.FloorDiv(b, 3), 10 * a * b)
+        return [made.subs({a: one, b: other}) for one, other in ((3, 7), (1, 1), (8, 100))]
+
+    slow = quotient("a b")
+    with symbolic.quick_quotients():
+        assert functions.sympy is not sympy
+        assert quotient("c d") == slow
+    assert functions.sympy is sympy

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import ExportFailed
@@ -75,6 +75,8 @@ class Session:
     numbers: dict[int, Tensor] = field(default_factory=dict)
     """Tensors that stand for what Python has as numbers, by their values' numbers in the trace, else by identity."""
     _seen: Counter[tuple[str, int]] = field(default_factory=Counter)
+    _classes: dict[int, tuple[nn.Module, type[nn.Module]]] = field(default_factory=dict)
+    """By identity: modules whose class was exchanged, and their own class."""
 
     def begin(self) -> None:
         """Starts a run."""
@@ -96,6 +98,25 @@ class Session:
         finally:
             self.inputs, self.numbers = before, numbers
             log.inputs, log.data_sizes = outer
+
+    def end(self) -> None:
+        """Ends a run: modules get their own classes back."""
+        for module, own in self._classes.values():
+            module.__class__ = own
+        self._classes.clear()
+
+    def watch_attribute(
+        self,
+        module: nn.Module,
+        name: str,
+        read: Callable[[nn.Module, str], Any],
+        write: Callable[[nn.Module, str, Any], None],
+    ) -> None:
+        """Until the run ends, an attribute of a module is read and written by two functions."""
+        cls = type(module)
+        self._classes.setdefault(id(module), (module, cls))
+        attribute = property(lambda self: read(self, name), lambda self, value: write(self, name, value))
+        module.__class__ = type(cls.__name__, (cls,), {"__module__": cls.__module__, name: attribute})
 
     def key(self) -> Key:
         """Counts and identifies the present decision."""
@@ -234,6 +255,7 @@ def activate(session: Session) -> Iterator[None]:
             yield
     finally:
         _current.reset(token)
+        session.end()
     if session.refusals and not session.surveying:
         raise session.refusals[0]  # a try of the model's swallowed it
 
