@@ -324,20 +324,17 @@ def test_a_look_up_in_a_cache_is_no_question_but_the_cached_function_asks():
     assert asked(slices_by_a_cache) == {("condition", "Ne(height, 513)")}
 
 
-def cuts_windows(x):
-    """Halves the picture again and again, each time cut into windows of 2 and put together."""
-    for _ in range(5):
-        n, h, w = x.shape
-        x = x.reshape(n, h // 2, 2, w // 2, 2).permute(0, 1, 3, 2, 4).reshape(n, (h // 2) * (w // 2), 4)
-        x = (x * 2).reshape(n, h // 2, w // 2, 2, 2).sum((3, 4))
-    return x
+def asks_for_a_window(x):
+    n, c, h, w = x.shape
+    y = x.reshape(n, c, h // 2, 2, w // 2, 2)
+    return y * 2 if y.shape[5] == 2 else y
 
 
-def test_windows_of_windows_do_not_grow_the_questions():
-    """A shape that is asked for is the shape; as quotients of each other, sizes had hundreds of terms by now."""
-    found = run(cuts_windows, torch.randn(2, 64, 96), dynamic={"x": {0: "n", 1: "h", 2: "w"}})
-    assert not found.obstacle
-    assert max(len(str(question.expression)) for question in found.questions) < 300
+def test_a_shape_that_was_asked_for_is_the_shape():
+    """torch computes a part of it, `width // (width // 2)`; windows of windows had sizes of hundreds of terms."""
+    found = run(asks_for_a_window)
+    assert found.is_complete
+    assert not [question for question in found.questions if not question.operator]
 
 
 def test_a_quotient_is_the_same_number_without_the_search_for_its_shortest_form():
