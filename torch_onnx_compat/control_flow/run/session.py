@@ -20,6 +20,7 @@ from torch_onnx_compat.backends.data_sizes import DataSizes
 from torch_onnx_compat.backends.decisions import DecisionLog, asks_for_emptiness, origins
 from torch_onnx_compat.backends.trace_numbers import is_settled
 from torch_onnx_compat.control_flow.find.users import NumberUsers
+from torch_onnx_compat.control_flow.run.lifting import present
 from torch_onnx_compat.control_flow.run.raising import find_catcher
 from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.places import is_user_file, short
@@ -132,6 +133,7 @@ class Session:
             return False
         if not is_tracing():
             return self.exporter == "dynamo" and torch.compiler.is_compiling()
+        value = present(value)
         if is_settled(value):
             return False
         from_data, leaves = self._origins(value)
@@ -148,7 +150,7 @@ class Session:
     def from_data(self, value: Any) -> bool:
         """Whether a value depends on the data of the inputs, not only on their sizes."""
         if isinstance(value, Tensor) and is_tracing():
-            return self._origins(value)[0]
+            return self._origins(present(value))[0]
         return False
 
     def _origins(self, value: Tensor) -> tuple[bool, list[int]]:
