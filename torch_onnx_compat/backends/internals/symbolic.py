@@ -6,6 +6,7 @@ every question is answered from the example and forgotten, so the next one is as
 
 from __future__ import annotations
 
+import importlib
 import math
 import sys
 import types
@@ -430,8 +431,7 @@ class _QuickSympy:
 @contextmanager
 def quick_quotients() -> Iterator[None]:
     """While active, torch makes quotients of sizes without a search for their shortest forms."""
-    from torch.utils._sympy import functions
-
+    functions: Any = importlib.import_module("torch.utils._sympy.functions")
     if vars(functions).get("sympy") is None:  # a version of torch that imports it otherwise
         yield
         return

@@ -37,10 +37,10 @@ class Lifting(Watcher):
         if not self._entered:  # it is entered again around each function of torch that is written in Python
             _active.append(self)
         self._entered += 1
-        return super().__enter__()
+        return super().__enter__()  # type: ignore[no-untyped-call,unused-ignore]
 
     def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
+        super().__exit__(*error)  # type: ignore[no-untyped-call,unused-ignore]
         self._entered -= 1
         if not self._entered:
             _active.remove(self)
