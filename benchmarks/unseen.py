@@ -14,6 +14,7 @@ import argparse
 import copy
 import datetime
 import importlib.metadata
+import inspect
 import io
 import itertools
 import json
@@ -152,6 +153,8 @@ def export(spec: Unseen, model: nn.Module, route: str) -> tuple[bytes, str]:
         for leaf in leaves
     ]
     shapes = pytree.tree_unflatten(dims, structure)
+    if any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(model.forward).parameters.values()):
+        shapes = (shapes,)  # torch.export takes the arguments of *args for one
     program: Any = torch.onnx.export(
         model, args, None, dynamo=True, input_names=names, dynamic_shapes=shapes, verbose=False
     )
@@ -256,6 +259,7 @@ def measure_model(spec: Unseen, routes: list[str], limit: float) -> Callable[[Co
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
+                spec.make()  # a package that draws numbers when it is imported does so before the seed is set
                 cases = {kind: list(cases_of(spec, kind == "sizes")) for kind in {r.split()[1] for r in routes}}
                 model = build(spec)
         except BaseException as error:

@@ -980,7 +980,7 @@ _transformer(
 _transformer(
     "Olmoe",
     "OlmoeForCausalLM",
-    _GQA | {"num_experts": 4, "num_experts_per_tok": 2},
+    _GQA | {"intermediate_size": 32, "num_experts": 4, "num_experts_per_tok": 2},
     _IDS,
     NT,
     NT,
@@ -1156,7 +1156,7 @@ _transformer(
     call=lambda m, x: m.encode(x, return_dict=False)[0],
 )
 _transformer(
-    "Univnet",
+    "UnivNet",
     "UnivNetModel",
     {
         "model_in_channels": 8,

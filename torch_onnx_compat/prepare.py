@@ -37,6 +37,7 @@ from torch_onnx_compat.caller import (
     without_cache_folder,
 )
 from torch_onnx_compat.dynamic import with_axes
+from torch_onnx_compat.einsum_paths import choose_by_example
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.garbage import pause_collection
 from torch_onnx_compat.inputs import Inputs, bind
@@ -172,6 +173,7 @@ def export_conditions() -> Iterator[None]:
             torch.no_grad(),
             restore_random_state(),
             without_cache_folder(),
+            choose_by_example(),
             compile_without_own_modes(),
             restore_modes(),
         ):

@@ -973,3 +973,24 @@ def write_into_a_transposed_product(self, x):
         z[0] = 5
         y = y * z.sum()
     return y
+
+
+# Values from outside that a branch of an If decides on
+
+
+@program()
+def flag_in_an_if(self, x):
+    is_large = x.max() > 10
+    if x.sum() > 0:
+        y = x[:2]
+        if is_large:
+            y = y * 2
+    else:
+        y = x
+    return y
+
+
+@program()
+def number_in_an_if(self, x):
+    largest = float(x.max())
+    return x[:2] * int(largest) if x.sum() > 0 else x

@@ -1,5 +1,7 @@
 """Small models whose decisions have no equivalent in a file, each with what the refusal has to say."""
 
+import types
+
 import torch
 from torch import nn
 
@@ -17,11 +19,14 @@ def refused(message, dynamic=None, exporters=("torchscript", "dynamo")):
     return register
 
 
-@refused(r"refused_programs.py:\d+: .*writes the attribute self.state; move that out of the branch")
+@refused(r"refused_programs.py:\d+: .*writes the attribute HOLDER.state; move that out of the branch")
 def attribute_write(self, x):
     if x.sum() > 0:
-        self.state = x
+        HOLDER.state = x
     return x
+
+
+HOLDER = types.SimpleNamespace()
 
 
 @refused(r"refused_programs.py:\d+: .*changes self.items; move that out")

@@ -1,6 +1,7 @@
 """Random functions compute after their rewriting what they computed before, in Python and in the file."""
 
 import importlib.util
+import types
 import warnings
 
 import pytest
@@ -19,6 +20,72 @@ PROGRAMS, EXPORTS = 400, 12
 
 # What a branch writes and the rest only reads, and what is one variable for a nested function.
 WRITTEN = {
+    "attribute": """
+        if x.max() > 20:
+            self.calls = 2.0
+        return x * self.calls
+    """,
+    "attribute_in_both_branches": """
+        if x.max() > 20:
+            self.last = x * 2
+        else:
+            self.last = x - 1
+        return x * self.last
+    """,
+    "attribute_after_return": """
+        if x.max() > 20:
+            return x
+        self.calls = 2.0
+        return x * self.calls
+    """,
+    "attribute_in_a_decision_of_a_decision": """
+        if x.sum() > 5:
+            if x.max() > 20:
+                self.calls = x.max()
+            x = x + self.calls
+        return x * self.calls
+    """,
+    "attribute_of_another_length": """
+        if x.sum() > 5:
+            self.last = x[:1]
+        else:
+            self.last = x
+        return self.last.sum() + x
+    """,
+    "attribute_by_a_method": """
+        def count():
+            setattr(self, "calls", self.calls + 1)
+        if x.sum() > 5:
+            count()
+        return x * self.calls
+    """,
+    "attribute_that_nobody_reads": """
+        if x.sum() > 5:
+            self.last = x
+        return x * 2
+    """,
+    "buffer": """
+        if x.sum() > 5:
+            self.table = self.table * x
+        return x + self.table
+    """,
+    "attribute_after_an_exit": """
+        for i in range(3):
+            if x.sum() > i:
+                break
+            self.calls = self.calls + 1
+        return x * self.calls
+    """,
+    "attribute_at_an_exit": """
+        i = 0
+        while i < 3 and x.sum() < 30:
+            i += 1
+            if x.max() > i:
+                self.calls = x.max()
+                break
+            self.calls = self.calls + x.min()
+        return x * self.calls
+    """,
     "read_later": """
         if x.sum() > 50:
             x = x + 1
@@ -153,14 +220,43 @@ REFUSED = {
         """,
         r"the attribute kept\['a'\] is changed",
     ),
-    "attribute_after_return": (
+    "attribute_of_another_object": (
         """
         if x.max() > 20:
-            return x
-        self.calls = 2.0
-        return x * self.calls
+            self.holder.calls = 2.0
+        return x * self.holder.calls
         """,
-        "writes the attribute self.calls",
+        "writes the attribute self.holder.calls",
+    ),
+    "attribute_of_another_kind": (
+        """
+        if x.max() > 20:
+            self.last = x
+        return x if self.last is None else x + self.last
+        """,
+        "the attribute last is read, which a decision or a loop that depends on the inputs has written",
+    ),
+    "attribute_of_a_round": (
+        """
+        def step(row):
+            self.calls = row
+            return row * 2
+        total = x[:0].sum()
+        for row in x[x > 0]:
+            total = total + step(row)
+        return total * self.calls
+        """,
+        "the attribute calls is read, which a decision or a loop that depends on the inputs has written",
+    ),
+    "container_after_an_exit": (
+        """
+        for i in range(3):
+            if x.sum() > i:
+                break
+            self.kept["a"] = float(i)
+        return x * self.kept["a"]
+        """,
+        r"the attribute kept\['a'\] is changed in a round after it",
     ),
     "nonlocal": (
         """
@@ -184,7 +280,8 @@ def load(source, folder, name):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     model = module.Flow().eval()
-    model.kept, model.calls = {"a": 1.0}, 1.0
+    model.kept, model.calls, model.last, model.holder = {"a": 1.0}, 1.0, None, types.SimpleNamespace(calls=1.0)
+    model.register_buffer("table", torch.ones(3))
     return model
 
 

@@ -1,11 +1,15 @@
 """Every program comes out right on every branch, on both exporters, and is untouched afterwards."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
+from torch import nn
 from torch.torch_version import TorchVersion
 
-from control_flow.programs import PROGRAMS
+from control_flow.programs import PROGRAMS, SIZES, Program
 from torch_onnx_compat import export_compat
 from torch_onnx_compat.errors import UnsupportedError
 
@@ -42,3 +46,17 @@ def check(program, exporter):
         for one, other in zip(found, wanted, strict=True):
             assert one.shape == tuple(other.shape)
             np.testing.assert_allclose(one, other.numpy(), rtol=1e-4, atol=1e-4)
+
+
+class RoundsUp(nn.Module):
+    """Pads to a multiple of 3, as local attention does; torch.export keeps the quotient symbolic."""
+
+    def forward(self, x):
+        parts = x.shape[0] / 3
+        if parts.is_integer():
+            return x * 2
+        return F.pad(x, (0, 0, 0, math.ceil(parts) * 3 - x.shape[0]))
+
+
+def test_a_number_from_outside_is_rounded_in_an_if():
+    check(Program(RoundsUp(), SIZES, "batch"), "torchscript")

@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
+import sympy
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -321,3 +322,31 @@ def slices_by_a_cache(x):
 
 def test_a_look_up_in_a_cache_is_no_question_but_the_cached_function_asks():
     assert asked(slices_by_a_cache) == {("condition", "Ne(height, 513)")}
+
+
+def asks_for_a_window(x):
+    n, c, h, w = x.shape
+    y = x.reshape(n, c, h // 2, 2, w // 2, 2)
+    return y * 2 if y.shape[5] == 2 else y
+
+
+def test_a_shape_that_was_asked_for_is_the_shape():
+    """torch computes a part of it, `width // (width // 2)`; windows of windows had sizes of hundreds of terms."""
+    found = run(asks_for_a_window)
+    assert found.is_complete
+    assert not [question for question in found.questions if not question.operator]
+
+
+def test_a_quotient_is_the_same_number_without_the_search_for_its_shortest_form():
+    from torch.utils._sympy import functions
+
+    def quotient(names):
+        a, b = sympy.symbols(names, integer=True, positive=True)  # sympy remembers what it made of the same symbols
+        made = functions.FloorDiv(6 * a * b + 4 * a * functions.FloorDiv(b, 3), 10 * a * b)
+        return [made.subs({a: one, b: other}) for one, other in ((3, 7), (1, 1), (8, 100))]
+
+    slow = quotient("a b")
+    with symbolic.quick_quotients():
+        assert functions.sympy is not sympy
+        assert quotient("c d") == slow
+    assert functions.sympy is sympy

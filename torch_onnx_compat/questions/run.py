@@ -107,6 +107,7 @@ def run_symbolically(observation: Observation, inputs: Inputs) -> SymbolicRun:
             stack.enter_context(symbolic.watch_sizes(symbols, log.read))
             stack.enter_context(_Reads(mode, log))
             stack.enter_context(symbolic.python_kernels())
+            stack.enter_context(symbolic.quick_quotients())
             stack.enter_context(mode)
             subject(*fakes)
     except MemoryError:
@@ -362,6 +363,8 @@ class _Beside(TorchDispatchMode):
         """Runs an operator; if its C++ makes numbers of sizes, torch's own Python form of it, if that does not."""
         questions = self._log.pending
         fakes = self._symbols.run(func, args, kwargs)
+        if func in _VIEWS:
+            return self._symbols.in_shape(fakes, args[1])
         python_form = symbolic.python_form(func)
         if python_form is None or not any(kind == "number" for kind, _, _ in questions):
             return fakes
@@ -427,6 +430,9 @@ def _fixes_rank(func: Any, fake: Tensor) -> bool:
     names = {argument.name for argument in func._schema.arguments}
     return bool(names & {"size", "shape"}) or (not fake.dim() and "dim" not in names)
 
+
+_VIEWS = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default, torch.ops.aten.reshape.default)
+"""Operators that are given the shape of what they yield."""
 
 _SQUEEZES = (torch.ops.aten.squeeze, torch.ops.aten.squeeze_)
 

@@ -6,6 +6,7 @@ every question is answered from the example and forgotten, so the next one is as
 
 from __future__ import annotations
 
+import importlib
 import math
 import sys
 import types
@@ -82,6 +83,19 @@ class Symbols:
         with self.mode:
             return function(*args, **kwargs)
 
+    def in_shape(self, fake: Tensor, shape: Sequence[Any]) -> Tensor:
+        """A fake in the shape that was asked for.
+
+        torch computes a part of it, as the quotient of a size and its other parts; quotients of quotients grow.
+        """
+        if all(type(size) is int for size in shape) or any(_is_same_size(-1, size) for size in shape):
+            return fake
+        if all(_is_same_size(one, other) for one, other in zip(fake.shape, shape, strict=True)):
+            return fake
+        options = {"dtype": fake.dtype, "device": fake.device}
+        made: Tensor = self.run(torch.empty_strided, (tuple(shape), fake.stride()), options)
+        return made
+
     def learn_sizes(self, fake: Tensor, real: Tensor) -> None:
         """Takes the sizes of what values decide from the real tensor beside a fake."""
         import sympy
@@ -90,6 +104,12 @@ class Symbols:
         for size, number in zip(sizes, real.shape, strict=True):
             if is_of_data(size) and size.node.expr.is_Symbol:
                 self.environment.data_sizes.setdefault(size.node.expr, sympy.Integer(number))
+
+
+def _is_same_size(one: Any, other: Any) -> bool:
+    """Whether two sizes are one expression; asks nothing."""
+    a, b = (size.node.expr if is_symbolic(size) else size for size in (one, other))
+    return bool(a == b)
 
 
 def data_symbols(expression: Any) -> list[Any]:
@@ -386,6 +406,41 @@ def sizes_as_numbers(packages: Collection[str]) -> Iterator[None]:
     finally:
         for scope in changed:
             scope.pop("isinstance", None)
+
+
+class _QuickSympy:
+    """sympy, whose `simplify` only divides term by term.
+
+    torch simplifies what a common factor of a quotient's two sides leaves. It needs no more than the division, and the
+    general search for a shorter form takes seconds where sizes are quotients of quotients.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        import sympy
+
+        return getattr(sympy, name)
+
+    @staticmethod
+    def simplify(expression: Any) -> Any:
+        """The same number, with a product's sum multiplied out."""
+        import sympy
+
+        return sympy.expand_mul(expression, deep=False)
+
+
+@contextmanager
+def quick_quotients() -> Iterator[None]:
+    """While active, torch makes quotients of sizes without a search for their shortest forms."""
+    functions: Any = importlib.import_module("torch.utils._sympy.functions")
+    if vars(functions).get("sympy") is None:  # a version of torch that imports it otherwise
+        yield
+        return
+    before = functions.sympy
+    functions.sympy = _QuickSympy()
+    try:
+        yield
+    finally:
+        functions.sympy = before
 
 
 _LARGE = 4096

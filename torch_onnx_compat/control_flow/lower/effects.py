@@ -23,3 +23,13 @@ def side_effect(node: ast.AST) -> str:
 
 
 _CONTAINER_WRITES = frozenset({"append", "extend", "insert", "pop", "popitem", "update", "setdefault", "remove"})
+
+
+def owner_of_write(node: ast.AST) -> str:
+    """``a.b`` of a node that binds ``a.b.c``; empty for any other side effect."""
+    if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Store):
+        return ""
+    owner: ast.AST = node.value
+    while isinstance(owner, ast.Attribute):
+        owner = owner.value
+    return ast.unparse(node.value) if isinstance(owner, ast.Name) else ""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from torch_onnx_compat.control_flow.find.syntax import SCOPES, children, walk_all, walk_scope
-from torch_onnx_compat.control_flow.lower.effects import side_effect
+from torch_onnx_compat.control_flow.lower.effects import owner_of_write, side_effect
 
 _MUTATORS = frozenset(
     {"append", "extend", "insert", "pop", "popitem", "update", "setdefault", "add", "remove", "discard", "clear"}
@@ -30,8 +30,8 @@ class NameUsage:
     """Names that it binds in its own scope."""
     changes: dict[str, None] = field(default_factory=dict)
     """Names of lists, dicts and other containers that it writes to."""
-    side_effects: dict[str, None] = field(default_factory=dict)
-    """Its side effects, each with its line; they must not happen in a branch that is not taken."""
+    side_effects: dict[str, str] = field(default_factory=dict)
+    """Its side effects, each with its line, and ``a.b`` where it binds ``a.b.c``, else an empty text."""
 
 
 @functools.lru_cache(maxsize=4096)
@@ -97,7 +97,7 @@ def _note(node: ast.AST, found: NameUsage) -> None:
         found.changes[changed.id] = None
     what = side_effect(node)
     if what:
-        found.side_effects[f"line {getattr(node, 'lineno', 0)} {what}"] = None
+        found.side_effects[f"line {getattr(node, 'lineno', 0)} {what}"] = owner_of_write(node)
 
 
 def _write_target(node: ast.AST) -> ast.AST | None:
@@ -141,9 +141,9 @@ def _is_in_place(method: str) -> bool:
     return method.endswith("_") and not method.endswith("__")
 
 
-def obstacle(stmts: Sequence[ast.AST]) -> str:
-    """The first side effect of some statements, as text; empty if they have none."""
-    return next((what for stmt in stmts for what in name_usage(stmt).side_effects), "")
+def side_effects(stmts: Sequence[ast.AST]) -> dict[str, str]:
+    """The side effects of some statements, and ``a.b`` where one binds ``a.b.c``, else an empty text."""
+    return {what: owner for stmt in stmts for what, owner in name_usage(stmt).side_effects.items()}
 
 
 def loads(node: ast.AST | Sequence[ast.AST]) -> set[str]:

@@ -25,6 +25,7 @@ from torch_onnx_compat.control_flow.lower.expressions import (
     local_function,
     runtime_call,
     set_location,
+    thunk,
 )
 from torch_onnx_compat.control_flow.lower.facts import (
     Scope,
@@ -32,9 +33,9 @@ from torch_onnx_compat.control_flow.lower.facts import (
     live_before,
     loads,
     names_bound_by,
-    obstacle,
     overwritten_by,
     scope_of,
+    side_effects,
 )
 from torch_onnx_compat.control_flow.lower.loop_lowering import LoopLowering, leaves_by_decision, needs_lowering
 
@@ -197,9 +198,17 @@ class Lowering(LoopLowering):
 
     def _decide(self, stmt: ast.If, definitions: list[ast.stmt], inside: list[ast.stmt]) -> ast.Call:
         names = [ast.Name(d.name, ast.Load()) for d in definitions if isinstance(d, ast.FunctionDef)]
-        reason = self.obstacle(inside)
-        extra = [ast.Constant(reason)] if reason else []
+        owners = self._attribute_owners(inside)
+        reason = self.obstacle(inside, apart_from=owners)
+        extra: list[ast.expr] = [ast.Constant(reason), _thunks(owners)] if owners else []
+        extra = extra or ([ast.Constant(reason)] if reason else [])
         return runtime_call("branch", stmt.test, *names, _locals(), *extra, at=stmt)
+
+    def _attribute_owners(self, stmts: Sequence[ast.AST]) -> dict[str, str]:
+        """The writes of attributes among some statements, with ``a.b`` of ``a.b.c``, which is known before them."""
+        bound = names_bound_by(stmts)
+        found = side_effects(stmts)
+        return {what: owner for what, owner in found.items() if owner and owner.split(".")[0] not in bound}
 
     def make_function(
         self,
@@ -241,9 +250,9 @@ class Lowering(LoopLowering):
         """Names of the function's own containers that the statements write to."""
         return [name for name in containers_changed_by(stmts) if name in self.scope.own or name in self.scope.outer]
 
-    def obstacle(self, stmts: Sequence[ast.AST]) -> str:
-        """The first side effect of some statements, as text; empty if they have none."""
-        found = obstacle(stmts)
+    def obstacle(self, stmts: Sequence[ast.AST], apart_from: Collection[str] = ()) -> str:
+        """The first side effect of some statements but those that are named, as text; empty if they have none."""
+        found = next((what for what in side_effects(stmts) if what not in apart_from), "")
         foreign = [name for name in containers_changed_by(stmts) if name not in self.scope.own]
         if foreign and not found:
             found = f"{foreign[0]} of an outer scope is changed"
@@ -283,6 +292,12 @@ def _is_on(stmt: ast.stmt, lines: Collection[int]) -> bool:
 
 def _tuple(names: Sequence[str], context: ast.expr_context) -> ast.Tuple:
     return ast.Tuple([ast.Name(name, context) for name in names], context)
+
+
+def _thunks(expressions: Mapping[str, str]) -> ast.Dict:
+    """``{key: lambda: expression, …}``."""
+    values: list[ast.expr] = [thunk(ast.parse(text, mode="eval").body) for text in expressions.values()]
+    return ast.Dict([ast.Constant(key) for key in expressions], values)
 
 
 def _reading(made: ast.FunctionDef) -> ast.expr:

@@ -1,56 +1,184 @@
 """State that a branch can reach beside its names: attributes of modules, and containers that have several names.
 
-A branch that may not be taken runs all the same, so what it changes there would be changed for every input.
+A branch that may not be taken runs all the same, so what it writes there is undone. What it bound to an attribute is
+one more result of the branch: the attribute gets the joined value. Where the branches leave values that cannot be
+joined, such as None and a tensor, the attribute is lost: reading it is refused until it is written again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from torch_onnx_compat.control_flow.run.branch import Branch, variables_of
+from torch_onnx_compat.control_flow.run.join import Mismatch, join
+from torch_onnx_compat.control_flow.run.session import Session, refusal
+from torch_onnx_compat.tracing import is_tracing, without_tracing
 
 _TABLES = ("_parameters", "_buffers", "_modules")
 _CONTAINERS = (list, dict, set)
 
-State = list[tuple[str, Any, Any]]
-"""Name, object, and a copy of it one level deep."""
+
+class _Sign:
+    """What an attribute's table holds in place of a value."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+UNBOUND, LOST = _Sign("unbound"), _Sign("lost")
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute of a module, in the table that holds it: the module's own, or that of its buffers."""
+
+    module: nn.Module = field(compare=False)
+    table: dict[str, Any] = field(compare=False)
+    name: str
+    key: int
+
+    @property
+    def value(self) -> Any:
+        """Its value; UNBOUND if it has none."""
+        return self.table.get(self.name, UNBOUND)
+
+    def bind(self, value: Any) -> None:
+        """Gives it a value; UNBOUND deletes it."""
+        if value is UNBOUND:
+            self.table.pop(self.name, None)
+        else:
+            self.table[self.name] = value
+
+    def lose(self, session: Session) -> None:
+        """Makes reading it an error until it is written again."""
+        self.table[self.name] = LOST
+        session.watch_attribute(self.module, self.name, _read, _write)
+
+
+def _read(module: nn.Module, name: str) -> Any:
+    tables = (vars(module), *(vars(module).get(table, {}) for table in _TABLES))
+    for table in tables:
+        if table.get(name, UNBOUND) is LOST:
+            raise refusal(
+                f"the attribute {name} is read, which a decision or a loop that depends on the inputs has written, in "
+                f"one branch with None, say, and in the other with a tensor; keep it in a local variable."
+            )
+        if name in table:
+            return table[name]
+    raise AttributeError(f"{type(module).__name__!r} object has no attribute {name!r}")
+
+
+def _write(module: nn.Module, name: str, value: Any) -> None:
+    vars(module)[name] = value
+
+
+@dataclass
+class State:
+    """What a branch can reach, as it was before the branch."""
+
+    modules: list[tuple[nn.Module, str, dict[str, Any], dict[str, Any]]] = field(default_factory=list)
+    """Module, name of the table ("" for its own attributes), the table, and a copy of it."""
+    containers: list[tuple[str, Any, Any]] = field(default_factory=list)
+    """Name, container, and a copy of it."""
+
+    def change(self) -> str:
+        """The first change since that is no binding of an attribute; empty if there is none."""
+        for _, name, now, before in self.modules:
+            if name in ("_parameters", "_modules"):
+                changed = _changed_keys(now, before)
+                if changed:
+                    return changed[0]
+        for name, now, before in self.containers:
+            if isinstance(now, dict):
+                changed = _changed_keys(now, before)
+                if changed:
+                    return f"{name}[{changed[0]!r}]"
+            elif len(now) != len(before) or any(a is not b for a, b in zip(now, before, strict=True)):
+                return name
+        return ""
+
+    def bindings(self) -> dict[Attribute, tuple[Any, Any]]:
+        """The attributes that were bound since, with their values before and now; UNBOUND where they have none."""
+        return {
+            Attribute(module, now, key, id(now)): (before.get(key, UNBOUND), now.get(key, UNBOUND))
+            for module, name, now, before in self.modules
+            if name in ("", "_buffers")
+            for key in _changed_keys(now, before)
+        }
+
+    def put_back(self) -> None:
+        """Undoes the changes."""
+        for now, before in [*((m[2], m[3]) for m in self.modules), *((c[1], c[2]) for c in self.containers)]:
+            if isinstance(now, list):
+                now[:] = before
+            else:
+                now.clear()
+                now.update(before)
+
+
+def _changed_keys(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
+    return [str(key) for key in {**before, **now} if now.get(key, UNBOUND) is not before.get(key, UNBOUND)]
 
 
 def take_state(branch: Any) -> State:
     """The attributes of the modules that a branch can reach, and the containers among these."""
-    found: State = []
+    found = State()
     for module in _modules(branch):
         own = vars(module)
-        found.append(("", own, dict(own)))
+        found.modules.append((module, "", own, dict(own)))
         for name, value in own.items():
-            if type(value) in _CONTAINERS:
-                found.append((name, value, value.copy()))
+            if name in _TABLES and type(value) is dict:
+                found.modules.append((module, name, value, value.copy()))
+            elif type(value) in _CONTAINERS:
+                found.containers.append((name, value, value.copy()))
     return found
 
 
-def name_change(state: State) -> str:
-    """The attribute that was bound or changed since; empty if there is none."""
-    for name, now, before in state:
-        if isinstance(now, dict):
-            changed = [key for key in {**before, **now} if now.get(key, state) is not before.get(key, state)]
-            if changed:
-                return f"{name}[{changed[0]!r}]" if name and name not in _TABLES else str(changed[0])
-        elif len(now) != len(before) or any(a is not b for a, b in zip(now, before, strict=True)):
-            return name
-    return ""
+def sort_attributes(
+    condition: Tensor, bound: Sequence[dict[Attribute, Any]]
+) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
+    """The attributes that branches bind: those whose values a mask or an ONNX If can join, and the others."""
+    kept: list[Attribute] = []
+    lost: list[Attribute] = []
+    for attribute in dict.fromkeys(attribute for one in bound for attribute in one):
+        values = [one.get(attribute, attribute.value) for one in bound]
+        (kept if _are_of_one_kind(condition, values[0], values[-1]) else lost).append(attribute)
+    return tuple(kept), tuple(lost)
 
 
-def put_back(state: State) -> None:
-    """Undoes the changes."""
-    for _, now, before in state:
-        if isinstance(now, list):
-            now[:] = before
-        else:
-            now.clear()
-            now.update(before)
+def _are_of_one_kind(condition: Tensor, a: Any, b: Any) -> bool:
+    with without_tracing() if is_tracing() else nullcontext():
+        try:
+            join(condition, a, b)
+        except Mismatch as mismatch:
+            return not mismatch.of_kinds
+    return True
+
+
+def bind_attributes(
+    session: Session, kept: Iterable[Attribute], values: Iterable[Any], lost: Iterable[Attribute]
+) -> None:
+    """Gives attributes their values after a decision; those that are lost have none."""
+    for attribute, value in zip(kept, values, strict=True):
+        attribute.bind(value)
+    for attribute in lost:
+        attribute.lose(session)
+
+
+def is_followed(owner: Callable[[], Any]) -> bool:
+    """Whether writes to attributes of something are seen and undone: of modules they are."""
+    try:
+        return isinstance(owner(), nn.Module)
+    except Exception:  # a name or attribute that is only bound later
+        return False
 
 
 def _modules(branch: Any) -> Iterator[nn.Module]:

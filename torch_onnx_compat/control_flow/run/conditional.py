@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends import internals
+from torch_onnx_compat.control_flow.run.belongings import Attribute, bind_attributes, sort_attributes
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, flatten, unflatten
 from torch_onnx_compat.control_flow.run.guard import Guard, attempt
 from torch_onnx_compat.control_flow.run.lifting import Lifting, Table, clone_arguments
@@ -18,14 +20,19 @@ from torch_onnx_compat.watch import Watcher
 
 
 def make_if(session: Session, condition: Tensor, then: Branch, otherwise: Branch) -> Any:
-    """Makes an ONNX If, and returns its value.
+    """Makes an ONNX If, gives the attributes that its branches bind their values, and returns its value.
 
     Raises:
         NoConditional: A branch yields a value that is no tensor, or the exporter refuses the If.
     """
     try:
         branches = _BranchFunction(then), _BranchFunction(otherwise)
-        read = list({id(t): t for branch in branches for t in branch.find_reads()}.values())
+        read = _find_reads(branches)
+        kept, lost = sort_attributes(condition, [branch.bound for branch in branches])
+        if kept:
+            for branch in branches:
+                branch.attributes = kept
+            read = _find_reads(branches)
         if not read:
             raise NoConditional("the branches read no tensor")
         (_, *given) = handed = clone_arguments([condition, *read])
@@ -35,7 +42,9 @@ def make_if(session: Session, condition: Tensor, then: Branch, otherwise: Branch
             _check_alike(branches)
             with internals.without_function_modes(Watcher):
                 chosen = internals.call_cond(handed[0], branches[0].over(read), branches[1].over(read), given)
-        return unflatten(branches[0].structure, iter(chosen))
+        value, values = unflatten(branches[0].structure, iter(chosen))
+        bind_attributes(session, kept, values, lost)
+        return value
     except (NoConditional, RefusedDecision):
         raise
     except Exception as error:
@@ -49,6 +58,10 @@ class _BranchFunction:
         self._piece = piece
         self.structure: Any = None
         self.results: list[Tensor] = []
+        self.bound: dict[Attribute, Any] = {}
+        """The attributes that it binds, with their values; found by `find_reads`."""
+        self.attributes: tuple[Attribute, ...] = ()
+        """Those whose values are results of the If."""
 
     def find_reads(self) -> list[Tensor]:
         """Runs the branch, and returns the tensors from outside that it reads or returns."""
@@ -79,7 +92,13 @@ class _BranchFunction:
         if outcome.writes:
             raise NoConditional("a branch writes in place into a tensor from outside")
         self.results = []
-        self.structure = flatten(outcome.value, self.results)
+        self.bound = outcome.bound
+        values = tuple(outcome.bound.get(attribute, attribute.value) for attribute in self.attributes)
+        self.structure = flatten((outcome.value, values), self.results)
+
+
+def _find_reads(branches: Sequence[_BranchFunction]) -> list[Tensor]:
+    return list({id(t): t for branch in branches for t in branch.find_reads()}.values())
 
 
 def _make_contiguous(tensor: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from torch_onnx_compat.control_flow.run.belongings import name_alias
+from torch_onnx_compat.control_flow.run.belongings import bind_attributes, name_alias, sort_attributes
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, flatten
 from torch_onnx_compat.control_flow.run.conditional import make_if
 from torch_onnx_compat.control_flow.run.guard import Guard, Outcome, attempt, tensors_written_by
@@ -57,20 +57,29 @@ def _decide_by_both(session: Session, key: Key, condition: Tensor, then: Branch,
         return (then if _truth_now(condition) else otherwise)()
     if why:
         raise refusal(f"a decision depends on the inputs, and {why}; move that out of the branch.")
+    kept, lost = sort_attributes(condition, [outcome.bound for outcome in outcomes if outcome.error is None])
+    for outcome in outcomes:
+        outcome.value = outcome.value, tuple(outcome.bound.get(attribute, attribute.value) for attribute in kept)
     if session.surveying and by_size:
         _compare(session, key, *outcomes)
     try:
-        return _decide_by_mask(session, condition, *outcomes)
+        value, bound = _decide_by_mask(session, condition, *outcomes)
     except Mismatch as mismatch:
-        if session.surveying:
-            session.conflicts[key] = str(mismatch)
-            if mismatch.of_kinds:
-                session.split.add(key[:2])
-            return _value_for_example(condition, *outcomes)
-        if any(outcome.error is not None for outcome in outcomes):
-            # The nodes that a failed operation leaves in the trace would break the graph.
-            raise refusal(f"a decision depends on the inputs, and {mismatch}.") from mismatch
-        return _decide_by_if(session, condition, then, otherwise, str(mismatch))
+        if not session.surveying:
+            _refuse_failed(outcomes, mismatch)
+            return _decide_by_if(session, condition, then, otherwise, str(mismatch))
+        session.conflicts[key] = str(mismatch)
+        if mismatch.of_kinds:
+            session.split.add(key[:2])
+        value, bound = _value_for_example(condition, *outcomes)
+    bind_attributes(session, kept, bound, lost)
+    return value
+
+
+def _refuse_failed(outcomes: tuple[Outcome, Outcome], mismatch: Mismatch) -> None:
+    """Raises if a branch failed: the nodes that a failed operation leaves in the trace would break the graph."""
+    if any(outcome.error is not None for outcome in outcomes):
+        raise refusal(f"a decision depends on the inputs, and {mismatch}.") from mismatch
 
 
 def _find_obstacle(then: Branch, otherwise: Branch, outcomes: tuple[Outcome, Outcome]) -> str:

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.control_flow.run.belongings import name_change, put_back, take_state
+from torch_onnx_compat.control_flow.run.belongings import Attribute, take_state
 from torch_onnx_compat.control_flow.run.branch import restore_variables
 from torch_onnx_compat.control_flow.run.session import as_tensor, refusal
 from torch_onnx_compat.tracing import is_tracing, without_tracing
@@ -30,8 +30,10 @@ class Outcome:
     error: Exception | None = None
     writes: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
     """By identity: a tensor from outside, and its contents after the branch."""
+    bound: dict[Attribute, Any] = field(default_factory=dict)
+    """The attributes of modules that it bound, with their values; they are as before again."""
     changed: str = ""
-    """An attribute of a module that it changed; the change is undone."""
+    """Anything else of a module that it changed; the change is undone."""
 
 
 class WriteLog(Watcher):
@@ -178,9 +180,10 @@ def attempt(branch: Callable[[], Any], guard: WriteLog) -> Outcome:
             outcome.value = branch()
     except Exception as error:
         outcome.error = error
-    outcome.changed = name_change(state)
-    if outcome.changed:
-        put_back(state)
+    outcome.changed = state.change()
+    outcome.bound = {attribute: value for attribute, (_, value) in state.bindings().items()}
+    if outcome.changed or outcome.bound:
+        state.put_back()
     for identity, (tensor, saved) in guard.saved.items():
         outcome.writes[identity] = (tensor, tensor.clone())
         tensor.copy_(saved)

@@ -31,6 +31,25 @@ class Lifting(Watcher):
         self.outside: dict[int, Tensor] = {}
         """Tensors from outside that are not in the table."""
 
+        self._entered = 0
+
+    def __enter__(self) -> Any:
+        if not self._entered:  # it is entered again around each function of torch that is written in Python
+            _active.append(self)
+        self._entered += 1
+        return super().__enter__()  # type: ignore[no-untyped-call,unused-ignore]
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)  # type: ignore[no-untyped-call,unused-ignore]
+        self._entered -= 1
+        if not self._entered:
+            _active.remove(self)
+
+    def present(self, tensor: Tensor) -> Tensor:
+        """What stands for a tensor inside, as in a call of torch."""
+        found: Tensor = self._substitute(tensor)
+        return found
+
     def original_of(self, tensor: Any) -> Any:
         """The tensor from outside that a tensor replaces, or the tensor itself."""
         return next((old for old, new in self._table.values() if new is tensor), tensor)
@@ -72,6 +91,15 @@ class Lifting(Watcher):
         if type(value) is dict:
             return {key: self._substitute(item) for key, item in value.items()}
         return value
+
+
+_active: list[Lifting] = []
+"""Those in force, the outermost first; exports take turns."""
+
+
+def present(tensor: Tensor) -> Tensor:
+    """What stands for a tensor in the function that is being lifted, if one is: the present trace knows no other."""
+    return _active[-1].present(tensor) if _active else tensor
 
 
 def clone_arguments(tensors: Iterable[Tensor]) -> list[Tensor]:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat import tree
+from torch_onnx_compat.control_flow.run.belongings import bind_attributes
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional
 from torch_onnx_compat.control_flow.run.iterables import CountedItems, is_scannable
 from torch_onnx_compat.control_flow.run.loop_plan import LoopPlan
@@ -66,6 +67,7 @@ def _build_loop(
 
     before = tree.map_leaves(values, clone_leaf)
     trial = one(number, tree.map_leaves(before, _same_leaf))  # new containers, since a round may change them
+    bind_attributes(session, (), (), trial.bound)  # no loop carries them: whoever reads one first is refused
     initial = {name: initial_value(name, old, trial.values.get(name)) for name, old in before.items()}
     trial = one(number, tree.map_leaves(initial, _same_leaf))  # again, with the types of the values in later rounds
     plan = LoopPlan(session, one, initial, trial, {key: leaf for key, (_, leaf) in originals.items()})

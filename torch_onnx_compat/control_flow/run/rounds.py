@@ -11,6 +11,7 @@ from torch import Tensor
 
 from torch_onnx_compat import tree
 from torch_onnx_compat.control_flow.lower.loop_form import ITEM
+from torch_onnx_compat.control_flow.run.belongings import Attribute
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, flatten, unflatten
 from torch_onnx_compat.control_flow.run.guard import WriteLog, attempt
 from torch_onnx_compat.control_flow.run.iterables import AppendLog
@@ -97,6 +98,8 @@ class Result:
     writes: Table
     """By identity: a tensor from outside that the round wrote to, and its contents after it."""
     outside: dict[int, Tensor]
+    bound: tuple[Attribute, ...]
+    """Attributes of modules that the round bound; they are as before again."""
 
 
 @dataclass
@@ -149,14 +152,18 @@ class Round:
             return go, after
 
         with lifting, ItemPicker():
-            outcome = attempt(run, WriteLog(own))
+            outcome = attempt(Branch(run, scope), WriteLog(own))
         if outcome.error is not None:
             raise outcome.error
+        if outcome.changed:
+            raise NoConditional(f"the attribute {outcome.changed} is changed in it; move that out of the loop")
         go, after = outcome.value
         appended = {name: value.items for name, value in after.items() if isinstance(value, AppendLog)}
         kept = {name: value for name, value in after.items() if name not in appended}
         writes = {id(lifting.original_of(tensor)): (tensor, state) for tensor, state in outcome.writes.values()}
-        return Result(go, tree.map_leaves(kept, lifting.original_of), appended, writes, lifting.outside)
+        return Result(
+            go, tree.map_leaves(kept, lifting.original_of), appended, writes, lifting.outside, tuple(outcome.bound)
+        )
 
 
 def initial_value(name: str, old: Any, new: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 from torch import Tensor
 
 from torch_onnx_compat import tree
+from torch_onnx_compat.control_flow.run.belongings import is_followed
 from torch_onnx_compat.control_flow.run.branch import Branch, call_in_scope
 from torch_onnx_compat.control_flow.run.callees import callee
 from torch_onnx_compat.control_flow.run.callees import is_same as same_object
@@ -47,7 +48,12 @@ __all__ = [
 
 
 def branch(
-    test: Any, then: Callable[..., Any], otherwise: Callable[..., Any], scope: dict[str, Any], why: str = ""
+    test: Any,
+    then: Callable[..., Any],
+    otherwise: Callable[..., Any],
+    scope: dict[str, Any],
+    why: str = "",
+    owners: dict[str, Callable[[], Any]] | None = None,
 ) -> Any:
     """An ``if`` statement: returns the value of one of two functions, or both values joined.
 
@@ -57,10 +63,12 @@ def branch(
         otherwise: Those under the ``else``.
         scope: Values of the functions' parameters, by name.
         why: The side effect that forbids running both; empty if there is none.
+        owners: What the branches write attributes of, by the side effect's text.
     """
     session = current()
     if session is None:
         return call_in_scope(then if test else otherwise, scope)
+    why = why or next((what for what, owner in (owners or {}).items() if not is_followed(owner)), "")
     return decide(session, test, Branch(then, scope), Branch(otherwise, scope), why)
 
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from torch_onnx_compat import tree
 from torch_onnx_compat.control_flow.lower.loop_form import ITEM
+from torch_onnx_compat.control_flow.run.belongings import State, bind_attributes, sort_attributes, take_state
 from torch_onnx_compat.control_flow.run.branch import Branch, call_in_scope
 from torch_onnx_compat.control_flow.run.decide import decide, join_or_refuse
 from torch_onnx_compat.control_flow.run.iterables import AppendLog, CountedItems, as_counted_items
@@ -45,10 +46,13 @@ def _nothing() -> Any:
 
 
 class Loop:
-    """Records the exits of a loop that decisions may leave; the first one whose condition holds gives its values."""
+    """Records the exits of a loop that decisions may leave; the first one whose condition holds gives its values.
+
+    So it does for the attributes of modules, which the rounds after an exit write all the same.
+    """
 
     def __init__(self) -> None:
-        self._leaves: list[tuple[Any, tuple[Any, ...]]] = []
+        self._leaves: list[tuple[Any, tuple[Any, ...], State]] = []
 
     def leave(self, test: Any, function: Callable[..., Any], scope: dict[str, Any]) -> bool:
         """Records an exit; returns True if the loop ends here for every input."""
@@ -57,10 +61,12 @@ class Loop:
         if known is False:
             return False
         if known is True:
-            self._leaves.append((True, call_in_scope(function, scope)))
+            self._leaves.append((True, call_in_scope(function, scope), State()))
             return True
         assert session is not None
-        self._leaves.append((known, decide(session, known, Branch(function, scope), Branch(_nothing))))
+        branch = Branch(function, scope)
+        values = decide(session, known, branch, Branch(_nothing))
+        self._leaves.append((known, values, take_state(branch)))
         return False
 
     def keep(self, value: Any) -> Any:
@@ -74,9 +80,30 @@ class Loop:
     def join_leaves(self, scope: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
         """Joins the exits: whether the loop returned, the returned value, and the values of the names."""
         result: Any = (False, UNDEFINED, *(scope.get(name, UNDEFINED) for name in names))
-        for test, state in reversed(self._leaves):
-            result = state if test is True else join_or_refuse(test, state, result)
+        for test, values, state in reversed(self._leaves):
+            if test is not True:
+                self._join_attributes(test, state)
+            result = values if test is True else join_or_refuse(test, values, result)
         return tuple(result)
+
+    def _join_attributes(self, test: Tensor, state: State) -> None:
+        """Gives the attributes that were bound since an exit the values that they had there, if the loop ended there.
+
+        Raises:
+            RefusedDecision: Something else of a module was changed since.
+        """
+        session = current()
+        assert session is not None
+        changed = state.change()
+        if changed and not session.surveying:
+            raise refusal(
+                f"a loop is left by a decision that depends on the inputs, and the attribute {changed} is changed in a "
+                f"round after it; move that out of the loop."
+            )
+        bound = state.bindings()
+        kept, lost = sort_attributes(test, [{one: values[at] for one, values in bound.items()} for at in (0, 1)])
+        joined = [join_or_refuse(test, *bound[attribute]) for attribute in kept]
+        bind_attributes(session, kept, joined, lost)
 
 
 def for_(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import ExportFailed
@@ -20,6 +20,7 @@ from torch_onnx_compat.backends.data_sizes import DataSizes
 from torch_onnx_compat.backends.decisions import DecisionLog, asks_for_emptiness, origins
 from torch_onnx_compat.backends.trace_numbers import is_settled
 from torch_onnx_compat.control_flow.find.users import NumberUsers
+from torch_onnx_compat.control_flow.run.lifting import present
 from torch_onnx_compat.control_flow.run.raising import find_catcher
 from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.places import is_user_file, short
@@ -75,6 +76,8 @@ class Session:
     numbers: dict[int, Tensor] = field(default_factory=dict)
     """Tensors that stand for what Python has as numbers, by their values' numbers in the trace, else by identity."""
     _seen: Counter[tuple[str, int]] = field(default_factory=Counter)
+    _classes: dict[int, tuple[nn.Module, type[nn.Module]]] = field(default_factory=dict)
+    """By identity: modules whose class was exchanged, and their own class."""
 
     def begin(self) -> None:
         """Starts a run."""
@@ -97,6 +100,25 @@ class Session:
             self.inputs, self.numbers = before, numbers
             log.inputs, log.data_sizes = outer
 
+    def end(self) -> None:
+        """Ends a run: modules get their own classes back."""
+        for module, own in self._classes.values():
+            module.__class__ = own
+        self._classes.clear()
+
+    def watch_attribute(
+        self,
+        module: nn.Module,
+        name: str,
+        read: Callable[[nn.Module, str], Any],
+        write: Callable[[nn.Module, str, Any], None],
+    ) -> None:
+        """Until the run ends, an attribute of a module is read and written by two functions."""
+        cls = type(module)
+        self._classes.setdefault(id(module), (module, cls))
+        attribute = property(lambda self: read(self, name), lambda self, value: write(self, name, value))
+        module.__class__ = type(cls.__name__, (cls,), {"__module__": cls.__module__, name: attribute})
+
     def key(self) -> Key:
         """Counts and identifies the present decision."""
         filename, line = here()
@@ -111,6 +133,7 @@ class Session:
             return False
         if not is_tracing():
             return self.exporter == "dynamo" and torch.compiler.is_compiling()
+        value = present(value)
         if is_settled(value):
             return False
         from_data, leaves = self._origins(value)
@@ -127,7 +150,7 @@ class Session:
     def from_data(self, value: Any) -> bool:
         """Whether a value depends on the data of the inputs, not only on their sizes."""
         if isinstance(value, Tensor) and is_tracing():
-            return self._origins(value)[0]
+            return self._origins(present(value))[0]
         return False
 
     def _origins(self, value: Tensor) -> tuple[bool, list[int]]:
@@ -234,6 +257,7 @@ def activate(session: Session) -> Iterator[None]:
             yield
     finally:
         _current.reset(token)
+        session.end()
     if session.refusals and not session.surveying:
         raise session.refusals[0]  # a try of the model's swallowed it
 
