@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from torch_onnx_compat.check.on_target import LIMIT, cast_output
 from torch_onnx_compat.engines import ENGINES, EngineProcess, find_engine
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.files.on_engine import LIMIT, cast_output
 from torch_onnx_compat.files.proof import Proof
 from torch_onnx_compat.files.reading import read
 from torch_onnx_compat.files.runner import Array, Value

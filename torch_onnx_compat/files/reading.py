@@ -37,10 +37,15 @@ class OnnxFile:
     Attributes:
         path: Where it is.
         proto: The message as it was read; nothing changes it.
+        shown: What messages call it; by default `path`.
     """
 
     path: Path
     proto: onnx.ModelProto
+    shown: Path | None = None
+
+    def __str__(self) -> str:
+        return str(self.shown or self.path)
 
     @property
     def opset(self) -> int:
