@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import onnx_ir as ir
-
-from torch_onnx_compat.check.compare import Comparison
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.destination import check_destination, resolve
-from torch_onnx_compat.entry import MIN_OPSET
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError
 from torch_onnx_compat.files.attributes import Attributes
 from torch_onnx_compat.files.axes import Axes, batch_size, read_axes
+from torch_onnx_compat.files.basis import Basis, Runs, check_freed, sizes_to_try, with_free_axes, with_surgery
 from torch_onnx_compat.files.conversion import AxisTried, Conversion
 from torch_onnx_compat.files.drawing import plan_inputs
+from torch_onnx_compat.files.free_axes import FreeAxes
 from torch_onnx_compat.files.on_engine import verify_in_engine
-from torch_onnx_compat.files.opset import change_opset
 from torch_onnx_compat.files.proof import Proof
 from torch_onnx_compat.files.reading import OnnxFile, read
-from torch_onnx_compat.files.rewriting import Job, drop_weights_from_inputs, rewrite
+from torch_onnx_compat.files.rewriting import Job, rewrite
 from torch_onnx_compat.files.runner import Runner
-from torch_onnx_compat.files.surgery import Surgery, operate
+from torch_onnx_compat.files.surgery import Surgery
 from torch_onnx_compat.finish import node_counts
 from torch_onnx_compat.publish import draft, is_large, publish
 from torch_onnx_compat.surgery.around_model.detections import Detections
 from torch_onnx_compat.surgery.around_model.normalize import Normalize
-from torch_onnx_compat.surgery.on_graph.cut_graph import CutGraph
 from torch_onnx_compat.targets import Target, choose_opset, load_target
 
 _NO_STEP: Callable[[str], None] = lambda _: None  # noqa: E731
@@ -43,7 +39,7 @@ def convert(
     *,
     opset: int | None = None,
     target: str | Target | None = None,
-    dynamic: str | None = None,
+    dynamic: Literal["batch"] | FreeAxes | None = None,
     static: Axes | None = None,
     simplify: bool = False,
     start: Sequence[str] = (),
@@ -73,7 +69,8 @@ def convert(
         target: The engine that it is for, by name or TOML profile: nodes that it does not run right are written
             otherwise, and where it is installed here, it runs the new file too.
         dynamic: ``"batch"`` frees axis 0 of every input. It is proven that N rows give what the original gives for
-            each of them.
+            each of them. Other axes by input, number and name, ``{"image": {2: "height"}}``, where no node holds a
+            number that follows from the size; at other sizes the original's own nodes say what is right.
         static: Sizes of dynamic axes, by their names: ``{"batch": 1}``.
         simplify: Whether constants are folded, branches of constant conditions resolved, normalisations folded into
             the layers before them, and redundant nodes removed.
@@ -118,50 +115,29 @@ def convert(
     given = [inputs] if isinstance(inputs, Mapping) else list(inputs)
     tried = {name: (value,) if isinstance(value, int) else tuple(value) for name, value in (sizes or {}).items()}
     with ExitStack() as stack:
-        runs = _Runs(given, tried, seed, runner or stack.enter_context(Runner()))
-        begun = _Begun(original)
+        runs = Runs(given, tried, seed, runner or stack.enter_context(Runner()))
+        basis = Basis(original)
+        if isinstance(dynamic, Mapping):
+            basis = stack.enter_context(with_free_axes(basis, dynamic, runs, clock))
+            runs = replace(runs, sizes={**sizes_to_try(basis.freed), **tried})
         if surgery.is_asked:
-            begun = stack.enter_context(_operated(original, surgery, runs, clock))
-            known = plan_inputs(begun.file.graph()).names
-            sizes_after = {name: numbers for name, numbers in tried.items() if name in known}
-            runs = replace(runs, given=begun.given, sizes=sizes_after)
-        source = begun.file
-        fixed = read_axes(source.graph(), static)
-        job = Job(source, _choose_opset(source, opset, profile), profile, dynamic == "batch", fixed, simplify)
-        return _convert(job, begun, runs, output, clock)
+            basis = stack.enter_context(with_surgery(basis, surgery, runs, clock))
+            known = plan_inputs(basis.file.graph()).names
+            sizes_after = {name: numbers for name, numbers in runs.sizes.items() if name in known}
+            runs = replace(runs, given=basis.given, sizes=sizes_after)
+        fixed = read_axes(basis.file.graph(), static)
+        frees_batch = dynamic == "batch"
+        job = Job(basis.file, _choose_opset(basis.file, opset, profile), profile, frees_batch, fixed, simplify)
+        return _convert(job, original, basis, runs, output, clock)
 
 
-@dataclass(frozen=True)
-class _Runs:
-    """On what files are compared, and where they run."""
-
-    given: Sequence[Mapping[str, Any]]
-    sizes: Mapping[str, tuple[int, ...]]
-    seed: int
-    runner: Runner
-
-
-@dataclass(frozen=True)
-class _Begun:
-    """A file after surgery, with its proof; or the original, of which there is nothing to prove yet."""
-
-    file: OnnxFile
-    cut: CutGraph | None = None
-    given: Sequence[Mapping[str, Any]] = ()
-    done: tuple[str, ...] = ()
-    table: tuple[Comparison, ...] = ()
-    tried: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    judges: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-def _check_arguments(file: Any, output: Any, dynamic: str | None, static: Axes | None) -> OnnxFile:
-    if dynamic not in (None, "batch"):
+def _check_arguments(file: Any, output: Any, dynamic: Any, static: Axes | None) -> OnnxFile:
+    if dynamic not in (None, "batch") and not isinstance(dynamic, Mapping):
         raise CompatError(
-            f"dynamic={dynamic!r}: wanted 'batch' (axis 0 of every input). A file holds no model that could say what "
-            f"another axis does; export the model again with that axis dynamic."
+            f"dynamic={dynamic!r}: wanted 'batch' (axis 0 of every input), or axes by input, such as "
+            f"{{'image': {{2: 'height'}}}}."
         )
-    if dynamic and static:
+    if dynamic == "batch" and static:
         raise CompatError("dynamic and static contradict each other; pass one of them.")
     check_destination(output)
     original = read(file)
@@ -176,70 +152,37 @@ def _choose_opset(original: OnnxFile, opset: int | None, target: Target | None) 
     return choose_opset(opset, Target("any", opset=original.opset)) if opset is not None else original.opset
 
 
-# Surgery
-
-
-@contextmanager
-def _operated(original: OnnxFile, surgery: Surgery, runs: _Runs, clock: Clock) -> Iterator[_Begun]:
-    """The file after surgery, proven against the original; it lies in a temporary folder until the end."""
-
-    def prepare(file: OnnxFile) -> ir.Model:
-        model = file.graph()
-        drop_weights_from_inputs(model)
-        if surgery.adds_nodes and file.opset < MIN_OPSET:
-            model = change_opset(model, MIN_OPSET)
-        model.ir_version = max(model.ir_version, 4)  # from which on weights need not be inputs
-        return model
-
-    def example() -> dict[str, Any]:
-        with Proof(original, (), runs.sizes, runs.seed, runs.runner) as proof:
-            return dict(zip(proof.names, proof.first_case().outputs, strict=True))
-
-    with ExitStack() as stack:
-        with clock("surgery"):
-            operated = stack.enter_context(operate(original, surgery, runs.given, prepare, example))
-        cut = operated.cut
-        written = stack.enter_context(draft(cut.network, None, is_large(cut.network)))
-        proof = stack.enter_context(
-            Proof(original, runs.given, runs.sizes, runs.seed, runs.runner, oracle=operated.oracle)
-        )
-        with clock("compare"):
-            proof.make_cases()
-            table, judge = proof.check(written.path, before=cut.before, after=cut.after)
-        yield _Begun(
-            file=replace(read(written.path), shown=original.path),
-            cut=cut,
-            given=() if cut.is_cut else [case.feeds for case in proof.cases[:2]],
-            done=operated.done,
-            table=table,
-            tried=proof.tried(),
-            judges=tuple(dict.fromkeys((proof.judge, judge))),
-            notes=(*operated.notes, *proof.notes),
-        )
-
-
-# Conversion
-
-
-def _convert(job: Job, begun: _Begun, runs: _Runs, output: Any, clock: Clock) -> Conversion:
-    if begun.cut is not None and not job.changes_anything:
-        return _try(job, None, begun, output, clock, False, ())
+def _convert(job: Job, original: OnnxFile, basis: Basis, runs: Runs, output: Any, clock: Clock) -> Conversion:
+    goal = _Goal(job, original, basis, output)
+    if basis.is_operated and not job.changes_anything:
+        return _try(goal, None, clock, False, ())
     sizes = {**runs.sizes, **{name: (size,) for name, size in job.fixed.items()}}
     with Proof(job.original, runs.given, sizes, runs.seed, runs.runner) as proof:
         with clock("run the original"):
             if job.frees_batch:
                 proof.vary_rows(batch_size(job.original.graph()))
             proof.make_cases()
-        return _try_all(job, proof, begun, output, clock)
+            check_freed(proof, basis)
+        return _try_all(goal, proof, clock)
 
 
-def _try_all(job: Job, proof: Proof, begun: _Begun, output: Any, clock: Clock) -> Conversion:
+@dataclass(frozen=True)
+class _Goal:
+    """What is wanted of a file, what was done to it before, and where it goes."""
+
+    job: Job
+    original: OnnxFile
+    basis: Basis
+    output: Any
+
+
+def _try_all(goal: _Goal, proof: Proof, clock: Clock) -> Conversion:
     """Tries the ways to the new file in order; simplifying is left out where the simplified file is not right."""
-    ways = (True, False) if job.simplify or job.needs_folding else (False,)
+    ways = (True, False) if goal.job.simplify or goal.job.needs_folding else (False,)
     failed: list[str] = []
     for simplifies in ways:
         try:
-            return _try(job, proof, begun, output, clock, simplifies, failed)
+            return _try(goal, proof, clock, simplifies, failed)
         except (UnsupportedError, VerificationError) as error:
             if simplifies is ways[-1]:
                 raise
@@ -247,18 +190,11 @@ def _try_all(job: Job, proof: Proof, begun: _Begun, output: Any, clock: Clock) -
     raise AssertionError("unreachable")
 
 
-def _try(
-    job: Job,
-    proof: Proof | None,
-    begun: _Begun,
-    output: Any,
-    clock: Clock,
-    simplifies: bool,
-    failed: Sequence[str],
-) -> Conversion:
+def _try(goal: _Goal, proof: Proof | None, clock: Clock, simplifies: bool, failed: Sequence[str]) -> Conversion:
+    job, basis, output = goal.job, goal.basis, goal.output
     with clock("convert"):
-        model, done = rewrite(job, simplifies, begun.done)
-    table, judges, tried, notes = begun.table, begun.judges, dict(begun.tried), [*failed, *begun.notes]
+        model, done = rewrite(job, simplifies, basis.done)
+    table, judges, tried, notes = basis.table, basis.judges, dict(basis.tried), [*failed, *basis.notes]
     with draft(model, output, output is not None and is_large(model)) as written:
         if proof is not None:
             with clock("compare"):
@@ -267,18 +203,17 @@ def _try(
                 rows += () if job.target is None else verify_in_engine(written.path, proof, job.target)
             table, judges, tried = (*table, *rows), (*judges, proof.judge, judge), {**tried, **proof.tried()}
             notes += proof.notes
-        stages = begun.cut.stages if begun.cut is not None else ()
+        stages = basis.cut.stages if basis.cut is not None else ()
         written.write_stages({stage.name: stage.model_bytes for stage in stages})
         outcome = written.outcome()
         counts = node_counts(model)
         publish(written)
-    first = begun.file if begun.cut is None else read(begun.file.shown or begun.file.path)
     return Conversion(
-        source=first.path,
+        source=goal.original.path,
         path=outcome if isinstance(outcome, Path) else None,
         model_bytes=outcome if isinstance(outcome, bytes) else None,
         opset=job.opset,
-        source_opset=first.opset,
+        source_opset=goal.original.opset,
         target=job.target.name if job.target is not None else "",
         done=tuple(done),
         table=table,
@@ -287,7 +222,7 @@ def _try(
         notes=tuple(dict.fromkeys(notes)),
         seconds=dict(clock.seconds),
         nodes=counts,
-        source_nodes=node_counts(first.graph()),
-        preprocess=None if begun.cut is None else begun.cut.preprocess,
-        postprocess=None if begun.cut is None else begun.cut.postprocess,
+        source_nodes=node_counts(goal.original.graph()),
+        preprocess=None if basis.cut is None else basis.cut.preprocess,
+        postprocess=None if basis.cut is None else basis.cut.postprocess,
     )

@@ -262,8 +262,8 @@ def _begin_at(model: ir.Model, start: Sequence[str]) -> None:
         excerpt(model, values, list(model.graph.outputs), "part")
     except ValueError as error:
         raise CompatError(
-            f"start: the outputs do not follow from {', '.join(start)} alone: {str(error).removeprefix('part: ')}; "
-            f"name that, too, or a value between."
+            f"start: the outputs do not follow from {', '.join(start)} alone, the file "
+            f"{str(error).removeprefix('part: ')}; name that, too, or a value between."
         ) from error
     inputs = []
     for value in values:
