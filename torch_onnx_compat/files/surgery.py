@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
@@ -148,7 +149,7 @@ def operate(
         known = {value.name for value in reference.proto.graph.input} | set(surgery.start)
         oracle = Oracle(
             file=reference,
-            drawn=_without(drawn, constants),
+            drawn=_without(drawn, constants, set(names)),
             values=tuple(dict.fromkeys([*outputs, *surgery.start])),
             inputs={names[old]: old for old in names if old in known and old not in constants},
             outputs={names.get(name, name): name for name in outputs},
@@ -185,27 +186,29 @@ def _reference(file: OnnxFile, surgery: Surgery, wanted: Sequence[str]) -> Itera
 
 def _with_picture(reference: OnnxFile, model: ir.Model, picture: Picture) -> OnnxFile:
     """The reference as a file that takes the picture, for drawing it."""
-    proto = type(reference.proto)()
+    proto = onnx.ModelProto()
     proto.CopyFrom(reference.proto)
     value = next(value for value in model.graph.inputs if value.name == picture.name)
     for one in proto.graph.input:
         if one.name == picture.name:
             one.CopyFrom(ir.serde.serialize_value(value))
-    return OnnxFile(reference.path, proto)
+    return OnnxFile(reference.path, proto, reference.shown)
 
 
-def _without(file: OnnxFile, inputs: Mapping[str, Any]) -> OnnxFile:
-    """A file whose inputs are drawn without these."""
-    if not inputs:
+def _without(file: OnnxFile, constants: Mapping[str, Array], left: set[str]) -> OnnxFile:
+    """A file whose inputs are drawn, without these, and without the defaults of weights that are no inputs any more."""
+    graph = file.proto.graph
+    weights = weights_of(graph)
+    gone = {v.name for v in graph.input if v.name in constants or (v.name in weights and v.name not in left)}
+    if not gone:
         return file
-    proto = type(file.proto)()
+    proto = onnx.ModelProto()
     proto.CopyFrom(file.proto)
-    kept = [value for value in proto.graph.input if value.name not in inputs]
     del proto.graph.input[:]
-    proto.graph.input.extend(kept)
-    for name in inputs:  # the drawing infers shapes, for which every value has to come from somewhere
-        proto.graph.initializer.extend([_initializer(file, name, inputs[name])])
-    return OnnxFile(file.path, proto)
+    proto.graph.input.extend(value for value in graph.input if value.name not in gone)
+    for name, array in constants.items():  # the drawing infers shapes, for which every value has to come from somewhere
+        proto.graph.initializer.append(ir.serde.serialize_tensor(ir.tensor(array, name=name)))
+    return OnnxFile(file.path, proto, file.shown)
 
 
 # Cutting
@@ -305,10 +308,6 @@ def _check_shape(name: str, array: Array, value: ir.Value) -> None:
 def _as_input(file: OnnxFile, name: str, value: Any) -> Array:
     kind = next(v for v in file.graph().graph.inputs if v.name == name).dtype
     return np.asarray(value) if kind is None else np.asarray(value).astype(kind.numpy())
-
-
-def _initializer(file: OnnxFile, name: str, array: Array) -> Any:
-    return ir.serde.serialize_tensor(ir.tensor(array, name=name))
 
 
 def _set_initializers(model: ir.Model, wanted: bool | Sequence[str] | None) -> list[str]:
