@@ -11,7 +11,7 @@ import onnx
 
 from torch_onnx_compat.errors import CompatError, UnsupportedError
 from torch_onnx_compat.files.drawing import RANKS, Kind, Plan, plan_inputs
-from torch_onnx_compat.files.reading import OnnxFile
+from torch_onnx_compat.files.reading import OnnxFile, weights_of
 from torch_onnx_compat.files.runner import Refused, Value
 
 KINDS: tuple[Kind, ...] = ("normal", "unit", "whole", "zeros")
@@ -219,7 +219,7 @@ def check_inputs(file: OnnxFile, feeds: Mapping[str, Value]) -> dict[str, Value]
         CompatError: One is missing, or the file has none of that name.
     """
     graph = file.proto.graph
-    weights = {tensor.name for tensor in graph.initializer}
+    weights = weights_of(graph)
     known = [value.name for value in graph.input]
     for name in feeds:
         if name not in known:

@@ -19,7 +19,7 @@ from torch_onnx_compat.files.cases import FileCase
 from torch_onnx_compat.files.layers import EngineValues, FirstDifference, first_between_files
 from torch_onnx_compat.files.on_engine import compare_in_engine
 from torch_onnx_compat.files.proof import Proof
-from torch_onnx_compat.files.reading import OnnxFile, read
+from torch_onnx_compat.files.reading import OnnxFile, read, weights_of
 from torch_onnx_compat.files.runner import Refused, Runner
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.prepare import prepare
@@ -129,7 +129,7 @@ def _with_file(proof: Proof, other: OnnxFile, layers: bool) -> FileComparison:
 
 
 def _inputs_of(file: OnnxFile) -> list[str]:
-    weights = {tensor.name for tensor in file.proto.graph.initializer}
+    weights = weights_of(file.proto.graph)
     return [value.name for value in file.proto.graph.input if value.name not in weights]
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import onnx
 import torch
 from torch import Tensor
 
@@ -122,8 +121,3 @@ class Oracle:
         """The outputs that random values of the original decide."""
         found = {name for name, source in self.outputs.items() if source in drawn}
         return {"boxes", "scores", "classes", "count", "images"} if self.boxes is not None and found else found
-
-
-def weights_of(graph: onnx.GraphProto) -> set[str]:
-    """The names of a graph's initialisers."""
-    return {tensor.name for tensor in graph.initializer}

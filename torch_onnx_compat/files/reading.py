@@ -104,6 +104,11 @@ def read(path: str | os.PathLike[str]) -> OnnxFile:
     return file
 
 
+def weights_of(graph: onnx.GraphProto) -> set[str]:
+    """The names of a graph's initialisers."""
+    return {tensor.name for tensor in graph.initializer}
+
+
 def describe_structure(path: Path) -> str:
     """What onnx's own checker objects to in a file, types and shapes included; empty where it objects to nothing."""
     try:

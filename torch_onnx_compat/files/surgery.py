@@ -17,7 +17,7 @@ from torch_onnx_compat.errors import CompatError, UnsupportedError, unknown_name
 from torch_onnx_compat.files.attributes import Attributes, set_attributes
 from torch_onnx_compat.files.axes import forget_shapes
 from torch_onnx_compat.files.oracle import Oracle, Picture
-from torch_onnx_compat.files.reading import OnnxFile, read
+from torch_onnx_compat.files.reading import OnnxFile, read, weights_of
 from torch_onnx_compat.files.runner import Array
 from torch_onnx_compat.files.stages import put_detections_behind, put_normalize_before
 from torch_onnx_compat.graph.excerpt import excerpt
