@@ -181,7 +181,7 @@ def verify_on_target(
             compared = _compare_case(label, names, found, case, engine, cases.observation, how)
             if of_file is not None and not all(row.ok for row in compared):
                 values = of_file(case)
-                compared = [_judge_by_size(*row, within) for row in zip(compared, found, values, strict=True)]
+                compared = [judge_by_size(*row, within) for row in zip(compared, found, values, strict=True)]
             rows += compared
             bad = [row for row in rows if not row.ok]
             if bad:
@@ -225,7 +225,8 @@ def _values_of_file(
     return lambda case: run_session(session, case.inputs, names)  # type: ignore[arg-type]
 
 
-def _judge_by_size(row: Comparison, found: Array, wanted: Array, within: float) -> Comparison:
+def judge_by_size(row: Comparison, found: Array, wanted: Array, within: float) -> Comparison:
+    """Passes a row whose output is off by no more than this part of its size."""
     distance = relative_distance([(found, wanted)])
     if row.ok or distance > within:
         return row

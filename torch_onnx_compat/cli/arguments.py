@@ -122,18 +122,45 @@ def with_calibration(narrower: Half | Int8 | None, file: Path | None, sample: Sa
     arrays = read_arrays("--calibration", file)
     with usage():
         example = bind(sample.model, sample.args, sample.kwargs, None)
-    rows = {name: array.shape[0] if array.ndim else 0 for name, array in arrays.items()}
     batch = example.tensors[0].shape[0] if example.tensors[0].dim() else 1
-    if len(set(rows.values())) != 1 or min(rows.values()) < batch:
-        raise UsageError(f"--calibration {file}: rows {rows}; wanted the same number in each, {batch} or more.")
     dtypes = dict(zip(example.names, (tensor.dtype for tensor in example.tensors), strict=True))
     tensors = {
         name: torch.from_numpy(array).to(dtypes.get(name or example.names[0], torch.float32))
         for name, array in arrays.items()
     }
-    starts = range(0, min(rows.values()) - batch + 1, batch)
-    items: list[Any] = [{name: tensor[i : i + batch] for name, tensor in tensors.items()} for i in starts]
+    items = in_batches(file, tensors, batch)
     return replace(narrower, calibration=[(item[""],) if "" in item else item for item in items])
+
+
+def in_batches(file: Path, arrays: Mapping[str, Any], batch: int) -> list[dict[str, Any]]:
+    """Arrays in batches of so many rows; rows that fill none are left out.
+
+    Raises:
+        UsageError: They are of different lengths, or too short for one batch.
+    """
+    rows = {name: array.shape[0] if array.ndim else 0 for name, array in arrays.items()}
+    if len(set(rows.values())) != 1 or min(rows.values()) < batch:
+        raise UsageError(f"--calibration {file}: rows {rows}; wanted the same number in each, {batch} or more.")
+    starts = range(0, min(rows.values()) - batch + 1, batch)
+    return [{name: array[i : i + batch] for name, array in arrays.items()} for i in starts]
+
+
+def with_calibration_of_file(narrower: Half | Int8 | None, file: Path | None, model: Path) -> Half | Int8 | None:
+    """An Int8 with the arrays of a file, for an ONNX file, in batches of its size; anything else as it is.
+
+    Raises:
+        UsageError: The file cannot be read, or its arrays are of different lengths, or too short for one batch.
+    """
+    from torch_onnx_compat.precision.int8.request import Int8
+
+    if file is None or not isinstance(narrower, Int8):
+        return narrower
+    from torch_onnx_compat.files.reading import read
+
+    shape = read(model).graph().graph.inputs[0].shape
+    batch = shape[0] if shape else 1
+    items = in_batches(file, read_arrays("--calibration", file), batch if isinstance(batch, int) else 1)
+    return replace(narrower, calibration=[item[""] if "" in item else item for item in items])
 
 
 def read_arrays(option: str, file: Path) -> dict[str, Any]:

@@ -14,12 +14,18 @@ from torch_onnx_compat.cli.options import (
     CUTS,
     ENGINE,
     AnyTarget,
+    CalibrationFile,
     Debug,
     File,
     Inputs,
     Json,
+    KeepFloat32,
+    Limit,
+    Metric,
+    NarrowIo,
     Opset,
     Output,
+    Precision,
     Seed,
     Sizes,
     check_file,
@@ -123,6 +129,12 @@ def convert_command(
     initializers_as_inputs: InitializersAsInputs = None,
     preprocess: Preprocess = "keep",
     postprocess: Postprocess = "keep",
+    precision: Precision = "float32",
+    limit: Limit = None,
+    keep_float32: KeepFloat32 = None,
+    calibration: CalibrationFile = None,
+    metric: Metric = None,
+    narrow_io: NarrowIo = False,
     inputs: Inputs = None,
     sizes: Sizes = None,
     seed: Seed = 0,
@@ -150,6 +162,8 @@ def convert_command(
         tried = sizes_by_axis("--sizes", sizes)
         given = [inputs_from(path) for path in inputs or ()]
         free = _free_axes(dynamic)
+        narrower = arguments.precision(precision, limit, keep_float32, calibration, metric, narrow_io=narrow_io)
+        narrower = arguments.with_calibration_of_file(narrower, calibration, file)
         from torch_onnx_compat.files import convert
 
         result = convert(
@@ -160,6 +174,7 @@ def convert_command(
             dynamic=free,
             static=fixed or None,
             simplify=simplify,
+            precision=narrower,
             inputs=given,
             sizes=tried,
             seed=seed,

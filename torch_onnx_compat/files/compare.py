@@ -151,9 +151,9 @@ def _in_engine(proof: Proof, name: str, layers: bool) -> FileComparison:
     rows: list[Comparison] = []
     first, worst = None, None
     with EngineProcess(engine, LIMIT) as process:
-        for case, found in compare_in_engine(proof.file.path, proof, engine, process):
-            rows += found
-            worst = worst or (None if all(row.ok for row in found) else case)
+        for case, _, compared in compare_in_engine(proof.file.path, proof, engine, process):
+            rows += compared
+            worst = worst or (None if all(row.ok for row in compared) else case)
         label = f"{proof.file.path} in {engine.name} {process.version}"
         if layers and worst is not None:
             first = EngineValues(proof.file.path, worst.feeds, process, tolerance_of(engine)).first()

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import onnx_ir as ir
+
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.destination import check_destination, resolve
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError
@@ -18,6 +20,7 @@ from torch_onnx_compat.files.basis import Basis, Runs, check_freed, sizes_to_try
 from torch_onnx_compat.files.conversion import AxisTried, Conversion
 from torch_onnx_compat.files.drawing import plan_inputs
 from torch_onnx_compat.files.free_axes import FreeAxes
+from torch_onnx_compat.files.narrower import narrow_file
 from torch_onnx_compat.files.on_engine import verify_in_engine
 from torch_onnx_compat.files.proof import Proof
 from torch_onnx_compat.files.reading import OnnxFile, read
@@ -25,6 +28,10 @@ from torch_onnx_compat.files.rewriting import Job, rewrite
 from torch_onnx_compat.files.runner import Runner
 from torch_onnx_compat.files.surgery import Surgery
 from torch_onnx_compat.finish import node_counts
+from torch_onnx_compat.precision.formats import Half, precision_from_keyword
+from torch_onnx_compat.precision.int8.quantize import QuantizedNetwork
+from torch_onnx_compat.precision.int8.request import Int8
+from torch_onnx_compat.precision.narrow import NarrowNetwork
 from torch_onnx_compat.publish import draft, is_large, publish
 from torch_onnx_compat.surgery.around_model.detections import Detections
 from torch_onnx_compat.surgery.around_model.normalize import Normalize
@@ -42,6 +49,7 @@ def convert(
     dynamic: Literal["batch"] | FreeAxes | None = None,
     static: Axes | None = None,
     simplify: bool = False,
+    precision: Half | Int8 | str | None = None,
     start: Sequence[str] = (),
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
@@ -74,6 +82,8 @@ def convert(
         static: Sizes of dynamic axes, by their names: ``{"batch": 1}``.
         simplify: Whether constants are folded, branches of constant conditions resolved, normalisations folded into
             the layers before them, and redundant nodes removed.
+        precision: ``"float16"``, ``"bfloat16"``, or a Float16, Bfloat16 or Int8, as for export_compat. The file is then
+            compared in float32, brought to the format, and judged against the original in float64.
         start: Values at which the new file begins, by their names; they are its inputs.
         outputs: Values that the new file gives, by their names, in order.
         rename: New names of values, by the old ones.
@@ -128,7 +138,10 @@ def convert(
         fixed = read_axes(basis.file.graph(), static)
         frees_batch = dynamic == "batch"
         job = Job(basis.file, _choose_opset(basis.file, opset, profile), profile, frees_batch, fixed, simplify)
-        return _convert(job, original, basis, runs, output, clock)
+        narrower = precision_from_keyword(precision)
+        if isinstance(narrower, Int8):
+            narrower.check(job.opset, job.target or load_target("onnxruntime"))
+        return _convert(_Goal(job, original, basis, output, narrower), runs, clock)
 
 
 def _check_arguments(file: Any, output: Any, dynamic: Any, static: Axes | None) -> OnnxFile:
@@ -152,9 +165,9 @@ def _choose_opset(original: OnnxFile, opset: int | None, target: Target | None) 
     return choose_opset(opset, Target("any", opset=original.opset)) if opset is not None else original.opset
 
 
-def _convert(job: Job, original: OnnxFile, basis: Basis, runs: Runs, output: Any, clock: Clock) -> Conversion:
-    goal = _Goal(job, original, basis, output)
-    if basis.is_operated and not job.changes_anything:
+def _convert(goal: _Goal, runs: Runs, clock: Clock) -> Conversion:
+    job, basis = goal.job, goal.basis
+    if basis.is_operated and not job.changes_anything and goal.narrower is None:
         return _try(goal, None, clock, False, ())
     sizes = {**runs.sizes, **{name: (size,) for name, size in job.fixed.items()}}
     with Proof(job.original, runs.given, sizes, runs.seed, runs.runner) as proof:
@@ -166,6 +179,15 @@ def _convert(job: Job, original: OnnxFile, basis: Basis, runs: Runs, output: Any
         return _try_all(goal, proof, clock)
 
 
+def _narrow(goal: _Goal, proof: Proof, model: ir.Model, seconds: float) -> NarrowNetwork | QuantizedNetwork | None:
+    """Brings a proven graph to the format that was asked for."""
+    if goal.narrower is None:
+        return None
+    if goal.basis.cut is not None and goal.basis.cut.is_cut and not goal.narrower.keep_io:
+        raise CompatError("precision and a stage that is cut off: the stage passes float32 on; pass keep_io=True.")
+    return narrow_file(model, proof, goal.narrower, goal.job.target or load_target("onnxruntime"), seconds)
+
+
 @dataclass(frozen=True)
 class _Goal:
     """What is wanted of a file, what was done to it before, and where it goes."""
@@ -174,6 +196,7 @@ class _Goal:
     original: OnnxFile
     basis: Basis
     output: Any
+    narrower: Half | Int8 | None
 
 
 def _try_all(goal: _Goal, proof: Proof, clock: Clock) -> Conversion:
@@ -196,11 +219,17 @@ def _try(goal: _Goal, proof: Proof | None, clock: Clock, simplifies: bool, faile
         model, done = rewrite(job, simplifies, basis.done)
     table, judges, tried, notes = basis.table, basis.judges, dict(basis.tried), [*failed, *basis.notes]
     with draft(model, output, output is not None and is_large(model)) as written:
+        narrow = None
         if proof is not None:
             with clock("compare"):
                 is_for_it = job.target is not None and job.target.name.startswith("onnxruntime")
                 rows, judge = proof.check(written.path, in_onnxruntime=is_for_it)
-                rows += () if job.target is None else verify_in_engine(written.path, proof, job.target)
+                narrow = _narrow(goal, proof, model, sum(clock.seconds.values()))
+                if narrow is not None:
+                    model = narrow.model
+                    written.write(model)
+                within = 0.0 if narrow is None else narrow.precision.allowance
+                rows += () if job.target is None else verify_in_engine(written.path, proof, job.target, within=within)
             table, judges, tried = (*table, *rows), (*judges, proof.judge, judge), {**tried, **proof.tried()}
             notes += proof.notes
         stages = basis.cut.stages if basis.cut is not None else ()
@@ -223,6 +252,7 @@ def _try(goal: _Goal, proof: Proof | None, clock: Clock, simplifies: bool, faile
         seconds=dict(clock.seconds),
         nodes=counts,
         source_nodes=node_counts(goal.original.graph()),
+        precision=None if narrow is None else narrow.precision,
         preprocess=None if basis.cut is None else basis.cut.preprocess,
         postprocess=None if basis.cut is None else basis.cut.postprocess,
     )

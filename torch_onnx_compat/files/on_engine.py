@@ -11,22 +11,24 @@ import numpy as np
 import torch
 
 from torch_onnx_compat.check.compare import Comparison, compare
-from torch_onnx_compat.check.on_target import LIMIT, cast_output, tolerance_of
+from torch_onnx_compat.check.on_target import LIMIT, cast_output, judge_by_size, tolerance_of
 from torch_onnx_compat.engines import ENGINES, Engine, EngineProcess
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.files.cases import FileCase
 from torch_onnx_compat.files.proof import Proof
+from torch_onnx_compat.files.runner import Array
 from torch_onnx_compat.files.values import is_plain
 from torch_onnx_compat.targets import Target
 
 
-def verify_in_engine(path: Path, proof: Proof, target: Target) -> tuple[Comparison, ...]:
+def verify_in_engine(path: Path, proof: Proof, target: Target, *, within: float = 0.0) -> tuple[Comparison, ...]:
     """Compares a file in its target's engine with the original on every case; none where that is not installed.
 
     Args:
         path: The file.
         proof: The original, and the cases; gets a note on what was not run.
         target: The engine.
+        within: Of a file in a narrower format, how far an output may be from the original's, relative to its size.
 
     Raises:
         VerificationError: The engine refuses the file, crashes, or a value is off; holds the table so far.
@@ -40,7 +42,10 @@ def verify_in_engine(path: Path, proof: Proof, target: Target) -> tuple[Comparis
         return ()
     table: list[Comparison] = []
     with EngineProcess(engine, LIMIT) as process:
-        for case, rows in compare_in_engine(path, proof, engine, process):
+        for case, found, rows in compare_in_engine(path, proof, engine, process):
+            if within and all(row.output for row in rows):
+                wanted = dict(zip(proof.names, case.outputs, strict=True))
+                rows = [judge_by_size(row, found[row.output], wanted[row.output], within) for row in rows]
             table += rows
             bad = next((row for row in rows if not row.ok), None)
             if bad is not None:
@@ -52,7 +57,7 @@ def verify_in_engine(path: Path, proof: Proof, target: Target) -> tuple[Comparis
 
 def compare_in_engine(
     path: Path, proof: Proof, engine: Engine, process: EngineProcess
-) -> Iterator[tuple[FileCase, list[Comparison]]]:
+) -> Iterator[tuple[FileCase, dict[str, Array], list[Comparison]]]:
     """Compares a file in an engine with the original, case by case.
 
     Args:
@@ -62,7 +67,8 @@ def compare_in_engine(
         process: Runs it.
 
     Yields:
-        The case, and a row for each output; one row without an output's name where the engine does not run the file.
+        The case, what the engine gives, and a row for each output; one row without an output's name where the engine
+        does not run the file.
     """
     declared = [proof.declared[name] for name in proof.names]
     for case in proof.cases:
@@ -74,10 +80,10 @@ def compare_in_engine(
         outcome = process.run(path, dict(case.feeds), proof.names)
         if outcome.status != "ran":
             nan = float("nan")
-            yield case, [Comparison(label, "", nan, nan, "", False, f"fails: {outcome.error}")]
+            yield case, {}, [Comparison(label, "", nan, nan, "", False, f"fails: {outcome.error}")]
             continue
         found = [cast_output(array, value) for array, value in zip(outcome.outputs, declared, strict=True)]
-        yield case, _compare(label, found, case, proof, engine)
+        yield case, dict(zip(proof.names, found, strict=True)), _compare(label, found, case, proof, engine)
 
 
 def _obstacle(case: FileCase) -> str:

@@ -119,6 +119,14 @@ class Proof:
         """
         return self._oracle.adapt(next(self._maker.cases()))
 
+    def run(self, feeds: Mapping[str, Value]) -> list[Value]:
+        """What the original computes.
+
+        Raises:
+            Refused: It does not run on these inputs.
+        """
+        return list(self._oracle.expect(self._run(feeds)).values())
+
     def vary_rows(self, size: int) -> None:
         """Adds cases of other numbers of rows, which the original computes in batches of this size."""
         self._maker.rows = size
