@@ -160,7 +160,7 @@ def with_calibration_of_file(narrower: Half | Int8 | None, file: Path | None, mo
     shape = read(model).graph().graph.inputs[0].shape
     batch = shape[0] if shape else 1
     items = in_batches(file, read_arrays("--calibration", file), batch if isinstance(batch, int) else 1)
-    return replace(narrower, calibration=[item[""] if "" in item else item for item in items])
+    return replace(narrower, calibration=[item.get("", item) for item in items])
 
 
 def read_arrays(option: str, file: Path) -> dict[str, Any]:

@@ -143,8 +143,8 @@ CalibrationFile = Annotated[
     typer.Option(
         "--calibration",
         metavar="FILE",
-        help="Inputs to calibrate int8 with: .npz of arrays by argument of forward, of a file by its inputs, or .npy of the only one. They are "
-        "taken in batches of the example's size; rows that fill none are left out.",
+        help="Inputs to calibrate int8 with: .npz of arrays by argument of forward, or by input of a file; or .npy of "
+        "the only one. They are taken in batches of the example's size; rows that fill none are left out.",
         rich_help_panel=PRECISION,
     ),
 ]

@@ -163,9 +163,7 @@ def narrow_file(
             special=[case for case in cases if case.label == _ZEROS],
             seconds=seconds,
         )
-        run_in(
-            cast(Observation, observation), "example", cases[0].inputs, torch.float64
-        )  # slow, and no part of judging
+        run_in(cast(Observation, observation), "example", cases[0].inputs, torch.float64)  # slow; kept
         if isinstance(narrower, Int8):
             found = _calibration(proof, narrower)
             observation.prepared = _Inputs(found[0]) if found else observation.prepared
