@@ -51,7 +51,7 @@ class FirstDifference:
 
     def __str__(self) -> str:
         if not self.found:
-            return "no value differs by more than rounding explains."
+            return "no difference was found that rounding does not explain."
         counterpart = f" ({self.reference} on the other side)" if self.reference else ""
         return f"first difference at {self.operator} {self.node!r}, value {self.value!r}{counterpart}: {self.detail}."
 
