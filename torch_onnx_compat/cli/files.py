@@ -23,6 +23,7 @@ from torch_onnx_compat.cli.console import (
 )
 from torch_onnx_compat.cli.options import (
     ENGINE,
+    OTHER,
     TRIED,
     AnyTarget,
     Debug,
@@ -154,23 +155,44 @@ def bench_command(
     files: Annotated[list[Path], typer.Argument(help="ONNX files; several stand side by side.")],
     target: Engines = None,
     sizes: Sizes = None,
+    batch: Annotated[
+        str | None, typer.Option(metavar="1,8", help="Sizes of axis 0 of every input.", rich_help_panel=TRIED)
+    ] = None,
+    threads: Annotated[int, typer.Option(help="On how many threads engines run.", rich_help_panel=ENGINE)] = 1,
     rounds: Annotated[int, typer.Option(help="How often each file has its turn.", rich_help_panel=TRIED)] = 5,
     runs: Annotated[int, typer.Option(help="Runs in a turn.", rich_help_panel=TRIED)] = 10,
     seed: Seed = 0,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE.svg", help="Draw the timings, too.", rich_help_panel=OTHER)
+    ] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Times files in engines, in turns, on one thread; --sizes batch=1,8 times them at each of these sizes."""
-    with reporting(json, debug) as step:
+    """Times files in engines, in turns; --sizes batch=1,8 times them at each of these sizes."""
+    with reporting(json, debug, plot) as step:
         with usage():
             for file in files:
                 check_file(file)
             grid = _grid(sizes_by_axis("--sizes", sizes))
+            batches = () if batch is None else sizes_by_axis("--batch", [f"batch={batch}"])["batch"]
+            check_destination(plot)
         from torch_onnx_compat.files import bench
 
         found = bench(
-            files, engines=target or _NO_ENGINES, sizes=grid, rounds=rounds, runs=runs, seed=seed, progress=step
+            files,
+            engines=target or _NO_ENGINES,
+            sizes=grid,
+            batches=batches,
+            threads=threads,
+            rounds=rounds,
+            runs=runs,
+            seed=seed,
+            progress=step,
         )
+        if plot is not None:
+            from torch_onnx_compat.files.bench_plot import plot as draw
+
+            plot.write_text(draw(found), encoding="utf-8")
     print_json([row.to_dict() for row in found]) if json else print_table([_timed(row) for row in found])
     raise typer.Exit(FAILED if any(row.error for row in found) else 0)
 
