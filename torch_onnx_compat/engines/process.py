@@ -172,7 +172,7 @@ class EngineProcess:
         return Outcome("built", tuple(found[name] for name in outputs))
 
     def time(self, times: int) -> tuple[float, ...]:
-        """Processor seconds of each further run of the last file, which stays loaded; the engine runs on the threads that it was started with.
+        """Processor seconds of each further run of the last file, which stays loaded.
 
         Raises:
             CompatError: No file ran last, or the engine failed now.

@@ -153,10 +153,7 @@ def bench(
     """
     if rounds < 1 or runs < 1 or threads < 1:
         raise CompatError(f"bench: rounds={rounds}, runs={runs}, threads={threads}; wanted whole numbers from 1.")
-    names = [resolve_alias(name) for name in engines]
-    for name in names:
-        if threads > 1 and not find_engine(name).sets_threads:
-            raise CompatError(f"bench: threads={threads}, but nothing sets the threads of {name!r} here; leave it out.")
+    names = _names_of(engines, threads)
     with ExitStack() as stack:
         contestants = []
         for file in files:
@@ -171,6 +168,14 @@ def bench(
             for one in contestants:
                 one.take_turn(runs)
         return [one.result() for one in contestants]
+
+
+def _names_of(engines: Sequence[str], threads: int) -> list[str]:
+    names = [resolve_alias(name) for name in engines]
+    for name in names:
+        if threads > 1 and not find_engine(name).sets_threads:
+            raise CompatError(f"bench: threads={threads}, but nothing sets the threads of {name!r} here; leave it out.")
+    return names
 
 
 def _grid(

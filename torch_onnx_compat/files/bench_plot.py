@@ -1,4 +1,4 @@
-"""A picture of timings: a bar for each file, engine and sizes, from the median, with a line up to the 90th percentile."""
+"""A picture of timings: a bar for each median, with a line up to the 90th percentile."""
 
 from __future__ import annotations
 
