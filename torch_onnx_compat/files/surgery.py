@@ -20,7 +20,7 @@ from torch_onnx_compat.files.oracle import Oracle, Picture
 from torch_onnx_compat.files.reading import OnnxFile, read, weights_of
 from torch_onnx_compat.files.runner import Array
 from torch_onnx_compat.files.stages import put_detections_behind, put_normalize_before
-from torch_onnx_compat.graph.excerpt import excerpt
+from torch_onnx_compat.graph.excerpt import ancestors, operands_of
 from torch_onnx_compat.graph.names import all_values, rename
 from torch_onnx_compat.graph.shapes import infer_model
 from torch_onnx_compat.publish import draft, is_large
@@ -261,13 +261,13 @@ def _separate(model: ir.Model, values: Sequence[ir.Value]) -> list[ir.Value]:
 
 def _begin_at(model: ir.Model, start: Sequence[str]) -> None:
     values = [_value(model, name) for name in start]
-    try:
-        excerpt(model, values, list(model.graph.outputs), "part")
-    except ValueError as error:
+    read = {v for node in ancestors(list(model.graph.outputs), values) for v in operands_of(node)} - set(values)
+    missing = [str(v.name) for v in read if v in model.graph.inputs and v.name not in model.graph.initializers]
+    if missing:
         raise CompatError(
-            f"start: the outputs do not follow from {', '.join(start)} alone, the file "
-            f"{str(error).removeprefix('part: ')}; name that, too, or a value between."
-        ) from error
+            f"start: the outputs do not follow from {', '.join(start)} alone, but from {', '.join(sorted(missing))}, "
+            f"too; name that, or values between."
+        )
     inputs = []
     for value in values:
         if value.is_graph_output():
