@@ -257,6 +257,29 @@ def test_detections_behind_a_file(tmp_path, form, runner):
     assert wanted["count"].min() > 0
 
 
+def test_detections_behind_values_inside_a_file(tmp_path, runner):
+    path = export_head(tmp_path / "a.onnx", batch=False)
+    model = onnx.load(path)
+    raw = next(node.input[0] for node in model.graph.node if "found" in node.output)
+    detections = Detections("nms-dense", channels_first=True, box_format="cxcywh", candidates=10)
+    with pytest.raises(CompatError, match="boxes of shape"):
+        convert(path, outputs=[raw], postprocess=detections, runner=runner)
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    g (float[2, 12, 6] x) => (float[2, 6] last) {
+        boxes, scores = Split<axis = -1>(x, s)  t = Sigmoid(scores)  last = ReduceMax<axes = [1], keepdims = 0>(x)
+    }"""
+    path = write(tmp_path / "b.onnx", text, s=np.array([4, 2], np.int64))
+    wanted = Detections("nms-dense", boxes="boxes", scores="t", score_threshold=0.1, candidates=12)
+    result = convert(path, outputs=["boxes", "t"], postprocess=wanted, runner=runner)
+    x = np.random.default_rng(0).random((2, 12, 6)).astype(np.float32)
+    x[..., 2:4] += 1
+    expected, _ = wanted.detect(
+        {"boxes": torch.from_numpy(x[..., :4].copy()), "t": torch.from_numpy(x[..., 4:].copy()).sigmoid()}, False
+    )
+    for name, found in zip(expected, result.session().run(None, {"x": x}), strict=True):
+        np.testing.assert_allclose(found, expected[name].numpy(), 1e-4, 1e-4, err_msg=name)
+
+
 class Prepared(nn.Module):
     """A network with its preprocessing inside, and a normalisation behind its first layer."""
 

@@ -44,7 +44,6 @@ class Basis:
     """A file with free axes, or after surgery, and its proof; or the original, of which there is nothing to prove."""
 
     file: OnnxFile
-    is_operated: bool = False
     freed: Mapping[str, int] = field(default_factory=dict)
     """The sizes that axes had before they were free, by their names."""
     cut: CutGraph | None = None
@@ -139,8 +138,8 @@ def with_surgery(basis: Basis, surgery: Surgery, runs: Runs, clock: Clock) -> It
     """The file after surgery, proven against the one before; it lies in a temporary folder until the end."""
     original = basis.file
 
-    def example() -> dict[str, Any]:
-        with Proof(original, (), runs.sizes, runs.seed, runs.runner) as proof:
+    def example(reference: OnnxFile) -> dict[str, Any]:
+        with Proof(reference, (), runs.sizes, runs.seed, runs.runner) as proof:
             return dict(zip(proof.names, proof.first_case().outputs, strict=True))
 
     prepare = partial(_prepare, needs_forms=surgery.adds_nodes)
@@ -149,16 +148,13 @@ def with_surgery(basis: Basis, surgery: Surgery, runs: Runs, clock: Clock) -> It
             operated = stack.enter_context(operate(original, surgery, runs.given, prepare, example))
         cut = operated.cut
         written = stack.enter_context(draft(cut.network, None, is_large(cut.network)))
-        proof = stack.enter_context(
-            Proof(original, runs.given, runs.sizes, runs.seed, runs.runner, oracle=operated.oracle)
-        )
-        with clock("compare"):
+        trial = Proof(original, runs.given, runs.sizes, runs.seed, runs.runner, oracle=operated.oracle)
+        with trial as proof, clock("compare"):
             proof.make_cases()
             check_freed(proof, basis)
             table, judge = proof.check(written.path, before=cut.before, after=cut.after)
         yield Basis(
             file=_read(written, original),
-            is_operated=True,
             freed={name: size for name, size in basis.freed.items() if not surgery.start},
             cut=cut,
             given=() if cut.is_cut else [case.feeds for case in proof.cases[:2]],

@@ -167,8 +167,6 @@ def _choose_opset(original: OnnxFile, opset: int | None, target: Target | None) 
 
 def _convert(goal: _Goal, runs: Runs, clock: Clock) -> Conversion:
     job, basis = goal.job, goal.basis
-    if basis.is_operated and not job.changes_anything and goal.narrower is None:
-        return _try(goal, None, clock, False, ())
     sizes = {**runs.sizes, **{name: (size,) for name, size in job.fixed.items()}}
     with Proof(job.original, runs.given, sizes, runs.seed, runs.runner) as proof:
         with clock("run the original"):
@@ -213,25 +211,23 @@ def _try_all(goal: _Goal, proof: Proof, clock: Clock) -> Conversion:
     raise AssertionError("unreachable")
 
 
-def _try(goal: _Goal, proof: Proof | None, clock: Clock, simplifies: bool, failed: Sequence[str]) -> Conversion:
+def _try(goal: _Goal, proof: Proof, clock: Clock, simplifies: bool, failed: Sequence[str]) -> Conversion:
     job, basis, output = goal.job, goal.basis, goal.output
     with clock("convert"):
         model, done = rewrite(job, simplifies, basis.done)
-    table, judges, tried, notes = basis.table, basis.judges, dict(basis.tried), [*failed, *basis.notes]
     with draft(model, output, output is not None and is_large(model)) as written:
-        narrow = None
-        if proof is not None:
-            with clock("compare"):
-                is_for_it = job.target is not None and job.target.name.startswith("onnxruntime")
-                rows, judge = proof.check(written.path, in_onnxruntime=is_for_it)
-                narrow = _narrow(goal, proof, model, sum(clock.seconds.values()))
-                if narrow is not None:
-                    model = narrow.model
-                    written.write(model)
+        with clock("compare"):
+            is_for_it = job.target is not None and job.target.name.startswith("onnxruntime")
+            table, judge = proof.check(written.path, in_onnxruntime=is_for_it)
+        with clock("precision"):
+            narrow = _narrow(goal, proof, model, sum(clock.seconds.values()))
+            if narrow is not None:
+                model = narrow.model
+                written.write(model)
+        if job.target is not None:
+            with clock("run in the engine"):
                 within = 0.0 if narrow is None else narrow.precision.allowance
-                rows += () if job.target is None else verify_in_engine(written.path, proof, job.target, within=within)
-            table, judges, tried = (*table, *rows), (*judges, proof.judge, judge), {**tried, **proof.tried()}
-            notes += proof.notes
+                table += verify_in_engine(written.path, proof, job.target, within=within)
         stages = basis.cut.stages if basis.cut is not None else ()
         written.write_stages({stage.name: stage.model_bytes for stage in stages})
         outcome = written.outcome()
@@ -245,10 +241,10 @@ def _try(goal: _Goal, proof: Proof | None, clock: Clock, simplifies: bool, faile
         source_opset=goal.original.opset,
         target=job.target.name if job.target is not None else "",
         done=tuple(done),
-        table=table,
-        axes=tuple(AxisTried(name, sizes) for name, sizes in tried.items()),
-        judges=tuple(dict.fromkeys(judges)),
-        notes=tuple(dict.fromkeys(notes)),
+        table=(*basis.table, *table),
+        axes=tuple(AxisTried(name, sizes) for name, sizes in {**basis.tried, **proof.tried()}.items()),
+        judges=tuple(dict.fromkeys((*basis.judges, proof.judge, judge))),
+        notes=tuple(dict.fromkeys((*failed, *basis.notes, *proof.notes))),
         seconds=dict(clock.seconds),
         nodes=counts,
         source_nodes=node_counts(goal.original.graph()),

@@ -43,12 +43,6 @@ class Job:
         """Whether the target does not run nodes that depend on constants alone."""
         return self.target is not None and not self.target.folds
 
-    @property
-    def changes_anything(self) -> bool:
-        """Whether the file would not stay as it is."""
-        is_same = self.target is None and self.opset == self.original.opset
-        return not is_same or self.frees_batch or bool(self.fixed) or self.simplify
-
 
 def rewrite(job: Job, simplifies: bool, before: Sequence[str] = ()) -> tuple[ir.Model, list[str]]:
     """Makes the new graph.

@@ -105,10 +105,13 @@ class Operated:
 Prepare = Callable[[OnnxFile], ir.Model]
 """Reads the graph of a file in a form on which surgery works."""
 
+Example = Callable[[OnnxFile], Mapping[str, Any]]
+"""Gives the outputs of a file on an example, by name."""
+
 
 @contextmanager
 def operate(
-    file: OnnxFile, surgery: Surgery, given: Sequence[Mapping[str, Any]], prepare: Prepare, example: Callable[[], Any]
+    file: OnnxFile, surgery: Surgery, given: Sequence[Mapping[str, Any]], prepare: Prepare, example: Example
 ) -> Iterator[Operated]:
     """Carries out surgery on a file; what the oracle runs lies in temporary folders until the end.
 
@@ -117,7 +120,7 @@ def operate(
         surgery: What is to be done.
         given: The caller's inputs, which say of what shape and type a picture is.
         prepare: Reads a graph.
-        example: Gives outputs of the original on an example, by name.
+        example: Runs a file on an example.
 
     Raises:
         CompatError: A name is unknown, or the graph cannot be cut like this.
@@ -139,7 +142,8 @@ def operate(
             drawn = _with_picture(reference, model, picture)
             done.append(f"Normalize before input {picture.name!r}")
         if isinstance(surgery.postprocess, Detections):
-            boxes = put_detections_behind(model, surgery.postprocess, example())
+            values = example(reference)
+            boxes = put_detections_behind(model, surgery.postprocess, {name: values[name] for name in outputs})
             done.append(f"{surgery.postprocess.form} behind the outputs")
         cut = _cut_stages(model, surgery)
         done += [text.replace("_", " ") for text in cut.done]
