@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -174,7 +175,7 @@ def bench_command(
             for file in files:
                 check_file(file)
             grid = _grid(sizes_by_axis("--sizes", sizes))
-            batches = () if batch is None else sizes_by_axis("--batch", [f"batch={batch}"])["batch"]
+            batches = _batches(batch)
             check_destination(plot)
         from torch_onnx_compat.files import bench
 
@@ -305,6 +306,15 @@ def _about(kind: str, name: str, value: Any) -> dict[str, str]:
         "mean": f"{array.mean():.6g}" if is_number else "",
         "most": f"{array.max():.6g}" if is_number and array.dtype.kind != "b" else "",
     }
+
+
+def _batches(text: str | None) -> tuple[int, ...]:
+    """``"1,8"`` as numbers."""
+    if text is None:
+        return ()
+    if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", text):
+        raise UsageError(f"--batch {text!r}: wanted sizes of axis 0, e.g. 1,8.")
+    return tuple(map(int, text.split(",")))
 
 
 def _grid(sizes: Mapping[str, tuple[int, ...]]) -> list[dict[str, int]]:
