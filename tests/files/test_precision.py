@@ -9,8 +9,8 @@ import torch
 from files.faults import deep
 from files.file_models import net, write
 
-from torch_onnx_compat import CompatError, Float16, Int8
-from torch_onnx_compat.errors import UnsupportedError
+from torch_onnx_compat import CompatError, Float16, Int8, engines
+from torch_onnx_compat.errors import UnsupportedError, VerificationError
 from torch_onnx_compat.files import convert
 from torch_onnx_compat.files.double import to_double
 from torch_onnx_compat.files.reading import read
@@ -94,6 +94,45 @@ def test_int8_with_calibration(tmp_path, runner):
     assert np.sqrt(np.square(found - wanted).mean()) < 0.1 * np.sqrt(np.square(wanted).mean())
     named = convert(path, precision=Int8(calibration=[{"image": items[0]}, (items[1],)]), runner=runner)
     assert named.precision.judged_on == 1
+
+
+@pytest.fixture
+def engine(tmp_path, monkeypatch):
+    """An engine that runs files as onnxruntime does, and then adds what the file `error` beside it holds."""
+    adapter = tmp_path / "adapter.py"
+    adapter.write_text(
+        "import numpy, onnxruntime\n"
+        "def version():\n    return '1'\n"
+        "def load(path, feeds, outputs, variant):\n"
+        "    session = onnxruntime.InferenceSession(path)\n"
+        "    error = float(open(variant).read())\n"
+        "    return lambda feeds: [(a * (1 + error)).astype(a.dtype) for a in session.run(outputs, feeds)]\n"
+    )
+    (tmp_path / "error").write_text("0")
+
+    class Likewise(engines.Engine):
+        @property
+        def path(self):
+            return adapter
+
+    made = Likewise("openvino", "onnxruntime", (), variant=str(tmp_path / "error"))
+    monkeypatch.setitem(engines.ENGINES, "openvino", made)
+    return tmp_path / "error"
+
+
+def test_an_engine_is_held_against_the_same_file(tmp_path, runner, engine):
+    """Inputs that the calibration did not foresee are off from the original in every engine alike."""
+    random = np.random.default_rng(0)
+    items = [random.random((1, 3, 8, 8)).astype(np.float32) for _ in range(4)]
+    far = {"image": 40 * random.standard_normal((1, 3, 8, 8)).astype(np.float32)}
+    path = net(tmp_path / "a.onnx", batch=1)
+    keywords = {"precision": Int8(calibration=items), "target": "openvino", "inputs": far, "runner": runner}
+    result = convert(path, tmp_path / "b.onnx", **keywords)
+    assert any("of its size" in row.detail for row in result.table if "openvino" in row.case)
+    engine.write_text("0.5")
+    with pytest.raises(VerificationError, match="openvino computes something else"):
+        convert(path, tmp_path / "c.onnx", **keywords)
+    assert not (tmp_path / "c.onnx").exists()
 
 
 @pytest.mark.parametrize(

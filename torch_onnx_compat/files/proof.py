@@ -127,6 +127,18 @@ class Proof:
         """
         return list(self._oracle.expect(self._run(feeds)).values())
 
+    def run_file(self, path: Path, feeds: Mapping[str, Value]) -> list[Value]:
+        """What onnxruntime makes of a new file.
+
+        Raises:
+            Refused: It does not run it.
+        """
+        self.runner.open(_NEW, path)
+        try:
+            return self.runner.run(_NEW, feeds, self.names)
+        finally:
+            self.runner.close(_NEW)
+
     def vary_rows(self, size: int) -> None:
         """Adds cases of other numbers of rows, which the original computes in batches of this size."""
         self._maker.rows = size
