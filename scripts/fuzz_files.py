@@ -85,6 +85,7 @@ def write_page(graphs: Sequence[dict[str, Any]], broken: Sequence[dict[str, Any]
         numbers = " | ".join(str(counts[word]) for word in ("converted", "refused", "wrong", "crash", "none"))
         lines.append(f"| {name} | {_ranges(seeds)} | {numbers} |")
     kinds = Counter(row["kind"] for row in graphs if "kind" in row)
+    cut = sum(any(key in row for key in SURGERY) for row in graphs)
     operators = Counter(operator for row in graphs for operator in row.get("operators", ()))
     lines += [
         "",
@@ -92,8 +93,8 @@ def write_page(graphs: Sequence[dict[str, Any]], broken: Sequence[dict[str, Any]
         + ", ".join(f"{_KINDS.get(kind, kind)} {count}" for kind, count in kinds.most_common())
         + ".",
         "",
-        f"{sum(any(key in row for key in SURGERY) for row in graphs)} of the graphs were cut, renamed, or got weights as "
-        f"inputs, most of them converted to another opset or target besides.",
+        f"{cut} of the graphs were cut, renamed, or got weights as inputs, and were converted to another opset or "
+        f"target besides.",
         "",
         f"The graphs hold {sum(operators.values())} nodes of {len(operators)} operators, from opsets 7 to 23.",
     ]
@@ -113,7 +114,7 @@ _KINDS = {
     "Unsuitable": "nodes that the target does not run",
     "UnsupportedError": "operators that the opset or the option does not allow",
     "VerificationError": "the new file was not equal to the original",
-    "CompatError": "the original does not run on any input that was drawn",
+    "CompatError": "the original does not run on any input that was drawn, or cannot be cut like this",
 }
 
 if __name__ == "__main__":
