@@ -20,8 +20,8 @@ from torch_onnx_compat.files.basis import Basis, Runs, check_freed, sizes_to_try
 from torch_onnx_compat.files.conversion import AxisTried, Conversion
 from torch_onnx_compat.files.drawing import plan_inputs
 from torch_onnx_compat.files.free_axes import FreeAxes
-from torch_onnx_compat.files.narrower import narrow_file
 from torch_onnx_compat.files.on_engine import verify_in_engine
+from torch_onnx_compat.files.precision import narrow_file
 from torch_onnx_compat.files.proof import Proof
 from torch_onnx_compat.files.reading import OnnxFile, read
 from torch_onnx_compat.files.rewriting import Job, rewrite
