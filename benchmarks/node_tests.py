@@ -38,7 +38,7 @@ import onnxruntime
 from torch_onnx_compat import CompatError
 from torch_onnx_compat.errors import UnsupportedError, VerificationError
 from torch_onnx_compat.files import convert
-from torch_onnx_compat.files.proof import random_values
+from torch_onnx_compat.files.random_values import random_values
 from torch_onnx_compat.files.runner import Judge, Refused, Runner, flatten
 from torch_onnx_compat.version import __version__
 

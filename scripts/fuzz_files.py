@@ -83,8 +83,9 @@ def write_page(graphs: Sequence[dict[str, Any]], broken: Sequence[dict[str, Any]
         counts = Counter(row["verdict"] for row in rows)
         seeds = [row["seed"] for row in rows]
         numbers = " | ".join(str(counts[word]) for word in ("converted", "refused", "wrong", "crash", "none"))
-        lines.append(f"| {name} | {min(seeds)} to {max(seeds)} | {numbers} |")
+        lines.append(f"| {name} | {_ranges(seeds)} | {numbers} |")
     kinds = Counter(row["kind"] for row in graphs if "kind" in row)
+    cut = sum(any(key in row for key in SURGERY) for row in graphs)
     operators = Counter(operator for row in graphs for operator in row.get("operators", ()))
     lines += [
         "",
@@ -92,16 +93,28 @@ def write_page(graphs: Sequence[dict[str, Any]], broken: Sequence[dict[str, Any]
         + ", ".join(f"{_KINDS.get(kind, kind)} {count}" for kind, count in kinds.most_common())
         + ".",
         "",
+        f"{cut} of the graphs were cut, renamed, or got weights as inputs, and were converted to another opset or "
+        f"target besides.",
+        "",
         f"The graphs hold {sum(operators.values())} nodes of {len(operators)} operators, from opsets 7 to 23.",
     ]
     return "\n".join(lines) + "\n"
 
 
+def _ranges(seeds: Sequence[int]) -> str:
+    """Whole numbers as ranges, those of a single one included."""
+    known = sorted(set(seeds))
+    ends = [i for i, seed in enumerate(known) if i + 1 == len(known) or known[i + 1] != seed + 1]
+    starts = [0, *(end + 1 for end in ends[:-1])]
+    return ", ".join(f"{known[i]} to {known[j]}" for i, j in zip(starts, ends, strict=True))
+
+
+SURGERY = ("outputs", "start", "rename", "keep_initializers_as_inputs")
 _KINDS = {
     "Unsuitable": "nodes that the target does not run",
     "UnsupportedError": "operators that the opset or the option does not allow",
     "VerificationError": "the new file was not equal to the original",
-    "CompatError": "the original does not run on any input that was drawn",
+    "CompatError": "the original does not run on any input that was drawn, or cannot be cut like this",
 }
 
 if __name__ == "__main__":

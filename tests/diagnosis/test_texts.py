@@ -159,6 +159,22 @@ REPORTED = [
     ("Gather not supported yet!", "ncnn_axes"),
     ("get_shape was called on a descriptor::Tensor with dynamic shape", "openvino_dynamic"),
     ("to_shape was called on a dynamic shape.", "openvino_dynamic"),
+    (
+        "[TRT] Error Code 9: API Usage Error (/fc/DequantizeLinear: input has type Int32 but must have type FP8, FP4, "
+        "Int4, Int8)",
+        "tensorrt_strong_types_int8",
+    ),
+    (
+        "AttributeError: type object 'tensorrt_bindings.tensorrt.BuilderFlag' has no attribute 'FP16'",
+        "tensorrt_no_precision_flags",
+    ),
+    ("module 'tensorrt' has no attribute 'IInt8EntropyCalibrator2'", "tensorrt_no_precision_flags"),
+    (
+        "ValueError: Input shape (1, 3, 224, 224) does not match provided input shape: [0, 3, 0, 0]",
+        "calibration_shape_of_zeros",
+    ),
+    ("Unsupported: ONNX export failed on an operator", "torchscript_cut_off"),
+    ("[ONNXRuntimeError] : 1 : FAIL : Non-zero status code returned", "onnxruntime_cut_off"),
 ]
 
 REWORDED = [

@@ -53,24 +53,33 @@ def plant(model: onnx.ModelProto, kind: str, where: int) -> tuple[onnx.ModelProt
     """A copy with one node that computes otherwise, every value under another name; and that node's name."""
     broken = onnx.ModelProto()
     broken.CopyFrom(model)
+    name = spoil(broken, kind, where)
+    _rename(broken)
+    return broken, name
+
+
+def spoil(model: onnx.ModelProto, kind: str, where: int) -> str:
+    """Lets one node compute otherwise, in place, where the model has it; returns that node's name.
+
+    An engine that does this to each file that it gets has a fault in one kernel.
+    """
     layer = where % 6
     if kind == "operator" and not layer:
         layer = 1  # the first layer has no sum
     name = {"weight": f"conv{layer}", "attribute": f"act{layer}", "operator": f"sum{layer}", "order": "weights"}[kind]
-    node = next(node for node in broken.graph.node if node.name == name)
-    if kind == "weight":
-        tensor = next(tensor for tensor in broken.graph.initializer if tensor.name == node.input[1])
-        array = numpy_helper.to_array(tensor).copy()
-        array.flat[where % array.size] += 0.3
-        tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
-    elif kind == "attribute":
-        node.attribute[0].f = 0.25
-    elif kind == "operator":
-        node.op_type = "Sub"
-    else:
-        node.attribute[0].i = -2
-    _rename(broken)
-    return broken, name
+    for node in (node for node in model.graph.node if node.name == name):
+        if kind == "weight":
+            tensor = next(tensor for tensor in model.graph.initializer if tensor.name == node.input[1])
+            array = numpy_helper.to_array(tensor).copy()
+            array.flat[where % array.size] += 0.3
+            tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+        elif kind == "attribute":
+            node.attribute[0].f = 0.25
+        elif kind == "operator":
+            node.op_type = "Sub"
+        else:
+            node.attribute[0].i = -2
+    return name
 
 
 def _rename(model: onnx.ModelProto) -> None:

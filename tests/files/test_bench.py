@@ -1,12 +1,15 @@
 """run() and bench()."""
 
+from xml.etree import ElementTree
+
 import numpy as np
 import onnxruntime
 import pytest
 from files.file_models import net
 
-from torch_onnx_compat import CompatError
-from torch_onnx_compat.files import bench, run
+from torch_onnx_compat import CompatError, engines
+from torch_onnx_compat.files import Bench, bench, run
+from torch_onnx_compat.files.bench_plot import plot
 
 
 def test_files_side_by_side(tmp_path):
@@ -29,6 +32,42 @@ def test_numbers_that_make_no_sense(tmp_path):
         bench([net(tmp_path / "a.onnx")], rounds=0)
     with pytest.raises(CompatError, match="no dynamic axis 'm'; it has n"):
         bench([net(tmp_path / "a.onnx")], sizes=[{"m": 1}])
+
+
+def test_batches_threads_and_a_picture(tmp_path):
+    files = [net(tmp_path / "a.onnx"), net(tmp_path / "b.onnx", opset=13)]
+    rows = bench(files, batches=(1, 3), threads=2, rounds=1, runs=2)
+    assert [(row.sizes, row.threads) for row in rows] == [({"n": 1}, 2), ({"n": 3}, 2)] * 2
+    picture = plot([*rows, Bench("c<.onnx", "tract 1", {}, error="refuses & says so")])
+    root = ElementTree.fromstring(picture)
+    bars = [float(one.get("width")) for one in root if one.tag.endswith("rect") and one.get("x")]
+    medians = [row.median_ms for row in rows]
+    assert len(bars) == 4
+    assert np.argmax(bars) == np.argmax(medians)
+    np.testing.assert_allclose(np.array(bars) / max(bars), np.array(medians) / max(medians), atol=0.02)
+    assert "refuses &amp; says so" in picture
+    with pytest.raises(CompatError, match=r"axis 0 of its inputs is fixed.*--dynamic batch"):
+        bench([net(tmp_path / "c.onnx", batch=2)], batches=(1,))
+    with pytest.raises(CompatError, match="nothing sets the threads of 'tract'"):
+        bench(files, engines=["tract"], threads=2)
+
+
+def test_the_threads_reach_the_engine(tmp_path, monkeypatch):
+    adapter = tmp_path / "adapter.py"
+    adapter.write_text(
+        "import os, numpy\n"
+        "def version():\n    return '1'\n"
+        "def load(path, feeds, outputs, variant):\n"
+        "    return lambda feeds: [numpy.array([[float(os.environ['TORCH_ONNX_COMPAT_THREADS'])]])]\n"
+    )
+
+    class Telling(engines.Engine):
+        @property
+        def path(self):
+            return adapter
+
+    with engines.EngineProcess(Telling("telling", "onnxruntime", ()), threads=3) as process:
+        assert process.run(net(tmp_path / "a.onnx"), {}, ["logits"]).outputs[0] == 3
 
 
 def test_a_run(tmp_path):

@@ -178,11 +178,15 @@ def test_a_scan_over_batches_is_refused_by_name(tmp_path):
         convert(write(tmp_path / "a.onnx", text), opset=13)
 
 
-def test_a_mask_of_numbers_is_refused_by_name(tmp_path):
-    text = """<ir_version: 4, opset_import: ["": 7]> g (float[2, 3] x) => (float[2, 3] y, float[2, 3] m) {
-        y, m = Dropout (x) }"""
-    with pytest.raises(UnsupportedError, match="Dropout, written for opset 7, gives a mask of numbers"):
-        convert(write(tmp_path / "a.onnx", text), opset=13)
+@pytest.mark.parametrize(
+    ("source", "wanted", "kind", "message"),
+    [(7, 11, "float", "gives a mask of numbers"), (10, 17, "bool", "gives a mask that says nothing")],
+)
+def test_masks_of_other_meanings_are_refused_by_name(tmp_path, source, wanted, kind, message):
+    text = f"""<ir_version: 5, opset_import: ["": {source}]> g (float[n, 4] x) => (float[n, 4] y, {kind}[n, 4] m) {{
+        y, m = Dropout (x) }}"""
+    with pytest.raises(UnsupportedError, match=f"Dropout, written for opset {source}, {message}"):
+        convert(write(tmp_path / "a.onnx", text), opset=wanted)
 
 
 def test_functions(tmp_path):

@@ -44,7 +44,7 @@ def folder(made, monkeypatch):
 
 
 def test_every_command_runs_in_the_order_of_the_page(folder):
-    assert len(COMMANDS) >= 9
+    assert len(COMMANDS) >= 20
     for command in COMMANDS:
         words = shlex.split(command)
         assert words[0] == "torch-onnx-compat"
@@ -90,6 +90,21 @@ def test_a_difference_exits_with_3(folder):
         (["convert", "model.onnx", "-o", "x.onnx", "--input", "model.onnx"], 2, "cannot be read as an .npz"),
         (["convert", "pictures.npz", "-o", "x.onnx"], 1, "no ONNX file"),
         (["convert", "model.onnx", "-o", "x.onnx", "--target", "rknn"], 1, "takes fixed shapes only"),
+        (["convert", "model.onnx", "-o", "x.onnx", "--set", "pads=1"], 2, "--set 'pads=1': wanted a node"),
+        (["convert", "model.onnx", "-o", "x.onnx", "--rename", "output"], 2, "--rename 'output': wanted an old"),
+        (["convert", "model.onnx", "-o", "x.onnx", "--constant", "input=zeros"], 2, "wanted a number, a list"),
+        (["convert", "model.onnx", "-o", "x.onnx", "--constant", "input=nothing.npy"], 2, "cannot be read"),
+        (["convert", "model.onnx", "-o", "x.onnx", "--preprocess", "mea=1"], 2, "did you mean 'mean'?"),
+        (["convert", "model.onnx", "-o", "x.onnx", "--preprocess", "layout=HW"], 2, "unknown layout of Normalize 'HW'"),
+        (["convert", "model.onnx", "-o", "x.onnx", "--postprocess", "form=nsm"], 2, "unknown form of Detections 'nsm'"),
+        (["convert", "model.onnx", "-o", "x.onnx", "--outputs", "outptu"], 1, "did you mean 'output'?"),
+        (["convert", "model.onnx", "-o", "x.onnx", "--dynamic", "auto"], 2, "of a file, wanted batch"),
+        (["convert", "model.onnx", "-o", "x.onnx", "--dynamic", "input:1=c:1..5"], 2, "of a file, wanted batch"),
+        (["convert", "model.onnx", "-o", "x.onnx", "--precision", "float15"], 2, "unknown precision 'float15'"),
+        (["convert", "model.onnx", "-o", "x.onnx", "--calibration", "pictures.npz"], 2, "belongs to --precision int8"),
+        (["bench", "model.onnx", "--batch", "one"], 2, "--batch 'one': wanted sizes of axis 0"),
+        (["bench", "fixed.onnx", "--batch", "1,2"], 1, "axis 0 of its inputs is fixed"),
+        (["bench", "model.onnx", "--plot", "nowhere/x.svg"], 2, "there is no folder"),
         (["compare", "model.onnx"], 2, "give another file or a model, or --target"),
         (["compare", "model.onnx", "--target", "nothing"], 1, "unknown engine 'nothing'"),
         (["run", "model.onnx", "--sizes", "batch"], 2, "--sizes 'batch': wanted the name of a dynamic axis"),

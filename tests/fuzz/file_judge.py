@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 
-from fuzz.graphs import draw_graph
+from fuzz.graphs import draw_graph, needs
 from torch_onnx_compat import CompatError
 from torch_onnx_compat.files import convert
 from torch_onnx_compat.files.drawing import plan_inputs
@@ -27,6 +28,40 @@ def choose_options(seed: int) -> dict[str, Any]:
     return {**options, "dynamic": "batch"} if rng.random() < 0.05 else options
 
 
+def choose_surgery(seed: int, model: onnx.ModelProto) -> dict[str, Any]:
+    """What is cut and renamed in the file of a seed: nothing in two of three."""
+    rng = random.Random(seed + 2 * 10**6)
+    made = [name for node in model.graph.node for name in node.output if name]
+    taken = [value.name for value in model.graph.input]
+    if rng.random() < 2 / 3:
+        return {}
+    found: dict[str, Any] = {}
+    if rng.random() < 0.6:
+        found["outputs"] = rng.sample(made, min(len(made), rng.randint(1, 2)))
+    if rng.random() < 0.5:
+        outputs = found.get("outputs") or [value.name for value in model.graph.output]
+        start = rng.sample(made, 1)
+        found["start"] = [*start, *sorted(_read_behind(model, outputs, start) & set(taken))]
+    if rng.random() < 0.3 and "start" not in found:
+        found["keep_initializers_as_inputs"] = rng.choice([True, False])
+    if rng.random() < 0.5:
+        found["rename"] = {name: f"new_{name}" for name in rng.sample([*made, *taken], 1)}
+    return found
+
+
+def _read_behind(model: onnx.ModelProto, outputs: list[str], stop: list[str]) -> set[str]:
+    """The values from which outputs follow, back to some values."""
+    makers = {name: node for node in model.graph.node for name in node.output}
+    found: set[str] = set()
+    waiting = [name for name in outputs if name not in stop]
+    while waiting:
+        name = waiting.pop()
+        if name in makers and name not in stop and name not in found:
+            waiting += needs(makers[name])
+        found.add(name)
+    return found
+
+
 def judge_seed(seed: int, runner: Runner, folder: Path) -> dict[str, Any]:
     """Converts the file of a seed.
 
@@ -40,7 +75,8 @@ def judge_seed(seed: int, runner: Runner, folder: Path) -> dict[str, Any]:
     data = model.SerializeToString()
     path.write_bytes(data)
     new.unlink(missing_ok=True)
-    options = choose_options(seed)
+    surgery = choose_surgery(seed, model)
+    options = {**choose_options(seed), **surgery}
     operators = [node.op_type for node in model.graph.node]
     row: dict[str, Any] = {"seed": seed, "source": model.opset_import[0].version, **options, "operators": operators}
     try:
@@ -51,19 +87,31 @@ def judge_seed(seed: int, runner: Runner, folder: Path) -> dict[str, Any]:
     except Exception as error:
         return {**row, "verdict": "crash", "why": f"{type(error).__name__}: {error}"}
     assert path.read_bytes() == data, f"seed {seed}: the original was changed"
-    why = _difference(path, new, seed, runner)
+    why = _difference(path, new, seed, runner, surgery)
     return {**row, "verdict": "wrong" if why else "converted", "why": why}
 
 
-def _difference(path: Path, new: Path, seed: int, runner: Runner) -> str:
+def _difference(path: Path, new: Path, seed: int, runner: Runner, surgery: dict[str, Any]) -> str:
     """How far the new file is off on numbers that its proof has not seen; empty where it is right."""
-    feeds = _feeds(path, seed)
+    feeds, renamed = _feeds(path, seed), surgery.get("rename", {})
+    model = onnx.load(path)
+    outputs = surgery.get("outputs") or [value.name for value in model.graph.output]
+    shown = [*outputs, *(name for name in surgery.get("start", ()) if name not in feeds)]
+    known = {value.name for value in model.graph.output}
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in dict.fromkeys(shown) if name not in known)
+    whole = path.with_name("whole.onnx")
+    whole.write_bytes(model.SerializeToString())
     try:
-        runner.open("one", path)
-        wanted = runner.run("one", feeds)
-        again = runner.run("one", feeds)
+        runner.open("one", whole)
+        values = runner.run("one", feeds, shown)
+        again = runner.run("one", feeds, outputs)
     except Refused:
         return ""
+    wanted = values[: len(outputs)]
+    given = {**feeds, **dict(zip(shown, values, strict=True))}
+    taken = {value.name for value in onnx.load(new).graph.input}
+    weights = {tensor.name for tensor in onnx.load(new).graph.initializer}
+    feeds = {renamed.get(n, n): given[n] for n in given if renamed.get(n, n) in taken - weights}
     if any(not np.array_equal(a, b, equal_nan=True) for a, b in zip(flatten(wanted), flatten(again), strict=True)):
         return ""  # random numbers
     try:
@@ -71,7 +119,7 @@ def _difference(path: Path, new: Path, seed: int, runner: Runner) -> str:
             runner.open("other", new)
         except Refused:  # onnxruntime lacks kernels of old opsets; the result says so
             runner.open("other", new, "reference")
-        found = runner.run("other", feeds)
+        found = runner.run("other", feeds, [renamed.get(name, name) for name in outputs])
     except Refused as error:
         return f"does not run: {error}"
     for a, b in zip(flatten(found), flatten(wanted), strict=True):

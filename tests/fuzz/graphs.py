@@ -57,7 +57,16 @@ WORDS = {
     "approximate": ("none", "tanh"),
     "equation": ("ij,jk->ik", "ij->ji", "bij->b", "...->..."),
 }
-FLAGS = ("keepdims", "noop_with_empty_axes", "ceil_mode", "count_include_pad", "select_last_index", "upper", "sorted")
+FLAGS = (
+    "keepdims",
+    "noop_with_empty_axes",
+    "ceil_mode",
+    "count_include_pad",
+    "select_last_index",
+    "upper",
+    "sorted",
+    "saturate",
+)
 SMALL = {"kernel_shape": (1, 3), "strides": (1, 2), "dilations": (1, 2)}
 
 

@@ -28,7 +28,7 @@ from torch_onnx_compat.targets import Target
 if TYPE_CHECKING:
     from torch_onnx_compat.surgery.on_graph.stage import Stage
 
-_LIMIT = 300.0
+LIMIT = 300.0
 """Seconds that one run of the file may take."""
 _FACTOR = 5
 """Tolerance of a whole model, as a multiple of the engine's tolerance for a single operator."""
@@ -98,17 +98,25 @@ class EngineSession:
         if outcome.status not in ("ran", "built"):
             raise RuntimeError(outcome.error)
         self._last_values = [
-            onnxruntime.OrtValue.ortvalue_from_numpy(self._cast_output(name, found))
+            onnxruntime.OrtValue.ortvalue_from_numpy(cast_output(found, self._outputs[name]))
             for name, found in zip(names, outcome.outputs, strict=True)
         ]
         return self._last_values
 
-    def _cast_output(self, name: str, found: Array) -> Array:
-        """An output in the type and shape that the file declares: some engines lack int64 or scalars."""
-        tensor = self._outputs[name].type.tensor_type
+
+def tolerance_of(engine: Engine) -> tuple[float, float]:
+    """The relative and the absolute tolerance of a whole file in an engine."""
+    rtol, atol = engine.tolerance
+    return _FACTOR * rtol, _FACTOR * atol
+
+
+def cast_output(found: Array, declared: onnx.ValueInfoProto) -> Array:
+    """An output in the type and rank that the file declares: some engines lack int64 or scalars."""
+    tensor = declared.type.tensor_type
+    if tensor.elem_type:
         found = found.astype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
-        is_number = tensor.HasField("shape") and not tensor.shape.dim
-        return np.ascontiguousarray(found.reshape(()) if is_number and found.size == 1 else found)
+    is_number = tensor.HasField("shape") and not tensor.shape.dim
+    return np.ascontiguousarray(found.reshape(()) if is_number and found.size == 1 else found)
 
 
 def verify_on_target(
@@ -152,7 +160,7 @@ def verify_on_target(
     rows: list[Comparison] = []
     shapes = shape_ranges(cases.observation.prepared.inputs, cases.proofs)
     ranges = {name: [list(r.least), list(r.usual), list(r.most)] for name, r in shapes.items()}
-    with EngineProcess(engine, _LIMIT) as process:
+    with EngineProcess(engine, LIMIT) as process:
         first, last = ([(stage.session(), stage.feeds) for stage in stages] for stages in (before, after))
         session = Chain([*first, (EngineSession(process, path, ranges), {}), *last], names)  # type: ignore[list-item]
         of_file = _values_of_file(path, first, last, names) if within else None
@@ -173,7 +181,7 @@ def verify_on_target(
             compared = _compare_case(label, names, found, case, engine, cases.observation, how)
             if of_file is not None and not all(row.ok for row in compared):
                 values = of_file(case)
-                compared = [_judge_by_size(*row, within) for row in zip(compared, found, values, strict=True)]
+                compared = [judge_by_size(*row, within) for row in zip(compared, found, values, strict=True)]
             rows += compared
             bad = [row for row in rows if not row.ok]
             if bad:
@@ -195,7 +203,7 @@ def _compare_case(
     observation: Observation,
     how: Verify,
 ) -> list[Comparison]:
-    rtol, atol = (_FACTOR * tolerance for tolerance in engine.tolerance)
+    rtol, atol = tolerance_of(engine)
     wanted = [tensor.detach() for tensor in case.reference.outputs]
     rows = [compare(label, n, a, b, rtol, atol) for n, a, b in zip(names, found, wanted, strict=True)]
     if all(row.ok for row in rows):
@@ -217,7 +225,8 @@ def _values_of_file(
     return lambda case: run_session(session, case.inputs, names)  # type: ignore[arg-type]
 
 
-def _judge_by_size(row: Comparison, found: Array, wanted: Array, within: float) -> Comparison:
+def judge_by_size(row: Comparison, found: Array, wanted: Array, within: float) -> Comparison:
+    """Passes a row whose output is off by no more than this part of its size."""
     distance = relative_distance([(found, wanted)])
     if row.ok or distance > within:
         return row

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import re
 import sys
 from collections.abc import Mapping
@@ -120,18 +122,45 @@ def with_calibration(narrower: Half | Int8 | None, file: Path | None, sample: Sa
     arrays = read_arrays("--calibration", file)
     with usage():
         example = bind(sample.model, sample.args, sample.kwargs, None)
-    rows = {name: array.shape[0] if array.ndim else 0 for name, array in arrays.items()}
     batch = example.tensors[0].shape[0] if example.tensors[0].dim() else 1
-    if len(set(rows.values())) != 1 or min(rows.values()) < batch:
-        raise UsageError(f"--calibration {file}: rows {rows}; wanted the same number in each, {batch} or more.")
     dtypes = dict(zip(example.names, (tensor.dtype for tensor in example.tensors), strict=True))
     tensors = {
         name: torch.from_numpy(array).to(dtypes.get(name or example.names[0], torch.float32))
         for name, array in arrays.items()
     }
-    starts = range(0, min(rows.values()) - batch + 1, batch)
-    items: list[Any] = [{name: tensor[i : i + batch] for name, tensor in tensors.items()} for i in starts]
+    items = in_batches(file, tensors, batch)
     return replace(narrower, calibration=[(item[""],) if "" in item else item for item in items])
+
+
+def in_batches(file: Path, arrays: Mapping[str, Any], batch: int) -> list[dict[str, Any]]:
+    """Arrays in batches of so many rows; rows that fill none are left out.
+
+    Raises:
+        UsageError: They are of different lengths, or too short for one batch.
+    """
+    rows = {name: array.shape[0] if array.ndim else 0 for name, array in arrays.items()}
+    if len(set(rows.values())) != 1 or min(rows.values()) < batch:
+        raise UsageError(f"--calibration {file}: rows {rows}; wanted the same number in each, {batch} or more.")
+    starts = range(0, min(rows.values()) - batch + 1, batch)
+    return [{name: array[i : i + batch] for name, array in arrays.items()} for i in starts]
+
+
+def with_calibration_of_file(narrower: Half | Int8 | None, file: Path | None, model: Path) -> Half | Int8 | None:
+    """An Int8 with the arrays of a file, for an ONNX file, in batches of its size; anything else as it is.
+
+    Raises:
+        UsageError: The file cannot be read, or its arrays are of different lengths, or too short for one batch.
+    """
+    from torch_onnx_compat.precision.int8.request import Int8
+
+    if file is None or not isinstance(narrower, Int8):
+        return narrower
+    from torch_onnx_compat.files.reading import read
+
+    shape = read(model).graph().graph.inputs[0].shape
+    batch = shape[0] if shape else 1
+    items = in_batches(file, read_arrays("--calibration", file), batch if isinstance(batch, int) else 1)
+    return replace(narrower, calibration=[item.get("", item) for item in items])
 
 
 def read_arrays(option: str, file: Path) -> dict[str, Any]:
@@ -182,3 +211,109 @@ def dynamic(texts: list[str] | None) -> Literal["batch", "auto"] | Mapping[str, 
 
 def _bounds(name: str, low: str, high: str) -> tuple[str, int, int | None]:
     return name, int(low), int(high) if high else None
+
+
+def sizes_by_axis(option: str, texts: list[str] | None, most: int | None = None) -> dict[str, tuple[int, ...]]:
+    """``["batch=1,8"]`` as sizes by axis."""
+    found = {}
+    for text in texts or ():
+        name, _, numbers = text.partition("=")
+        values = tuple(map(int, numbers.split(","))) if re.fullmatch(r"\d+(,\d+)*", numbers) else ()
+        if not name or not values or (most is not None and len(values) > most):
+            wanted = "one size, e.g. batch=1" if most == 1 else "sizes, e.g. batch=1,8"
+            raise UsageError(f"{option} {text!r}: wanted the name of a dynamic axis and {wanted}.")
+        found[name] = values
+    return found
+
+
+def inputs_from(path: Path) -> dict[str, Any]:
+    """The arrays of an .npz, one for each input.
+
+    Raises:
+        UsageError: The file cannot be read, or holds one array without a name.
+    """
+    arrays = read_arrays("--input", path)
+    if "" in arrays:
+        raise UsageError(f"--input {path}: one array without a name; wanted an .npz with one for each input.")
+    return arrays
+
+
+def pairs(option: str, texts: list[str] | None, wanted: str) -> dict[str, str]:
+    """``["old=new"]`` as a dict."""
+    found = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not name or not equals or not value:
+            raise UsageError(f"{option} {text!r}: wanted {wanted}.")
+        found[name] = value
+    return found
+
+
+def attributes(texts: list[str] | None) -> dict[str, dict[str, Any]]:
+    """``["Conv_3:pads=[1,1,1,1]"]`` as attributes by node; a value is JSON, or else a text."""
+    found: dict[str, dict[str, Any]] = {}
+    for text in texts or ():
+        parts = re.fullmatch(r"(.+):(\w+)=(.*)", text)
+        if parts is None:
+            raise UsageError(f"--set {text!r}: wanted a node, an attribute and its value, e.g. Conv_3:pads=[1,1,1,1].")
+        node, attribute, value = parts.groups()
+        found.setdefault(node, {})[attribute] = _json_or_text(value)
+    return found
+
+
+def _json_or_text(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def constants(texts: list[str] | None) -> dict[str, Any]:
+    """``["training=false"]`` as values by input; a value is JSON, or an .npy file."""
+    found: dict[str, Any] = {}
+    for name, text in pairs(
+        "--constant", texts, "an input and its value, e.g. training=false or table=rows.npy"
+    ).items():
+        if text.endswith(".npy"):
+            found[name] = read_arrays("--constant", Path(text)).get("")
+            continue
+        found[name] = _json_or_text(text)
+        if isinstance(found[name], (str, dict)) or found[name] is None:
+            raise UsageError(f"--constant {name}={text}: wanted a number, a list of numbers in JSON, or an .npy file.")
+    return found
+
+
+def fields(option: str, text: str | None, kind: type[Any]) -> Any:
+    """``"mean=0.5,0.4,0.4 scale=1/255"`` as an object of a dataclass; None for no text.
+
+    Raises:
+        UsageError: A name is none of its fields, or a value makes no sense.
+    """
+    if text is None:
+        return None
+    known = [field.name for field in dataclasses.fields(kind)]
+    values = {}
+    for name, value in pairs(option, text.split(), "pairs such as scale=1/255, with spaces between").items():
+        if name not in known:
+            raise UsageError(f"{option}: {unknown_name('part', name, known)}")
+        values[name] = _plain(value)
+    try:
+        with usage():
+            return kind(**values)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{option} {text!r}: {error}.") from error
+
+
+def _plain(text: str) -> Any:
+    """A number, a fraction, a size, a list of numbers, yes or no, or else the text."""
+    if text in ("true", "false", "none"):
+        return {"true": True, "false": False, "none": None}[text]
+    if _sizes(text) and "x" in text:
+        return _sizes(text)
+    if "," in text:
+        return [_plain(part) for part in text.split(",")]
+    found = re.fullmatch(r"(-?[\d.]+(?:e-?\d+)?)(?:/([\d.]+))?", text)
+    if found is None:
+        return text
+    number, divisor = found.groups()
+    return float(number) / float(divisor) if divisor else int(number) if number.lstrip("-").isdigit() else float(number)

@@ -13,18 +13,26 @@ import typer
 from torch_onnx_compat.cli import arguments, config
 from torch_onnx_compat.cli.console import EXIT_CODES, UsageError, print_json, print_text, reporting, usage
 from torch_onnx_compat.cli.options import (
+    CUTS,
     ENGINE,
     ENTRIES,
     OTHER,
     Approximate,
+    CalibrationFile,
     Debug,
     Dynamic,
     Exclude,
     Exporter,
     Include,
     Json,
+    KeepFloat32,
+    Limit,
+    Metric,
     Model,
+    NarrowIo,
     Opset,
+    Output,
+    Precision,
     Pretrained,
     Shape,
     Size,
@@ -40,8 +48,6 @@ from torch_onnx_compat.destination import check_destination
 from torch_onnx_compat.entry import EXPORTERS
 from torch_onnx_compat.errors import CompatError
 
-CUTS = "What is cut"
-PRECISION = "Precision"
 PROOF = "How it is proven"
 
 CustomDomains = Annotated[
@@ -92,46 +98,6 @@ Postprocess = Annotated[
         rich_help_panel=CUTS,
     ),
 ]
-Precision = Annotated[
-    str,
-    typer.Option(
-        help="float32, float16, bfloat16 or int8; what must stay in float32 is measured.", rich_help_panel=PRECISION
-    ),
-]
-Limit = Annotated[
-    float | None,
-    typer.Option(
-        metavar="ERROR",
-        help="Largest error of a value in float16 or bfloat16, relative; largest loss in int8.",
-        rich_help_panel=PRECISION,
-    ),
-]
-CalibrationFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--calibration",
-        metavar="FILE",
-        help="Inputs to calibrate int8 with: .npz of arrays by argument of forward, or .npy of the only one. They are "
-        "taken in batches of the example's size; rows that fill none are left out.",
-        rich_help_panel=PRECISION,
-    ),
-]
-Metric = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="How int8 is judged: distance (of the outputs, relative) or top1 (share of rows with another class).",
-        rich_help_panel=PRECISION,
-    ),
-]
-KeepFloat32 = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PLACES",
-        help="Modules and operators that stay in float32, e.g. head,Softmax.",
-        rich_help_panel=PRECISION,
-    ),
-]
 Report = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write a report: .html, .md or .json.", rich_help_panel=OTHER)
 ]
@@ -145,7 +111,7 @@ def register(app: typer.Typer) -> None:
 
 def export_command(
     spec: Spec,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the ONNX file goes.")],
+    output: Output,
     target: Target = "onnxruntime",
     opset: Opset = None,
     exporter: Exporter = "auto",
@@ -171,14 +137,7 @@ def export_command(
     keep_float32: KeepFloat32 = None,
     calibration: CalibrationFile = None,
     metric: Metric = None,
-    narrow_io: Annotated[
-        bool,
-        typer.Option(
-            "--narrow-io",
-            help="Give the file's inputs and outputs the narrow type, too.",
-            rich_help_panel=PRECISION,
-        ),
-    ] = False,
+    narrow_io: NarrowIo = False,
     no_verify: Annotated[
         bool, typer.Option("--no-verify", help="Do not compare the file with the model.", rich_help_panel=PROOF)
     ] = False,

@@ -1,16 +1,21 @@
-"""Commands about ONNX files that are there, made by whatever tool: `localise` and `report`."""
+"""Commands about ONNX files as they are: `compare`, `run`, `bench`, `localise` and `report`."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from torch_onnx_compat.cli.arguments import inputs_from, sizes_by_axis
 from torch_onnx_compat.cli.console import (
     EXIT_CODES,
+    FAILED,
     WRONG,
     Steps,
+    UsageError,
     print_json,
     print_table,
     print_text,
@@ -18,33 +23,179 @@ from torch_onnx_compat.cli.console import (
     usage,
 )
 from torch_onnx_compat.cli.options import (
+    ENGINE,
+    OTHER,
+    TRIED,
+    AnyTarget,
     Debug,
+    File,
+    Inputs,
     Json,
     Model,
     Pretrained,
+    Seed,
     Shape,
     Size,
+    Sizes,
     Spec,
     Target,
     Weights,
     check_file,
     check_report,
+    complete_targets,
 )
+from torch_onnx_compat.destination import check_destination
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.targets import load_target
+from torch_onnx_compat.targets.profile import resolve_alias
 
 if TYPE_CHECKING:
     from torch_onnx_compat.check.localisation import Localisation
+    from torch_onnx_compat.files import Bench
     from torch_onnx_compat.zoo.sample import Sample
 
 PANEL = "A file that is there"
-File = Annotated[Path, typer.Argument(help="An ONNX file, made by whatever tool.")]
+_NO_ENGINES = ("onnxruntime",)
+
+Engines = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        help="Inference engine that is installed here. Repeatable.",
+        autocompletion=complete_targets,
+        rich_help_panel=ENGINE,
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands to the command line."""
+    app.command("compare", epilog=EXIT_CODES, rich_help_panel=PANEL)(compare_command)
+    app.command("run", epilog=EXIT_CODES, rich_help_panel=PANEL)(run_command)
+    app.command("bench", epilog=EXIT_CODES, rich_help_panel=PANEL)(bench_command)
     app.command("localise", epilog=EXIT_CODES, rich_help_panel=PANEL)(localise_command)
     app.command("report", epilog=EXIT_CODES, rich_help_panel=PANEL)(report_command)
+
+
+def compare_command(
+    file: File,
+    other: Annotated[
+        str | None, typer.Argument(help="Another ONNX file, or a model as `export` takes them.", show_default=False)
+    ] = None,
+    target: AnyTarget = None,
+    layers: Annotated[bool, typer.Option("--layers", help="Search for the first value that differs.")] = False,
+    inputs: Inputs = None,
+    sizes: Sizes = None,
+    seed: Seed = 0,
+    size: Size = None,
+    shape: Shape = None,
+    weights: Weights = None,
+    pretrained: Pretrained = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Compares a file with another one, with a model, or with itself in another engine; exits 3 if they differ."""
+    with reporting(json, debug) as step:
+        with usage():
+            check_file(file)
+            if (other is None) == (target is None):
+                raise UsageError("give another file or a model, or --target, and not both.")
+            given, tried = [inputs_from(path) for path in inputs or ()], sizes_by_axis("--sizes", sizes)
+        from torch_onnx_compat.files.compare import compare, compare_with_model
+
+        if other is None or Path(other).suffix == ".onnx":
+            step("compare")
+            engine = None if target is None else resolve_alias(target)
+            found = compare(file, other, engine=engine, layers=layers, inputs=given, sizes=tried, seed=seed)
+        else:
+            sample = Model(other, size, shape, weights, pretrained).load(step)
+            step("compare")
+            found = compare_with_model(file, other, sample.model, sample.args, sample.kwargs, layers=layers)
+    print_json(found.to_dict()) if json else print_text(str(found))
+    raise typer.Exit(0 if found.is_equal else WRONG)
+
+
+def run_command(
+    file: File,
+    target: Annotated[
+        str, typer.Option(help="Engine.", autocompletion=complete_targets, rich_help_panel=ENGINE)
+    ] = "onnxruntime",
+    inputs: Annotated[
+        Path | None, typer.Option("--input", metavar="FILE.npz", help="Inputs by name.", rich_help_panel=TRIED)
+    ] = None,
+    sizes: Sizes = None,
+    seed: Seed = 0,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE.npz", help="Where the outputs go.")
+    ] = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Runs a file once in an engine, and tells its outputs."""
+    with reporting(json, debug, output) as step:
+        with usage():
+            check_file(file)
+            check_destination(output)
+            given = None if inputs is None else inputs_from(inputs)
+            wanted = {name: values[0] for name, values in sizes_by_axis("--sizes", sizes, 1).items()}
+        import numpy as np
+
+        from torch_onnx_compat.files import run
+
+        step(f"run {file}")
+        feeds, outputs = run(file, engine=target, inputs=given, sizes=wanted, seed=seed)
+        if output is not None:
+            with output.open("wb") as stream:
+                np.savez(stream, **outputs)  # type: ignore[arg-type]
+    rows = [_about("input", name, value) for name, value in feeds.items()]
+    rows += [_about("output", name, value) for name, value in outputs.items()]
+    print_json(rows) if json else print_table(rows)
+
+
+def bench_command(
+    files: Annotated[list[Path], typer.Argument(help="ONNX files; several stand side by side.")],
+    target: Engines = None,
+    sizes: Sizes = None,
+    batch: Annotated[
+        str | None, typer.Option(metavar="1,8", help="Sizes of axis 0 of every input.", rich_help_panel=TRIED)
+    ] = None,
+    threads: Annotated[int, typer.Option(help="On how many threads engines run.", rich_help_panel=ENGINE)] = 1,
+    rounds: Annotated[int, typer.Option(help="How often each file has its turn.", rich_help_panel=TRIED)] = 5,
+    runs: Annotated[int, typer.Option(help="Runs in a turn.", rich_help_panel=TRIED)] = 10,
+    seed: Seed = 0,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE.svg", help="Draw the timings, too.", rich_help_panel=OTHER)
+    ] = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Times files in engines, in turns; --sizes batch=1,8 times them at each of these sizes."""
+    with reporting(json, debug, plot) as step:
+        with usage():
+            for file in files:
+                check_file(file)
+            grid = _grid(sizes_by_axis("--sizes", sizes))
+            batches = _batches(batch)
+            check_destination(plot)
+        from torch_onnx_compat.files import bench
+
+        found = bench(
+            files,
+            engines=target or _NO_ENGINES,
+            sizes=grid,
+            batches=batches,
+            threads=threads,
+            rounds=rounds,
+            runs=runs,
+            seed=seed,
+            progress=step,
+        )
+        if plot is not None:
+            from torch_onnx_compat.files.bench_plot import plot as draw
+
+            plot.write_text(draw(found), encoding="utf-8")
+    print_json([row.to_dict() for row in found]) if json else print_table([_timed(row) for row in found])
+    raise typer.Exit(FAILED if any(row.error for row in found) else 0)
 
 
 def localise_command(
@@ -123,3 +274,52 @@ def _localise(sample: Sample, file: Path, step: Steps) -> Localisation:
             f"{file}: onnxruntime does not run it on the model's example: {reason} Give --size or --shape, so that the "
             f"example fits the file."
         ) from error
+
+
+def _timed(row: Bench) -> dict[str, str]:
+    if row.error:
+        numbers = dict.fromkeys(("median ms", "p90 ms", "processor ms", "load ms", "memory MB", "rows/s"), "")
+    else:
+        numbers = {
+            "median ms": f"{row.median_ms:.3g}",
+            "p90 ms": f"{row.p90_ms:.3g}",
+            "processor ms": f"{row.processor_ms:.3g}",
+            "load ms": f"{row.load_ms:.3g}",
+            "memory MB": f"{row.memory_mb:.0f}",
+            "rows/s": f"{row.throughput:.3g}",
+        }
+    sizes = ", ".join(f"{name}={size}" for name, size in row.sizes.items())
+    return {"file": row.file, "engine": row.engine, "sizes": sizes, **numbers, "error": row.error}
+
+
+def _about(kind: str, name: str, value: Any) -> dict[str, str]:
+    import numpy as np
+
+    array = np.asarray(value) if not isinstance(value, list) else np.zeros(0)
+    is_number = array.dtype.kind in "biuf" and array.size
+    return {
+        "": kind,
+        "name": name,
+        "type": str(array.dtype),
+        "shape": "x".join(map(str, array.shape)) or "number",
+        "least": f"{array.min():.6g}" if is_number and array.dtype.kind != "b" else "",
+        "mean": f"{array.mean():.6g}" if is_number else "",
+        "most": f"{array.max():.6g}" if is_number and array.dtype.kind != "b" else "",
+    }
+
+
+def _batches(text: str | None) -> tuple[int, ...]:
+    """``"1,8"`` as numbers."""
+    if text is None:
+        return ()
+    if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", text):
+        raise UsageError(f"--batch {text!r}: wanted sizes of axis 0, e.g. 1,8.")
+    return tuple(map(int, text.split(",")))
+
+
+def _grid(sizes: Mapping[str, tuple[int, ...]]) -> list[dict[str, int]]:
+    """Every combination of the sizes."""
+    grid: list[dict[str, int]] = [{}]
+    for name, values in sizes.items():
+        grid = [{**one, name: value} for one in grid for value in values]
+    return grid

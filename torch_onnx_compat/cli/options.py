@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torch_onnx_compat.zoo.sample import Sample
 
 MODEL, ENGINE, ENTRIES, OTHER = "The model", "The engine and the file", "What is patched", "Output"
+CUTS, PRECISION, TRIED = "What is cut", "Precision", "What it is tried on"
 """Headings of groups of options in a command's help."""
 
 
@@ -45,6 +46,14 @@ Spec = Annotated[
 ]
 Target = Annotated[
     str,
+    typer.Option(
+        help="Inference engine (`torch-onnx-compat targets` lists them), or a TOML profile of one.",
+        autocompletion=complete_targets,
+        rich_help_panel=ENGINE,
+    ),
+]
+AnyTarget = Annotated[
+    str | None,
     typer.Option(
         help="Inference engine (`torch-onnx-compat targets` lists them), or a TOML profile of one.",
         autocompletion=complete_targets,
@@ -113,6 +122,67 @@ Approximate = Annotated[
     bool,
     typer.Option("--allow-approximate", help="Let entries apply that state an error.", rich_help_panel=ENTRIES),
 ]
+Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the ONNX file goes.")]
+File = Annotated[Path, typer.Argument(help="An ONNX file, made by whatever tool.")]
+Precision = Annotated[
+    str,
+    typer.Option(
+        help="float32, float16, bfloat16 or int8; what must stay in float32 is measured.", rich_help_panel=PRECISION
+    ),
+]
+Limit = Annotated[
+    float | None,
+    typer.Option(
+        metavar="ERROR",
+        help="Largest error of a value in float16 or bfloat16, relative; largest loss in int8.",
+        rich_help_panel=PRECISION,
+    ),
+]
+CalibrationFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--calibration",
+        metavar="FILE",
+        help="Inputs to calibrate int8 with: .npz of arrays by argument of forward, or by input of a file; or .npy of "
+        "the only one. They are taken in batches of the example's size; rows that fill none are left out.",
+        rich_help_panel=PRECISION,
+    ),
+]
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="How int8 is judged: distance (of the outputs, relative) or top1 (share of rows with another class).",
+        rich_help_panel=PRECISION,
+    ),
+]
+KeepFloat32 = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PLACES",
+        help="Modules and operators that stay in float32, e.g. head,Softmax.",
+        rich_help_panel=PRECISION,
+    ),
+]
+NarrowIo = Annotated[
+    bool,
+    typer.Option(
+        "--narrow-io", help="Give the file's inputs and outputs the narrow type, too.", rich_help_panel=PRECISION
+    ),
+]
+Inputs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--input", metavar="FILE.npz", help="Inputs by name, one array each. Repeatable.", rich_help_panel=TRIED
+    ),
+]
+Sizes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sizes", metavar="AXIS=64,65", help="Sizes of a dynamic axis to try. Repeatable.", rich_help_panel=TRIED
+    ),
+]
+Seed = Annotated[int, typer.Option(help="Of the random inputs.", rich_help_panel=TRIED)]
 Json = Annotated[
     bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.", rich_help_panel=OTHER)
 ]

@@ -32,6 +32,7 @@ class Engine:
         environment: Name of its virtual environment, which engines of one package share.
         turns_images: Whether it moves images' channels to the end; probes are then tried behind a convolution too.
         builds: Whether it only parses and builds files here; what it parsed is computed instead of run.
+        sets_threads: Whether its adapter sets the number of threads.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Engine:
     environment: str = ""
     turns_images: bool = False
     builds: bool = False
+    sets_threads: bool = False
 
     @property
     def path(self) -> Path:
@@ -126,13 +128,23 @@ _BESIDE_RKNN = (
 ENGINES: dict[str, Engine] = {
     engine.name: engine
     for engine in (
-        Engine("onnxruntime", "onnxruntime", ("onnxruntime",), opset=20),
-        Engine("openvino", "openvino", ("openvino",), opset=18),
-        Engine("opencv", "cv2", _OPENCV),
-        Engine("opencv-classic", "cv2", _OPENCV, adapter="opencv", variant="classic", environment="opencv"),
+        Engine("onnxruntime", "onnxruntime", ("onnxruntime",), opset=20, sets_threads=True),
+        Engine("openvino", "openvino", ("openvino",), opset=18, sets_threads=True),
+        Engine("opencv", "cv2", _OPENCV, sets_threads=True),
+        Engine(
+            "opencv-classic",
+            "cv2",
+            _OPENCV,
+            adapter="opencv",
+            variant="classic",
+            environment="opencv",
+            sets_threads=True,
+        ),
         Engine("tract", "tract", ("tract",)),
         Engine("mnn", "MNN", ("MNN",)),
-        Engine("ncnn", "ncnn", (), alone=("ncnn", "pnnx")),  # pnnx asks for torch, and runs without it
+        Engine(
+            "ncnn", "ncnn", (), alone=("ncnn", "pnnx"), sets_threads=True
+        ),  # pnnx asks for torch, and runs without it
         Engine("tinygrad", "tinygrad", ("tinygrad", "ziglang")),
         Engine("onnxruntime-web", _WEB, (), npm=("onnxruntime-web",), adapter="onnxruntime_web", opset=20),
         Engine(

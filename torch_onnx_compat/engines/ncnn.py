@@ -27,7 +27,7 @@ def version() -> str:
 def load(path: str, feeds: dict[str, Any], outputs: list[str], variant: str) -> Callable[[dict[str, Any]], list[Any]]:
     """Returns a function from feeds to outputs; integers are 32 bits wide."""
     net = ncnn.Net()
-    net.opt.num_threads = 1
+    net.opt.num_threads = int(os.environ.get("TORCH_ONNX_COMPAT_THREADS", "1"))
     net.opt.use_fp16_packed = net.opt.use_fp16_storage = net.opt.use_fp16_arithmetic = False
     with tempfile.TemporaryDirectory(dir=".") as folder:  # in the folder of this process, which is removed with it
         script = _convert(path, folder)

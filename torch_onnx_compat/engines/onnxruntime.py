@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,6 @@ def load(path: str, feeds: dict[str, Any], outputs: list[str], variant: str) -> 
     """Returns a function from feeds to outputs."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = int(os.environ.get("TORCH_ONNX_COMPAT_THREADS", "1"))
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     return lambda feeds: list(session.run(outputs, feeds))

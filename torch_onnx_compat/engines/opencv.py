@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ def version() -> str:
 
 def load(path: str, feeds: dict[str, Any], outputs: list[str], variant: str) -> Callable[[dict[str, Any]], list[Any]]:
     """Returns a function from feeds to outputs."""
-    cv2.setNumThreads(1)
+    cv2.setNumThreads(int(os.environ.get("TORCH_ONNX_COMPAT_THREADS", "1")))
     engine = cv2.dnn.ENGINE_CLASSIC if variant == "classic" else cv2.dnn.ENGINE_NEW
     net = cv2.dnn.readNetFromONNX(path, engine=engine)
 

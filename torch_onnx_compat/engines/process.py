@@ -28,7 +28,8 @@ _START = 120.0
 """Seconds that an engine's process may take to start."""
 _MOST_NUMBERS = 64
 """Numbers of an input that may decide shapes; engines that build files take no more of them."""
-_ENVIRONMENT = {"OMP_NUM_THREADS": "1"}
+_THREADS = ("OMP_NUM_THREADS", "TORCH_ONNX_COMPAT_THREADS")
+"""Environment variables that say on how many threads an engine runs; adapters read the second."""
 _FILLED = {"MALLOC_PERTURB_": "192", "MallocPreScribble": "1", "MallocScribble": "1"}
 """Settings that fill memory: glibc writes the float 0.75 when it is allocated and -6 when it is freed, macOS writes
 bytes of its own. An engine that reads uninitialised memory is then wrong every time, not now and then."""
@@ -77,12 +78,13 @@ class EngineProcess:
         limit: Seconds that one file may take.
         fills: Whether memory is filled with odd numbers. This exposes an engine that reads uninitialised memory, and
             takes time.
+        threads: On how many threads the engine runs, where its adapter can say so.
 
     Raises:
         CompatError: No interpreter has the engine.
     """
 
-    def __init__(self, engine: Engine, limit: float = 60.0, *, fills: bool = True) -> None:
+    def __init__(self, engine: Engine, limit: float = 60.0, *, fills: bool = True, threads: int = 1) -> None:
         interpreter = engine.interpreter()
         if interpreter is None:
             raise CompatError(
@@ -92,7 +94,7 @@ class EngineProcess:
         self._engine = engine
         self._interpreter = interpreter
         self._limit = limit
-        self._environment = {**os.environ, **_ENVIRONMENT, **(_FILLED if fills else {})}
+        self._environment = {**os.environ, **dict.fromkeys(_THREADS, str(threads)), **(_FILLED if fills else {})}
         self._process: subprocess.Popen[str] | None = None
         self._folder = tempfile.TemporaryDirectory()
         self._built: tuple[Any, Any] = (None, None)
@@ -170,7 +172,7 @@ class EngineProcess:
         return Outcome("built", tuple(found[name] for name in outputs))
 
     def time(self, times: int) -> tuple[float, ...]:
-        """Processor seconds of each further run of the last file, which stays loaded; engines run on one thread.
+        """Processor seconds of each further run of the last file, which stays loaded.
 
         Raises:
             CompatError: No file ran last, or the engine failed now.

@@ -75,13 +75,14 @@ def fix_axes(model: ir.Model, sizes: Mapping[str, int]) -> None:
         named = _names(value)
         if value.shape is not None:
             value.shape = ir.Shape([sizes.get(named.get(i, ""), axis) for i, axis in enumerate(value.shape)])
-    _forget_shapes(model)
+    forget_shapes(model)
     for value in model.graph.outputs:
         if value.shape is not None and not value.is_graph_input():
             value.shape = ir.Shape([sizes.get(getattr(axis, "value", None) or "", axis) for axis in value.shape])
 
 
-def _forget_shapes(model: ir.Model) -> None:
+def forget_shapes(model: ir.Model) -> None:
+    """Drops what is declared of the shapes of values that nodes compute, but for the outputs of the graph."""
     outputs = set(model.graph.outputs)
     for graph in all_graphs(model):
         for node in graph:
@@ -131,7 +132,7 @@ def free_batch(model: ir.Model) -> None:
             varying.update(node.outputs)
             if not node.domain and node.op_type == "Reshape" and node.inputs[0] in varying:
                 _free_reshape(node, size, scope)
-    _forget_shapes(model)
+    forget_shapes(model)
     for value in model.graph.outputs:
         if value in varying and value.shape is not None and len(value.shape) and value.shape[0] == size:
             value.shape = ir.Shape([BATCH, *list(value.shape)[1:]])

@@ -1,7 +1,8 @@
 """run() and bench(): files in engines, and how long that takes.
 
 Machines are noisy. So the files take turns, round by round, and of each run the processor's time stands beside the
-wall clock's: the first leaves out what other programs did meanwhile. Engines run on one thread.
+wall clock's: the first leaves out what other programs did meanwhile. Engines run on one thread unless more are asked
+for.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from torch_onnx_compat.check.on_target import LIMIT, cast_output
 from torch_onnx_compat.engines import ENGINES, EngineProcess, find_engine
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.files.on_engine import LIMIT, cast_output
+from torch_onnx_compat.files.drawing import plan_inputs
 from torch_onnx_compat.files.proof import Proof
 from torch_onnx_compat.files.reading import read
 from torch_onnx_compat.files.runner import Array, Value
@@ -39,6 +41,7 @@ class Bench:
         file: The file.
         engine: The engine, with its version.
         sizes: Of the dynamic axes.
+        threads: On how many threads the engine ran.
         median_ms: Median of the runs, in milliseconds of the wall clock.
         p90_ms: What nine of ten runs stay below.
         processor_ms: Median of the runs, in milliseconds of the processor.
@@ -51,6 +54,7 @@ class Bench:
     file: str
     engine: str
     sizes: Mapping[str, int]
+    threads: int = 1
     median_ms: float = float("nan")
     p90_ms: float = float("nan")
     processor_ms: float = float("nan")
@@ -67,9 +71,12 @@ class Bench:
 class _Contestant:
     """A file in an engine's process of its own."""
 
-    def __init__(self, path: Path, engine: str, sizes: Mapping[str, int], feeds: Mapping[str, Value]) -> None:
+    def __init__(
+        self, path: Path, engine: str, sizes: Mapping[str, int], feeds: Mapping[str, Value], threads: int
+    ) -> None:
         self.path, self.engine, self.sizes, self._feeds = path, engine, dict(sizes), dict(feeds)
-        self._process = EngineProcess(find_engine(engine), LIMIT, fills=False)
+        self._threads = threads
+        self._process = EngineProcess(find_engine(engine), LIMIT, fills=False, threads=threads)
         self._wall: list[float] = []
         self._seconds: list[float] = []
         self._loading, self._memory = 0.0, 0
@@ -93,13 +100,14 @@ class _Contestant:
         """What was measured."""
         name = f"{self.engine} {self._process.version}"
         if self.error:
-            return Bench(str(self.path), name, self.sizes, error=self.error)
+            return Bench(str(self.path), name, self.sizes, self._threads, error=self.error)
         processor = statistics.median(self._seconds)
         rows = next((np.shape(value)[0] for value in self._feeds.values() if np.ndim(value)), 1)
         return Bench(
             str(self.path),
             name,
             self.sizes,
+            self._threads,
             median_ms=1e3 * statistics.median(self._wall),
             p90_ms=1e3 * float(np.quantile(self._wall, 0.9)),
             processor_ms=1e3 * processor,
@@ -114,6 +122,8 @@ def bench(
     *,
     engines: Sequence[str] = ("onnxruntime",),
     sizes: Sequence[Mapping[str, int]] = ({},),
+    batches: Sequence[int] = (),
+    threads: int = 1,
     inputs: Mapping[str, Any] | None = None,
     rounds: int = ROUNDS,
     runs: int = RUNS,
@@ -126,6 +136,8 @@ def bench(
         files: The files.
         engines: The engines; each is to be installed.
         sizes: Sizes of dynamic axes to time at, such as ``[{"batch": 1}, {"batch": 8}]``.
+        batches: Sizes of axis 0 of every input to time at, at each of the `sizes`.
+        threads: On how many threads the engines run.
         inputs: Inputs by name; random ones by default.
         rounds: How often each file has its turn.
         runs: Runs in a turn.
@@ -136,25 +148,49 @@ def bench(
         A row for each file, engine and sizes.
 
     Raises:
-        CompatError: A file is broken or does not run in onnxruntime, or an engine is not installed.
+        CompatError: A file is broken or does not run in onnxruntime, axis 0 of a file is fixed where `batches` are
+            given, or an engine is not installed or does not let its threads be set.
     """
-    if rounds < 1 or runs < 1:
-        raise CompatError(f"bench: rounds={rounds}, runs={runs}; wanted whole numbers from 1.")
-    names = [resolve_alias(name) for name in engines]
+    if rounds < 1 or runs < 1 or threads < 1:
+        raise CompatError(f"bench: rounds={rounds}, runs={runs}, threads={threads}; wanted whole numbers from 1.")
+    names = _names_of(engines, threads)
     with ExitStack() as stack:
         contestants = []
         for file in files:
-            for wanted in sizes:
+            for wanted in _grid(file, sizes, batches):
                 feeds, found, outputs = draw_inputs(file, wanted, inputs, seed)
                 for engine in names:
                     progress(f"load {file} in {engine}")
-                    contestants.append(_Contestant(Path(file), engine, found, feeds))
+                    contestants.append(_Contestant(Path(file), engine, found, feeds, threads))
                     contestants[-1].load(stack, outputs)
         for number in range(rounds):
             progress(f"round {number + 1} of {rounds}")
             for one in contestants:
                 one.take_turn(runs)
         return [one.result() for one in contestants]
+
+
+def _names_of(engines: Sequence[str], threads: int) -> list[str]:
+    names = [resolve_alias(name) for name in engines]
+    for name in names:
+        if threads > 1 and not find_engine(name).sets_threads:
+            raise CompatError(f"bench: threads={threads}, but nothing sets the threads of {name!r} here; leave it out.")
+    return names
+
+
+def _grid(
+    file: str | os.PathLike[str], sizes: Sequence[Mapping[str, int]], batches: Sequence[int]
+) -> list[dict[str, int]]:
+    """The sizes at which a file is timed."""
+    if not batches:
+        return [dict(one) for one in sizes]
+    names = plan_inputs(read(file).graph()).first
+    if not names:
+        raise CompatError(
+            f"{os.fspath(file)}: axis 0 of its inputs is fixed, so it cannot be timed in batches of {list(batches)}; "
+            f"free it: torch-onnx-compat convert --dynamic batch."
+        )
+    return [{**one, **dict.fromkeys(names, batch)} for one in sizes for batch in batches]
 
 
 def run(

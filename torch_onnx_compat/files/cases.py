@@ -11,7 +11,7 @@ import onnx
 
 from torch_onnx_compat.errors import CompatError, UnsupportedError
 from torch_onnx_compat.files.drawing import RANKS, Kind, Plan, plan_inputs
-from torch_onnx_compat.files.reading import OnnxFile
+from torch_onnx_compat.files.reading import OnnxFile, weights_of
 from torch_onnx_compat.files.runner import Refused, Value
 
 KINDS: tuple[Kind, ...] = ("normal", "unit", "whole", "zeros")
@@ -27,12 +27,21 @@ BUDGET = 60.0
 
 @dataclass(frozen=True)
 class FileCase:
-    """Inputs, and what the original computes for them."""
+    """Inputs of a file, and what it should compute for them.
+
+    Attributes:
+        label: Names the case.
+        feeds: The inputs.
+        outputs: What the file should compute.
+        sizes: Of the dynamic axes.
+        source: The inputs of the original of which both follow; the same ones where the files take the same.
+    """
 
     label: str
     feeds: Mapping[str, Value] = field(repr=False)
     outputs: Sequence[Value] = field(repr=False)
     sizes: Mapping[str, int] = field(default_factory=dict)
+    source: Mapping[str, Value] = field(default_factory=dict, repr=False)
 
 
 @dataclass
@@ -89,7 +98,7 @@ class CaseMaker:
                 outputs = self.run(feeds)
             except Refused as error:
                 if not self.fall_back(feeds):
-                    raise CompatError(f"{self.file.path}: the original refuses the given inputs: {error}") from error
+                    raise CompatError(f"{self.file}: the original refuses the given inputs: {error}") from error
                 outputs = self.run(feeds)
             yield FileCase(f"given {number}" if len(self.given) > 1 else "given", feeds, outputs)
 
@@ -188,7 +197,7 @@ class CaseMaker:
                 else:
                     return candidate, FileCase("random values", feeds, outputs, sizes), sizes
         raise CompatError(
-            f"{self.file.path}: the original refuses every input that was drawn, the first with: {reason} Give inputs, "
+            f"{self.file}: the original refuses every input that was drawn, the first with: {reason} Give inputs, "
             f"or sizes of its dynamic axes."
         )
 
@@ -210,7 +219,7 @@ def check_inputs(file: OnnxFile, feeds: Mapping[str, Value]) -> dict[str, Value]
         CompatError: One is missing, or the file has none of that name.
     """
     graph = file.proto.graph
-    weights = {tensor.name for tensor in graph.initializer}
+    weights = weights_of(graph)
     known = [value.name for value in graph.input]
     for name in feeds:
         if name not in known:

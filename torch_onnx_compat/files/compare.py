@@ -5,22 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from torch_onnx_compat.check.compare import Comparison, as_array, comparison_lines
 from torch_onnx_compat.check.compare import compare as compare_arrays
 from torch_onnx_compat.check.localise import localise
+from torch_onnx_compat.check.on_target import LIMIT, tolerance_of
 from torch_onnx_compat.engines import EngineProcess, find_engine
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.files.cases import FileCase
 from torch_onnx_compat.files.layers import EngineValues, FirstDifference, first_between_files
-from torch_onnx_compat.files.on_engine import FACTOR, LIMIT, cast_output, obstacle
+from torch_onnx_compat.files.on_engine import compare_in_engine
 from torch_onnx_compat.files.proof import Proof
-from torch_onnx_compat.files.reading import OnnxFile, read
+from torch_onnx_compat.files.reading import OnnxFile, read, weights_of
 from torch_onnx_compat.files.runner import Refused, Runner
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.prepare import prepare
@@ -130,7 +129,7 @@ def _with_file(proof: Proof, other: OnnxFile, layers: bool) -> FileComparison:
 
 
 def _inputs_of(file: OnnxFile) -> list[str]:
-    weights = {tensor.name for tensor in file.proto.graph.initializer}
+    weights = weights_of(file.proto.graph)
     return [value.name for value in file.proto.graph.input if value.name not in weights]
 
 
@@ -149,34 +148,18 @@ def _pair(what: str, names: Sequence[str], others: Sequence[str]) -> dict[str, s
 
 def _in_engine(proof: Proof, name: str, layers: bool) -> FileComparison:
     engine = find_engine(name)
-    rtol, atol = (FACTOR * tolerance for tolerance in engine.tolerance)
     rows: list[Comparison] = []
-    notes: list[str] = []
     first, worst = None, None
-    declared = proof.file.proto.graph.output
     with EngineProcess(engine, LIMIT) as process:
+        for case, _, compared in compare_in_engine(proof.file.path, proof, engine, process):
+            rows += compared
+            worst = worst or (None if all(row.ok for row in compared) else case)
         label = f"{proof.file.path} in {engine.name} {process.version}"
-        for case in proof.cases:
-            reason = obstacle(case)
-            if reason:
-                notes.append(f"case {case.label!r} was not run on {name}: {reason}.")
-                continue
-            outcome = process.run(proof.file.path, dict(case.feeds), proof.names)
-            if outcome.status != "ran":
-                rows.append(
-                    Comparison(case.label, "", float("nan"), float("nan"), "", False, f"fails: {outcome.error}")
-                )
-                worst = worst or case
-                continue
-            found = [cast_output(array, value) for array, value in zip(outcome.outputs, declared, strict=True)]
-            for output, array, wanted in zip(proof.names, found, case.outputs, strict=True):
-                rows.append(compare_arrays(case.label, output, array, torch.from_numpy(np.array(wanted)), rtol, atol))
-            worst = worst or (None if all(row.ok for row in rows) else case)
         if layers and worst is not None:
-            first = EngineValues(proof.file.path, worst.feeds, process, (rtol, atol)).first()
+            first = EngineValues(proof.file.path, worst.feeds, process, tolerance_of(engine)).first()
         elif layers:
             first = FirstDifference(False)
-    return FileComparison(str(Path(proof.file.path)), label, tuple(rows), first, (*proof.notes, *notes))
+    return FileComparison(str(proof.file.path), label, tuple(rows), first, tuple(proof.notes))
 
 
 def compare_with_model(

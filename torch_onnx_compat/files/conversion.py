@@ -11,7 +11,10 @@ import onnx
 import onnxruntime
 
 from torch_onnx_compat.check.compare import Comparison, comparison_lines
+from torch_onnx_compat.precision.int8.verdict import Quantized
+from torch_onnx_compat.precision.verdict import Precision
 from torch_onnx_compat.session import open_session
+from torch_onnx_compat.surgery.on_graph.stage import Stage
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,9 @@ class Conversion:
         seconds: Time spent in each step.
         nodes: How many nodes of each operator the new file holds.
         source_nodes: How many the original holds.
+        precision: What is in a narrower format, and how far the file is off; None for the original's own types.
+        preprocess: The stage that was cut off before the file.
+        postprocess: The stage that was cut off behind it.
     """
 
     source: Path
@@ -60,6 +66,9 @@ class Conversion:
     seconds: dict[str, float]
     nodes: Counter[str]
     source_nodes: Counter[str]
+    precision: Precision | Quantized | None = None
+    preprocess: Stage | None = None
+    postprocess: Stage | None = None
 
     def session(self, **options: Any) -> onnxruntime.InferenceSession:
         """Opens the new file in onnxruntime; passes the options to InferenceSession."""
@@ -88,6 +97,9 @@ class Conversion:
             "seconds": {k: round(v, 3) for k, v in self.seconds.items()},
             "nodes": dict(sorted(self.nodes.items())),
             "source_nodes": dict(sorted(self.source_nodes.items())),
+            "precision": None if self.precision is None else self.precision.to_dict(),
+            "preprocess": None if self.preprocess is None else self.preprocess.to_dict(),
+            "postprocess": None if self.postprocess is None else self.postprocess.to_dict(),
         }
 
     def __str__(self) -> str:
@@ -100,6 +112,8 @@ class Conversion:
             f"  opset {self.source_opset} -> {self.opset}{target}, {counts}, {sum(self.seconds.values()):.1f} s",
             f"  judged by {' and '.join(self.judges)}",
         ]
-        lines += [f"  {text}" for text in (*self.done, *map(str, self.axes))]
+        stages = [f"stage {stage}" for stage in (self.preprocess, self.postprocess) if stage is not None]
+        lines += [f"  {text}" for text in (*self.done, *stages, *map(str, self.axes))]
         lines += [f"  note: {note}" for note in self.notes]
+        lines += [f"  {line}" for line in str(self.precision or "").splitlines()]
         return "\n".join([*lines, *comparison_lines(self.table)])

@@ -17,17 +17,15 @@ import onnx
 import onnx_ir as ir
 import torch
 
-from torch_onnx_compat import tree
 from torch_onnx_compat.check.compare import compare
 from torch_onnx_compat.check.eager_log import FLOOR, EagerLog, Step
 from torch_onnx_compat.check.file_log import FileLog, scope_of
 from torch_onnx_compat.check.localisation import Localisation
 from torch_onnx_compat.check.localise import OUTPUT_FACTOR, RETRIES, Search
 from torch_onnx_compat.engines import EngineProcess
-from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.files.runner import Array, Value
+from torch_onnx_compat.files.values import as_inputs
 from torch_onnx_compat.graph.excerpt import excerpt
-from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.publish import draft, is_large
 
 
@@ -53,7 +51,7 @@ class FirstDifference:
 
     def __str__(self) -> str:
         if not self.found:
-            return "no value differs by more than rounding explains."
+            return "no difference was found that rounding does not explain."
         counterpart = f" ({self.reference} on the other side)" if self.reference else ""
         return f"first difference at {self.operator} {self.node!r}, value {self.value!r}{counterpart}: {self.detail}."
 
@@ -77,8 +75,8 @@ def first_between_files(
     Raises:
         CompatError: An input is no plain tensor.
     """
-    log = FileLog.open(right, _inputs(feeds))
-    file = FileLog.open(other, _inputs({names[name]: value for name, value in feeds.items()}))
+    log = FileLog.open(right, as_inputs(feeds))
+    file = FileLog.open(other, as_inputs({names[name]: value for name, value in feeds.items()}))
     known = [name for name in log.outputs if outputs.get(name) in file.outputs]
     log.read(log.ancestors(known))
     eager = _steps(log, known)
@@ -102,16 +100,6 @@ def first_between_files(
         f"{found.torch_operator} {found.module}".strip(),
         found.detail or values,
     )
-
-
-def _inputs(feeds: Mapping[str, Value]) -> Inputs:
-    for name, value in feeds.items():
-        if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
-            raise CompatError(f"input {name!r} is no plain tensor, so the layers cannot be compared.")
-    tensors = tuple(torch.from_numpy(np.array(value)) for value in feeds.values())
-    names = tuple(feeds)
-    _, structure = tree.flatten(tensors)
-    return Inputs(structure, tensors, names, names, tuple((name,) for name in names), tuple({} for _ in names))
 
 
 def _reorder(file: FileLog, names: Sequence[str]) -> None:
@@ -162,7 +150,7 @@ class EngineValues:
         self, path: Path, feeds: Mapping[str, Value], process: EngineProcess, tolerance: tuple[float, float]
     ) -> None:
         self._model = ir.load(path)
-        self._log = FileLog.open(path, _inputs(feeds))
+        self._log = FileLog.open(path, as_inputs(feeds))
         self._feeds, self._process, self._tolerance = dict(feeds), process, tolerance
         self._values = {str(v.name): v for node in self._model.graph for v in node.outputs if v.name}
 

@@ -88,7 +88,9 @@ def _refuse_lost_meanings(model: ir.Model, source: int, opset: int) -> None:
     for node in (node for graph in all_graphs(model) for node in graph if not node.domain):
         if node.op_type == "Scan" and source < 9:
             reason = "runs over batches, which it has not since 9"
-        elif node.op_type == "Dropout" and source < 10 <= opset and len(node.outputs) > 1 and _is_read(node.outputs[1]):
+        elif node.op_type == "Dropout" and len(node.outputs) > 1 and _is_read(node.outputs[1]) and source < 12 <= opset:
+            reason = "gives a mask that says nothing where nothing is dropped, which is all true since 12"
+        elif node.op_type == "Dropout" and len(node.outputs) > 1 and _is_read(node.outputs[1]) and source < 10 <= opset:
             reason = "gives a mask of numbers, which is one of booleans since 10"
         else:
             continue

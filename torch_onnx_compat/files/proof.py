@@ -17,18 +17,19 @@ from torch_onnx_compat.check.rounding import DECISION_RUNS, RUNS, STEP, Doubt, d
 from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.files import noise
 from torch_onnx_compat.files.cases import CaseMaker, FileCase, check_inputs
+from torch_onnx_compat.files.chain import FileChain
 from torch_onnx_compat.files.opset import raise_opset
+from torch_onnx_compat.files.oracle import Oracle
+from torch_onnx_compat.files.random_values import random_values
 from torch_onnx_compat.files.reading import OnnxFile, describe_structure
 from torch_onnx_compat.files.runner import Judge, Refused, Runner, Value
 from torch_onnx_compat.files.values import as_numbers, compare_value, is_same
 from torch_onnx_compat.publish import draft, is_large
+from torch_onnx_compat.surgery.on_graph.stage import Stage
 
 _LACKS = re.compile("NOT_IMPLEMENTED|not a registered|under development|No Op registered|Type Error")
 """What onnxruntime says of operators, opsets and types that it lacks."""
 
-_RANDOM = frozenset(
-    {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
-)
 _ORIGINAL, _NOISY, _NEW = "original", "noisy", "new"
 
 
@@ -41,6 +42,7 @@ class Proof:
         sizes: Sizes of dynamic axes that the caller gave: each is fixed at these, the first one where others vary.
         seed: Of the random numbers.
         runner: Runs the files; by default one of its own, which ends with the proof.
+        oracle: What the new files should compute, where that is not what the original does.
 
     Raises:
         CompatError: The original does not run, its inputs cannot be drawn, or it refuses all that were drawn.
@@ -53,18 +55,21 @@ class Proof:
         sizes: Mapping[str, Sequence[int]] | None = None,
         seed: int = 0,
         runner: Runner | None = None,
+        oracle: Oracle | None = None,
     ) -> None:
-        self.file = file
+        self._oracle = Oracle.of(file) if oracle is None else oracle
+        self.file = self._oracle.file
         self.notes: list[str] = []
         self.runner = Runner() if runner is None else runner
         self._owns_runner = runner is None
-        given = [check_inputs(file, feeds) for feeds in inputs]
-        self._maker = CaseMaker(file, self._run, self._fall_back, given, dict(sizes or {}), seed, self.notes)
+        drawn = self._oracle.drawn
+        given = [check_inputs(drawn, feeds) for feeds in inputs]
+        self._maker = CaseMaker(drawn, self._run, self._fall_back, given, dict(sizes or {}), seed, self.notes)
         self._stack = ExitStack()
         self._cases: list[FileCase] | None = None
+        self._names: list[str] = []
         self._random: set[str] = set()
         self._is_noisy: bool | None = None
-        self.names = [value.name for value in file.proto.graph.output]
         self.judge: Judge = "onnxruntime"
 
     def __enter__(self) -> Proof:
@@ -87,16 +92,23 @@ class Proof:
         """The cases, made once."""
         return self.make_cases() if self._cases is None else self._cases
 
+    @property
+    def names(self) -> list[str]:
+        """The outputs that are compared."""
+        return list(self._names or self._oracle.outputs)
+
     def make_cases(self) -> list[FileCase]:
         """Makes the cases.
 
         Raises:
             CompatError: The original refuses the given inputs, or all that were drawn.
         """
-        self._cases = list(self._maker.cases())
-        if not self._cases:
-            raise CompatError(f"{self.file.path}: there is no case to compare on; give inputs.")
-        self._find_random(self._cases[0])
+        found = list(self._maker.cases())
+        if not found:
+            raise CompatError(f"{self.file}: there is no case to compare on; give inputs.")
+        self._names = list(self._oracle.expect(found[0].outputs))
+        self._find_random(found[0])
+        self._cases = [self._oracle.adapt(case) for case in found]
         return self._cases
 
     def first_case(self) -> FileCase:
@@ -105,7 +117,27 @@ class Proof:
         Raises:
             CompatError: The original refuses them.
         """
-        return next(self._maker.cases())
+        return self._oracle.adapt(next(self._maker.cases()))
+
+    def run(self, feeds: Mapping[str, Value]) -> list[Value]:
+        """What the original computes.
+
+        Raises:
+            Refused: It does not run on these inputs.
+        """
+        return list(self._oracle.expect(self._run(feeds)).values())
+
+    def run_file(self, path: Path, feeds: Mapping[str, Value]) -> list[Value]:
+        """What onnxruntime makes of a new file.
+
+        Raises:
+            Refused: It does not run it.
+        """
+        self.runner.open(_NEW, path)
+        try:
+            return self.runner.run(_NEW, feeds, self.names)
+        finally:
+            self.runner.close(_NEW)
 
     def vary_rows(self, size: int) -> None:
         """Adds cases of other numbers of rows, which the original computes in batches of this size."""
@@ -116,16 +148,25 @@ class Proof:
         """Outputs that differ from run to run of the original; only their types and shapes can be compared."""
         return frozenset(self._random)
 
+    @property
+    def declared(self) -> dict[str, onnx.ValueInfoProto]:
+        """The original's outputs as it declares them, by name."""
+        return {value.name: value for value in self.file.proto.graph.output}
+
     def tried(self) -> dict[str, tuple[int, ...]]:
         """The sizes at which there are cases, by dynamic axis."""
         names = dict.fromkeys(name for case in self.cases for name in case.sizes)
         return {n: tuple(sorted({case.sizes[n] for case in self.cases if n in case.sizes})) for n in names}
 
-    def check(self, path: Path, *, in_onnxruntime: bool = False) -> tuple[tuple[Comparison, ...], Judge]:
+    def check(
+        self, path: Path, *, before: Sequence[Stage] = (), after: Sequence[Stage] = (), in_onnxruntime: bool = False
+    ) -> tuple[tuple[Comparison, ...], Judge]:
         """Compares a file with the original on every case.
 
         Args:
-            path: The file.
+            path: The file, in a folder that may be written to where there are stages.
+            before: Stages that the host runs before the file.
+            after: Stages that the host runs after it.
             in_onnxruntime: Whether onnxruntime has to run it, and nobody else will do.
 
         Returns:
@@ -139,10 +180,12 @@ class Proof:
             judge = self._open_new(path, in_onnxruntime=in_onnxruntime)
         except CompatError as error:
             raise VerificationError(f"the new file does not open: {error}") from error
+        chain = FileChain(self.runner, _NEW, path, before, after)
         try:
-            return self._compare_all(cases), judge
+            chain.open()
+            return self._compare_all(cases, chain), judge
         finally:
-            self.runner.close(_NEW)
+            chain.close()
 
     def _open_new(self, path: Path, *, in_onnxruntime: bool) -> Judge:
         """Opens the new file where the original runs: two engines may differ on what neither file is to blame for."""
@@ -157,11 +200,11 @@ class Proof:
             return "reference"
         return self._open(_NEW, path, None)
 
-    def _compare_all(self, cases: Sequence[FileCase]) -> tuple[Comparison, ...]:
+    def _compare_all(self, cases: Sequence[FileCase], chain: FileChain) -> tuple[Comparison, ...]:
         rows: list[Comparison] = []
         for case in cases:
             try:
-                found = self.runner.run(_NEW, case.feeds, self.names)
+                found = chain.run(case.feeds, self.names)
             except Refused as error:
                 row = Comparison(case.label, "", float("nan"), float("nan"), "", False, f"fails: {error}")
                 raise VerificationError(
@@ -170,8 +213,9 @@ class Proof:
             rows += self.compare_outputs(case, found)
             bad = [row for row in rows if not row.ok]
             if bad:
+                name = (self.file.shown or self.file.path).name
                 raise VerificationError(
-                    f"the new file does not compute what {self.file.path.name} computes: case {bad[0].case!r}, output "
+                    f"the new file does not compute what {name} computes: case {bad[0].case!r}, output "
                     f"{bad[0].output!r}: {bad[0].detail}",
                     tuple(rows),
                 )
@@ -204,7 +248,8 @@ class Proof:
             if not any(len(doubt.places) for doubt in doubts.values()) or not self._open_noisy():
                 return
             try:
-                outputs = self.runner.run(_NOISY, {**case.feeds, noise.STEP: np.array(step, np.float32)}, self.names)
+                feeds = {**case.source, noise.STEP: np.array(step, np.float32)}
+                outputs = list(self._oracle.expect(self.runner.run(_NOISY, feeds, self._oracle.values)).values())
             except Refused:
                 return
             for index, doubt in doubts.items():
@@ -252,20 +297,23 @@ class Proof:
                 )
                 return "reference"
         objection = f"; onnx's checker objects: {structure}" if structure else ""
-        raise CompatError(f"{path}: does not run as it is: onnxruntime: {first}{objection}")
+        raise CompatError(f"{original or path}: does not run as it is: onnxruntime: {first}{objection}")
 
     def _run(self, feeds: Mapping[str, Value]) -> list[Value]:
-        outputs = self.runner.run(_ORIGINAL, feeds, self.names)
+        outputs = self.runner.run(_ORIGINAL, self._oracle.feeds(feeds), self._oracle.values)
         self._maker.seconds += self.runner.seconds
         return outputs
 
     def _find_random(self, case: FileCase) -> None:
         """Finds the outputs that random numbers decide, or that another run computes otherwise."""
-        drawn = random_values(self.file.proto.graph)
-        for name, one, other in zip(self.names, case.outputs, self._run(case.feeds), strict=True):
-            if name in drawn or not is_same(one, other):
-                self._random.add(name)
-                self.notes.append(f"output {name!r} differs from run to run; its type and shape were compared.")
+        random = random_values(self.file.proto.graph)
+        once_more = self._run(case.feeds)
+        values = zip(self._oracle.values, case.outputs, once_more, strict=True)
+        random |= {name for name, one, other in values if not is_same(one, other)}
+        found = self._oracle.are_random(random)
+        for name in (name for name in self.names if name in found):
+            self._random.add(name)
+            self.notes.append(f"output {name!r} differs from run to run; its type and shape were compared.")
 
     def _fall_back(self, feeds: Mapping[str, Value]) -> bool:
         """Lets the reference evaluator be the judge where onnxruntime has no way to give or take values of a type."""
@@ -280,24 +328,6 @@ class Proof:
         self.judge = "reference"
         self.notes.append("onnxruntime does not run the original, so onnx's reference evaluator did.")
         return True
-
-
-def random_values(graph: onnx.GraphProto) -> set[str]:
-    """The values that random numbers decide; an engine's own generator draws these, whatever the seed."""
-    known = {tensor.name for tensor in graph.initializer}
-    found: set[str] = set()
-    for node in graph.node:
-        if _draws(node, known) or found.intersection(node.input):
-            found.update(name for name in node.output if name)
-    return found
-
-
-def _draws(node: onnx.NodeProto, known: set[str]) -> bool:
-    """Whether a node, or one in its bodies, draws random numbers, as a Dropout may that is told so by an input."""
-    if node.op_type in _RANDOM or (node.op_type == "Dropout" and len(node.input) > 2 and node.input[2] not in known):
-        return True
-    bodies = (body for attribute in node.attribute for body in (attribute.g, *attribute.graphs))
-    return any(_draws(inner, known) for body in bodies for inner in body.node)
 
 
 def _excuse(row: Comparison, doubt: Doubt) -> Comparison:

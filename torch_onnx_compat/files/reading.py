@@ -37,10 +37,15 @@ class OnnxFile:
     Attributes:
         path: Where it is.
         proto: The message as it was read; nothing changes it.
+        shown: What messages call it; by default `path`.
     """
 
     path: Path
     proto: onnx.ModelProto
+    shown: Path | None = None
+
+    def __str__(self) -> str:
+        return str(self.shown or self.path)
 
     @property
     def opset(self) -> int:
@@ -97,6 +102,11 @@ def read(path: str | os.PathLike[str]) -> OnnxFile:
     for tensor in _tensors(proto):
         _check_tensor(tensor, path)
     return file
+
+
+def weights_of(graph: onnx.GraphProto) -> set[str]:
+    """The names of a graph's initialisers."""
+    return {tensor.name for tensor in graph.initializer}
 
 
 def describe_structure(path: Path) -> str:

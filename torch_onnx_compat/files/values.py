@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
 
+from torch_onnx_compat import tree
 from torch_onnx_compat.check.compare import Comparison, compare
+from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.files.runner import Array, Value, flatten
+from torch_onnx_compat.inputs import Inputs
 
 
 def compare_value(case: str, name: str, found: Value, wanted: Value, *, is_random: bool = False) -> Comparison:
@@ -79,3 +84,21 @@ def _equal(one: Array, other: Array) -> bool:
 def is_plain(array: Array) -> bool:
     """Whether numpy itself has the element type."""
     return array.dtype.type.__module__ == "numpy"
+
+
+def as_inputs(feeds: Mapping[str, Value]) -> Inputs:
+    """Inputs of a file, as those of a model.
+
+    Args:
+        feeds: By name.
+
+    Raises:
+        CompatError: One is no plain tensor.
+    """
+    for name, value in feeds.items():
+        if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
+            raise CompatError(f"input {name!r} is no plain tensor; wanted numbers that torch has.")
+    tensors = tuple(torch.from_numpy(np.array(value)) for value in feeds.values())
+    names = tuple(feeds)
+    _, structure = tree.flatten(tensors)
+    return Inputs(structure, tensors, names, names, tuple((name,) for name in names), tuple({} for _ in names))
