@@ -311,12 +311,35 @@ class _Decomposition:
                 traced = make_fx(call, decomposition_table=self._tables.table)(*plain)
         except Exception as error:  # any of torch's decompositions; torch's own way may do it, and reports it otherwise
             raise TooMuch from error
-        for inner in traced.graph.nodes:
-            if inner.op == "get_attr" or isinstance(inner.target, HigherOrderOperator):
-                raise TooMuch
-            if isinstance(inner.target, OpOverload) and inner.target._schema.is_mutable:
+        for inner in list(traced.graph.nodes):
+            if inner.target is torch.ops.aten.sym_numel.default:
+                _multiply_sizes(traced.graph, inner)
+            elif not self._is_final(inner):
                 raise TooMuch
         return traced
+
+    def _is_final(self, node: Node) -> bool:
+        """Whether a node can be translated: nothing but single operators, and Python's own on sizes."""
+        if node.op != "call_function":
+            return node.op != "get_attr"
+        if isinstance(node.target, OpOverload):
+            return node.target in self._tables.translated
+        return not isinstance(node.target, HigherOrderOperator)
+
+
+def _multiply_sizes(graph: Graph, numel: Node) -> None:
+    """Computes a number of elements from the sizes, as the translation knows no operator for it."""
+    tensor: Any = numel.args[0]
+    product: Any = 1
+    with graph.inserting_before(numel):
+        for dim, size in enumerate(tensor.meta["val"].shape):
+            factor: Any = size
+            if isinstance(size, torch.SymInt):
+                factor = graph.call_function(torch.ops.aten.sym_size.int, (tensor, dim))
+                factor.meta["val"] = size
+            product = graph.call_function(operator.mul, (product, factor))
+    numel.replace_all_uses_with(product)
+    graph.erase_node(numel)
 
 
 @dataclass(frozen=True)
