@@ -159,7 +159,10 @@ def _probe(node: Node, random: Random, name: str) -> Probe | None:
         names.append(f"x{index}" if given else "")
         if not given:
             continue
-        array = _values(given, random, node["op"])
+        try:
+            array = _values(given, random, node["op"])
+        except OverflowError:  # a number that the other element type does not hold
+            return None
         if given["constant"]:
             weights.append(numpy_helper.from_array(array, names[-1]))
         else:

@@ -118,7 +118,8 @@ def _probe(name: str, entry: Mapping[str, Any], opset: int, attributes: Mapping[
         else:
             feeds[names[-1]] = array
             kind = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
-            inputs.append(onnx.helper.make_tensor_value_info(names[-1], kind, array.shape))
+            sizes = [f"{names[-1]}_{axis}" for axis in range(array.ndim)] if given.get("dynamic") else array.shape
+            inputs.append(onnx.helper.make_tensor_value_info(names[-1], kind, sizes))
     outputs = [f"y{index}" for index in range(entry.get("outputs", 1))]
     written = {k: _attribute(k, v) for k, v in attributes.items()}
     node = onnx.helper.make_node(entry["op"], names, outputs, **written)
