@@ -17,6 +17,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,19 @@ MANY = 20_000
 TYPES: Mapping[str, Sequence[str]] = {
     "float32": ("float16", "float64", "int64", "int32"),
     "int64": ("int32", "float32"),
-    "bool": ("int64",),
+    "bool": ("int64", "float32"),
 }
+
+FLAGS = frozenset(
+    {"align_corners", "allowzero", "antialias", "ceil_mode", "count_include_pad", "exclude_outside", "exclusive"}
+    | {"fmod", "inverse", "is_causal", "keepdims", "largest", "noop_with_empty_axes", "onesided", "reverse"}
+    | {"select_last_index", "sorted", "storage_order", "transA", "transB", "upper"}
+)
+SHAPES = {"Expand": (1,), "Reshape": (1,), "Resize": (3,), "Slice": (1, 2)}
+"""Inputs of whole numbers that torch computes from the shapes of other tensors; it computes no other parameters."""
+LAYERS = frozenset({"BatchNormalization", "Conv", "ConvTranspose", "GRU", "Gemm", "InstanceNormalization", "LSTM"})
+LAYERS |= {"LayerNormalization"}
+PARAMETERS = frozenset({"CumSum", "Pad", "Slice", "Split", "Squeeze", "Tile", "TopK", "Unsqueeze"}) | SHAPES.keys()
 
 Node = dict[str, Any]
 Random = np.random.Generator
@@ -53,7 +65,7 @@ def draw(count: int, seed: int) -> list[Probe]:
     by_operator: dict[str, list[Node]] = {}
     for node in nodes:
         by_operator.setdefault(node["op"], []).append(node)
-    texts = _texts(nodes)
+    texts, kinds = _texts(nodes), _kinds(nodes)
     seen = {_told(probe) for probe in own_probes()}
     random = np.random.default_rng(seed)
     operators, found = sorted(by_operator), []
@@ -61,7 +73,7 @@ def draw(count: int, seed: int) -> list[Probe]:
         while len(found) < count:
             of = by_operator[operators[int(random.integers(len(operators)))]]
             node = of[int(random.integers(len(of)))]
-            probe = _probe(_varied(node, random, texts), random, f"{node['op']}_{seed}_{len(found)}")
+            probe = _probe(_varied(node, random, texts, kinds), random, f"{node['op']}_{seed}_{len(found)}")
             if probe is not None and _runs(probe, process) and (told := _told(probe)) not in seen:
                 seen.add(told)
                 found.append(probe)
@@ -78,10 +90,26 @@ def _texts(nodes: Sequence[Node]) -> dict[tuple[str, str], list[str]]:
     return {key: sorted(values) for key, values in found.items()}
 
 
-def _varied(node: Node, random: Random, texts: Mapping[tuple[str, str], Sequence[str]]) -> Node:
+def _kinds(nodes: Sequence[Node]) -> dict[str, set[str]]:
+    """The element types that the zoos' files have each operator in; what they have in float32 may be narrow or wide."""
+    found: dict[str, set[str]] = {}
+    for node in nodes:
+        for given in node["inputs"]:
+            if given.get("type") in TYPES:
+                found.setdefault(node["op"], set()).add(given["type"])
+    for kinds in found.values():
+        kinds |= {"float16", "float64"} if "float32" in kinds else set()
+        kinds |= {"int32"} if "int64" in kinds else set()
+    return found
+
+
+def _varied(
+    node: Node, random: Random, texts: Mapping[tuple[str, str], Sequence[str]], kinds: Mapping[str, set[str]]
+) -> Node:
     """The node with something else; it may be no node that ONNX allows."""
     found: Node = json.loads(json.dumps(node))
-    changes: list[Callable[[Node, Random], None]] = [_resize, _retype, _flip, _reset]
+    retype: Callable[[Node, Random], None] = partial(_retype, kinds=kinds.get(node["op"], set()))
+    changes: list[Callable[[Node, Random], None]] = [_resize, retype, _flip, _reset]
     for index in random.permutation(len(changes))[: int(random.integers(1, 4))]:
         changes[index](found, random)
     for name, value in found["attributes"].items():
@@ -113,22 +141,38 @@ def _resize(node: Node, random: Random) -> None:
             node["attributes"][name] = [new if size == old else size for size in value]
 
 
-def _retype(node: Node, random: Random) -> None:
-    """Another element type, for all inputs of one type."""
-    kinds = sorted({given["type"] for given in node["inputs"] if given.get("type") in TYPES})
-    if kinds:
-        old = str(random.choice(kinds))
-        new = str(random.choice(TYPES[old]))
-        for given in node["inputs"]:
-            if given.get("type") == old:
-                given["type"] = new
+def _retype(node: Node, random: Random, kinds: set[str]) -> None:
+    """Another element type, for all inputs of one type but for those that say which places are meant."""
+    given = [i for index, i in enumerate(node["inputs"]) if i.get("type") in TYPES and not _is_parameter(node, index)]
+    if not given:
+        return
+    old = str(random.choice(sorted({i["type"] for i in given})))
+    choices = sorted(kinds & set(TYPES[old]))
+    new = str(random.choice(choices)) if choices else old
+    for i in given:
+        i["type"] = new if i["type"] == old else i["type"]
+
+
+def _is_parameter(node: Node, index: int) -> bool:
+    """Whether an input says what is done, as an axis does, rather than what it is done to."""
+    return index > 0 and (node["op"] in PARAMETERS or node["op"].startswith("Reduce"))
 
 
 def _flip(node: Node, random: Random) -> None:
     """A constant instead of something computed, or the other way round."""
-    given = node["inputs"][int(random.integers(len(node["inputs"])))]
-    if given:
+    index = int(random.integers(len(node["inputs"])))
+    given = node["inputs"][index]
+    if not given:
+        return
+    if node["op"] in LAYERS and index > 0:
+        is_constant = not given["constant"]
+        for other in filter(None, node["inputs"][1:]):  # the weights of a layer are computed together
+            other["constant"] = is_constant
+        return
+    if not _is_parameter(node, index):
         given["constant"] = not given["constant"]
+    elif index in SHAPES.get(node["op"], ()) and all(0 < number <= MANY for number in given.get("value", [0])):
+        given["constant"] = False  # and read from a shape
 
 
 def _reset(node: Node, random: Random) -> None:
@@ -146,6 +190,9 @@ def _reset(node: Node, random: Random) -> None:
     if old.ndim and len(set(old.reshape(-1).tolist())) > 1 and random.random() < 0.5:
         holder[key] = random.permutation(old).tolist()
         return
+    if thing in FLAGS:
+        holder[key] = 1 - int(old)
+        return
     place = int(random.integers(old.size))
     other = old.reshape(-1).copy()
     other[place] = int(random.choice([*SIZES[:4], 0, -1, -2, other[place] + 1]))
@@ -154,9 +201,9 @@ def _reset(node: Node, random: Random) -> None:
 
 def _probe(node: Node, random: Random, name: str) -> Probe | None:
     """A model of one node with inputs; None where ONNX does not allow it."""
-    names, inputs, weights, feeds = [], [], [], {}
+    feeds: dict[str, np.ndarray] = {}
+    before, weights = [], []
     for index, given in enumerate(node["inputs"]):
-        names.append(f"x{index}" if given else "")
         if not given:
             continue
         try:
@@ -164,30 +211,42 @@ def _probe(node: Node, random: Random, name: str) -> Probe | None:
         except OverflowError:  # a number that the other element type does not hold
             return None
         if given["constant"]:
-            weights.append(numpy_helper.from_array(array, names[-1]))
+            weights.append(numpy_helper.from_array(array, f"x{index}"))
+        elif "value" in given and _is_parameter(node, index):
+            feeds[f"like{index}"] = np.zeros(array.tolist(), np.float32)
+            before.append(onnx.helper.make_node("Shape", [f"like{index}"], [f"x{index}"]))
         else:
-            kind = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
-            inputs.append(onnx.helper.make_tensor_value_info(names[-1], kind, array.shape))
-            feeds[names[-1]] = array
-    if not feeds:
+            feeds[f"x{index}"] = array
+    model = _model(node, name, before, weights, feeds) if feeds else None
+    if model is None:
         return None
+    probe = Probe(name, model, feeds, len(before))
+    is_read = not before and "x0" in feeds and feeds["x0"].dtype == np.float32 and random.random() < 0.2
+    return add_reader(probe) if is_read else probe
+
+
+def _model(
+    node: Node, name: str, before: Sequence[Any], weights: Sequence[Any], feeds: Mapping[str, np.ndarray]
+) -> onnx.ModelProto | None:
+    """The model; None where ONNX does not allow it."""
+    make_info, kind_of = onnx.helper.make_tensor_value_info, onnx.helper.np_dtype_to_tensor_dtype
+    names = [f"x{index}" if given else "" for index, given in enumerate(node["inputs"])]
     outputs = [f"y{index}" for index in range(node["outputs"])]
     try:
         made = onnx.helper.make_node(node["op"], names, outputs, **node["attributes"])
+        inputs = [make_info(key, kind_of(array.dtype), array.shape) for key, array in feeds.items()]
         infos = [onnx.ValueInfoProto(name=output) for output in outputs]
-        graph = onnx.helper.make_graph([made], name, inputs, infos, weights)
+        graph = onnx.helper.make_graph([*before, made], name, inputs, infos, weights)
         imports = [onnx.helper.make_opsetid("", node["opset"])]
         ir_version = min(onnx.helper.find_min_ir_version_for(imports), 10)
         model = onnx.helper.make_model(graph, opset_imports=imports, ir_version=ir_version)
-        onnx.checker.check_node(made, onnx.checker.DEFAULT_CONTEXT)
         inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
     except Exception:  # of several classes
         return None
     for value, found in zip(model.graph.output, inferred.graph.output, strict=True):
         value.CopyFrom(found)
-    probe = Probe(name, model, feeds)
-    is_read = "x0" in feeds and feeds["x0"].dtype == np.float32 and random.random() < 0.2
-    return add_reader(probe) if is_read else probe
+    model.graph.value_info.extend(inferred.graph.value_info)
+    return model
 
 
 def _values(given: Node, random: Random, op_type: str) -> np.ndarray:

@@ -11,8 +11,9 @@ from torch_onnx_compat.engines.engine import Engine
 from torch_onnx_compat.engines.measure import Sample, run_probes
 from torch_onnx_compat.engines.probe_contexts import Probe
 from torch_onnx_compat.engines.process import EngineProcess
+from torch_onnx_compat.engines.type_probes import condense_types, run_type_probes
 from torch_onnx_compat.targets.profile import known_targets, load_target
-from torch_onnx_compat.targets.target import Row, Target
+from torch_onnx_compat.targets.target import PASSED, Row, Target
 
 
 def measure(
@@ -30,13 +31,22 @@ def measure(
         CompatError: The engine is not installed.
     """
     version, found = run_probes(engine, probes, progress)
-    return profile(engine, version, found, date)
+    passed = {sample.name for sample in found if sample.verdict in PASSED}
+    typed = run_type_probes(engine, lambda probe: probe.name in passed, progress)
+    return profile(engine, version, found, date, typed)
 
 
-def profile(engine: Engine, version: str, found: Sequence[Sample], date: str) -> Target:
+def profile(engine: Engine, version: str, found: Sequence[Sample], date: str, typed: Sequence[Sample] = ()) -> Target:
     """Makes the profile from samples; opsets, IR versions and dynamic axes are tried here.
 
     Samples hold no times: the rows of the shipped profile with the verdict slow are kept.
+
+    Args:
+        engine: The engine.
+        version: Its version.
+        found: The samples that rows are made of.
+        date: Date of the measurement.
+        typed: The samples of operators in other element types.
     """
     works, rows = condense(found)
     slow = _slow(engine.name)
@@ -65,6 +75,7 @@ def profile(engine: Engine, version: str, found: Sequence[Sample], date: str) ->
         dynamic=dynamic,
         folds=folds,
         works=works - {row.op_type for row in slow},
+        types=condense_types(typed),
         date=date,
         how=how,
         placement=load_target(engine.name).placement if engine.name in known_targets() else None,
