@@ -1,8 +1,8 @@
 """What profiles say of files that they were not measured on, against what the engines do with them.
 
 Draws nodes as torch writes them: those of zoo_nodes.jsonl, which `zoo_nodes.py` takes from the zoos' files, with other
-sizes, attributes, element types, opsets, and with constants where something was computed, or the other way round. Kept
-are those that ONNX allows and onnxruntime runs, if no probe and no other drawn node has the same facts. Asks each
+sizes, attributes, element types, opsets, and with constants where something was computed, or the other way round. Half
+and double are cast from float32 inside the file. Kept are those that ONNX allows and onnxruntime runs, if no probe and no other drawn node has the same facts. Asks each
 engine's profile, and runs them in the engine. Engines live in the environments of `torch-onnx-compat measure --install
 ENGINE`; those that are missing are left out. Writes results/lint.md, to which each seed and engine is added.
 
@@ -51,6 +51,8 @@ FLAGS = frozenset(
 )
 SHAPES = {"Expand": (1,), "Reshape": (1,), "Resize": (3,), "Slice": (1, 2)}
 """Inputs of whole numbers that torch computes from the shapes of other tensors; it computes no other parameters."""
+KEPT = frozenset({"dtype", "num_outputs", "to"})
+"""Attributes of numbers that stay; with another count of parts than outputs onnx's shape inference crashes."""
 LAYERS = frozenset({"BatchNormalization", "Conv", "ConvTranspose", "GRU", "Gemm", "InstanceNormalization", "LSTM"})
 LAYERS |= {"LayerNormalization"}
 PARAMETERS = frozenset({"CumSum", "Pad", "Slice", "Split", "Squeeze", "Tile", "TopK", "Unsqueeze"}) | SHAPES.keys()
@@ -177,7 +179,7 @@ def _flip(node: Node, random: Random) -> None:
 
 def _reset(node: Node, random: Random) -> None:
     """Another number in an attribute or in a constant of whole numbers."""
-    numbers = [n for n, v in node["attributes"].items() if isinstance(v, (int, list)) and n not in ("to", "dtype")]
+    numbers = [n for n, v in node["attributes"].items() if isinstance(v, (int, list)) and n not in KEPT]
     constants = [i for i, given in enumerate(node["inputs"]) if "value" in given and given["type"] == "int64"]
     things: list[str | int] = [*numbers, *constants]
     if not things:
@@ -215,6 +217,10 @@ def _probe(node: Node, random: Random, name: str) -> Probe | None:
         elif "value" in given and _is_parameter(node, index):
             feeds[f"like{index}"] = np.zeros(array.tolist(), np.float32)
             before.append(onnx.helper.make_node("Shape", [f"like{index}"], [f"x{index}"]))
+        elif given["type"] in ("float16", "float64"):  # not at the file's inputs, where few engines take them
+            feeds[f"x{index}_wide"] = array.astype(np.float32)
+            kind = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+            before.append(onnx.helper.make_node("Cast", [f"x{index}_wide"], [f"x{index}"], to=kind))
         else:
             feeds[f"x{index}"] = array
     model = _model(node, name, before, weights, feeds) if feeds else None
