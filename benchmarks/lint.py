@@ -2,9 +2,10 @@
 
 Draws nodes as torch writes them: those of zoo_nodes.jsonl, which `zoo_nodes.py` takes from the zoos' files, with other
 sizes, attributes, element types, opsets, and with constants where something was computed, or the other way round. Half
-and double are cast from float32 inside the file. Kept are those that ONNX allows and onnxruntime runs, if no probe and no other drawn node has the same facts. Asks each
-engine's profile, and runs them in the engine. Engines live in the environments of `torch-onnx-compat measure --install
-ENGINE`; those that are missing are left out. Writes results/lint.md, to which each seed and engine is added.
+and double are cast from float32 inside the file. Kept are those that ONNX allows and onnxruntime runs, if no probe and
+no other drawn node has the same facts. Asks each engine's profile, and runs them in the engine. Engines live in the
+environments of `torch-onnx-compat measure --install ENGINE`; those that are missing are left out. Writes
+results/lint.md, to which each seed and engine is added.
 
     python benchmarks/lint.py [--engines opencv ...] [--count 1000] [--seed 1] [--rows FILE]
 """
@@ -181,6 +182,8 @@ def _reset(node: Node, random: Random) -> None:
     """Another number in an attribute or in a constant of whole numbers."""
     numbers = [n for n, v in node["attributes"].items() if isinstance(v, (int, list)) and n not in KEPT]
     constants = [i for i, given in enumerate(node["inputs"]) if "value" in given and given["type"] == "int64"]
+    if node["op"] == "Resize":  # torch never resizes batch or channels
+        constants = []
     things: list[str | int] = [*numbers, *constants]
     if not things:
         return

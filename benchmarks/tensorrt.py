@@ -214,6 +214,7 @@ def judge(path: Path, cases: Sequence[Case], process: EngineProcess) -> Row:
         outcome = process.run(path, feeds, [value.name for value in graph.output], ranges)
         if outcome.status != "built":
             where = "parser refuses" if "parser:" in outcome.error else "builder refuses"
+            where = "lacks a plugin" if "Plugin not found" in outcome.error else where
             cell = {"crashed": "crashes", "misread": "cannot be computed", "unknown": "asks for a card"}
             return {**about, "cell": cell.get(outcome.status, where), "why": tidy(outcome.error)}
         if not outcome.outputs:
@@ -329,9 +330,10 @@ def report(rows: list[Row]) -> str:
         f"the largest output, at the example's batch and at {OTHER}. Nothing was run on a card.",
         "The builder also refuses a file in which an axis is fixed that was to vary.",
         "Written by benchmarks/tensorrt.py from tensorrt.jsonl.",
+        "Lacks a plugin: the parser asks for a plugin that TensorRT has and TensorRT for RTX has not.",
         "",
-        "| file | models | written | parsed | built | equal to eager torch | values not known | differs |",
-        "|---|---|---|---|---|---|---|---|",
+        "| file | models | written | parsed | built | equal to eager torch | not known | differs | lacks a plugin |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for way in WAYS:
         cells = Counter(row["cell"] for row in rows if row["way"] == way)
@@ -339,11 +341,11 @@ def report(rows: list[Row]) -> str:
         if not count:
             continue
         written = count - cells["refused by us"] - cells["export fails"] - cells["failed"]
-        parsed = written - cells["parser refuses"]
+        parsed = written - cells["parser refuses"] - cells["lacks a plugin"]
         built = parsed - cells["builder refuses"] - cells["crashes"]
         lines.append(
             f"| {way} | {count} | {written} | {parsed} | {built} | {cells['equal']} | {cells['values not known']} | "
-            f"{cells['differs'] + cells['cannot be computed']} |"
+            f"{cells['differs'] + cells['cannot be computed']} | {cells['lacks a plugin']} |"
         )
     lines += ["", f"| model | {' | '.join(WAYS)} |", f"|---{'|---' * len(WAYS)}|"]
     cell = {(row["model"], row["way"]): row for row in rows}

@@ -304,6 +304,11 @@ def test_a_broadcast_that_tensorrt_does_not_have_is_found():
     assert not agrees("ELEMENTWISE", {"op": "SUM"}, [SQUARE, row[:, None]], [SQUARE + row])
 
 
+def test_an_input_without_axes_keeps_none():
+    scalar = torch.tensor(2.0, dtype=torch.float64)
+    assert agrees("ELEMENTWISE", {"op": "PROD"}, [scalar, scalar], [scalar * 2])
+
+
 def test_an_unknown_layer_is_named():
     strange = network("MOE", {}, [SQUARE], [SQUARE])
     assert unknown_kinds(strange) == {"MOE": 1}
