@@ -52,7 +52,7 @@ FLAGS = frozenset(
 )
 SHAPES = {"Expand": (1,), "Reshape": (1,), "Resize": (3,), "Slice": (1, 2)}
 """Inputs of whole numbers that torch computes from the shapes of other tensors; it computes no other parameters."""
-KEPT = frozenset({"dtype", "num_outputs", "to"})
+KEPT = frozenset({"dtype", "num_outputs", "stash_type", "to"})
 """Attributes of numbers that stay; with another count of parts than outputs onnx's shape inference crashes."""
 LAYERS = frozenset({"BatchNormalization", "Conv", "ConvTranspose", "GRU", "Gemm", "InstanceNormalization", "LSTM"})
 LAYERS |= {"LayerNormalization"}
@@ -97,8 +97,8 @@ def _kinds(nodes: Sequence[Node]) -> dict[str, set[str]]:
     """The element types that the zoos' files have each operator in; what they have in float32 may be narrow or wide."""
     found: dict[str, set[str]] = {}
     for node in nodes:
-        for given in node["inputs"]:
-            if given.get("type") in TYPES:
+        for index, given in enumerate(node["inputs"]):
+            if given.get("type") in TYPES and not _is_parameter(node, index):
                 found.setdefault(node["op"], set()).add(given["type"])
     for kinds in found.values():
         kinds |= {"float16", "float64"} if "float32" in kinds else set()
@@ -120,6 +120,8 @@ def _varied(
             found["attributes"][name] = str(random.choice(texts[node["op"], name]))
     while any(int(np.prod(given.get("shape", ()))) > MANY for given in found["inputs"]):
         _resize(found, random)
+    if node["op"] == "Resize" and "value" in found["inputs"][-1] and found["inputs"][-1]["type"] == "int64":
+        found["inputs"][-1]["value"][:2] = found["inputs"][0]["shape"][:2]  # torch keeps batch and channels
     if random.random() < 0.5:
         found["opset"] = int(random.choice(OPSETS))
     return found
@@ -182,8 +184,8 @@ def _reset(node: Node, random: Random) -> None:
     """Another number in an attribute or in a constant of whole numbers."""
     numbers = [n for n, v in node["attributes"].items() if isinstance(v, (int, list)) and n not in KEPT]
     constants = [i for i, given in enumerate(node["inputs"]) if "value" in given and given["type"] == "int64"]
-    if node["op"] == "Resize":  # torch never resizes batch or channels
-        constants = []
+    fixed = {"Resize": (1, 2, 3), "Slice": (4,)}.get(node["op"], ())  # torch steps back in a flip only
+    constants = [index for index in constants if index not in fixed]
     things: list[str | int] = [*numbers, *constants]
     if not things:
         return

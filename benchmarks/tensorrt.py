@@ -33,13 +33,14 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import torch
 
 from torch_onnx_compat import export_compat
@@ -58,6 +59,8 @@ from torch_onnx_compat.zoo import family, load
 from torch_onnx_compat.zoo.sample import Sample, Size
 
 WAYS = ("ours-10", "ours-11", "ours-rtx", "stock dynamo", "stock TorchScript")
+FORMS = ("ours-11 nms", "ours-11 nms-dense")
+"""Ways for detectors whose boxes are suppressed in the file, which is compared with itself in onnxruntime."""
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 ZOOS = ("torchvision", "timm_random", "smp", "transformers", "ultralytics")
@@ -116,9 +119,16 @@ def export(sample: Sample, dynamic: Mapping[str, Any], way: str, path: Path) -> 
     names = {name: {axis: label for axis, (label, _, _) in of.items()} for name, of in dynamic.items()}
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         if way.startswith("ours"):
-            target = f"tensorrt-{way.removeprefix('ours-')}"
+            version, _, form = way.removeprefix("ours-").partition(" ")
             export_compat(
-                model, sample.args, path, kwargs=kwargs, dynamic=dynamic or None, target=target, verify=sample.verify
+                model,
+                sample.args,
+                path,
+                kwargs=kwargs,
+                dynamic=dynamic or None,
+                target=f"tensorrt-{version}",
+                verify=sample.verify,
+                postprocess=form or "keep",
             )
         elif way == "stock dynamo":
             dims = {
@@ -194,6 +204,17 @@ def cases_of(sample: Sample, inputs: Inputs) -> list[Case]:
     return found
 
 
+def run_file(path: Path, cases: Sequence[Case]) -> list[Case]:
+    """The cases with what onnxruntime makes of the file, which the export has proven."""
+    session = onnxruntime.InferenceSession(path)
+    names = [value.name for value in session.get_inputs()]
+    found = []
+    for case in cases:
+        feeds = {name: tensor.numpy() for name, tensor in zip(names, case.inputs.tensors, strict=True)}
+        found.append(replace(case, right=session.run(None, feeds), kind="float32"))
+    return found
+
+
 def judge(path: Path, cases: Sequence[Case], process: EngineProcess) -> Row:
     """What TensorRT for RTX makes of one file."""
     graph = onnx.load(path, load_external_data=False).graph
@@ -214,7 +235,7 @@ def judge(path: Path, cases: Sequence[Case], process: EngineProcess) -> Row:
         outcome = process.run(path, feeds, [value.name for value in graph.output], ranges)
         if outcome.status != "built":
             where = "parser refuses" if "parser:" in outcome.error else "builder refuses"
-            where = "lacks a plugin" if "Plugin not found" in outcome.error else where
+            where = "lacks a plugin" if re.search("Plugin not found|plugin registry", outcome.error) else where
             cell = {"crashed": "crashes", "misread": "cannot be computed", "unknown": "asks for a card"}
             return {**about, "cell": cell.get(outcome.status, where), "why": tidy(outcome.error)}
         if not outcome.outputs:
@@ -256,7 +277,8 @@ def measure(spec: str, size: Size | None, ways: Sequence[str], answers: Connecti
                 cell = "refused by us" if way.startswith("ours") else "export fails"
                 row = {"cell": cell, "why": tidy(f"{type(error).__name__}: {error}")}
             else:
-                row = {"export_s": round(time.process_time() - start, 1), **judge(path, cases, process)}
+                row = {"export_s": round(time.process_time() - start, 1)}
+                row |= judge(path, run_file(path, cases) if way in FORMS else cases, process)
             path.unlink(missing_ok=True)
             answers.send({"way": way, "axes": sorted(inputs.sizes()), **row, "engine_version": process.version})
 
@@ -335,7 +357,7 @@ def report(rows: list[Row]) -> str:
         "| file | models | written | parsed | built | equal to eager torch | not known | differs | lacks a plugin |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    for way in WAYS:
+    for way in (*WAYS, *FORMS):
         cells = Counter(row["cell"] for row in rows if row["way"] == way)
         count = sum(cells.values())
         if not count:
@@ -347,10 +369,11 @@ def report(rows: list[Row]) -> str:
             f"| {way} | {count} | {written} | {parsed} | {built} | {cells['equal']} | {cells['values not known']} | "
             f"{cells['differs'] + cells['cannot be computed']} | {cells['lacks a plugin']} |"
         )
-    lines += ["", f"| model | {' | '.join(WAYS)} |", f"|---{'|---' * len(WAYS)}|"]
+    shown = [way for way in (*WAYS, *FORMS) if any(row["way"] == way for row in rows)]
+    lines += ["", f"| model | {' | '.join(shown)} |", f"|---{'|---' * len(shown)}|"]
     cell = {(row["model"], row["way"]): row for row in rows}
     for model in models:
-        of = (cell.get((model, way)) for way in WAYS)
+        of = (cell.get((model, way)) for way in shown)
         texts = (_told(row) for row in of)
         lines.append(f"| {model} | {' | '.join(texts)} |")
     bad = [row for row in rows if row["cell"] != "equal"]
@@ -410,7 +433,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--models", nargs="*", default=[], help="by default those of the scoreboard")
     parser.add_argument("--most", type=int, default=None, help="of the scoreboard's models, the cheapest first")
-    parser.add_argument("--ways", nargs="*", default=list(WAYS), choices=WAYS)
+    parser.add_argument("--ways", nargs="*", default=list(WAYS), choices=(*WAYS, *FORMS))
     parser.add_argument("--again", action="store_true", help="also measure what results/tensorrt.jsonl has")
     parser.add_argument("--profiles", action="store_true", help="compare the profiles only")
     options = parser.parse_args()
@@ -444,7 +467,7 @@ def read() -> list[Row]:
 
 def write(rows: list[Row]) -> None:
     """Keeps the results, and their report."""
-    rows = sorted(rows, key=lambda row: (row["model"], WAYS.index(row["way"])))
+    rows = sorted(rows, key=lambda row: (row["model"], (*WAYS, *FORMS).index(row["way"])))
     (RESULTS / "tensorrt.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     (RESULTS / "tensorrt.md").write_text(report(rows), encoding="utf-8")
 
