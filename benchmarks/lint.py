@@ -1,11 +1,12 @@
 """What profiles say of files that they were not measured on, against what the engines do with them.
 
 Draws nodes as torch writes them: those of zoo_nodes.jsonl, which `zoo_nodes.py` takes from the zoos' files, with other
-sizes, attributes, element types, opsets, and with constants where something was computed, or the other way round. Half
-and double are cast from float32 inside the file. Kept are those that ONNX allows and onnxruntime runs, if no probe and
-no other drawn node has the same facts. Asks each engine's profile, and runs them in the engine. Engines live in the
-environments of `torch-onnx-compat measure --install ENGINE`; those that are missing are left out. Writes
-results/lint.md, to which each seed and engine is added.
+sizes, attributes, element types, opsets, and with constants where something was computed, or the other way round. Half,
+double and tensors without axes are made inside the file, since few engines take them as inputs; computed sizes are read
+from a tensor's shape. Kept are those that ONNX allows and onnxruntime runs, if no probe and no other drawn node has the
+same facts. Asks each engine's profile, and runs them in the engine. Engines live in the environments of
+`torch-onnx-compat measure --install ENGINE`; those that are missing are left out. Writes results/lint.md, to which each
+seed and engine is added.
 
     python benchmarks/lint.py [--engines opencv ...] [--count 1000] [--seed 1] [--rows FILE]
 """
@@ -28,7 +29,7 @@ from onnx import numpy_helper
 
 from torch_onnx_compat.engines import ENGINES, EngineProcess
 from torch_onnx_compat.engines.measure import Sample, facts_of, run_probes
-from torch_onnx_compat.engines.probe_contexts import Probe, add_reader
+from torch_onnx_compat.engines.probe_contexts import SHAPES, Probe, add_reader, make_inside, read_shapes
 from torch_onnx_compat.engines.probes import own_probes
 from torch_onnx_compat.targets import load_target
 from torch_onnx_compat.targets.target import PASSED
@@ -50,8 +51,6 @@ FLAGS = frozenset(
     | {"fmod", "inverse", "is_causal", "keepdims", "largest", "noop_with_empty_axes", "onesided", "reverse"}
     | {"select_last_index", "sorted", "storage_order", "transA", "transB", "upper"}
 )
-SHAPES = {"Expand": (1,), "Reshape": (1,), "Resize": (3,), "Slice": (1, 2)}
-"""Inputs of whole numbers that torch computes from the shapes of other tensors; it computes no other parameters."""
 KEPT = frozenset({"dtype", "num_outputs", "stash_type", "to"})
 """Attributes of numbers that stay; with another count of parts than outputs onnx's shape inference crashes."""
 LAYERS = frozenset({"BatchNormalization", "Conv", "ConvTranspose", "GRU", "Gemm", "InstanceNormalization", "LSTM"})
@@ -209,7 +208,7 @@ def _reset(node: Node, random: Random) -> None:
 def _probe(node: Node, random: Random, name: str) -> Probe | None:
     """A model of one node with inputs; None where ONNX does not allow it."""
     feeds: dict[str, np.ndarray] = {}
-    before, weights = [], []
+    weights = []
     for index, given in enumerate(node["inputs"]):
         if not given:
             continue
@@ -219,26 +218,17 @@ def _probe(node: Node, random: Random, name: str) -> Probe | None:
             return None
         if given["constant"]:
             weights.append(numpy_helper.from_array(array, f"x{index}"))
-        elif "value" in given and _is_parameter(node, index):
-            feeds[f"like{index}"] = np.zeros(array.tolist(), np.float32)
-            before.append(onnx.helper.make_node("Shape", [f"like{index}"], [f"x{index}"]))
-        elif given["type"] in ("float16", "float64"):  # not at the file's inputs, where few engines take them
-            feeds[f"x{index}_wide"] = array.astype(np.float32)
-            kind = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
-            before.append(onnx.helper.make_node("Cast", [f"x{index}_wide"], [f"x{index}"], to=kind))
         else:
             feeds[f"x{index}"] = array
-    model = _model(node, name, before, weights, feeds) if feeds else None
+    model = _model(node, name, weights, feeds) if feeds else None
     if model is None:
         return None
-    probe = Probe(name, model, feeds, len(before))
-    is_read = not before and "x0" in feeds and feeds["x0"].dtype == np.float32 and random.random() < 0.2
+    probe = make_inside(read_shapes(Probe(name, model, feeds)))
+    is_read = not probe.position and "x0" in feeds and feeds["x0"].dtype == np.float32 and random.random() < 0.2
     return add_reader(probe) if is_read else probe
 
 
-def _model(
-    node: Node, name: str, before: Sequence[Any], weights: Sequence[Any], feeds: Mapping[str, np.ndarray]
-) -> onnx.ModelProto | None:
+def _model(node: Node, name: str, weights: Sequence[Any], feeds: Mapping[str, np.ndarray]) -> onnx.ModelProto | None:
     """The model; None where ONNX does not allow it."""
     make_info, kind_of = onnx.helper.make_tensor_value_info, onnx.helper.np_dtype_to_tensor_dtype
     names = [f"x{index}" if given else "" for index, given in enumerate(node["inputs"])]
@@ -247,7 +237,7 @@ def _model(
         made = onnx.helper.make_node(node["op"], names, outputs, **node["attributes"])
         inputs = [make_info(key, kind_of(array.dtype), array.shape) for key, array in feeds.items()]
         infos = [onnx.ValueInfoProto(name=output) for output in outputs]
-        graph = onnx.helper.make_graph([*before, made], name, inputs, infos, weights)
+        graph = onnx.helper.make_graph([made], name, inputs, infos, weights)
         imports = [onnx.helper.make_opsetid("", node["opset"])]
         ir_version = min(onnx.helper.find_min_ir_version_for(imports), 10)
         model = onnx.helper.make_model(graph, opset_imports=imports, ir_version=ir_version)
@@ -256,7 +246,6 @@ def _model(
         return None
     for value, found in zip(model.graph.output, inferred.graph.output, strict=True):
         value.CopyFrom(found)
-    model.graph.value_info.extend(inferred.graph.value_info)
     return model
 
 

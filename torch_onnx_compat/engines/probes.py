@@ -22,12 +22,14 @@ from torch_onnx_compat.engines.probe_contexts import (
     embed_as_scores,
     embed_in_attention,
     embed_in_group_norm,
+    make_inside,
     make_model,
     multiply_result,
     prepend_activation,
     prepend_convolution,
     prepend_pad,
     prepend_reshape,
+    read_shapes,
     sum_products,
 )
 from torch_onnx_compat.graph.schema import find
@@ -166,4 +168,5 @@ def node_tests() -> Iterator[Probe]:
             continue
         feeds = case.data_sets[0][0] if case.data_sets else []
         if feeds and all(isinstance(a, np.ndarray) and str(a.dtype) in _TYPES for a in feeds):
-            yield Probe(case.name, model, dict(zip([i.name for i in model.graph.input], feeds, strict=False)))
+            probe = Probe(case.name, model, dict(zip([i.name for i in model.graph.input], feeds, strict=False)))
+            yield make_inside(read_shapes(probe))

@@ -37,7 +37,7 @@ def type_probes(passes: Callable[[Probe], bool] = lambda _: True) -> Iterator[Pr
     by_operator: dict[str, list[Probe]] = {}
     for probe in own_probes():
         first = probe.feeds.get("x0")
-        alone = probe.position == 0 and len(probe.model.graph.node) == 1 and probe.op_type != "Cast"
+        alone = probe.position == 0 and len(probe.model.graph.node) == 1
         if alone and first is not None and first.dtype == np.float32:
             by_operator.setdefault(probe.op_type, []).append(probe)
     for probes in by_operator.values():
