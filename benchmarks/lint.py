@@ -322,7 +322,7 @@ def report(found: Sequence[Node]) -> str:
     lines += ["Nodes as torch writes them for the zoos' models, varied, whose facts no probe of the measurement has."]
     lines += ["A file is not counted where onnxruntime does not run it, where the engine does not take its opset, or"]
     lines += ["where rounding to the engine's element type decides. Not measured: the profile does not know the"]
-    lines += ["operator. Seeds that nothing was mended for are named at the end. Written by benchmarks/lint.py.", ""]
+    lines += ["operator. Nothing was mended for these seeds. Written by benchmarks/lint.py.", ""]
     lines += ["| engine | seed | date | files | said to work: works | fails | said to fail: fails | works | unknown |"]
     lines += ["|---|---|---|---|---|---|---|---|---|"]
     for row in found:

@@ -103,7 +103,7 @@ def load_again(folder, target):
     return load_target(folder / "again.toml")
 
 
-def test_some_operators_are_measured_again_and_the_rest_stays(fake):
+def test_some_operators_are_measured_again_and_the_rest_stays(fake, monkeypatch):
     shipped = load_target("openvino")
     target = measure_operators(fake, own_probes(), ["Sign", "Erf"], "2026-01-01")
     assert "Sign" in shipped.works
@@ -111,6 +111,9 @@ def test_some_operators_are_measured_again_and_the_rest_stays(fake):
     assert [(row.op_type, row.verdict) for row in target.rows if row not in shipped.rows] == [("Sign", "refused")]
     assert {row for row in map(str, shipped.rows) if "'Erf'" not in row} <= set(map(str, target.rows))
     assert target.how.endswith("again on 2026-01-01: Erf, Sign")
+    monkeypatch.setattr("torch_onnx_compat.engines.profile.load_target", lambda name: target)
+    again = measure_operators(fake, own_probes(), ["Abs", "Sign"], "2026-01-01")
+    assert again.how.endswith("again on 2026-01-01: Abs, Erf, Sign")
     with pytest.raises(CompatError, match="no probe tries Nothing"):
         measure_operators(fake, own_probes(), ["Nothing"], "2026-01-01")
 

@@ -70,12 +70,13 @@ def measure_operators(
     works, rows = condense(found)
     kept = [row for row in shipped.rows if row.op_type not in operators or row.verdict == "slow"]
     slow = {row.op_type for row in kept if row.verdict == "slow"}
-    again = f"again on {date}: {', '.join(sorted(operators))}"
+    how, _, before = shipped.how.partition(f"; again on {date}: ")
+    again = ", ".join(sorted({*operators, *filter(None, before.split(", "))}))
     return replace(
         shipped,
         rows=tuple(sorted((*rows, *kept), key=lambda row: row.op_type)),
         works=(shipped.works - {*operators}) | (works - slow),
-        how=f"{shipped.how}; {again}",
+        how=f"{how}; again on {date}: {again}",
     )
 
 
