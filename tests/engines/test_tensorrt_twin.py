@@ -309,6 +309,14 @@ def test_an_input_without_axes_keeps_none():
     assert agrees("ELEMENTWISE", {"op": "PROD"}, [scalar, scalar], [scalar * 2])
 
 
+def test_a_matrix_without_rows_is_multiplied():
+    """An expert to which no token goes."""
+    ways = {"op0": "NONE", "op1": "NONE"}
+    empty, weights = torch.zeros(0, 4, dtype=torch.float64), numbers(4, 3)
+    assert agrees("MATRIX_MULTIPLY", ways, [empty, weights], [empty @ weights])
+    assert not agrees("MATRIX_MULTIPLY", ways, [empty.reshape(2, 0, 4), numbers(3, 4, 3)], [torch.zeros(2, 0, 3).double()])
+
+
 def test_an_unknown_layer_is_named():
     strange = network("MOE", {}, [SQUARE], [SQUARE])
     assert unknown_kinds(strange) == {"MOE": 1}
