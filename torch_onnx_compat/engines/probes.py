@@ -79,7 +79,8 @@ def own_probes() -> Iterator[Probe]:
             yield from (prepend_activation(probe, activation) for activation in entry.get("after", ()))
             yield probe
             first = probe.feeds.get("x0")
-            if opset not in seen and first is not None and first.dtype == np.float32:
+            is_fixed = not any(given.get("dynamic") for given in entry["inputs"])  # a reader tells the sizes
+            if is_fixed and opset not in seen and first is not None and first.dtype == np.float32:
                 seen.add(opset)
                 yield add_reader(probe)
 
