@@ -314,7 +314,8 @@ def test_a_matrix_without_rows_is_multiplied():
     ways = {"op0": "NONE", "op1": "NONE"}
     empty, weights = torch.zeros(0, 4, dtype=torch.float64), numbers(4, 3)
     assert agrees("MATRIX_MULTIPLY", ways, [empty, weights], [empty @ weights])
-    assert not agrees("MATRIX_MULTIPLY", ways, [empty.reshape(2, 0, 4), numbers(3, 4, 3)], [torch.zeros(2, 0, 3).double()])
+    two, three = empty.reshape(2, 0, 4), numbers(3, 4, 3)
+    assert not agrees("MATRIX_MULTIPLY", ways, [two, three], [torch.zeros(2, 0, 3, dtype=torch.float64)])
 
 
 def test_an_unknown_layer_is_named():
