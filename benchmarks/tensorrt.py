@@ -4,10 +4,11 @@ For each model five files: ours for tensorrt-10, tensorrt-11 and tensorrt-rtx, a
 batch may vary from 1 to 4, of text models also the number of tokens. TensorRT for RTX's parser and builder take each
 file (`torch-onnx-compat measure tensorrt-rtx --install`). The parsed network is computed in float64, at the example's
 size and at another one, and compared with the model in float64. Nothing is known of what the engine's kernels compute.
-Each model runs in a process of its own. Results are added to results/tensorrt.jsonl as they come, and what is there is
-not measured again.
+The models are the cheapest of each family in docs/scoreboard, at the size of picture that is used there. Each model
+runs in a fork of this process. Results are added to results/tensorrt.jsonl as they come, and what is there is not
+measured again.
 
-    python benchmarks/tensorrt.py [--models timm:resnet18 ...] [--ways ours-11 ...] [--again]
+    python benchmarks/tensorrt.py [--most 300] [--models timm:resnet18 ...] [--ways ours-11 ...] [--again]
     python benchmarks/tensorrt.py --profiles     # where the documented profiles and the measured one contradict
 """
 
@@ -17,27 +18,33 @@ import argparse
 import contextlib
 import copy
 import datetime
+import importlib
 import importlib.metadata
 import io
 import json
 import logging
 import math
+import multiprocessing
+import os
 import re
-import subprocess
-import sys
+import signal
 import tempfile
 import time
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import torch
 
 from torch_onnx_compat import export_compat
+from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.dynamic import with_axes
 from torch_onnx_compat.engines import EngineProcess, find_engine
 from torch_onnx_compat.engines.measure import facts_of
@@ -48,34 +55,17 @@ from torch_onnx_compat.shape_ranges import shape_ranges
 from torch_onnx_compat.sweep.measure import tidy
 from torch_onnx_compat.targets import load_target
 from torch_onnx_compat.targets.target import PASSED
-from torch_onnx_compat.zoo import load
-from torch_onnx_compat.zoo.sample import Sample
+from torch_onnx_compat.zoo import family, load
+from torch_onnx_compat.zoo.sample import Sample, Size
 
-MODELS = (
-    *("torchvision:resnet18", "torchvision:mobilenet_v3_large", "torchvision:squeezenet1_1", "torchvision:googlenet"),
-    *("torchvision:shufflenet_v2_x0_5", "torchvision:densenet121", "torchvision:swin_t", "torchvision:vit_b_32"),
-    *("torchvision:lraspp_mobilenet_v3_large", "torchvision:deeplabv3_mobilenet_v3_large", "torchvision:raft_small"),
-    *("torchvision:ssdlite320_mobilenet_v3_large", "torchvision:retinanet_resnet50_fpn", "torchvision:r2plus1d_18"),
-    *("torchvision:fasterrcnn_mobilenet_v3_large_320_fpn", "torchvision:mnasnet0_5", "torchvision:regnet_y_400mf"),
-    *("timm:vit_tiny_patch16_224", "timm:swin_tiny_patch4_window7_224", "timm:convnext_atto", "timm:mobilevit_xxs"),
-    *(
-        "timm:efficientnet_b0",
-        "timm:resnet18d",
-        "timm:levit_128s",
-        "timm:xcit_nano_12_p8_224",
-        "timm:edgenext_xx_small",
-    ),
-    *("timm:poolformer_s12", "timm:coat_lite_tiny", "timm:pit_ti_224", "timm:halonet26t", "timm:gmixer_24_224"),
-    *("timm:ghostnet_050", "timm:fastvit_t8", "timm:efficientvit_b0", "timm:maxvit_pico_rw_256"),
-    *("ultralytics:yolo11n", "ultralytics:yolov8n-seg", "ultralytics:yolov5n", "ultralytics:yolov10n"),
-    *("ultralytics:yolo26n", "ultralytics:yolov8n-pose", "ultralytics:rtdetr-l"),
-    *("transformers:bert", "transformers:gpt2", "transformers:t5", "transformers:llama", "transformers:distilbert"),
-    *("transformers:vit", "transformers:swin", "transformers:segformer", "transformers:whisper", "transformers:clip"),
-    *("transformers:wav2vec2", "transformers:mamba", "transformers:deberta-v2", "transformers:roberta"),
-)
 WAYS = ("ours-10", "ours-11", "ours-rtx", "stock dynamo", "stock TorchScript")
-RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("torch", "torchvision", "timm", "transformers", "ultralytics", "onnx")
+FORMS = ("ours-11 nms", "ours-11 nms-dense")
+"""Ways for detectors whose boxes are suppressed in the file, which is compared with itself in onnxruntime."""
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+ZOOS = ("torchvision", "timm_random", "smp", "transformers", "ultralytics")
+"""Lists of docs/scoreboard."""
+PACKAGES = ("torch", "torchvision", "timm", "transformers", "ultralytics", "segmentation-models-pytorch", "onnx")
 ENGINE = "tensorrt-rtx"
 MOST = 4
 """The largest batch."""
@@ -91,11 +81,31 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 Row = dict[str, Any]
 
 
+def choose() -> dict[str, Size | None]:
+    """The cheapest model of each family of the scoreboard, the cheapest first, and the size of its picture.
+
+    Those of transformers are all of another architecture. A model that was refused there costs nothing known and comes
+    last.
+    """
+    best: dict[str, tuple[float, str, Size | None]] = {}
+    for zoo in ZOOS:
+        text = (ROOT / "docs" / "scoreboard" / f"{zoo}.jsonl").read_text(encoding="utf-8")
+        for row in map(json.loads, text.splitlines()):
+            if row["by"] != "ours":
+                continue
+            seconds = sum(row.get(f"{step}_s", math.inf) for step in ("load", "export", "check"))
+            height, _, width = row.get("size", "").partition("x")
+            kind = row["spec"] if zoo == "transformers" else f"{zoo} {row['family']}"
+            size = (int(height), int(width)) if width else None
+            best[kind] = min(best.get(kind, (math.inf, "", None)), (seconds, row["spec"], size), key=lambda b: b[:2])
+    return {spec: size for _, spec, size in sorted(best.values(), key=lambda b: b[:2])}
+
+
 def dynamic_of(spec: str, sample: Sample) -> dict[str, dict[int, tuple[str, int, int]]]:
     """The axes that may vary, with bounds."""
     axes: dict[str, dict[int, tuple[str, int, int]]] = {}
     for name, of_input in sample.dynamic.items():
-        axes[name] = {axis: (str(label), 1, MOST) for axis, label in of_input.items() if isinstance(label, str)}
+        axes[name] = {axis: ("batch", 1, MOST) for axis, label in of_input.items() if label == "batch"}
     if spec.startswith("transformers:"):
         for name in [name for name in axes if name in ("input_ids", "attention_mask", "token_type_ids")]:
             length = sample.inputs[name].shape[1]
@@ -109,9 +119,16 @@ def export(sample: Sample, dynamic: Mapping[str, Any], way: str, path: Path) -> 
     names = {name: {axis: label for axis, (label, _, _) in of.items()} for name, of in dynamic.items()}
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         if way.startswith("ours"):
-            target = f"tensorrt-{way.removeprefix('ours-')}"
+            version, _, form = way.removeprefix("ours-").partition(" ")
             export_compat(
-                model, sample.args, path, kwargs=kwargs, dynamic=dynamic or None, target=target, verify=sample.verify
+                model,
+                sample.args,
+                path,
+                kwargs=kwargs,
+                dynamic=dynamic or None,
+                target=f"tensorrt-{version}",
+                verify=sample.verify,
+                postprocess=form or "keep",
             )
         elif way == "stock dynamo":
             dims = {
@@ -145,59 +162,95 @@ def export(sample: Sample, dynamic: Mapping[str, Any], way: str, path: Path) -> 
             )
 
 
-def wanted(model: torch.nn.Module, inputs: Inputs) -> tuple[list[np.ndarray], str]:
-    """Eager torch's outputs and the type that it computed them in: float64, unless the model takes float32 only."""
-    for kind in (torch.float64, torch.float32):
-        tensors = [t.to(kind) if t.is_floating_point() else t for t in inputs.tensors]
-        args, kwargs = inputs.call(tensors)
-        try:
-            with torch.no_grad():
-                found = copy.deepcopy(model).to(kind).eval()(*args, **kwargs)
-        except Exception:  # of a zoo's model any: one that makes float32 itself does not run in float64
-            if kind is torch.float32:
-                raise
-            continue
-        leaves = torch.utils._pytree.tree_leaves(found)
-        return [t.numpy() for t in leaves if isinstance(t, torch.Tensor)], str(kind).removeprefix("torch.")
-    raise AssertionError
+def run_eager(model: torch.nn.Module, inputs: Inputs, kind: torch.dtype) -> list[np.ndarray]:
+    """Eager torch's outputs, computed in one type."""
+    tensors = [t.to(kind) if t.is_floating_point() else t for t in inputs.tensors]
+    args, kwargs = inputs.call(tensors)
+    with torch.no_grad():
+        found = copy.deepcopy(model).to(kind).eval()(*args, **kwargs)
+    return [t.numpy() for t in torch.utils._pytree.tree_leaves(found) if isinstance(t, torch.Tensor)]
 
 
-def judge(path: Path, sample: Sample, inputs: Inputs, process: EngineProcess) -> Row:
+def case_of(model: torch.nn.Module, inputs: Inputs) -> Case:
+    """The outputs in float64, or in float32 where the model makes float32 itself."""
+    narrow = run_eager(model, inputs, torch.float32)
+    try:
+        right = run_eager(model, inputs, torch.float64)
+    except Exception:  # of a zoo's model any
+        return Case(inputs, narrow, "float32")
+    noise = max((_error(a, b) for a, b in zip(narrow, right, strict=True)), default=0.0)
+    return Case(inputs, right, "float64", noise)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Inputs, with what eager torch makes of them, the type that it computed in, and how far float32 is from that."""
+
+    inputs: Inputs
+    right: list[np.ndarray]
+    kind: str
+    noise: float = 0.0
+
+
+def cases_of(sample: Sample, inputs: Inputs) -> list[Case]:
+    """The example, and what it is at other sizes of each axis, as far as the model takes these."""
+    found = [case_of(sample.model, inputs)]
+    axes = inputs.sizes()
+    if not axes:
+        return found
+    tries = [{axis: OTHER if axis == "batch" else 2 * size - 3 for axis, size in axes.items()}]
+    tries += [{axis: OTHER for axis in axes if axis == "batch"}]
+    for sizes in tries:
+        other = inputs.at_sizes(sizes)
+        other = other.redrawn(1) if sample.verify.random else other
+        with contextlib.suppress(Exception):  # of a zoo's model any: it takes no such size
+            return [*found, case_of(sample.model, other)]
+    return found
+
+
+def run_file(path: Path, cases: Sequence[Case]) -> list[Case]:
+    """The cases with what onnxruntime makes of the file, which the export has proven."""
+    session = onnxruntime.InferenceSession(path)
+    names = [value.name for value in session.get_inputs()]
+    found = []
+    for case in cases:
+        feeds = {name: tensor.numpy() for name, tensor in zip(names, case.inputs.tensors, strict=True)}
+        found.append(replace(case, right=session.run(None, feeds), kind="float32"))
+    return found
+
+
+def judge(path: Path, cases: Sequence[Case], process: EngineProcess) -> Row:
     """What TensorRT for RTX makes of one file."""
     graph = onnx.load(path, load_external_data=False).graph
     weights = {tensor.name for tensor in graph.initializer}
     names = [value.name for value in graph.input if value.name not in weights]
+    inputs = cases[0].inputs
+    about: Row = {"nodes": len(graph.node), "cases": len(cases), "eager": cases[0].kind}
     if len(names) != len(inputs.tensors):
-        return {"cell": "not fed", "why": f"{len(names)} inputs for {len(inputs.tensors)} tensors"}
+        return {**about, "cell": "not fed", "why": f"{len(names)} inputs for {len(inputs.tensors)} tensors"}
     known = shape_ranges(inputs)
     ranges = {}
     for name, own, tensor in zip(names, inputs.names, inputs.tensors, strict=True):
         shape = list(tensor.shape)
         ranges[name] = [shape] * 3 if own not in known else [list(s) for s in vars(known[own]).values()]
-    about: Row = {"nodes": len(graph.node)}
     errors: list[float] = []
-    for sizes in [{}, *({axis: OTHER} for axis in inputs.sizes() if axis == "batch")]:
-        case = inputs.at_sizes(sizes).redrawn(1) if sizes else inputs
-        feeds = {name: tensor.numpy() for name, tensor in zip(names, case.tensors, strict=True)}
-        right, kind = wanted(sample.model, case)
+    for case in cases:
+        feeds = {name: tensor.numpy() for name, tensor in zip(names, case.inputs.tensors, strict=True)}
         outcome = process.run(path, feeds, [value.name for value in graph.output], ranges)
         if outcome.status != "built":
             where = "parser refuses" if "parser:" in outcome.error else "builder refuses"
-            cell = {"crashed": "crashes", "misread": "cannot be computed"}.get(outcome.status, where)
-            return {**about, "cell": cell, "why": tidy(outcome.error)}
+            where = "lacks a plugin" if re.search("Plugin not found|plugin registry", outcome.error) else where
+            cell = {"crashed": "crashes", "misread": "cannot be computed", "unknown": "asks for a card"}
+            return {**about, "cell": cell.get(outcome.status, where), "why": tidy(outcome.error)}
         if not outcome.outputs:
             return {**about, "cell": "values not known", "why": tidy(outcome.error)}
-        if len(right) != len(outcome.outputs):
-            return {
-                **about,
-                "cell": "not compared",
-                "why": f"{len(outcome.outputs)} outputs, {len(right)} of the model",
-            }
-        errors += [_error(a, b) for a, b in zip(outcome.outputs, right, strict=True)]
-        about["eager"] = kind
-    worst = max(errors, default=0.0)
-    limit = LIMIT if about["eager"] == "float64" else 10 * LIMIT
-    return {**about, "cell": "equal" if worst < limit else "differs", "error": worst}
+        if len(case.right) != len(outcome.outputs):
+            why = f"{len(outcome.outputs)} outputs, {len(case.right)} of the model"
+            return {**about, "cell": "not compared", "why": why}
+        errors += [_error(a, b) for a, b in zip(outcome.outputs, case.right, strict=True)]
+    worst, noise = max(errors, default=0.0), max(case.noise for case in cases)
+    limit = max(LIMIT if about["eager"] == "float64" else 10 * LIMIT, noise)
+    return {**about, "cell": "equal" if worst < limit else "differs", "error": worst, "noise": noise}
 
 
 def _error(found: np.ndarray, right: np.ndarray) -> float:
@@ -213,25 +266,70 @@ def _error(found: np.ndarray, right: np.ndarray) -> float:
     return error if math.isfinite(error) else math.inf
 
 
-def measure(spec: str, ways: Sequence[str]) -> list[Row]:
-    """The rows of one model."""
-    sample = load(spec)
+def measure(spec: str, size: Size | None, ways: Sequence[str], answers: Connection) -> None:
+    """Sends the rows of one model; runs in a process of its own."""
+    sample = load(spec, size)
     dynamic = dynamic_of(spec, sample)
     inputs = with_axes(bind(sample.model, sample.args, sample.kwargs, None), dynamic or None, None, None).real()
-    rows = []
+    cases = cases_of(sample, inputs)
     with tempfile.TemporaryDirectory() as folder, EngineProcess(find_engine(ENGINE), limit=240.0) as process:
         for way in ways:
             path, start = Path(folder) / f"{way}.onnx", time.process_time()
             try:
                 export(sample, dynamic, way, path)
-                row = {"export_s": round(time.process_time() - start, 1), **judge(path, sample, inputs, process)}
             except Exception as error:
                 cell = "refused by us" if way.startswith("ours") else "export fails"
                 row = {"cell": cell, "why": tidy(f"{type(error).__name__}: {error}")}
+            else:
+                row = {"export_s": round(time.process_time() - start, 1)}
+                row |= judge(path, run_file(path, cases) if way in FORMS else cases, process)
             path.unlink(missing_ok=True)
-            rows.append({"model": spec, "way": way, **row, "engine_version": process.version, **_about()})
-            print(json.dumps(rows[-1]), flush=True)
-    return rows
+            answers.send({"way": way, "axes": sorted(inputs.sizes()), **row, "engine_version": process.version})
+
+
+def measure_apart(spec: str, size: Size | None, ways: Sequence[str]) -> list[Row]:
+    """The rows of one model, from a fork of this process, which has imported what it needs and run nothing."""
+    with contextlib.suppress(CompatError):  # told by the load in the fork
+        family(spec)  # imports its zoo
+    context = multiprocessing.get_context("fork")
+    reader, writer = context.Pipe(duplex=False)
+    child = context.Process(target=_answer, args=(spec, size, ways, writer))
+    child.start()
+    writer.close()
+    found: list[Row] = []
+    end, why = time.monotonic() + SECONDS, ""
+    while len(found) < len(ways) and not why:
+        if not reader.poll(max(end - time.monotonic(), 0)):
+            why = f"given up after {SECONDS:g} s"
+            continue
+        try:
+            answer = reader.recv()
+        except EOFError:
+            child.join(10)
+            why = f"the process ended with code {child.exitcode}"
+            continue
+        why = answer.get("failed", "")
+        found += [] if why else [answer]
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)  # the engine ends with its input
+    child.join()
+    rows = [{"model": spec, **row, **_about()} for row in found]
+    for row in rows:
+        if "why" in row:
+            row["why"] = _COLOURS.sub("", row["why"])
+    missing = [way for way in ways if way not in {row["way"] for row in rows}]
+    return [*rows, *({"model": spec, "way": way, "cell": "failed", "why": why, **_about()} for way in missing)]
+
+
+def _answer(spec: str, size: Size | None, ways: Sequence[str], answers: Connection) -> None:
+    os.setsid()
+    nowhere = os.open(os.devnull, os.O_RDWR)  # models print
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    try:
+        measure(spec, size, ways, answers)
+    except Exception as error:  # of a zoo's model any
+        answers.send({"failed": tidy(f"{type(error).__name__}: {error}")})
 
 
 def _about() -> Row:
@@ -240,24 +338,6 @@ def _about() -> Row:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[package] = importlib.metadata.version(package)
     return found
-
-
-def measure_apart(spec: str, ways: Sequence[str]) -> list[Row]:
-    """The rows of one model, from a process of its own."""
-    command = [sys.executable, __file__, "--one", spec, "--ways", *ways]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
-        out, why = done.stdout, (done.stderr.strip().splitlines() or [""])[-1]
-    except subprocess.TimeoutExpired as error:
-        out = error.stdout.decode() if isinstance(error.stdout, bytes) else str(error.stdout or "")
-        why = f"given up after {SECONDS:g} s"
-    rows = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
-    for row in rows:
-        if "why" in row:
-            row["why"] = _COLOURS.sub("", row["why"])
-    done_ways = {row["way"] for row in rows}
-    rows += [{"model": spec, "way": w, "cell": "failed", "why": why, **_about()} for w in ways if w not in done_ways]
-    return rows
 
 
 def report(rows: list[Row]) -> str:
@@ -272,30 +352,33 @@ def report(rows: list[Row]) -> str:
         f"{' and '.join(found['engine_version'])}, {told}, one thread.",
         f"{len(models)} models; the batch may vary from 1 to {MOST}, of text models the tokens too. Parsed and built",
         "by TensorRT for RTX, whichever target the file was made for. Equal: the parsed network, computed in float64,",
-        f"is within {LIMIT:g} of the model in float64 ({10 * LIMIT:g} where the model takes float32), relative to",
-        f"the largest output, at the example's batch and at {OTHER}. Nothing was run on a card.",
+        f"is within {LIMIT:g} of the model in float64 ({10 * LIMIT:g} where the model takes float32), or as near as",
+        "the model in float32 is, since the file's constants are float32; relative to the largest output, at the",
+        f"example's batch and at {OTHER}. Nothing was run on a card.",
         "The builder also refuses a file in which an axis is fixed that was to vary.",
         "Written by benchmarks/tensorrt.py from tensorrt.jsonl.",
+        "Lacks a plugin: the parser asks for a plugin that TensorRT has and TensorRT for RTX has not.",
         "",
-        "| file | models | written | parsed | built | equal to eager torch | values not known | differs |",
-        "|---|---|---|---|---|---|---|---|",
+        "| file | models | written | parsed | built | equal to eager torch | not known | differs | lacks a plugin |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
-    for way in WAYS:
+    for way in (*WAYS, *FORMS):
         cells = Counter(row["cell"] for row in rows if row["way"] == way)
         count = sum(cells.values())
         if not count:
             continue
         written = count - cells["refused by us"] - cells["export fails"] - cells["failed"]
-        parsed = written - cells["parser refuses"]
+        parsed = written - cells["parser refuses"] - cells["lacks a plugin"]
         built = parsed - cells["builder refuses"] - cells["crashes"]
         lines.append(
             f"| {way} | {count} | {written} | {parsed} | {built} | {cells['equal']} | {cells['values not known']} | "
-            f"{cells['differs'] + cells['cannot be computed']} |"
+            f"{cells['differs'] + cells['cannot be computed']} | {cells['lacks a plugin']} |"
         )
-    lines += ["", f"| model | {' | '.join(WAYS)} |", f"|---{'|---' * len(WAYS)}|"]
+    shown = [way for way in (*WAYS, *FORMS) if any(row["way"] == way for row in rows)]
+    lines += ["", f"| model | {' | '.join(shown)} |", f"|---{'|---' * len(shown)}|"]
     cell = {(row["model"], row["way"]): row for row in rows}
     for model in models:
-        of = (cell.get((model, way)) for way in WAYS)
+        of = (cell.get((model, way)) for way in shown)
         texts = (_told(row) for row in of)
         lines.append(f"| {model} | {' | '.join(texts)} |")
     bad = [row for row in rows if row["cell"] != "equal"]
@@ -353,11 +436,11 @@ def contradictions() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--models", nargs="*", default=list(MODELS))
-    parser.add_argument("--ways", nargs="*", default=list(WAYS), choices=WAYS)
+    parser.add_argument("--models", nargs="*", default=[], help="by default those of the scoreboard")
+    parser.add_argument("--most", type=int, default=None, help="of the scoreboard's models, the cheapest first")
+    parser.add_argument("--ways", nargs="*", default=list(WAYS), choices=(*WAYS, *FORMS))
     parser.add_argument("--again", action="store_true", help="also measure what results/tensorrt.jsonl has")
     parser.add_argument("--profiles", action="store_true", help="compare the profiles only")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
@@ -367,13 +450,14 @@ def main() -> None:
         return
     if find_engine(ENGINE).interpreter() is None:
         raise CompatError(f"{ENGINE} is not installed; see `torch-onnx-compat measure {ENGINE} --install`.")
-    if options.one:
-        measure(options.one, options.ways)
-        return
-    for spec in options.models:
+    for name in ("onnxscript", "torch.export"):
+        importlib.import_module(name)
+    catalogue()
+    sizes = choose()
+    for spec in options.models or list(sizes)[: options.most]:
         known = {(row["model"], row["way"]) for row in read()}
         missing = [way for way in options.ways if options.again or (spec, way) not in known]
-        rows = measure_apart(spec, missing) if missing else []
+        rows = measure_apart(spec, sizes.get(spec), missing) if missing else []
         keys = {(row["model"], row["way"]) for row in rows}
         write([*(row for row in read() if (row["model"], row["way"]) not in keys), *rows])
         print(spec, *(f"{row['way']}: {_told(row)};" for row in rows), flush=True)
@@ -388,7 +472,7 @@ def read() -> list[Row]:
 
 def write(rows: list[Row]) -> None:
     """Keeps the results, and their report."""
-    rows = sorted(rows, key=lambda row: (row["model"], WAYS.index(row["way"])))
+    rows = sorted(rows, key=lambda row: (row["model"], (*WAYS, *FORMS).index(row["way"])))
     (RESULTS / "tensorrt.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     (RESULTS / "tensorrt.md").write_text(report(rows), encoding="utf-8")
 

@@ -17,6 +17,7 @@ from torch_onnx_compat.engines.measure import run_probes
 from torch_onnx_compat.engines.probes import node_tests, own_probes
 from torch_onnx_compat.engines.profile import profile
 from torch_onnx_compat.errors import VerificationError
+from torch_onnx_compat.graph.facts.node import node_facts
 from torch_onnx_compat.targets import load_target
 from torch_onnx_compat.targets.profile import to_toml
 
@@ -164,14 +165,30 @@ def test_an_omitted_attribute_that_the_parser_misreads_is_found_and_written(engi
     assert judge(outcome, wanted, (1e-3, 1e-3))[0] == "wrong"
 
 
-def test_the_attribute_is_written_for_it():
+@pytest.mark.parametrize(
+    ("graph", "name", "number"),
+    [
+        ("(float[3,4] x) => (float[3,4] y) { y = Trilu(x) }", "upper", 1),
+        (
+            "(float[1,2,8,8] x, float[n,4] rois, int64[n] batch) => (float[n,2,3,3] y) "
+            "{ y = RoiAlign<output_height=3, output_width=3, mode='max'>(x, rois, batch) }",
+            "sampling_ratio",
+            0,
+        ),
+    ],
+)
+@pytest.mark.parametrize("target", ["tensorrt-10", "tensorrt-11"])
+def test_the_attribute_is_written_for_it(target, graph, name, number):
     from torch_onnx_compat.graph.adapt.adapt import adapt_to_target
 
-    probe = next(p for p in node_tests() if p.name == "test_triu")
-    model = ir.from_proto(probe.model)
-    adapt_to_target(model, load_target("tensorrt-11"))
-    (node,) = [node for node in model.graph if node.op_type == "Trilu"]
-    assert node.attributes["upper"].as_int() == 1
+    text = f'<ir_version: 8, opset_import: ["" : 17]> g {graph}'.replace("'", '"')
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    assert load_target(target).judge(model.graph[0].op_type, 17, node_facts(model.graph[0], 17)) is not None
+    before = dict(model.graph[0].attributes)
+    adapt_to_target(model, load_target(target))
+    (node,) = model.graph
+    assert node.attributes[name].as_int() == number
+    assert all(node.attributes[key].value == held.value for key, held in before.items())
 
 
 def test_inputs_that_decide_shapes_are_given_as_numbers(engine):

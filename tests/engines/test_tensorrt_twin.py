@@ -304,6 +304,20 @@ def test_a_broadcast_that_tensorrt_does_not_have_is_found():
     assert not agrees("ELEMENTWISE", {"op": "SUM"}, [SQUARE, row[:, None]], [SQUARE + row])
 
 
+def test_an_input_without_axes_keeps_none():
+    scalar = torch.tensor(2.0, dtype=torch.float64)
+    assert agrees("ELEMENTWISE", {"op": "PROD"}, [scalar, scalar], [scalar * 2])
+
+
+def test_a_matrix_without_rows_is_multiplied():
+    """An expert to which no token goes."""
+    ways = {"op0": "NONE", "op1": "NONE"}
+    empty, weights = torch.zeros(0, 4, dtype=torch.float64), numbers(4, 3)
+    assert agrees("MATRIX_MULTIPLY", ways, [empty, weights], [empty @ weights])
+    two, three = empty.reshape(2, 0, 4), numbers(3, 4, 3)
+    assert not agrees("MATRIX_MULTIPLY", ways, [two, three], [torch.zeros(2, 0, 3, dtype=torch.float64)])
+
+
 def test_an_unknown_layer_is_named():
     strange = network("MOE", {}, [SQUARE], [SQUARE])
     assert unknown_kinds(strange) == {"MOE": 1}

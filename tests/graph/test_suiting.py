@@ -24,7 +24,7 @@ for _probe in own_probes():
 
 # Their other forms are the same operator with other attributes or shapes.
 ALIKE = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Max", "Min", "Pad"}
-ALIKE |= {"Gather", "GatherElements", "GatherND"}
+ALIKE |= {"Gather", "GatherElements", "GatherND", "RoiAlign"}
 ALIKE |= {"ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "InstanceNormalization", "MatMul", "Softmax", "Div"}
 TOLERANCE = (1e-4, 1e-4)
 

@@ -41,6 +41,11 @@ def test_whether_an_attribute_is_written(written, name):
     assert (found["upper"], found["upper.written"]) == (1, name)
 
 
+@pytest.mark.parametrize(("size", "name"), [("5", "fixed"), ("n", "dynamic")])
+def test_whether_sizes_are_known(size, name):
+    assert facts(f"g (float[2,{size}] x) => (float[2,{size}] y) {{ y = EyeLike(x) }}")["sizes"] == name
+
+
 @pytest.mark.parametrize(
     ("a", "b", "shapes"),
     [

@@ -157,6 +157,9 @@ def measure_command(
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where the TOML goes.")] = None,
     install: Annotated[bool, typer.Option("--install", help="Make its virtual environment first.")] = False,
     own: Annotated[bool, typer.Option("--own-probes", help="Leave ONNX's node tests out.")] = False,
+    operators: Annotated[
+        list[str] | None, typer.Option("--operator", metavar="NAME", help="Only this one; the rest stays. Repeatable.")
+    ] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -168,7 +171,7 @@ def measure_command(
             found = find_engine(resolve_alias(engine))
             check_destination(output)
         from torch_onnx_compat.engines.probes import probes_for
-        from torch_onnx_compat.engines.profile import measure
+        from torch_onnx_compat.engines.profile import measure, measure_operators
 
         if install:
             step(f"install {', '.join(found.packages)}")
@@ -176,7 +179,7 @@ def measure_command(
         probes = list(probes_for(found, own))
         today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
         step(f"measure {found.name} on {len(probes)} probes")
-        profile = measure(found, probes, today)
+        profile = measure_operators(found, probes, operators, today) if operators else measure(found, probes, today)
         path = output or DIRECTORY / f"{found.name}.toml"
         path.write_text(to_toml(profile), encoding="utf-8")
     about = {"engine": found.name, "version": profile.version, "file": str(path), "how": profile.how}

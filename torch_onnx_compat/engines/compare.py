@@ -13,6 +13,8 @@ from torch_onnx_compat.session import open_session
 from torch_onnx_compat.targets.target import Verdict
 
 Array = npt.NDArray[Any]
+HALF = (1e-2, 1e-2)
+"""Tolerance, relative and absolute, of numbers that two engines round to half after each of a few steps."""
 
 
 def reference(model: str | bytes, feeds: Mapping[str, Array]) -> list[Array]:
@@ -59,6 +61,8 @@ def difference(found: Array, right: Array, tolerance: tuple[float, float]) -> st
         with np.errstate(invalid="ignore"):  # NaN as an integer differs from engine to engine
             wrong = int((found.astype(np.int64) != right.astype(np.int64)).sum())
         return f"{wrong} of {right.size} values differ" if wrong else ""
+    if right.dtype == np.float16:
+        tolerance = max(tolerance[0], HALF[0]), max(tolerance[1], HALF[1])
     a, b = found.astype(np.float64), right.astype(np.float64)
     same = np.isfinite(a) == np.isfinite(b)
     finite = np.isfinite(a) & np.isfinite(b)

@@ -14,6 +14,10 @@ import onnx
 Array = npt.NDArray[Any]
 
 
+SHAPES = {"Expand": (1,), "Reshape": (1,), "Resize": (3,), "Slice": (1, 2)}
+"""The inputs of whole numbers that torch computes from the shapes of other tensors."""
+
+
 @dataclass(frozen=True)
 class Probe:
     """A small model that tries one node, and its inputs."""
@@ -64,6 +68,64 @@ def model_before(probe: Probe) -> onnx.ModelProto | None:
     computed = {name for node in graph.node for name in node.output}
     graph.output.extend(known[name] for name in dict.fromkeys(read) if name in computed and name in known)
     return model if graph.output else None
+
+
+def read_shapes(probe: Probe) -> Probe:
+    """The node with shapes that are read from tensors of these shapes, where they were inputs of the file.
+
+    Engines follow what is computed from shapes, and refuse a shape that an input holds; torch writes the former.
+    """
+    model = onnx.ModelProto()
+    model.CopyFrom(probe.model)
+    graph, feeds = model.graph, dict(probe.feeds)
+    node = graph.node[probe.position]
+    before = []
+    for index in SHAPES.get(node.op_type, ()):
+        name = node.input[index] if index < len(node.input) else ""
+        sizes = feeds.get(name)
+        if sizes is None or sizes.dtype != np.int64 or not (sizes > 0).all():
+            continue
+        del feeds[name]
+        feeds[f"{name}_like"] = np.zeros(sizes.tolist(), np.float32)
+        (given,) = [value for value in graph.input if value.name == name]
+        graph.value_info.append(given)
+        given.CopyFrom(onnx.helper.make_tensor_value_info(f"{name}_like", onnx.TensorProto.FLOAT, sizes.tolist()))
+        before.append(onnx.helper.make_node("Shape", [given.name], [name]))
+    nodes = [*before, *graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    return Probe(probe.name, model, feeds, probe.position + len(before))
+
+
+def make_inside(probe: Probe) -> Probe:
+    """The probe with half and double cast from float32, and tensors without axes reshaped from others.
+
+    That an engine does not take these as a file's inputs says nothing of its operators.
+    """
+    model = onnx.ModelProto()
+    model.CopyFrom(probe.model)
+    graph, feeds = model.graph, dict(probe.feeds)
+    before = []
+    for given in list(graph.input):
+        array, name = feeds[given.name], given.name
+        narrow = array.dtype in (np.float16, np.float64)
+        if not narrow and array.ndim:
+            continue
+        feeds[f"{name}_wide"] = array = feeds.pop(name).astype(np.float32 if narrow else array.dtype)
+        if narrow:
+            kind = given.type.tensor_type.elem_type
+            before.append(onnx.helper.make_node("Cast", [f"{name}_wide"], [name], to=kind))
+        else:
+            feeds[f"{name}_wide"] = array = array.reshape(1)
+            graph.initializer.append(onnx.numpy_helper.from_array(np.zeros(0, np.int64), f"{name}_shape"))
+            before.append(onnx.helper.make_node("Reshape", [f"{name}_wide", f"{name}_shape"], [name]))
+        graph.value_info.append(given)
+        kind = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+        given.CopyFrom(onnx.helper.make_tensor_value_info(f"{name}_wide", kind, array.shape))
+    nodes = [*before, *graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    return Probe(probe.name, model, feeds, probe.position + len(before))
 
 
 def add_reader(probe: Probe) -> Probe:

@@ -22,12 +22,14 @@ from torch_onnx_compat.engines.probe_contexts import (
     embed_as_scores,
     embed_in_attention,
     embed_in_group_norm,
+    make_inside,
     make_model,
     multiply_result,
     prepend_activation,
     prepend_convolution,
     prepend_pad,
     prepend_reshape,
+    read_shapes,
     sum_products,
 )
 from torch_onnx_compat.graph.schema import find
@@ -77,7 +79,8 @@ def own_probes() -> Iterator[Probe]:
             yield from (prepend_activation(probe, activation) for activation in entry.get("after", ()))
             yield probe
             first = probe.feeds.get("x0")
-            if opset not in seen and first is not None and first.dtype == np.float32:
+            is_fixed = not any(given.get("dynamic") for given in entry["inputs"])  # a reader tells the sizes
+            if is_fixed and opset not in seen and first is not None and first.dtype == np.float32:
                 seen.add(opset)
                 yield add_reader(probe)
 
@@ -118,7 +121,8 @@ def _probe(name: str, entry: Mapping[str, Any], opset: int, attributes: Mapping[
         else:
             feeds[names[-1]] = array
             kind = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
-            inputs.append(onnx.helper.make_tensor_value_info(names[-1], kind, array.shape))
+            sizes = [f"{names[-1]}_{axis}" for axis in range(array.ndim)] if given.get("dynamic") else array.shape
+            inputs.append(onnx.helper.make_tensor_value_info(names[-1], kind, sizes))
     outputs = [f"y{index}" for index in range(entry.get("outputs", 1))]
     written = {k: _attribute(k, v) for k, v in attributes.items()}
     node = onnx.helper.make_node(entry["op"], names, outputs, **written)
@@ -165,4 +169,5 @@ def node_tests() -> Iterator[Probe]:
             continue
         feeds = case.data_sets[0][0] if case.data_sets else []
         if feeds and all(isinstance(a, np.ndarray) and str(a.dtype) in _TYPES for a in feeds):
-            yield Probe(case.name, model, dict(zip([i.name for i in model.graph.input], feeds, strict=False)))
+            probe = Probe(case.name, model, dict(zip([i.name for i in model.graph.input], feeds, strict=False)))
+            yield make_inside(read_shapes(probe))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 
 from torch_onnx_compat.engines import basics
 from torch_onnx_compat.engines.condense import condense
@@ -11,8 +12,10 @@ from torch_onnx_compat.engines.engine import Engine
 from torch_onnx_compat.engines.measure import Sample, run_probes
 from torch_onnx_compat.engines.probe_contexts import Probe
 from torch_onnx_compat.engines.process import EngineProcess
+from torch_onnx_compat.engines.type_probes import condense_types, run_type_probes
+from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.targets.profile import known_targets, load_target
-from torch_onnx_compat.targets.target import Row, Target
+from torch_onnx_compat.targets.target import PASSED, Row, Target
 
 
 def measure(
@@ -30,13 +33,64 @@ def measure(
         CompatError: The engine is not installed.
     """
     version, found = run_probes(engine, probes, progress)
-    return profile(engine, version, found, date)
+    passed = {sample.name for sample in found if sample.verdict in PASSED}
+    typed = run_type_probes(engine, lambda probe: probe.name in passed, progress)
+    return profile(engine, version, found, date, typed)
 
 
-def profile(engine: Engine, version: str, found: Sequence[Sample], date: str) -> Target:
+def measure_operators(
+    engine: Engine,
+    probes: Iterable[Probe],
+    operators: Collection[str],
+    date: str,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Target:
+    """Measures some operators of an engine again; the rest of its shipped profile stays.
+
+    Args:
+        engine: The engine.
+        probes: The probes; those of other operators are left out.
+        operators: The operators.
+        date: Date of the measurement.
+        progress: Called with each probe's name.
+
+    Raises:
+        CompatError: The engine is not installed, or not in the version of the profile; no probe tries an operator.
+    """
+    shipped = load_target(engine.name)
+    chosen = [probe for probe in probes if probe.op_type in operators]
+    untried = sorted({*operators} - {probe.op_type for probe in chosen})
+    if untried:
+        raise CompatError(f"no probe tries {', '.join(untried)}; write some in engines/probes.toml.")
+    version, found = run_probes(engine, chosen, progress)
+    if version != shipped.version:
+        raise CompatError(
+            f"engine {engine.name!r} is {version} here, its profile of {shipped.version}: measure all operators."
+        )
+    works, rows = condense(found)
+    kept = [row for row in shipped.rows if row.op_type not in operators or row.verdict == "slow"]
+    slow = {row.op_type for row in kept if row.verdict == "slow"}
+    how, _, before = shipped.how.partition(f"; again on {date}: ")
+    again = ", ".join(sorted({*operators, *filter(None, before.split(", "))}))
+    return replace(
+        shipped,
+        rows=tuple(sorted((*rows, *kept), key=lambda row: row.op_type)),
+        works=(shipped.works - {*operators}) | (works - slow),
+        how=f"{how}; again on {date}: {again}",
+    )
+
+
+def profile(engine: Engine, version: str, found: Sequence[Sample], date: str, typed: Sequence[Sample] = ()) -> Target:
     """Makes the profile from samples; opsets, IR versions and dynamic axes are tried here.
 
     Samples hold no times: the rows of the shipped profile with the verdict slow are kept.
+
+    Args:
+        engine: The engine.
+        version: Its version.
+        found: The samples that rows are made of.
+        date: Date of the measurement.
+        typed: The samples of operators in other element types.
     """
     works, rows = condense(found)
     slow = _slow(engine.name)
@@ -65,6 +119,7 @@ def profile(engine: Engine, version: str, found: Sequence[Sample], date: str) ->
         dynamic=dynamic,
         folds=folds,
         works=works - {row.op_type for row in slow},
+        types=condense_types(typed),
         date=date,
         how=how,
         placement=load_target(engine.name).placement if engine.name in known_targets() else None,

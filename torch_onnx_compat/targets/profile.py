@@ -101,6 +101,7 @@ def _parse(path: Path, data: dict[str, Any]) -> Target:
             dynamic=_word("dynamic", data.get("dynamic", "yes"), _DYNAMIC),
             folds=data.get("folds", True),
             works=frozenset(data.get("works", ())),
+            types={kind: _type_table(table) for kind, table in data.get("types", {}).items()},
             date=data.get("date", ""),
             how=data.get("how", ""),
             placement=Placement.from_toml(data["quantization"]) if "quantization" in data else None,
@@ -115,6 +116,10 @@ def _row(data: dict[str, Any]) -> Row:
     if not all(v.keys() == {"not"} and isinstance(v["not"], list) for v in when.values() if isinstance(v, dict)):
         raise TypeError(f"'when' of {data['op']}")
     return Row(data["op"], verdict, when, tuple(data.get("opset", (1, 99))), data.get("source", ""))
+
+
+def _type_table(data: dict[str, Any]) -> dict[Verdict, frozenset[str]]:
+    return {_word("verdict", verdict, VERDICTS): frozenset(operators) for verdict, operators in data.items()}
 
 
 def _word(kind: str, text: str, known: tuple[str, ...]) -> Any:
@@ -143,6 +148,10 @@ def to_toml(target: Target) -> str:
     if target.placement is not None:
         told = target.placement.to_toml()
         lines += ["", "[quantization]", *(f"{key} = {_literal(value)}" for key, value in told.items())]
+    for kind, table in target.types.items():
+        lines += ["", f"[types.{_key(kind)}]"]
+        for verdict, operators in table.items():
+            lines += [f"{verdict} = [", *(f"    {_literal(op)}," for op in sorted(operators)), "]"]
     for row in target.rows:
         lines += ["", "[[operators]]", f"op = {_literal(row.op_type)}", f"verdict = {_literal(row.verdict)}"]
         if row.when:

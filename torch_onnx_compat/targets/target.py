@@ -84,6 +84,7 @@ class Target:
         dynamic: Whether it accepts axes without a fixed size.
         folds: Whether it runs nodes that depend on constants alone; if not, they are folded before the file is written.
         works: Operators that ran right in all probes.
+        types: For element types other than float32 the operators that do not run in them, by verdict.
         date: When it was measured.
         how: With which probes it was measured.
         placement: The quantized form that it runs in eight bits; None where it has none, or none is known.
@@ -100,6 +101,7 @@ class Target:
     dynamic: Dynamic = "yes"
     folds: bool = True
     works: frozenset[str] = frozenset()
+    types: Mapping[str, Mapping[Verdict, frozenset[str]]] = field(default_factory=dict)
     date: str = ""
     how: str = ""
     placement: Placement | None = None
@@ -119,7 +121,7 @@ class Target:
         objection = self.judge(op_type, opset, facts)
         if objection is not None:
             return objection.verdict
-        tried = op_type in self.works or self.asks(op_type)
+        tried = op_type in self.works or op_type in self._by_operator
         return ("works" if self.runs else "built") if tried else "unknown"
 
     def objection(self, op_type: str, opset: int, attributes: Mapping[str, Any] | None = None) -> str | None:
@@ -133,7 +135,12 @@ class Target:
 
     def asks(self, op_type: str) -> bool:
         """Whether the verdict on an operator depends on its facts, which take time to find."""
-        return op_type in self._by_operator
+        return op_type in self._by_operator or op_type in self._short_of_types
+
+    @cached_property
+    def _short_of_types(self) -> frozenset[str]:
+        """The operators that do not run in some element type."""
+        return frozenset().union(*(ops for table in self.types.values() for ops in table.values()))
 
     def is_slow(self, op_type: str, opset: int, facts: Mapping[str, Any]) -> bool:
         """Whether the engine is known to run a node faster in another form."""
@@ -157,6 +164,9 @@ class Target:
                     return
                 where = f" where {row.condition}" if row.condition else ""
                 yield Objection(row.verdict, f"{row.verdict} on {self.name}{where}", row.source or self.how)
+        for verdict, operators in self.types.get(facts.get("type", ""), {}).items():
+            if op_type in operators:
+                yield Objection(verdict, f"{verdict} on {self.name} where type={facts['type']}", self.how)
 
 
 BFLOAT16_OPSET = 22

@@ -203,7 +203,7 @@ def multiply_matrices(call: Call) -> Tensor:
     a, b = factors
     if a.dim() != b.dim() or a.shape[-1] != b.shape[-2]:
         raise call.fault(f"multiplies shapes {tuple(a.shape)} and {tuple(b.shape)}, which do not fit")
-    fit_together(call, a[..., 0, 0], b[..., 0, 0])
+    fit_together(call, a.new_empty(a.shape[:-2]), b.new_empty(b.shape[:-2]))
     product = a @ b
     if ways[1] == "VECTOR":
         product = product.squeeze(-1)

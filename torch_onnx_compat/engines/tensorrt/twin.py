@@ -51,7 +51,7 @@ def _fed(value: Value, feeds: Mapping[str, Array]) -> Tensor:
         raise NetworkFault(f"the network asks for input {value.name!r}; given are {', '.join(feeds)}.")
     if value.type not in TYPES:
         raise NotKnown(f"input {value.name!r} is of type {value.type}; the network cannot be judged.")
-    return torch.from_numpy(np.ascontiguousarray(feeds[value.name])).to(TYPES[value.type])
+    return torch.from_numpy(np.array(feeds[value.name], order="C")).to(TYPES[value.type])
 
 
 class _Run:

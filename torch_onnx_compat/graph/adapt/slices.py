@@ -102,10 +102,14 @@ def reshape(op: Builder, node: ir.Node) -> Outputs:
     return None if sizes is None or not sizes else op.Reshape(first_input(node), sizes)
 
 
-@alternative("Trilu")
-def trilu_in_full(op: Builder, node: ir.Node) -> Outputs:
+@alternative("RoiAlign", "Trilu")
+def write_the_default(op: Builder, node: ir.Node) -> Outputs:
     """Writes the attribute whose default is meant: some parsers take another default."""
-    return None if "upper" in node.attributes else op.Trilu(*node.inputs, upper=1)
+    default = {"RoiAlign": {"sampling_ratio": 0}, "Trilu": {"upper": 1}}[node.op_type]
+    if default.keys() <= node.attributes.keys():
+        return None
+    written = {name: held.value for name, held in node.attributes.items()}
+    return op.node(node.op_type, node.inputs, {**default, **written})
 
 
 @alternative("Trilu")
@@ -118,6 +122,18 @@ def trilu_by_mask(op: Builder, node: ir.Node) -> Outputs:
     ones, diagonal = np.ones(sizes[-2:]), int(offset.reshape(()))
     mask = np.triu(ones, diagonal) if attribute(node, "upper", 1) else np.tril(ones, diagonal)
     return op.Where(op.constant(mask, ir.DataType.BOOL), x, 0)
+
+
+@alternative("EyeLike")
+def eye_by_places(op: Builder, node: ir.Node) -> Outputs:
+    """Compares the number of each column with that of each row."""
+    x = first_input(node)
+    kind = attribute(node, "dtype")
+    shape = op.Shape(x)
+    rows, columns = (op.Range(0, op.Gather(shape, op.constant(axis, ir.DataType.INT64)), 1) for axis in (0, 1))
+    shift = op.constant(attribute(node, "k", 0), ir.DataType.INT64)
+    is_one = op.Equal(columns, op.Reshape(op.Add(rows, shift), [-1, 1]))
+    return op.Cast(is_one, to=op.dtype(x) if kind is None else ir.DataType(kind))
 
 
 @alternative("Pad")

@@ -5,7 +5,7 @@ version has no such attribute. A list of equal numbers counts as that number, a 
 that rise as "rising". The other facts are:
 
 * version: the opset that introduced the operator's present definition;
-* type, rank: of the first input;
+* type, rank: of the first input; type, of a Where: of what it chooses from;
 * inputs: how many are given;
 * outputs: the positions of those that are used, e.g. "0, 2";
 * empty: output or input where one is known to have no element, else no;
@@ -59,8 +59,9 @@ def node_facts(node: ir.Node, opset: int) -> dict[str, Any]:
     for index, value in enumerate(node.inputs[:2]):
         if value is not None and value.shape is not None:
             facts[f"rank.{index}" if index else "rank"] = len(value.shape)
-    if given and given[0].dtype is not None:
-        facts["type"] = given[0].dtype.name.lower()
+    judged = given[1:] if node.op_type == "Where" else given
+    if judged and judged[0].dtype is not None:
+        facts["type"] = judged[0].dtype.name.lower()
     first = node.inputs[0] if node.inputs else None
     facts["reused"] = "yes" if first is not None and first.producer() and _is_reused(first) else "no"
     facts["image"] = reads_image(node)

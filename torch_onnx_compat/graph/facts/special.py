@@ -18,7 +18,9 @@
 * axes, of a ReduceX, Squeeze or Unsqueeze: also where they are an input;
 * terms, of an Add or a Sum: twin products where both inputs are products of one value with constants, else other;
 * exponent, of a Pow: the number where it is one constant number, else various or computed;
-* upper.written, of a Trilu: yes where the attribute is written, no where its default is meant;
+* upper.written, of a Trilu, and sampling_ratio.written, of a RoiAlign: yes where the attribute is written, no where its
+  default is meant, for which some parsers take another number;
+* sizes, of an EyeLike: fixed where those of its input are known, else dynamic;
 * types, of a Pow: equal where base and exponent have one element type, else mixed.
 """
 
@@ -239,6 +241,17 @@ def _parts(node: ir.Node) -> dict[str, Any]:
     return {"parts": "even" if len(sizes) == 1 else "uneven"}
 
 
+def _written(node: ir.Node, name: str) -> dict[str, Any]:
+    return {f"{name}.written": "yes" if name in node.attributes else "no"}
+
+
+def _sizes(node: ir.Node) -> dict[str, Any]:
+    shape = node.inputs[0].shape if node.inputs and node.inputs[0] is not None else None
+    if shape is None:
+        return {}
+    return {"sizes": "fixed" if all(isinstance(size, int) for size in shape) else "dynamic"}
+
+
 _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     **ATTENTION_FACTS,
     **IMAGE_FACTS,
@@ -252,8 +265,10 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     **dict.fromkeys(("LayerNormalization", "RMSNormalization"), _scale),
     "PRelu": _slope,
     "Pow": _power,
+    "EyeLike": _sizes,
+    "RoiAlign": lambda node: _written(node, "sampling_ratio"),
     "Reshape": lambda node: {**_rank_out(node), **batch(node)},
     "Slice": _slice,
     "Split": _parts,
-    "Trilu": lambda node: {"upper.written": "yes" if "upper" in node.attributes else "no"},
+    "Trilu": lambda node: _written(node, "upper"),
 }
