@@ -34,7 +34,8 @@ from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.int8.quantize import QuantizedNetwork, quantize_network
-from torch_onnx_compat.precision.int8.request import Int8
+from torch_onnx_compat.precision.int8.request import Dynamic, Int8, Request, WeightOnly
+from torch_onnx_compat.precision.int8.uncalibrated import quantize_uncalibrated
 from torch_onnx_compat.precision.int8.verdict import Quantized
 from torch_onnx_compat.precision.measuring_inputs import inputs_to_measure, ordinary_cases
 from torch_onnx_compat.precision.narrow import NarrowNetwork, PrecisionJob, narrow_network
@@ -173,7 +174,7 @@ class Attempt:
             written.write(cut.network)
         return made
 
-    def _narrow(self, made: _Made, narrower: Half | Int8, target: Target, proven_at: set[str]) -> _Made:
+    def _narrow(self, made: _Made, narrower: Half | Request, target: Target, proven_at: set[str]) -> _Made:
         """Brings the network to a narrower format."""
         cut, observation = made.cut, self.observation
         if cut.parts or (cut.is_cut and not narrower.keep_io):
@@ -192,7 +193,9 @@ class Attempt:
             seconds=sum(self.clock.seconds.values()),
         )
         narrow: NarrowNetwork | QuantizedNetwork
-        if isinstance(narrower, Int8):
+        if isinstance(narrower, (Dynamic, WeightOnly)):
+            narrow = quantize_uncalibrated(precision_job, narrower, target)
+        elif isinstance(narrower, Int8):
             narrow = quantize_network(precision_job, narrower, target, precision_job.inputs[1 : 1 + len(self.samples)])
         else:
             narrow = narrow_network(precision_job, narrower)
