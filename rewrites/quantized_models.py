@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from torch_onnx_compat import Exactness, decline, rewrite
-from torch_onnx_compat.functional.quantized import OnFloats, QuantizedWeight, Steps, dynamic_linear
+from torch_onnx_compat.functional.quantized import OnFloats, QuantizedWeight, Steps, dynamic_linear, floats
 
 _LAYERS = "torch.ao.nn.quantized.modules"
 _FUSED = "torch.ao.nn.intrinsic.quantized.modules"
@@ -97,7 +97,7 @@ class FloatLayer(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The layer's result."""
-        found = self.compute(x, self.weight(), self.bias)
+        found = self.compute(floats(x), self.weight(), self.bias)
         if self.activation is not None:
             found = self.activation(found)
         return found if self.steps is None else self.steps.round(found)
@@ -126,18 +126,16 @@ def quantized_convolution_on_floats(module: Any) -> nn.Module:
     options = {"stride": module.stride, "padding": module.padding, "dilation": module.dilation, "groups": module.groups}
     if "Transpose" in kind:
         function: Any = getattr(functional, f"conv_transpose{dims}d")
-        compute = partial(_transposed, function, {**options, "output_padding": module.output_padding})
+        options["output_padding"] = module.output_padding
     else:
-        compute = partial(_convolved, getattr(functional, f"conv{dims}d"), options)
+        function = getattr(functional, f"conv{dims}d")
+    compute = partial(_convolved, function, options)
     return FloatLayer(*_weights(module), compute, _steps(module), torch.relu if "ReLU" in kind else None)
 
 
 def _convolved(function: Any, options: dict[str, Any], x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     found: Tensor = function(x, weight, bias, **options)
     return found
-
-
-_transposed = _convolved
 
 
 @rewrite(
@@ -190,23 +188,23 @@ class FloatFunctions(nn.Module):
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
         """The sum."""
-        return self.steps.round(x + y)
+        return self.steps.round(floats(x) + floats(y))
 
     def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
         """The sum, cut at zero."""
-        return self.steps.round(torch.relu(x + y))
+        return self.steps.round(torch.relu(floats(x) + floats(y)))
 
     def mul(self, x: Tensor, y: Tensor) -> Tensor:
         """The product, element by element."""
-        return self.steps.round(x * y)
+        return self.steps.round(floats(x) * floats(y))
 
     def matmul(self, x: Tensor, y: Tensor) -> Tensor:
         """The product of matrices."""
-        return self.steps.round(x @ y)
+        return self.steps.round(floats(x) @ floats(y))
 
     def cat(self, x: list[Tensor], dim: int = 0) -> Tensor:
         """The tensors, joined along an axis."""
-        return self.steps.round(torch.cat(x, dim))
+        return self.steps.round(torch.cat([floats(part) for part in x], dim))
 
     def add_scalar(self, x: Tensor, y: float) -> Tensor:
         """The sum with a number."""

@@ -26,6 +26,9 @@ _LIMITS: dict[torch.dtype, tuple[int, int, torch.dtype]] = {
 
 _MARK = "_torch_onnx_compat_steps"
 
+_UNMARKED: Any = torch.ops.aten.detach.default
+"""Another tensor of the same numbers; models call it as a method, which is another function here."""
+
 
 @dataclass(frozen=True)
 class Steps:
@@ -55,6 +58,11 @@ class Steps:
 def steps_of(x: Any) -> Steps | None:
     """The steps of a float tensor that stands for a quantized one; None for any other."""
     return getattr(x, _MARK, None) if isinstance(x, Tensor) else None
+
+
+def floats(x: Tensor) -> Tensor:
+    """The same numbers, which nothing marks as quantized."""
+    return _UNMARKED(x) if steps_of(x) is not None else x
 
 
 class QuantizedWeight(torch.nn.Module):
@@ -133,8 +141,6 @@ def _joined(tensors: list[Tensor], *args: Any, **kwargs: Any) -> Tensor:
 _COMPUTED: dict[str, Callable[..., Tensor]] = {
     "add": torch.add,
     "add_relu": lambda a, b: torch.relu(a + b),
-    "add_scalar": torch.add,
-    "add_scalar_relu": lambda a, b: torch.relu(a + b),
     "mul": torch.mul,
     "mul_relu": lambda a, b: torch.relu(a * b),
     "matmul": torch.matmul,
@@ -149,8 +155,6 @@ _COMPUTED: dict[str, Callable[..., Tensor]] = {
     "softmax": torch.softmax,
 }
 """torch's operators of the namespace quantized, without the scale and the zero point at their end."""
-
-_SCALAR = frozenset({"mul_scalar", "mul_scalar_relu"})
 
 _FIXED = {
     "sigmoid": Steps(1 / 256, 0),
@@ -173,26 +177,24 @@ class OnFloats(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        if func is torch.quantize_per_tensor:
-            return _quantize(*args, **kwargs)
-        if func is torch.quantize_per_channel:
-            return _quantize_channels(*args, **kwargs)
-        operator = getattr(func, "_qualified_op_name", "")
-        if not operator and hasattr(func, "_schema"):
-            operator = func._schema.name
+        if func in _INSTEAD:
+            return _INSTEAD[func](*args, **kwargs)
+        operator = _operator_name(func)
         if operator.startswith("quantized::"):
             return _compute(operator.removeprefix("quantized::").partition(".")[0], args, kwargs)
-        steps = next((s for s in map(steps_of, args) if s is not None), None)
-        if steps is None and args and isinstance(args[0], (list, tuple)):
-            steps = next((s for s in map(steps_of, args[0]) if s is not None), None)
-        if steps is None:
-            return func(*args, **kwargs)
-        if func in (torch.dequantize, Tensor.dequantize):
-            return args[0].detach()
-        if func in (Tensor.q_scale, Tensor.q_zero_point):
-            return steps.scale if func is Tensor.q_scale else steps.zero_point
+        first = args[0] if args else None
+        given = [*first, *args[1:]] if isinstance(first, (list, tuple)) else args
+        steps = next((s for s in map(steps_of, given) if s is not None), None)
         result = func(*args, **kwargs)
+        if steps is None or func is _UNMARKED:
+            return result
         return _on_steps(result, _FIXED.get(name, steps), is_handed_on=name in HANDED_ON)
+
+
+def _operator_name(func: Any) -> str:
+    """``quantized::add`` of torch.ops.quantized.add; empty for functions and methods."""
+    name = getattr(func, "_qualified_op_name", "")
+    return str(name or (func._schema.name if hasattr(func, "_schema") else ""))
 
 
 def _on_steps(result: Any, steps: Steps, *, is_handed_on: bool) -> Any:
@@ -215,24 +217,70 @@ def _quantize_channels(input: Tensor, scales: Tensor, zero_points: Tensor, axis:
     return torch.fake_quantize_per_channel_affine(input, scales.float(), zeros, axis, *_LIMITS[dtype][:2])
 
 
+def _scale_of(x: Tensor) -> float:
+    steps = steps_of(x)
+    return x.q_scale() if steps is None else steps.scale
+
+
+def _zero_point_of(x: Tensor) -> int:
+    steps = steps_of(x)
+    return x.q_zero_point() if steps is None else steps.zero_point
+
+
+_INSTEAD: dict[Any, Callable[..., Any]] = {
+    torch.quantize_per_tensor: _quantize,
+    torch.quantize_per_channel: _quantize_channels,
+    torch.dequantize: floats,
+    Tensor.dequantize: floats,
+    Tensor.q_scale: _scale_of,
+    Tensor.q_zero_point: _zero_point_of,
+}
+"""What is called instead of the functions that make, take or look into quantized tensors."""
+
+
 def _compute(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
     """One of torch's operators of the namespace quantized."""
-    if name in _SCALAR:  # the factor goes into the steps
-        steps = steps_of(args[0])
-        assert steps is not None
-        product = args[0] * args[1]
-        scaled = Steps(steps.scale * abs(args[1]), steps.zero_point, steps.dtype)
-        if args[1] < 0:
-            scaled = Steps(scaled.scale, 255 - steps.zero_point, steps.dtype)
-        return scaled.round(torch.relu(product) if name.endswith("relu") else product)
+    has_number = len(args) > 1 and isinstance(args[1], (int, float)) and steps_of(args[0]) is not None
+    kind, _, after = name.replace("_scalar", "").partition("_")
+    if kind in ("add", "mul") and has_number:
+        by_number = _add_scalar if kind == "add" else _mul_scalar
+        return by_number(args[0], args[1], has_relu=after == "relu")
     if name not in _COMPUTED:
         raise NotImplementedError(f"torch.ops.quantized.{name} has no form in floats here")
-    if name.startswith("add_scalar"):
-        steps = steps_of(args[0])
-        assert steps is not None
-        return steps.round(_COMPUTED[name](*args))
-    scale = kwargs.pop("scale", None) or kwargs.pop("output_scale", None)
-    zero = kwargs.pop("zero_point", kwargs.pop("output_zero_point", None))
+    given = dict(kwargs)
+    scale, zero_point = (given.pop(key, given.pop(f"output_{key}", None)) for key in ("scale", "zero_point"))
     if scale is None:
-        *args, scale, zero = args  # type: ignore[assignment]
-    return Steps(float(scale), int(zero)).round(_COMPUTED[name](*args, **kwargs))
+        *args, scale, zero_point = args  # type: ignore[assignment]
+    assert zero_point is not None
+    return Steps(float(scale), int(zero_point)).round(_COMPUTED[name](*args, **given))
+
+
+def _mul_scalar(x: Tensor, number: float, *, has_relu: bool) -> Tensor:
+    """Multiplies the scale; a negative number mirrors the steps."""
+    steps = steps_of(x)
+    assert steps is not None
+    least, most, _ = _LIMITS[steps.dtype]
+    zero_point = steps.zero_point if number >= 0 else least + most - steps.zero_point
+    made = Steps(steps.scale * abs(number), zero_point, steps.dtype)
+    found = x * number
+    return made.round(torch.relu(found) if has_relu else found)
+
+
+def _add_scalar(x: Tensor, number: float, *, has_relu: bool) -> Tensor:
+    """Moves the zero point by the number in steps; where that leaves the type's range, the steps become larger.
+
+    Source: aten/src/ATen/native/quantized/cpu/BinaryOps.cpp, quantized_add_scalar
+    """
+    steps = steps_of(x)
+    assert steps is not None
+    least, most, _ = _LIMITS[steps.dtype]
+    whole = round(number / steps.scale)
+    moved = steps.zero_point - whole
+    if moved < least:
+        made = Steps((most - moved) / (most - least) * steps.scale, least, steps.dtype)
+    elif moved > most:
+        made = Steps((moved - least) / (most - least) * steps.scale, most, steps.dtype)
+    else:
+        made = Steps(steps.scale, moved, steps.dtype)
+    found = x + whole * steps.scale
+    return made.round(torch.relu(found) if has_relu else found)

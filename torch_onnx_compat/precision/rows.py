@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -40,7 +41,7 @@ class RowGroup:
         """The group's arrays (rows, columns), for each item of the batch."""
         arrays = [outputs[i] for i in self.members]
         if not self.is_batched:
-            return [[a.reshape(len(a), -1) for a in arrays]]
+            return [[a.reshape(len(a), prod(a.shape[1:])) for a in arrays]]
         stacks = [a.reshape(-1, *a.shape[-2:]) for a in arrays]
         return [list(item) for item in zip(*stacks, strict=True)]
 

@@ -25,9 +25,6 @@ LIMITS = {None: 0.1, TOP1: 0.01}
 BITS = (8, 4)
 BLOCK_SIZES = (16, 32, 64, 128, 256)
 
-LEAST_DYNAMIC_OPSET = 11
-"""DynamicQuantizeLinear."""
-
 LEAST_BLOCK_OPSET = 21
 """DequantizeLinear in blocks, and weights in four bits."""
 
@@ -147,17 +144,11 @@ class Dynamic(WithoutCalibration):
     name: ClassVar[str] = "int8-dynamic"
 
     def check(self, opset: int, target: Target) -> None:
-        """Refuses what cannot hold the form.
+        """Refuses what cannot hold the form; every opset that is written has it.
 
         Raises:
-            CompatError: The opset is too low.
             UnsupportedError: The target's profile has no operators in this form.
         """
-        if opset < LEAST_DYNAMIC_OPSET:
-            raise CompatError(
-                f"precision=Dynamic needs opset {LEAST_DYNAMIC_OPSET} or later, not {opset}: before, there is no "
-                f"DynamicQuantizeLinear; pass opset_version={LEAST_DYNAMIC_OPSET} or more."
-            )
         if target.placement is None or not target.placement.dynamic:
             raise _not_offered("Dynamic", target, "dynamic")
 

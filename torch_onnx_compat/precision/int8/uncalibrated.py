@@ -19,6 +19,8 @@ from torch_onnx_compat.graph.constants import constant_tensor
 from torch_onnx_compat.graph.excerpt import copy_of
 from torch_onnx_compat.graph.provenance import place
 from torch_onnx_compat.graph.shapes import infer_model
+from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.observe import ModelRefused
 from torch_onnx_compat.precision.int8.layers import KEPT_BY_CALLER, lift_constants, name_nodes
 from torch_onnx_compat.precision.int8.loss import relative_distance
 from torch_onnx_compat.precision.int8.quantize import EFFECT_SECONDS, IMPRECISE, QuantizedNetwork, left_in_bodies
@@ -27,6 +29,7 @@ from torch_onnx_compat.precision.int8.search import Search
 from torch_onnx_compat.precision.int8.verdict import LayerLoss
 from torch_onnx_compat.precision.int8.writer import write_dynamic, write_weights
 from torch_onnx_compat.precision.layout import is_float, is_inside
+from torch_onnx_compat.precision.measuring_inputs import SEED
 from torch_onnx_compat.precision.narrow import PrecisionJob
 from torch_onnx_compat.publish import draft, is_large
 from torch_onnx_compat.session import open_session
@@ -52,11 +55,12 @@ def quantize_uncalibrated(job: PrecisionJob, request: Dynamic | WeightOnly, targ
     """
     request.check(job.network.opset_imports[""], target)
     assert target.placement is not None
-    search = Search(job, request, job.inputs)
+    given = _inputs(job)
+    search = Search(job, request, given)
     network = _Network.of(job.network, request, target.placement)
     with ExitStack() as stack:
         switches = _Switches.open(stack, network)
-        feeds = [dict(job.feeds(inputs)) for inputs in job.inputs[:INPUTS]]
+        feeds = [dict(job.feeds(inputs)) for inputs in given[:INPUTS]]
         layers = _rank(network.layers, switches, feeds)
     missing = sum(effect is None for _, effect in layers)
     if missing:
@@ -75,6 +79,18 @@ def quantize_uncalibrated(job: PrecisionJob, request: Dynamic | WeightOnly, targ
     rows += [LayerLoss(place(node), node.op_type, kept=True, why=why) for node, why in network.obstacles.items()]
     narrow = len(layers) - len(kept)
     return QuantizedNetwork(model, search.verdict(outputs, len(kept), tuple(rows), switches.runs, narrow))
+
+
+def _inputs(job: PrecisionJob) -> list[Inputs]:
+    """What the files are judged on: two inputs at least, where the model takes other values than the example's."""
+    if len(job.inputs) > 1:
+        return list(job.inputs)
+    other = job.inputs[0].redrawn(SEED)
+    try:
+        job.observation.reference("other values, to judge on", other)
+    except ModelRefused:
+        return list(job.inputs)
+    return [*job.inputs, other]
 
 
 @dataclass(frozen=True)
