@@ -32,7 +32,8 @@ class Wild(nn.Module):
         super().__init__()
         self.first, self.wild, self.last = nn.Linear(32, 32), nn.Linear(32, 32), nn.Linear(32, 4)
         with torch.no_grad():
-            self.first.weight[0], self.first.bias[0] = 0.0, 1e-6
+            self.first.weight[0] *= 1e-6
+            self.first.bias[0] = 0.0
             self.wild.weight[:, 0] *= 1e4
 
     def forward(self, x):

@@ -219,6 +219,7 @@ def _with_stand_ins(model: onnx.ModelProto) -> onnx.ModelProto:
         if any(True for _ in _bodies(node)):
             node.domain = STAND_IN
             del node.attribute[:]
+    copy.opset_import.add(domain=STAND_IN, version=1)
     note = copy.metadata_props.add()
     note.key, note.value = SHAPES_ARE_KNOWN
     return copy
@@ -227,6 +228,9 @@ def _with_stand_ins(model: onnx.ModelProto) -> onnx.ModelProto:
 def _finished(written: onnx.ModelProto, model: onnx.ModelProto) -> ir.Model:
     """What the quantiser made of a model, with the notes and the nodes with bodies of that one."""
     _put_back_holders(written, model)
+    domains = [opset for opset in written.opset_import if opset.domain != STAND_IN]
+    del written.opset_import[:]
+    written.opset_import.extend(domains)
     written.producer_name, written.producer_version = model.producer_name, model.producer_version
     del written.metadata_props[:]
     written.metadata_props.extend(model.metadata_props)
