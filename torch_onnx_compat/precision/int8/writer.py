@@ -204,7 +204,7 @@ def write_weights(
             bits=bits,
             block_size=block_size,
             is_symmetric=placement.symmetric,
-            nodes_to_include=list(nodes),
+            nodes_to_exclude=[node.name for node in model.graph.node if node.name not in set(nodes)],
             quant_format=form,
         )
         quantizer.process()
