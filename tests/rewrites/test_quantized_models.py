@@ -12,7 +12,7 @@ from torch.ao.nn.quantized import FloatFunctional
 from torch.ao.quantization import quantize_fx
 from torch.nn import functional
 
-from torch_onnx_compat import CompatError, export_compat
+from torch_onnx_compat import CompatError, Verify, export_compat
 from torch_onnx_compat.functional.quantized import OnFloats, Steps, dynamic_linear, steps_of
 from torch_onnx_compat.testing import Example, assert_entry
 
@@ -130,9 +130,15 @@ def dynamic(dtype=torch.qint8, config=None):
     return quantization.quantize_dynamic(Words().eval(), which, dtype)
 
 
+class Other(nn.Module):
+    """A model of other values, without the original's layers."""
+
+    def forward(self, image):
+        return torch.zeros(image.shape[0], 5) + image.mean()
+
+
 def model_of_other_values(model):
-    model.forward = lambda image: torch.zeros(image.shape[0], 5) + image.mean()
-    return model
+    return Other() if isinstance(model, Residual) else NotImplemented
 
 
 class Unrounded(nn.Module):
@@ -145,17 +151,20 @@ class Unrounded(nn.Module):
         return torch.cat(x[::-1], dim)
 
 
+STEP = {"verify": Verify(atol=0.1)}
+"""The networks' own outputs are on steps, and one of them is a large difference for a small network."""
+
+DYNAMO = {"exporters": ("dynamo",), "options": STEP}
+LINEAR = converted(Stubs(nn.Linear(16, 16)), ROWS)
+CONVOLUTION = converted(Stubs(nn.Conv2d(3, 4, 3)), IMAGE)
 EXAMPLES = [
-    Example("quantized_model_on_floats", residual(), (IMAGE,), model_of_other_values, exporters=("dynamo",)),
-    Example("quantized_convolution_on_floats", converted(Stubs(nn.Conv2d(3, 4, 3)), IMAGE), (IMAGE,),
-            lambda module: nn.AvgPool2d(3, 1), exporters=("dynamo",)),
-    Example("quantized_linear_on_floats", converted(Stubs(nn.Linear(16, 16)), ROWS), (ROWS,),
-            lambda module: nn.Identity(), exporters=("dynamo",)),
-    Example("quantized_functions_on_floats", residual(), (IMAGE,), lambda module: Unrounded(), exporters=("dynamo",)),
-    Example("quantize_on_floats", converted(Stubs(nn.Linear(16, 16)), ROWS), (ROWS,), lambda module: nn.Tanh(),
-            exporters=("dynamo",)),
+    Example("quantized_model_on_floats", residual(), (IMAGE,), model_of_other_values, **DYNAMO),
+    Example("quantized_convolution_on_floats", CONVOLUTION, (IMAGE,), lambda module: nn.AvgPool2d(3, 1), **DYNAMO),
+    Example("quantized_linear_on_floats", LINEAR, (ROWS,), lambda module: nn.Identity(), **DYNAMO),
+    Example("quantized_functions_on_floats", residual(), (IMAGE,), lambda module: Unrounded(), **DYNAMO),
+    Example("quantize_on_floats", LINEAR, (ROWS,), lambda module: nn.Tanh(), **DYNAMO),
     Example("dynamic_linear_in_integers", dynamic(), (ROWS,), lambda module: nn.Linear(*module.weight().shape[::-1])),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("convert", [quantize_fx.convert_fx, quantize_fx.convert_to_reference_fx])
