@@ -3,10 +3,10 @@
 Each model runs in a process of its own, with a limit of time; one that has a row already is left out, so that a run
 that was stopped goes on where it was. Weights are random, axes vary as the zoo says. A file is judged on inputs that
 the export did not see, by onnxruntime and by a float32 rendering with a rounding behind every narrow node, against
-eager torch in float64 (in float32 where it has no float64): the root mean square of the difference, relative to the output's,
-is at most 0.02, or twice eager half's where that is at most 0.05. Outputs of one result that are boxes (N, 4), scores
-(N,) and labels (N,) are judged as detections: each is to be matched by one of the same label, an overlap of 0.9 and a
-score that differs by at most 0.02; at most a tenth may be without a match, on both sides together.
+eager torch in float64 (in float32 where it has no float64): the root mean square of the difference, relative to the
+output's, is at most 0.02, or twice eager half's where that is at most 0.05. Outputs of one result that are boxes (N,
+4), scores (N,) and labels (N,) are judged as detections: each is to be matched by one of the same label, an overlap
+of 0.9 and a score that differs by at most 0.02; at most a tenth may be without a match, on both sides together.
 
     python benchmarks/precision_zoo.py run --out zoo.jsonl [--models timm:resnet18 ...] [--seconds 240]
     python benchmarks/precision_zoo.py page zoo.jsonl > results/precision_zoo-DATE.md
