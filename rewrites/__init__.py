@@ -18,6 +18,7 @@ FAMILIES = (
     "torchvision_detection",
     "training_leftovers",
     "quantization_aware",
+    "quantized_models",
 )
 """The modules, in the order in which they are loaded and tried: what knows a class by name before what looks at all."""
 

@@ -5,7 +5,7 @@ import importlib
 import torch
 from torch import Tensor
 
-from torch_onnx_compat import Exactness, decline, decomposition
+from torch_onnx_compat import Exactness, Ops, Value, decline, decomposition, symbolic
 
 # Registers the operators quantized_decomposed, before the exporter collects its translations.
 importlib.import_module("torch.ao.quantization.fx._decomposed")
@@ -58,6 +58,15 @@ def fake_quantize_channels(
         input = torch.minimum(torch.maximum(input, low), high)
     steps = (scale, zero_point, axis, *_LIMITS[dtype], dtype)
     return _OPERATORS.dequantize_per_channel(_OPERATORS.quantize_per_channel(input, *steps), *steps)
+
+
+@symbolic("aten::_int_mm", needed_on=("torchscript", "dynamo"), opset=(10, 99), exactness=Exactness.BITWISE)
+def int_mm(op: Ops, self: Value, mat2: Value) -> Value:
+    """Product of two int8 matrices, (M, K) by (K, N), in int32.
+
+    Source: https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/LinearAlgebra.cpp, _int_mm_cpu
+    """
+    return op.MatMulInteger(self, mat2)
 
 
 def _integer_type(quant_min: int, quant_max: int) -> torch.dtype:

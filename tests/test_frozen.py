@@ -14,6 +14,7 @@ NAMES = Path(__file__).with_name("entry_names.txt").read_text(encoding="utf-8").
 """Users write these in `include` and `exclude`, and files hold them as provenance: none may go or change."""
 
 ORDERS = {
+    "*": ["reparameterized_blocks", "quantized_model_on_floats"],
     "*.Focus": ["focus_to_conv", "focus_to_space_to_depth"],
     "aten::grid_sampler": ["grid_sampler", "grid_sampler_16"],
     "torch.Tensor.__lshift__": ["left_shift_by_counts", "lshift_to_bitwise_left_shift"],

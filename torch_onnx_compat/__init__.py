@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from torch_onnx_compat.ops import Value as Value
     from torch_onnx_compat.precision.formats import Bfloat16 as Bfloat16
     from torch_onnx_compat.precision.formats import Float16 as Float16
+    from torch_onnx_compat.precision.int8.request import Dynamic as Dynamic
     from torch_onnx_compat.precision.int8.request import Int8 as Int8
+    from torch_onnx_compat.precision.int8.request import WeightOnly as WeightOnly
     from torch_onnx_compat.registry import Declaration as Declaration
     from torch_onnx_compat.registry import decomposition as decomposition
     from torch_onnx_compat.registry import rewrite as rewrite
@@ -43,7 +45,9 @@ _import_on_demand(
         "Exactness": "torch_onnx_compat.entry",
         "ExportResult": "torch_onnx_compat.result",
         "Float16": "torch_onnx_compat.precision.formats",
+        "Dynamic": "torch_onnx_compat.precision.int8.request",
         "Int8": "torch_onnx_compat.precision.int8.request",
+        "WeightOnly": "torch_onnx_compat.precision.int8.request",
         "Normalize": "torch_onnx_compat.surgery.around_model.normalize",
         "Ops": "torch_onnx_compat.ops",
         "Target": "torch_onnx_compat.targets",

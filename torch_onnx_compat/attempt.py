@@ -33,11 +33,11 @@ from torch_onnx_compat.memory import forget_locals, trim
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.precision.formats import Half
-from torch_onnx_compat.precision.int8.quantize import QuantizedNetwork, quantize_network
-from torch_onnx_compat.precision.int8.request import Int8
+from torch_onnx_compat.precision.int8.request import Request
 from torch_onnx_compat.precision.int8.verdict import Quantized
 from torch_onnx_compat.precision.measuring_inputs import inputs_to_measure, ordinary_cases
-from torch_onnx_compat.precision.narrow import NarrowNetwork, PrecisionJob, narrow_network
+from torch_onnx_compat.precision.narrow import PrecisionJob
+from torch_onnx_compat.precision.to_format import bring_to_format
 from torch_onnx_compat.precision.verdict import Precision
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.publish import Draft, draft, is_large, publish
@@ -175,7 +175,7 @@ class Attempt:
             written.write(cut.network)
         return made
 
-    def _narrow(self, made: _Made, narrower: Half | Int8, target: Target, proven_at: set[str]) -> _Made:
+    def _narrow(self, made: _Made, narrower: Half | Request, target: Target, proven_at: set[str]) -> _Made:
         """Brings the network to a narrower format."""
         cut, observation = made.cut, self.observation
         if cut.parts or (cut.is_cut and not narrower.keep_io):
@@ -193,11 +193,8 @@ class Attempt:
             special=ordinary_cases(observation, proven_at),
             seconds=sum(self.clock.seconds.values()),
         )
-        narrow: NarrowNetwork | QuantizedNetwork
-        if isinstance(narrower, Int8):
-            narrow = quantize_network(precision_job, narrower, target, precision_job.inputs[1 : 1 + len(self.samples)])
-        else:
-            narrow = narrow_network(precision_job, narrower)
+        further = precision_job.inputs[1 : 1 + len(self.samples)]
+        narrow = bring_to_format(precision_job, narrower, target, further)
         lint(narrow.model, target)
         cut.network = narrow.model
         return replace(made, nodes=node_counts(narrow.model), precision=narrow.precision)

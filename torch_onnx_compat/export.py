@@ -25,8 +25,8 @@ from torch_onnx_compat.errors import CompatError, UnsupportedError, Verification
 from torch_onnx_compat.export_form import announce_export, find_export_form
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.plan import DECISIONS, Plan, make_plan
-from torch_onnx_compat.precision.formats import Bfloat16, Half, holds_bfloat16, precision_from_keyword
-from torch_onnx_compat.precision.int8.request import Int8
+from torch_onnx_compat.precision.formats import Half, least_opset, precision_from_keyword
+from torch_onnx_compat.precision.int8.request import Dynamic, Int8, WeightOnly
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
 from torch_onnx_compat.questions.run import SymbolicRuns
 from torch_onnx_compat.request import (
@@ -77,7 +77,12 @@ def export_compat(
     dynamo: bool | None = None,
     verify: bool | Literal["target"] | Verify = True,
     samples: Sequence[Any] = (),
-    precision: Literal["float32", "float16", "bfloat16", "int8"] | Half | Int8 | None = None,
+    precision: Literal["float32", "float16", "bfloat16", "int8", "int8-dynamic", "int8-weights", "int4-weights"]
+    | Half
+    | Int8
+    | Dynamic
+    | WeightOnly
+    | None = None,
     metadata: Mapping[str, str] | None = None,
     include: Collection[str] = (),
     exclude: Collection[str] = (),
@@ -143,7 +148,8 @@ def export_compat(
         samples: Further inputs to compare on: tuples of arguments, or dicts of keyword arguments.
         precision: ``"float16"`` or ``"bfloat16"`` for a file of half the width; a Float16 or Bfloat16 says more. What
             has to stay in float32 is found by measurement; ``result.precision`` tells what, why, and how far the file
-            is off. An Int8 with calibration inputs for a file in eight bits.
+            is off. An Int8 with calibration inputs for a file in eight bits; ``"int8-dynamic"`` or
+            a Dynamic for ranges found at run time; ``"int8-weights"``, ``"int4-weights"`` or a WeightOnly for weights.
         metadata: Further entries of the file's metadata, texts by name, e.g. the names of classes.
         include: Entries to apply whether needed or not.
         exclude: Entries not to apply.
@@ -182,7 +188,7 @@ def export_compat(
     cut = cut.with_entries(include, exclude)
     check_list("output_names", output_names)
     file = File(
-        choose_opset(opset_version, resolved, has_bfloat16=isinstance(narrower, Bfloat16) or holds_bfloat16(model)),
+        choose_opset(opset_version, resolved, at_least=least_opset(narrower, model, resolved)),
         resolved,
         destination=f,
         output_names=tuple(output_names or ()),

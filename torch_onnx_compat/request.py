@@ -16,7 +16,7 @@ from torch_onnx_compat.destination import check_destination
 from torch_onnx_compat.entry import EXPORTERS, MIN_OPSET, Exporter
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.precision.formats import Half
-from torch_onnx_compat.precision.int8.request import Int8
+from torch_onnx_compat.precision.int8.request import Request
 from torch_onnx_compat.registry import Registry
 from torch_onnx_compat.targets import Target
 
@@ -96,7 +96,7 @@ class File:
     export_params: bool = True
     keep_initializers_as_inputs: bool = False
     external_data: bool | None = None
-    precision: Half | Int8 | None = None
+    precision: Half | Request | None = None
     """The narrower format; None for the model's own types."""
     is_opset_free: bool = False
     """Whether the opset is the target's choice, not the caller's."""
@@ -108,7 +108,7 @@ class File:
         _check_metadata(self.metadata)
         if self.precision is None:
             return
-        if isinstance(self.precision, Int8):
+        if not isinstance(self.precision, Half):
             self.precision.check(self.opset, self.target)
         for keyword, unfit in (("export_params", False), ("keep_initializers_as_inputs", True)):
             if getattr(self, keyword) is unfit:

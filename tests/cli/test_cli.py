@@ -315,6 +315,7 @@ def test_calibration_inputs_come_from_a_file(spec: str, calls: list[SimpleNamesp
         (["--precision", "int8", "--calibration", "missing.npz"], "wanted a file .npz or .npy"),
         (["--precision", "int8", "--limit", "-1"], "wanted a number above 0"),
         (["--precision", "int9"], "int8"),
+        (["--precision", "int4-weights", "--calibration", "data.npz"], "--calibration belongs to --precision int8"),
     ],
 )
 def test_options_of_int8_that_do_not_fit(
@@ -324,6 +325,22 @@ def test_options_of_int8_that_do_not_fit(
     assert code == 2
     assert message in err
     assert not calls
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "bits"),
+    [("int8-dynamic", "Dynamic", None), ("int8-weights", "WeightOnly", 8), ("int4-weights", "WeightOnly", 4)],
+)
+def test_forms_without_calibration(
+    spec: str, calls: list[SimpleNamespace], run: Any, tmp_path: Path, name: str, kind: str, bits: int | None
+) -> None:
+    options = ("--precision", name, "--limit", "0.02", "--metric", "top1", "--keep-float32", "head,LSTM")
+    code, _, err = run("export", spec, "-o", str(tmp_path / "a.onnx"), *options)
+    assert code == 0, err
+    asked = calls[0].precision
+    assert (type(asked).__name__, asked.limit, asked.metric) == (kind, 0.02, "top1")
+    assert asked.keep == ["head", "LSTM"]
+    assert getattr(asked, "bits", None) == bits
 
 
 @pytest.mark.parametrize("rows", [(5, 4), (1, 1), (0, 0)])

@@ -8,6 +8,7 @@ from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.testing import Example, assert_entry, assert_same_outputs, assert_still_needed
 
 ROWS = torch.tensor([[0.5, -2.0, 3.0], [1.5, 0.137, -0.3]])
+MATRIX = torch.tensor([[-128, 127, 3, 0], [5, -6, 7, 127], [1, 2, -128, 4], [0, 0, 9, -9]], dtype=torch.int8)
 
 
 class Tensorwise(nn.Module):
@@ -44,10 +45,12 @@ EXAMPLES = [
     Example("fake_quantize", Tensorwise(0.0101, 3, 0, 127), (ROWS,), dynamic=DYNAMIC, broken=tensor_without_limits),
     Example("fake_quantize_channels", Channelwise([0, 0, 0], -128, 127), (ROWS,), dynamic=DYNAMIC,
             broken=channels_without_limits),
+    Example("int_mm", lambda x, y: torch._int_mm(x, y.t()), (MATRIX, MATRIX[:3].flip(1)),
+            dynamic={"x": {0: "rows"}}, broken=lambda op, self, mat2: op.MatMulInteger(op.Neg(self), mat2)),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.entry)
+@pytest.mark.parametrize("example", EXAMPLES[:3], ids=lambda example: example.entry)
 def test_the_file_holds_a_pair(example):
     result = assert_entry(example.entry, example.model, example.inputs, "dynamo", dynamic=DYNAMIC)
     assert (result.nodes["QuantizeLinear"], result.nodes["DequantizeLinear"]) == (1, 1)

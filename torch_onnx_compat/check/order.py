@@ -18,7 +18,7 @@ from torch import Tensor
 from torch_onnx_compat import tree
 from torch_onnx_compat.check.compare import Array, allowance, as_array
 
-_WIDEST_ROW = 4096
+WIDEST_ROW = 4096
 """Outputs with more values in a row, such as masks, are moved along, but rows are not told apart by them."""
 
 
@@ -73,7 +73,7 @@ def _groups(
 
 def _order(wanted: list[Array], found: list[Array]) -> Array | None:
     """For each of the original's rows the number of the file's row that it is; None where the order is right."""
-    key = next((a for a in wanted if _is_sorted(a)), None)
+    key = next((a for a in wanted if are_sorted(a)), None)
     if key is None:
         return None
     order = _match_rows(key, wanted, found)
@@ -82,7 +82,7 @@ def _order(wanted: list[Array], found: list[Array]) -> Array | None:
 
 def _orders(wanted: list[Array], found: list[Array]) -> Array | None:
     """The same for arrays (batch, rows, columns): an order for each item of the batch, (batch, rows)."""
-    keys = next((key for key in map(_scores, wanted) if key is not None), None)
+    keys = next((key for key in map(scores_of_rows, wanted) if key is not None), None)
     if keys is None:
         return None
     items = [_match_rows(key, [w[i] for w in wanted], [f[i] for f in found]) for i, key in enumerate(keys)]
@@ -103,7 +103,8 @@ def _index(order: Array, leading: tuple[int, ...]) -> tuple[Array, ...]:
     return (*(grid[..., None] for grid in np.indices(leading)), order.reshape(*leading, -1))
 
 
-def _is_sorted(array: Array) -> bool:
+def are_sorted(array: Array) -> bool:
+    """Whether an output may be the scores (rows,) by which rows are sorted."""
     return array.ndim == 1 and array.dtype.kind == "f" and bool(_falls(array).all())
 
 
@@ -112,14 +113,14 @@ def _falls(array: Array, axis: int = 0) -> Array:
     return np.take(array, range(1, array.shape[axis]), axis) <= np.take(array, range(array.shape[axis] - 1), axis)
 
 
-def _scores(array: Array) -> Array | None:
+def scores_of_rows(array: Array) -> Array | None:
     """The scores (batch, rows) by which the rows of (batch, rows, columns) are sorted; None where they are not."""
-    if array.dtype.kind != "f" or array.shape[2] > _WIDEST_ROW:
+    if array.dtype.kind != "f" or array.shape[2] > WIDEST_ROW:
         return None
     falling = np.flatnonzero(_falls(array, 1).all(axis=(0, 1)))
     with np.errstate(invalid="ignore", over="ignore"):  # two infinities have no difference
         for key in (*(array[..., column] for column in falling), array.max(axis=2)):
-            if all(_is_sorted(k) and k[0] - k[-1] > allowance(k).max() for k in key):
+            if all(are_sorted(k) and k[0] - k[-1] > allowance(k).max() for k in key):
                 return np.asarray(key)
     return None
 
@@ -136,7 +137,7 @@ def _distances(wanted: Array, found: Array) -> Array:
     """The distance of each of the original's rows from each of the file's, in tolerances."""
     count = len(wanted)
     a, b = wanted.reshape(count, -1), found.reshape(count, -1)
-    if a.shape[1] > _WIDEST_ROW:
+    if a.shape[1] > WIDEST_ROW:
         return np.zeros((count, count))
     if a.dtype.kind != "f":
         return np.array([(row != b).sum(axis=1) for row in a], dtype=np.float64)

@@ -16,7 +16,7 @@ from torch_onnx_compat.errors import unknown_name
 
 if TYPE_CHECKING:
     from torch_onnx_compat.precision.formats import Half
-    from torch_onnx_compat.precision.int8.request import Int8
+    from torch_onnx_compat.precision.int8.request import Request
     from torch_onnx_compat.zoo.sample import Sample
 
 AUTO = "auto"
@@ -61,7 +61,7 @@ def places(text: str | None) -> list[str] | None:
     return None if text is None else [part.strip() for part in text.split(",")]
 
 
-PRECISIONS = ("float32", "float16", "bfloat16", "int8")
+PRECISIONS = ("float32", "float16", "bfloat16", "int8", "int8-dynamic", "int8-weights", "int4-weights")
 METRICS = ("distance", "top1")
 
 
@@ -73,7 +73,7 @@ def precision(
     metric: str | None,
     *,
     narrow_io: bool,
-) -> Half | Int8 | None:
+) -> Half | Request | None:
     """``float16`` or ``int8`` with the options that belong to it as a value; None for float32."""
     if name not in PRECISIONS:
         raise UsageError(str(unknown_name("precision", name, PRECISIONS)))
@@ -81,31 +81,34 @@ def precision(
         "--limit": (limit is not None, PRECISIONS[1:]),
         "--keep-float32": (keep is not None, PRECISIONS[1:]),
         "--narrow-io": (narrow_io, PRECISIONS[1:3]),
-        "--calibration": (calibration is not None, PRECISIONS[3:]),
+        "--calibration": (calibration is not None, PRECISIONS[3:4]),
         "--metric": (metric is not None, PRECISIONS[3:]),
     }
-    for option, (is_given, formats) in given.items():
-        if is_given and name not in formats:
-            raise UsageError(f"{option} belongs to --precision {' or '.join(formats)}.")
+    misplaced = [(option, formats) for option, (is_given, formats) in given.items() if is_given and name not in formats]
+    for option, formats in misplaced:
+        raise UsageError(f"{option} belongs to --precision {' or '.join(formats)}.")
     if metric not in (None, *METRICS):
         raise UsageError(str(unknown_name("metric", metric, METRICS)))
-    if calibration is not None and (calibration.suffix not in (".npz", ".npy") or not calibration.is_file()):
-        raise UsageError(
-            f"--calibration {calibration}: wanted a file .npz or .npy that numpy.savez or numpy.save wrote."
-        )
+    _check_arrays("--calibration", calibration)
     if name == "float32":
         return None
-    from torch_onnx_compat.precision.formats import Bfloat16, Float16
-    from torch_onnx_compat.precision.int8.request import Int8
+    from torch_onnx_compat.precision.formats import FORMATS
 
+    told: dict[str, Any] = {"limit": limit, "keep": places(keep) or ()}
+    if name in given["--narrow-io"][1]:
+        told["keep_io"] = not narrow_io
+    else:
+        told["metric"] = "top1" if metric == "top1" else None
     with usage():
-        if name == "int8":
-            return Int8(limit=limit, keep=places(keep) or (), metric="top1" if metric == "top1" else None)
-        kind = Float16 if name == "float16" else Bfloat16
-        return kind(limit=limit, keep=places(keep) or (), keep_io=not narrow_io)
+        return FORMATS[name](**told)
 
 
-def with_calibration(narrower: Half | Int8 | None, file: Path | None, sample: Sample) -> Half | Int8 | None:
+def _check_arrays(option: str, file: Path | None) -> None:
+    if file is not None and (file.suffix not in (".npz", ".npy") or not file.is_file()):
+        raise UsageError(f"{option} {file}: wanted a file .npz or .npy that numpy.savez or numpy.save wrote.")
+
+
+def with_calibration(narrower: Half | Request | None, file: Path | None, sample: Sample) -> Half | Request | None:
     """An Int8 with the arrays of a file, in batches of the sample's size; anything else as it is.
 
     Raises:
@@ -145,7 +148,7 @@ def in_batches(file: Path, arrays: Mapping[str, Any], batch: int) -> list[dict[s
     return [{name: array[i : i + batch] for name, array in arrays.items()} for i in starts]
 
 
-def with_calibration_of_file(narrower: Half | Int8 | None, file: Path | None, model: Path) -> Half | Int8 | None:
+def with_calibration_of_file(narrower: Half | Request | None, file: Path | None, model: Path) -> Half | Request | None:
     """An Int8 with the arrays of a file, for an ONNX file, in batches of its size; anything else as it is.
 
     Raises:

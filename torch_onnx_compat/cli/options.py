@@ -127,14 +127,16 @@ File = Annotated[Path, typer.Argument(help="An ONNX file, made by whatever tool.
 Precision = Annotated[
     str,
     typer.Option(
-        help="float32, float16, bfloat16 or int8; what must stay in float32 is measured.", rich_help_panel=PRECISION
+        help="float32, float16, bfloat16, int8, int8-dynamic, int8-weights or int4-weights; what must stay in float32 "
+        "is measured.",
+        rich_help_panel=PRECISION,
     ),
 ]
 Limit = Annotated[
     float | None,
     typer.Option(
         metavar="ERROR",
-        help="Largest error of a value in float16 or bfloat16, relative; largest loss in int8.",
+        help="Largest error of a value in float16 or bfloat16, relative; largest loss in fewer bits.",
         rich_help_panel=PRECISION,
     ),
 ]
@@ -152,7 +154,8 @@ Metric = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="How int8 is judged: distance (of the outputs, relative) or top1 (share of rows with another class).",
+        help="How eight and four bits are judged: distance (of the outputs, relative) or top1 (share of rows with "
+        "another class).",
         rich_help_panel=PRECISION,
     ),
 ]

@@ -30,7 +30,7 @@ from torch_onnx_compat.files.surgery import Surgery
 from torch_onnx_compat.finish import node_counts
 from torch_onnx_compat.precision.formats import Half, precision_from_keyword
 from torch_onnx_compat.precision.int8.quantize import QuantizedNetwork
-from torch_onnx_compat.precision.int8.request import Int8
+from torch_onnx_compat.precision.int8.request import Request
 from torch_onnx_compat.precision.narrow import NarrowNetwork
 from torch_onnx_compat.publish import draft, is_large, publish
 from torch_onnx_compat.surgery.around_model.detections import Detections
@@ -49,7 +49,7 @@ def convert(
     dynamic: Literal["batch"] | FreeAxes | None = None,
     static: Axes | None = None,
     simplify: bool = False,
-    precision: Half | Int8 | str | None = None,
+    precision: Half | Request | str | None = None,
     start: Sequence[str] = (),
     outputs: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
@@ -82,7 +82,7 @@ def convert(
         static: Sizes of dynamic axes, by their names: ``{"batch": 1}``.
         simplify: Whether constants are folded, branches of constant conditions resolved, normalisations folded into
             the layers before them, and redundant nodes removed.
-        precision: ``"float16"``, ``"bfloat16"``, or a Float16, Bfloat16 or Int8, as for export_compat. The file is then
+        precision: as for export_compat. The file is then
             compared in float32, brought to the format, and judged against the original in float64.
         start: Values at which the new file begins, by their names; they are its inputs.
         outputs: Values that the new file gives, by their names, in order.
@@ -139,7 +139,7 @@ def convert(
         frees_batch = dynamic == "batch"
         job = Job(basis.file, _choose_opset(basis.file, opset, profile), profile, frees_batch, fixed, simplify)
         narrower = precision_from_keyword(precision)
-        if isinstance(narrower, Int8):
+        if narrower is not None and not isinstance(narrower, Half):
             narrower.check(job.opset, job.target or load_target("onnxruntime"))
         return _convert(_Goal(job, original, basis, output, narrower), runs, clock)
 
@@ -194,7 +194,7 @@ class _Goal:
     original: OnnxFile
     basis: Basis
     output: Any
-    narrower: Half | Int8 | None
+    narrower: Half | Request | None
 
 
 def _try_all(goal: _Goal, proof: Proof, clock: Clock) -> Conversion:

@@ -27,10 +27,11 @@ from torch_onnx_compat.files.values import as_inputs, is_plain
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused, Observation, Reference
 from torch_onnx_compat.precision.formats import Half
-from torch_onnx_compat.precision.int8.quantize import QuantizedNetwork, quantize_network
-from torch_onnx_compat.precision.int8.request import Int8
+from torch_onnx_compat.precision.int8.quantize import QuantizedNetwork
+from torch_onnx_compat.precision.int8.request import Int8, Request
 from torch_onnx_compat.precision.judge import run_in
-from torch_onnx_compat.precision.narrow import NarrowNetwork, PrecisionJob, narrow_network
+from torch_onnx_compat.precision.narrow import NarrowNetwork, PrecisionJob
+from torch_onnx_compat.precision.to_format import bring_to_format
 from torch_onnx_compat.publish import draft, is_large
 from torch_onnx_compat.targets import Target
 
@@ -131,7 +132,7 @@ def _reference(names: Sequence[str], outputs: Sequence[Any]) -> Reference:
 
 
 def narrow_file(
-    model: ir.Model, proof: Proof, narrower: Half | Int8, target: Target, seconds: float
+    model: ir.Model, proof: Proof, narrower: Half | Request, target: Target, seconds: float
 ) -> NarrowNetwork | QuantizedNetwork:
     """Brings a proven float32 graph to a format.
 
@@ -164,13 +165,11 @@ def narrow_file(
             seconds=seconds,
         )
         run_in(cast(Observation, observation), "example", cases[0].inputs, torch.float64)  # slow; kept
-        if isinstance(narrower, Int8):
-            found = _calibration(proof, narrower)
-            observation.prepared = _Inputs(found[0]) if found else observation.prepared
-            plain = replace(narrower, calibration=None)
-            made: NarrowNetwork | QuantizedNetwork = quantize_network(job, plain, target, found[1:] or job.inputs[1:])
-        else:
-            made = narrow_network(job, narrower)
+        calibration: Sequence[Inputs] = job.inputs[1:]
+        if isinstance(narrower, Int8) and (found := _calibration(proof, narrower)):
+            observation.prepared, calibration = _Inputs(found[0]), found[1:] or calibration
+            narrower = replace(narrower, calibration=None)
+        made = bring_to_format(job, narrower, target, calibration)
     lint(made.model, target)
     told: Any = made
     notes = tuple(note.replace("eager torch", "the original") for note in made.precision.notes)

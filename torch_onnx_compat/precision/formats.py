@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite
 from typing import Any, ClassVar
 
 import onnx_ir as ir
 import torch
 
+from torch_onnx_compat.entry import MIN_OPSET
 from torch_onnx_compat.errors import CompatError, unknown_name
-from torch_onnx_compat.precision.int8.request import Int8
+from torch_onnx_compat.precision.int8.request import BITS, Dynamic, Int8, Request, WeightOnly
+from torch_onnx_compat.targets import Target
+from torch_onnx_compat.targets.target import BFLOAT16_OPSET
 
 
 @dataclass(frozen=True)
@@ -91,33 +95,44 @@ class Bfloat16(Half):
     least_opset = 13
 
 
-_FORMATS: dict[str, type[Half | Int8]] = {kind.name: kind for kind in (Float16, Bfloat16, Int8)}
+FORMATS: dict[str, Callable[..., Half | Request]] = {
+    **{kind.name: kind for kind in (Float16, Bfloat16, Int8, Dynamic)},
+    **{WeightOnly(bits=bits).name: partial(WeightOnly, bits=bits) for bits in BITS},
+}
 
 
-def precision_from_keyword(precision: Any) -> Half | Int8 | None:
-    """What the keyword `precision` means: a format's name, a Float16, Bfloat16 or Int8, or None for float32.
+def precision_from_keyword(precision: Any) -> Half | Request | None:
+    """What the keyword `precision` means: a format's name, an object that says more, or None for float32.
 
     The calibration inputs of an Int8 are read.
 
     Raises:
         CompatError: It is none of these.
     """
-    if precision is None or isinstance(precision, Half):
+    if precision is None or isinstance(precision, (Half, Dynamic, WeightOnly)):
         return precision
     if isinstance(precision, Int8):
         return precision.read()
     if not isinstance(precision, str):
         raise CompatError(
-            f"precision={precision!r} is a {type(precision).__name__}; wanted 'float32', 'float16', 'bfloat16', "
-            f"'int8', Float16(...), Bfloat16(...) or Int8(...)."
+            f"precision={precision!r} is a {type(precision).__name__}; wanted 'float32', "
+            f"{', '.join(map(repr, FORMATS))}, or Float16(...), Bfloat16(...), Int8(...), Dynamic(...) or "
+            f"WeightOnly(...)."
         )
     if precision == "float32":
         return None
-    if precision not in _FORMATS:
-        raise unknown_name("precision", precision, ("float32", *_FORMATS))
-    return _FORMATS[precision]()
+    if precision not in FORMATS:
+        raise unknown_name("precision", precision, ("float32", *FORMATS))
+    return FORMATS[precision]()
 
 
 def holds_bfloat16(model: Any) -> bool:
     """Whether a model has weights in bfloat16."""
     return isinstance(model, torch.nn.Module) and any(p.dtype is torch.bfloat16 for p in model.parameters())
+
+
+def least_opset(precision: Half | Request | None, model: Any, target: Target) -> int:
+    """The first opset that has what the file will hold."""
+    if isinstance(precision, Bfloat16) or holds_bfloat16(model):
+        return BFLOAT16_OPSET
+    return precision.least_opset(target) if isinstance(precision, WeightOnly) else MIN_OPSET

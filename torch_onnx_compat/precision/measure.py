@@ -94,7 +94,7 @@ def _measure(
     copy, keys = instrument(model, half, shadows, islands, is_careful=is_careful)
     found = Measurement()
     with draft(copy, None, is_large(copy)) as written:
-        session = open_session(written.path, sess_options=_options(copy))
+        session = open_session(written.path, sess_options=_options())
         taken = {value.name for value in session.get_inputs()}
         for each in feeds:
             (vector,) = session.run([STATISTICS], {name: array for name, array in each.items() if name in taken})
@@ -102,15 +102,10 @@ def _measure(
     return found
 
 
-def _options(model: ir.Model) -> onnxruntime.SessionOptions:
-    """Options of a few runs.
-
-    Nothing can be fused, as every result is read; but convolutions want another layout. Without any, optimising only
-    takes time.
-    """
+def _options() -> onnxruntime.SessionOptions:
+    """Options of a few runs: nothing can be fused, as every result is read, and optimising takes as long as a run."""
     options = onnxruntime.SessionOptions()
-    if not any(node.op_type == "Conv" for node in model.graph):
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return options
 

@@ -120,7 +120,13 @@ def _loss(loss: float) -> str:
 
 def _cells(row: CaseError) -> tuple[str, ...]:
     errors = (row.file, row.rendering, row.float32, row.eager)
-    return (row.case, row.output, *map(_error, errors), "ok" if row.ok else "WRONG")
+    return (row.case, row.output, *map(_error, errors), _verdict(row))
+
+
+def _verdict(row: CaseError) -> str:
+    if not row.ok:
+        return "WRONG"
+    return f"ok: {row.why}" if row.why else "ok"
 
 
 def _error(error: Error | None) -> str:

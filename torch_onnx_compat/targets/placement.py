@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+N_BITS, DEQUANTIZE = "MatMulNBits", "DequantizeLinear"
+
 KERNELS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
 BETWEEN = """
@@ -28,6 +30,10 @@ class Placement:
         weight_bits: 8, or 7 for processors that add products up in sixteen bits.
         int32_bias: Whether biases are in int32; else they stay in float32.
         pair_per_reader: Whether each reader of a tensor has a pair of its own.
+        dynamic: Operators that it has in eight bits with ranges found at run time.
+        weight_only: The form of matrix products whose weights alone have few bits: ``MatMulNBits`` of com.microsoft, or
+            ``DequantizeLinear`` in blocks before MatMul.
+        weight_only_bits: How few bits these may have.
         source: Where it was measured or can be read.
     """
 
@@ -40,6 +46,9 @@ class Placement:
     weight_bits: int = 8
     int32_bias: bool = True
     pair_per_reader: bool = False
+    dynamic: tuple[str, ...] = ()
+    weight_only: str = N_BITS
+    weight_only_bits: tuple[int, ...] = ()
     source: str = ""
 
     @classmethod
@@ -56,6 +65,8 @@ class Placement:
                 raise TypeError(f"'quantization.{key}'")
         if data.get("activations", "uint8") not in ("uint8", "int8") or data.get("weight_bits", 8) not in (7, 8):
             raise TypeError("'quantization.activations' or 'quantization.weight_bits'")
+        if data.get("weight_only", N_BITS) not in (N_BITS, DEQUANTIZE):
+            raise TypeError("'quantization.weight_only'")
         told: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in data.items()}
         return cls(**told)
 

@@ -173,13 +173,14 @@ BFLOAT16_OPSET = 22
 """The opset from which on convolutions, poolings and many others have bfloat16."""
 
 
-def choose_opset(from_keywords: int | None, target: Target, *, has_bfloat16: bool = False) -> int:
+def choose_opset(from_keywords: int | None, target: Target, *, at_least: int = MIN_OPSET) -> int:
     """The opset of the file.
 
     Args:
         from_keywords: What the caller asked for.
         target: The engine, which has a preferred opset.
-        has_bfloat16: Whether the file holds bfloat16; the opset is then one that has it, if the target takes that.
+        at_least: The first opset that has what the file holds; taken where the target prefers an earlier one, and
+            takes it.
 
     Raises:
         CompatError: Neither this package nor the target takes the one that was asked for, or it is no whole number.
@@ -190,7 +191,7 @@ def choose_opset(from_keywords: int | None, target: Target, *, has_bfloat16: boo
             f"{target.opset}."
         )
     low, high = max(MIN_OPSET, target.opsets[0]), target.opsets[1]
-    preferred = max(target.opset, min(BFLOAT16_OPSET, high)) if has_bfloat16 else target.opset
+    preferred = max(target.opset, min(at_least, high))
     opset = preferred if from_keywords is None else from_keywords
     if not low <= opset <= high:
         raise CompatError(f"opset_version={opset}: target {target.name!r} takes {low}..{high}; choose one of these.")

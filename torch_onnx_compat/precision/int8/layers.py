@@ -51,8 +51,8 @@ class Quantizable:
         """
         model = copy_of(network)
         infer_model(model)
-        _lift_constants(model)
-        _name_nodes(model)
+        lift_constants(model)
+        name_nodes(model)
         captured = set(_captured(model.graph))
         obstacles = {}
         for node in model.graph:
@@ -136,7 +136,7 @@ def _holds_zero(node: ir.Node, position: int) -> bool:
     return tensor is not None and (tensor.numpy() <= 0 if position == 1 else tensor.numpy() >= 0).all()
 
 
-def _lift_constants(model: ir.Model) -> None:
+def lift_constants(model: ir.Model) -> None:
     """Makes initializers of the main graph's float Constant nodes: the quantiser looks for weights there only."""
     for node in list(model.graph):
         tensor = constant_tensor(node.outputs[0]) if node.op_type == "Constant" and not node.domain else None
@@ -151,7 +151,8 @@ def _lift_constants(model: ir.Model) -> None:
         model.graph.register_initializer(weight)
 
 
-def _name_nodes(model: ir.Model) -> None:
+def name_nodes(model: ir.Model) -> None:
+    """Gives each node of the main graph a name of its own."""
     taken: set[str] = set()
     for number, node in enumerate(model.graph):
         if not node.name or node.name in taken:

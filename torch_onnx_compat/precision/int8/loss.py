@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_onnx_compat.check.compare import Array
 from torch_onnx_compat.check.compare import relative_distance as distance_of_output
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.precision.int8.request import TOP1, Int8
+from torch_onnx_compat.precision.int8.request import TOP1, Request
 
 Outputs = Sequence[Sequence[Array]]
 """The outputs of several inputs."""
@@ -47,17 +47,18 @@ def has_classes(wanted: Outputs) -> bool:
     return first.ndim == 2 and first.shape[1] >= 2 and first.dtype.kind == "f"
 
 
-def loss_of(int8: Int8) -> Callable[[Outputs, Outputs], float]:
+def loss_of(request: Request) -> Callable[[Outputs, Outputs], float]:
     """The loss that a caller asked for.
 
     Raises:
         CompatError: When it is called: the caller's metric raises, or gives no number.
     """
-    if int8.metric is None:
+    metric = request.metric
+    if metric is None:
         return relative_distance
-    if int8.metric == TOP1:
+    if metric == TOP1:
         return _checked_disagreement
-    metric = int8.metric
+    kind = type(request).__name__
     assert callable(metric)
 
     def average(found: Outputs, wanted: Outputs) -> float:
@@ -67,7 +68,7 @@ def loss_of(int8: Int8) -> Callable[[Outputs, Outputs], float]:
                 loss = float(metric(_tensors(f), _tensors(w)))
             except Exception as error:
                 raise CompatError(
-                    f"Int8(metric=…) fails on held-out input {number}: {type(error).__name__}: {error}; it is called "
+                    f"{kind}(metric=…) fails on held-out input {number}: {type(error).__name__}: {error}; it is called "
                     f"with two tuples of tensors, and has to return a number from 0."
                 ) from error
             losses.append(float("inf") if np.isnan(loss) else loss)
@@ -80,7 +81,7 @@ def _checked_disagreement(found: Outputs, wanted: Outputs) -> float:
     first = wanted[0][0]
     if first.ndim < 2 or first.dtype.kind != "f":
         raise CompatError(
-            f"Int8(metric='top1'): the first output is {first.dtype} {first.shape}; wanted scores of classes, float32 "
+            f"metric='top1': the first output is {first.dtype} {first.shape}; wanted scores of classes, float32 "
             f"(N, C, …). Pass a metric of your own, or None."
         )
     return disagreement(found, wanted)

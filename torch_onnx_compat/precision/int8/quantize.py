@@ -4,31 +4,27 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
-import onnxruntime
-import torch
 
-from torch_onnx_compat.check.compare import Array, as_array
-from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.check.compare import Array
 from torch_onnx_compat.graph.excerpt import copy_of
 from torch_onnx_compat.graph.provenance import place
 from torch_onnx_compat.inputs import Inputs
-from torch_onnx_compat.observe import ModelRefused
 from torch_onnx_compat.precision.int8.calibration import Calibration, calibration_of
 from torch_onnx_compat.precision.int8.layers import ADDS_A_BIAS, FOLLOWERS, Quantizable
-from torch_onnx_compat.precision.int8.loss import disagreement, has_classes, loss_of, relative_distance
+from torch_onnx_compat.precision.int8.loss import relative_distance
 from torch_onnx_compat.precision.int8.pair_model import PairModel
 from torch_onnx_compat.precision.int8.ranges import CHOOSING, ChosenRanges, choose_ranges
-from torch_onnx_compat.precision.int8.request import TOP1, Int8
-from torch_onnx_compat.precision.int8.verdict import UNNAMED, LayerLoss, Quantized, Trial
+from torch_onnx_compat.precision.int8.request import Int8
+from torch_onnx_compat.precision.int8.search import Search
+from torch_onnx_compat.precision.int8.verdict import LayerLoss, Quantized
 from torch_onnx_compat.precision.int8.writer import RangeCollector, Writer
-from torch_onnx_compat.precision.judge import run_in
 from torch_onnx_compat.precision.layout import HEAVY, Layout
 from torch_onnx_compat.precision.narrow import PrecisionJob
 from torch_onnx_compat.publish import draft, is_large
@@ -78,20 +74,16 @@ class _Quantization:
     graph: Quantizable
     calibration: Calibration
     stack: ExitStack
-    notes: list[str] = field(default_factory=list)
-    trials: list[Trial] = field(default_factory=list)
     runs: int = 0
 
     def run(self) -> QuantizedNetwork:
-        self.wanted = [self._exact(number, inputs) for number, inputs in enumerate(self.calibration.held_out)]
-        self.metric = loss_of(self.int8)
+        self.search = Search(self.job, self.int8, self.calibration.held_out)
         self.writer = Writer(self.graph.proto, self.graph.placement)
         self._collect()
         layers = self._rank()
-        kept = self._search(layers)
+        kept = self.search.find([node for node, _ in layers], self._write)
         model = self._write(kept)
-        outputs = self._judge(model, len(kept))
-        self._run_cases(model)
+        outputs = self.search.finish(model, len(kept))
         return QuantizedNetwork(model, self._verdict(layers, kept, model, outputs))
 
     # Calibration
@@ -160,7 +152,7 @@ class _Quantization:
             rows.append((node, LayerLoss(place(node), node.op_type, rounding[node], effect, method)))
         missing = sum(row.effect is None for _, row in rows)
         if missing:
-            self.notes.append(f"of {missing} layers with the least rounding the effect was not measured: too slow.")
+            self.search.note(f"of {missing} layers with the least rounding the effect was not measured: too slow.")
         return sorted(rows, key=lambda pair: (pair[1].effect is None, -(pair[1].effect or 0.0)))
 
     def _rounding(self, node: ir.Node) -> float:
@@ -168,85 +160,9 @@ class _Quantization:
         around = {self.model.tensors[switch] for switch in self.model.of_node.get(str(node.name), set())}
         return max((self.ranges.rounding[tensor] for tensor in around - self.graph.cut_off()), default=0.0)
 
-    # Search
-
-    def _search(self, layers: Sequence[tuple[ir.Node, LayerLoss]]) -> list[ir.Node]:
-        """The fewest of the worst layers that have to stay in float32: 0, 1, 2, 4 … are tried, then those between."""
-        nodes = [node for node, _ in layers]
-
-        def passes(count: int) -> bool:
-            if count == len(nodes):
-                return True
-            self._judge(self._write(nodes[:count]), count)
-            return self.trials[-1].worst <= self.int8.bound
-
-        low, high = -1, 0
-        while not passes(high):
-            low, high = high, min(max(1, 2 * high), len(nodes))
-        while high - low > 1:
-            middle = (low + high) // 2
-            if passes(middle):
-                high = middle
-            else:
-                low = middle
-        return nodes[:high]
-
     def _write(self, kept: Sequence[ir.Node]) -> ir.Model:
         nodes = [str(node.name) for node in self.graph.chosen({str(node.name) for node in kept})]
         return self.writer.write(self.ranges.ranges, nodes)
-
-    # Judging
-
-    def _judge(self, model: ir.Model, kept: int) -> list[list[Array]]:
-        """The file's outputs on the held-out inputs; its losses join the trials."""
-        with ExitStack() as stack:
-            path = stack.enter_context(draft(model, None, is_large(model))).path
-            try:
-                run_file = self.job.runner(path)
-            except Exception as error:
-                raise VerificationError(f"onnxruntime does not load the file in int8: {_reason(error)}") from error
-            run_literally = self.job.runner(path, sess_options=_literal_options())
-            found = [self._run(run_file, inputs) for inputs in self.calibration.held_out]
-            rendered = [self._run(run_literally, inputs) for inputs in self.calibration.held_out]
-        self.runs += 2 * len(found)
-        trial = Trial(kept, self.metric(found, self.wanted), self.metric(rendered, self.wanted))
-        if trial not in self.trials:
-            self.trials.append(trial)
-        return found
-
-    def _run(self, run: Callable[[Inputs], list[Array]], inputs: Inputs) -> list[Array]:
-        try:
-            return run(inputs)
-        except Exception as error:
-            raise VerificationError(f"the file in int8 fails on a calibration input: {_reason(error)}") from error
-
-    def _exact(self, number: int, inputs: Inputs) -> list[Array]:
-        """What the original computes in float64."""
-        label = f"held-out input {number}"
-        outputs = run_in(self.job.observation, label, inputs, torch.float64)
-        if outputs is None:
-            self._note("eager torch does not run in float64 here, so its float32 was compared with.")
-            try:
-                outputs = self.job.observation.reference(label, inputs).outputs
-            except ModelRefused as refusal:
-                raise CompatError(f"the model itself fails on {label} of the calibration: {refusal}") from refusal
-        return [_narrowed(as_array(output)) for output in outputs]
-
-    def _run_cases(self, model: ir.Model) -> None:
-        """Runs the file wherever the float32 file was proven: at other sizes, too, its outputs have their shapes."""
-        with draft(model, None, is_large(model)) as written:
-            run = self.job.runner(written.path)
-            for case in self.job.cases:
-                try:
-                    found = run(case.inputs)
-                except Exception as error:
-                    raise VerificationError(f"the file in int8 fails at {case.label}: {_reason(error)}") from error
-                for array, wanted, name in zip(found, case.reference.outputs, self.job.names, strict=True):
-                    if array.shape != tuple(wanted.shape) or not _is_finite_where(array, as_array(wanted)):
-                        raise VerificationError(
-                            f"the file in int8 gives {array.shape} at {case.label}, output {name!r}, "
-                            f"{'not finite' if array.shape == tuple(wanted.shape) else 'not'} {tuple(wanted.shape)}."
-                        )
 
     # The result
 
@@ -257,49 +173,34 @@ class _Quantization:
         model: ir.Model,
         outputs: Sequence[Sequence[Array]],
     ) -> Quantized:
-        plain = self._float32_outputs()
-        final = next(trial for trial in self.trials if trial.kept == len(kept))
         if not any(node.op_type == "DequantizeLinear" for node in model.graph):
-            self._note("nothing is in int8: no layer could be, or none within the limit.")
-        self.notes += self._left_out()
-        metric = self.int8.metric
-        distance = "relative distance of the outputs"
-        classes = has_classes(self.wanted)
+            self.search.note("nothing is in int8: no layer could be, or none within the limit.")
+        for text in self._left_out():
+            self.search.note(text)
         rows = [_told(node, row, kept) for node, row in layers]
         rows += [
             LayerLoss(place(node), node.op_type, kept=True, why=self.graph.obstacles[str(node.name)])
             for node in self.graph.model.graph
             if self.graph.obstacles.get(str(node.name), ADDS_A_BIAS) != ADDS_A_BIAS and node.op_type not in FOLLOWERS
         ]
-        return Quantized(
-            limit=self.int8.bound,
-            metric=distance if metric is None else "top-1 disagreement" if metric == TOP1 else UNNAMED,
-            is_proven=self.calibration.is_held_out,
-            judged_on=len(self.calibration.held_out),
-            calibrated_on=len(self.calibration.inputs),
-            final=final,
-            trials=tuple(self.trials),
-            float32_loss=self.metric(plain, self.wanted),
-            distance=relative_distance(outputs, self.wanted),
-            agreement=1.0 - disagreement(outputs, self.wanted) if classes else None,
-            method=self.ranges.name,
-            narrow=len(self.graph.chosen({str(node.name) for node in kept})),
-            layers=tuple(rows),
-            runs=self.runs + (self.model.runs if self.model is not None else 0),
-            notes=tuple(self.notes),
+        told = self.search.verdict(
+            outputs,
+            len(kept),
+            tuple(rows),
+            self.runs + (self.model.runs if self.model is not None else 0),
+            len(self.graph.chosen({str(node.name) for node in kept})),
         )
-
-    def _float32_outputs(self) -> list[list[Array]]:
-        with draft(self.job.network, None, is_large(self.job.network)) as written:
-            run = self.job.runner(written.path)
-            return [run(inputs) for inputs in self.calibration.held_out]
+        return replace(
+            told,
+            is_proven=self.calibration.is_held_out,
+            calibrated_on=len(self.calibration.inputs),
+            method=self.ranges.name,
+        )
 
     def _left_out(self) -> Iterator[str]:
         """What is not even tried in eight bits."""
+        yield from left_in_bodies(self.graph.model)
         layout = Layout.of(self.graph.model)
-        inner = [n for n, where in zip(layout.nodes, layout.subgraph_of, strict=True) if where and n.op_type in HEAVY]
-        if inner:
-            yield f"{_counted(inner)} in branches, loops and functions stay in float32."
         main = set(self.graph.model.graph)
         others = [n for n in layout.nodes if n in main and n.op_type in HEAVY and n.op_type not in self._kernels]
         if others:
@@ -309,9 +210,13 @@ class _Quantization:
     def _kernels(self) -> Sequence[str]:
         return self.graph.placement.kernels
 
-    def _note(self, text: str) -> None:
-        if text not in self.notes:
-            self.notes.append(text)
+
+def left_in_bodies(model: ir.Model) -> Iterator[str]:
+    """Says what is not tried as it stands in a branch, a loop or a function."""
+    layout = Layout.of(model)
+    inner = [n for n, where in zip(layout.nodes, layout.subgraph_of, strict=True) if where and n.op_type in HEAVY]
+    if inner:
+        yield f"{_counted(inner)} in branches, loops and functions stay in float32."
 
 
 def _told(node: ir.Node, row: LayerLoss, kept: Sequence[ir.Node]) -> LayerLoss:
@@ -322,22 +227,3 @@ def _told(node: ir.Node, row: LayerLoss, kept: Sequence[ir.Node]) -> LayerLoss:
 
 def _counted(nodes: Sequence[ir.Node]) -> str:
     return ", ".join(f"{count} {op_type}" for op_type, count in Counter(node.op_type for node in nodes).items())
-
-
-def _literal_options() -> onnxruntime.SessionOptions:
-    """Options with which every pair rounds, and no integer kernel takes its place."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return options
-
-
-def _narrowed(array: Array) -> Array:
-    return array.astype(np.float32) if array.dtype == np.float64 else array
-
-
-def _is_finite_where(found: Array, wanted: Array) -> bool:
-    return wanted.dtype.kind != "f" or bool(np.isfinite(found[np.isfinite(wanted)]).all())
-
-
-def _reason(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300]

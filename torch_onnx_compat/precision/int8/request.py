@@ -1,4 +1,4 @@
-"""What a caller may ask of a file in eight bits."""
+"""What a caller may ask of a file in eight or four bits."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from torch_onnx_compat.errors import CompatError, UnsupportedError
 from torch_onnx_compat.targets import Target
+from torch_onnx_compat.targets.placement import DEQUANTIZE
 
 Metric = Callable[[tuple[Tensor, ...], tuple[Tensor, ...]], float]
 """The loss of a file's outputs, given those that are wanted."""
@@ -20,6 +21,12 @@ TOP1 = "top1"
 
 LIMITS = {None: 0.1, TOP1: 0.01}
 """The default limits: a tenth of the outputs' size, which is 20 dB; one row of a hundred."""
+
+BITS = (8, 4)
+BLOCK_SIZES = (16, 32, 64, 128, 256)
+
+LEAST_BLOCK_OPSET = 21
+"""DequantizeLinear in blocks, and weights in four bits."""
 
 LEAST_OPSET = 13
 """QuantizeLinear has an axis from here on, without which weights have one scale for all channels."""
@@ -62,23 +69,14 @@ class Int8:
             raise CompatError(
                 "Int8(calibration=Tensor): wanted a list of inputs; pass x.split(32) for the rows of one tensor."
             )
-        if not callable(self.metric) and self.metric not in (None, TOP1):
-            raise CompatError(f"Int8(metric={self.metric!r}): wanted 'top1', metric(outputs, wanted) or None.")
-        if isinstance(self.keep, str) or not isinstance(self.keep, Sequence):
-            raise CompatError(f"Int8(keep={self.keep!r}): wanted a list, such as ['head'].")
-        number = self.limit
-        is_number = isinstance(number, (int, float)) and not isinstance(number, bool) and isfinite(number)
-        if number is not None and not (is_number and number > 0):
-            raise CompatError(f"Int8(limit={number!r}): wanted a number above 0, such as 0.05, or None.")
+        _check(type(self).__name__, self.limit, self.metric, self.keep)
         if type(self.at_most) is not int or self.at_most < 1:
             raise CompatError(f"Int8(at_most={self.at_most!r}): wanted a whole number from 1.")
 
     @property
     def bound(self) -> float:
         """The largest loss that passes."""
-        if self.limit is not None:
-            return self.limit
-        return LIMITS[TOP1 if self.metric == TOP1 else None]
+        return _bound(self.limit, self.metric)
 
     def read(self) -> Int8:
         """The same with its calibration inputs in a tuple: an iterator can be read only once."""
@@ -104,3 +102,129 @@ class Int8:
                 f"known whether it runs QuantizeLinear. Export in float32 and quantize with the engine's own tool, or "
                 f"add the table to a profile of your own (docs/targets.md)."
             )
+
+
+@dataclass(frozen=True)
+class WithoutCalibration:
+    """What the forms that need no calibration inputs have in common.
+
+    Args:
+        limit: Largest loss that passes; None takes 0.1, and 0.01 for ``"top1"``.
+        metric: The loss of the outputs of one input, as for `Int8`.
+        keep: Places that stay in float32: module paths such as ``"head"``, or operators such as ``"MatMul"``.
+        samples: Further inputs to judge on, as for export_compat's `samples`, which are judged on too.
+    """
+
+    limit: float | None = None
+    metric: Metric | str | None = None
+    keep: Sequence[str] = ()
+    samples: Sequence[Any] = ()
+
+    keep_io: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        kind = type(self).__name__
+        _check(kind, self.limit, self.metric, self.keep)
+        if isinstance(self.samples, str) or not isinstance(self.samples, Sequence):
+            raise CompatError(f"{kind}(samples={self.samples!r}): wanted a list, such as [(x,), {{'x': x}}].")
+
+    @property
+    def bound(self) -> float:
+        """The largest loss that passes."""
+        return _bound(self.limit, self.metric)
+
+
+@dataclass(frozen=True)
+class Dynamic(WithoutCalibration):
+    """A file whose matrix products run in eight bits, with the range of what they read found at run time.
+
+    Weights are in int8, with a scale for each channel. See `WithoutCalibration` for the arguments.
+    """
+
+    name: ClassVar[str] = "int8-dynamic"
+
+    def check(self, opset: int, target: Target) -> None:
+        """Refuses what cannot hold the form; every opset that is written has it.
+
+        Raises:
+            UnsupportedError: The target's profile has no operators in this form.
+        """
+        if target.placement is None or not target.placement.dynamic:
+            raise _not_offered("Dynamic", target, "dynamic")
+
+
+@dataclass(frozen=True)
+class WeightOnly(WithoutCalibration):
+    """A file whose matrix products read weights of few bits, and compute in float32.
+
+    Args:
+        limit: As for `WithoutCalibration`, as the next three.
+        metric: See there.
+        keep: See there.
+        samples: See there.
+        bits: 8 or 4.
+        block_size: How many weights along the axis that is added up share a scale: a power of two from 16 to 256.
+    """
+
+    bits: int = 8
+    block_size: int = 32
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.bits not in BITS:
+            raise CompatError(f"WeightOnly(bits={self.bits!r}): wanted {' or '.join(map(str, BITS))}.")
+        if self.block_size not in BLOCK_SIZES:
+            raise CompatError(f"WeightOnly(block_size={self.block_size!r}): wanted one of {BLOCK_SIZES}.")
+
+    @property
+    def name(self) -> str:
+        """``int8-weights`` or ``int4-weights``."""
+        return f"int{self.bits}-weights"
+
+    def least_opset(self, target: Target) -> int:
+        """The lowest opset that holds the target's form."""
+        placement = target.placement
+        return LEAST_BLOCK_OPSET if placement is not None and placement.weight_only == DEQUANTIZE else 1
+
+    def check(self, opset: int, target: Target) -> None:
+        """Refuses what cannot hold the form.
+
+        Raises:
+            CompatError: The opset is too low for the target's form.
+            UnsupportedError: The target's profile has no such form.
+        """
+        placement = target.placement
+        if placement is None or self.bits not in placement.weight_only_bits:
+            raise _not_offered(f"WeightOnly(bits={self.bits})", target, "weight_only_bits")
+        if opset < self.least_opset(target):
+            raise CompatError(
+                f"precision=WeightOnly for {target.name!r} needs opset {LEAST_BLOCK_OPSET} or later, not {opset}: "
+                f"before, DequantizeLinear has no blocks; pass opset_version={LEAST_BLOCK_OPSET} or more."
+            )
+
+
+Request = Int8 | Dynamic | WeightOnly
+"""What may be asked of a file of few bits."""
+
+
+def _check(kind: str, number: float | None, metric: Any, keep: Any) -> None:
+    """Refuses a limit, metric or list of places that is none."""
+    if not callable(metric) and metric not in (None, TOP1):
+        raise CompatError(f"{kind}(metric={metric!r}): wanted 'top1', metric(outputs, wanted) or None.")
+    if isinstance(keep, str) or not isinstance(keep, Sequence):
+        raise CompatError(f"{kind}(keep={keep!r}): wanted a list, such as ['head'].")
+    is_number = isinstance(number, (int, float)) and not isinstance(number, bool) and isfinite(number)
+    if number is not None and not (is_number and number > 0):
+        raise CompatError(f"{kind}(limit={number!r}): wanted a number above 0, such as 0.05, or None.")
+
+
+def _bound(limit: float | None, metric: Any) -> float:
+    return LIMITS[TOP1 if metric == TOP1 else None] if limit is None else limit
+
+
+def _not_offered(asked: str, target: Target, key: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"precision={asked}: the profile of target {target.name!r} does not offer it (quantization.{key}), so it is "
+        f"not known whether it runs such a file. Leave precision out, or add the key to a profile of your own "
+        f"(docs/targets.md)."
+    )

@@ -68,7 +68,7 @@ class Quantized:
         metric: What the loss is.
         is_proven: Whether the file was judged on inputs that it was not calibrated with.
         judged_on: On how many inputs it was judged.
-        calibrated_on: With how many it was calibrated.
+        calibrated_on: With how many it was calibrated; 0 where the form needs none.
         final: The file.
         trials: The files that were judged on the way, the first with every layer in eight bits.
         float32_loss: The loss of the file before, in float32.
@@ -115,7 +115,7 @@ class Quantized:
 
     def __str__(self) -> str:
         total = len(self.layers)
-        lines = [f"int8: {total - len(self.kept)} of {total} layers, {self.narrow} nodes; {self.verdict}"]
+        lines = [f"{self.format}: {total - len(self.kept)} of {total} layers, {self.narrow} nodes; {self.verdict}"]
         lines.append(f"  loss ({self.metric}, limit {self.limit:.2g}) against eager float64")
         cells: list[tuple[str, ...]] = [("", "in float32", "file", "rounded at each pair")]
         cells.append(("float32", f"{total} layers", f"{self.float32_loss:.2g}", ""))
@@ -125,7 +125,7 @@ class Quantized:
         ]
         lines += columns(cells)
         agreement = "" if self.agreement is None else f"; the same largest value in {self.agreement:.1%} of the rows"
-        lines.append(f"  outputs off by {self.distance:.2g} of their size{agreement}; ranges by {self.method}")
+        lines.append(f"  outputs off by {self.distance:.2g} of their size{agreement}{self._by}")
         if self.layers:
             rows: list[tuple[str, ...]] = [("place", "node", "effect alone", "rounding", "range", "in float32")]
             rows += [_cells(layer) for layer in self.layers[:SHOWN]]
@@ -135,9 +135,15 @@ class Quantized:
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
     @property
+    def _by(self) -> str:
+        return f"; ranges by {self.method}" if self.method else ""
+
+    @property
     def verdict(self) -> str:
         """In words, how the file was judged."""
         inputs = f"{self.judged_on} input{'s' if self.judged_on > 1 else ''}"
+        if not self.calibrated_on:
+            return f"judged on {inputs}; nothing was calibrated"
         if self.is_proven:
             return f"within the limit on {inputs} that it was not calibrated with"
         return f"not proven: judged on the {inputs} that it was calibrated with"

@@ -1,7 +1,8 @@
-"""Every use of onnxruntime's quantiser: ranges from histograms, and pairs of QuantizeLinear and DequantizeLinear."""
+"""Every use of onnxruntime's quantisers: ranges from histograms, pairs, integer operators, weights of few bits."""
 
 from __future__ import annotations
 
+import importlib
 import io
 import logging
 from collections.abc import Collection, Iterator, Mapping
@@ -12,12 +13,14 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx_ir as ir
-from onnxruntime.quantization import QuantType
+from onnxruntime.quantization import QuantFormat, QuantType
 from onnxruntime.quantization.calibrate import HistogramCollector, TensorData
+from onnxruntime.quantization.onnx_quantizer import ONNXQuantizer
 from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
+from onnxruntime.quantization.quant_utils import QuantizationMode
 
 from torch_onnx_compat.check.compare import Array
-from torch_onnx_compat.targets.placement import Placement
+from torch_onnx_compat.targets.placement import DEQUANTIZE, Placement
 
 Range = tuple[float, float]
 Ranges = Mapping[str, Range]
@@ -111,14 +114,7 @@ class Writer:
         with _quietly():
             quantizer = self._quantizer(ranges, nodes, is_model_of_pairs=is_model_of_pairs)
             quantizer.quantize_model()
-        written: onnx.ModelProto = quantizer.model.model
-        self._put_back_holders(written)
-        written.producer_name, written.producer_version = self.model.producer_name, self.model.producer_version
-        del written.metadata_props[:]
-        written.metadata_props.extend(self.model.metadata_props)
-        made = ir.from_proto(written)
-        made.graph.sort()  # the quantiser appends its nodes
-        return made
+        return _finished(quantizer.model.model, self.model)
 
     def steps(self, ranges: Ranges, nodes: Collection[str]) -> dict[str, tuple[Array, Array]]:
         """The scale and the zero point of each tensor, as `write` gives them."""
@@ -129,13 +125,7 @@ class Writer:
 
     def _quantizer(self, ranges: Ranges, nodes: Collection[str], *, is_model_of_pairs: bool) -> Any:
         placement = self.placement
-        copy = self._copy()
-        for node in copy.graph.node:
-            if any(True for _ in _bodies(node)):
-                node.domain = STAND_IN
-                del node.attribute[:]
-        note = copy.metadata_props.add()
-        note.key, note.value = SHAPES_ARE_KNOWN
+        copy = _with_stand_ins(self.model)
         overrides = {name: [{"quant_type": QuantType.QInt8}] for name in _unusual_weights(copy, nodes)}
         options = {
             "ActivationSymmetric": placement.symmetric,
@@ -160,25 +150,109 @@ class Writer:
             extra_options=options,
         )
 
-    def _copy(self) -> onnx.ModelProto:
-        copy = onnx.ModelProto()
-        copy.CopyFrom(self.model)
-        return copy
 
-    def _put_back_holders(self, written: onnx.ModelProto) -> None:
-        """Puts nodes with bodies in the places of their stand-ins, and back the weights that only bodies read."""
-        holders = {node.name: node for node in self.model.graph.node}
-        wanted: set[str] = set()
-        for node in written.graph.node:
-            if node.domain == STAND_IN:
-                inputs, outputs = list(node.input), list(node.output)
-                node.CopyFrom(holders[node.name])
-                del node.input[:], node.output[:]
-                node.input.extend(inputs)
-                node.output.extend(outputs)
-                wanted.update(_names_read_in(node))
-        wanted -= {tensor.name for tensor in written.graph.initializer}
-        written.graph.initializer.extend(t for t in self.model.graph.initializer if t.name in wanted)
+def write_dynamic(model: onnx.ModelProto, nodes: Collection[str], placement: Placement) -> ir.Model:
+    """A copy of a model in which some nodes run in eight bits, with ranges found at run time.
+
+    Args:
+        model: A float32 model whose weights are initializers, with unique node names.
+        nodes: Names of the nodes; without any, the copy is the model itself.
+        placement: The form that the engine wants.
+    """
+    if not nodes:
+        return ir.from_proto(model)
+    with _quietly():
+        quantizer = ONNXQuantizer(
+            _with_stand_ins(model),
+            placement.per_channel,
+            placement.weight_bits == 7,
+            QuantizationMode.IntegerOps,
+            False,
+            QuantType.QInt8,
+            QuantType.QUInt8,
+            None,
+            list(nodes),
+            [],
+            list(placement.dynamic),
+            {"MatMulConstBOnly": True, "WeightSymmetric": True},
+        )
+        quantizer.quantize_model()
+    return _finished(quantizer.model.model, model)
+
+
+def write_weights(
+    model: onnx.ModelProto, nodes: Collection[str], bits: int, block_size: int, placement: Placement
+) -> ir.Model:
+    """A copy of a model in which the weights of some matrix products have few bits, a scale for each block of them.
+
+    Args:
+        model: A float32 model whose weights are initializers, with unique node names.
+        nodes: Names of the products; without any, the copy is the model itself.
+        bits: 8 or 4.
+        block_size: How many weights along the axis that is added up share a scale.
+        placement: The form that the engine wants.
+    """
+    if not nodes:
+        return ir.from_proto(model)
+    form = QuantFormat.QDQ if placement.weight_only == DEQUANTIZE else QuantFormat.QOperator
+    with _quietly():
+        library = importlib.import_module(
+            "onnxruntime.quantization.matmul_nbits_quantizer"
+        )  # it configures the logging
+        quantizer = library.MatMulNBitsQuantizer(
+            _with_stand_ins(model),
+            bits=bits,
+            block_size=block_size,
+            is_symmetric=placement.symmetric,
+            nodes_to_exclude=[node.name for node in model.graph.node if node.name not in set(nodes)],
+            quant_format=form,
+        )
+        quantizer.process()
+    return _finished(quantizer.model.model, model)
+
+
+def _with_stand_ins(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy as the quantiser takes it: nodes with bodies have stand-ins, and the shapes count as inferred."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    for node in copy.graph.node:
+        if any(True for _ in _bodies(node)):
+            node.domain = STAND_IN
+            del node.attribute[:]
+    copy.opset_import.add(domain=STAND_IN, version=1)
+    note = copy.metadata_props.add()
+    note.key, note.value = SHAPES_ARE_KNOWN
+    return copy
+
+
+def _finished(written: onnx.ModelProto, model: onnx.ModelProto) -> ir.Model:
+    """What the quantiser made of a model, with the notes and the nodes with bodies of that one."""
+    _put_back_holders(written, model)
+    domains = [opset for opset in written.opset_import if opset.domain != STAND_IN]
+    del written.opset_import[:]
+    written.opset_import.extend(domains)
+    written.producer_name, written.producer_version = model.producer_name, model.producer_version
+    del written.metadata_props[:]
+    written.metadata_props.extend(model.metadata_props)
+    made = ir.from_proto(written)
+    made.graph.sort()  # the quantiser appends its nodes
+    return made
+
+
+def _put_back_holders(written: onnx.ModelProto, model: onnx.ModelProto) -> None:
+    """Puts nodes with bodies in the places of their stand-ins, and back the weights that only bodies read."""
+    holders = {node.name: node for node in model.graph.node}
+    wanted: set[str] = set()
+    for node in written.graph.node:
+        if node.domain == STAND_IN:
+            inputs, outputs = list(node.input), list(node.output)
+            node.CopyFrom(holders[node.name])
+            del node.input[:], node.output[:]
+            node.input.extend(inputs)
+            node.output.extend(outputs)
+            wanted.update(_names_read_in(node))
+    wanted -= {tensor.name for tensor in written.graph.initializer}
+    written.graph.initializer.extend(t for t in model.graph.initializer if t.name in wanted)
 
 
 def _bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:

@@ -1,0 +1,325 @@
+"""Files in float16 over many models: right, wrong or refused, share in float16, size and time; a row for each model.
+
+Each model runs in a process of its own, with a limit of time; one that has a row already is left out, so that a run
+that was stopped goes on where it was. Weights are random, axes vary as the zoo says. A file is judged on inputs that
+the export did not see, by onnxruntime and by a float32 rendering with a rounding behind every narrow node, against
+eager torch in float64 (in float32 where it has no float64): the root mean square of the difference, relative to the
+output's, is at most 0.02, or twice eager half's where that is at most 0.05. Outputs of one result that are boxes (N,
+4), scores (N,) and labels (N,) are judged as detections: each is to be matched by one of the same label, an overlap
+of 0.9 and a score that differs by at most 0.02; at most a tenth may be without a match, on both sides together.
+
+    python benchmarks/precision_zoo.py run --out zoo.jsonl [--models timm:resnet18 ...] [--seconds 240]
+    python benchmarks/precision_zoo.py page zoo.jsonl > results/precision_zoo-DATE.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import datetime
+import importlib.metadata
+import io
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import geometric_mean
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+_SMALL = {
+    "torchvision": """resnet18 mobilenet_v2 mobilenet_v3_small shufflenet_v2_x0_5 squeezenet1_1 efficientnet_b0
+        mnasnet0_5 regnet_y_400mf regnet_x_400mf swin_t googlenet densenet121 lraspp_mobilenet_v3_large
+        ssdlite320_mobilenet_v3_large fasterrcnn_mobilenet_v3_large_320_fpn retinanet_resnet50_fpn fcos_resnet50_fpn
+        deeplabv3_mobilenet_v3_large maxvit_t resnet50 vgg11 alexnet r3d_18""",
+    "timm": """convnext_atto vit_tiny_patch16_224 ghostnet_050 deit_tiny_patch16_224 mixer_s32_224 resmlp_12_224
+        poolformer_s12 edgenext_xx_small mobilevit_xxs levit_128s efficientformer_l1 repvgg_a0 hardcorenas_a lcnet_050
+        fastvit_t8 tiny_vit_5m_224 rexnet_100 xcit_nano_12_p16_224 test_vit test_convnext2 test_resnet test_efficientnet
+        test_mambaout test_nfnet test_byobnet starnet_s1 shvit_s1 efficientvit_m0 efficientvit_b0
+        mobilenetv4_conv_small_035
+        mobileone_s0 repghostnet_050 tinynet_e semnasnet_050 tf_efficientnet_lite0 tf_mobilenetv3_small_minimal_100
+        pit_ti_224 pvt_v2_b0 coat_tiny mobilevitv2_050 visformer_tiny cait_xxs24_224 crossvit_tiny_240 convit_tiny
+        gmlp_ti16_224 gmixer_12_224 resnet10t resnet14t regnetx_002 regnety_002 regnetz_005 dla46_c hrnet_w18_small
+        cs3darknet_focus_s cspresnet50 res2net50_14w_8s selecsls42 spnasnet_100 fbnetc_100 vit_xsmall_patch16_clip_224
+        vit_little_patch16_reg1_gap_256 swinv2_cr_tiny_224 focalnet_tiny_srf gcvit_xxtiny inception_next_atto
+        caformer_s18 davit_tiny nest_tiny_jx coatnet_0_224 twins_pcpvt_small hgnetv2_b0 mambaout_femto""",
+    "transformers": """albert bart bert bloom canine clip codegen convbert convnext data2vec-vision deberta-v2 deit
+        dinov2 distilbert dpt electra ernie esm falcon fnet focalnet gemma gemma2 glpn gpt2 gpt_neo gpt_neox gptj
+        hubert layoutlm levit llama longformer longt5 m2m_100 mamba marian mistral mixtral mobilebert mobilevit mpnet
+        mpt mt5 nystromformer olmo opt pegasus phi poolformer pvt qwen2 qwen3 regnet rembert resnet roberta roformer
+        segformer sew siglip splinter squeezebert stablelm swiftformer swin swin2sr swinv2 t5 timesformer videomae vilt
+        vit wav2vec2 wavlm whisper xlm xlnet yolos""",
+    "ultralytics": """yolov8n yolov8n-cls yolov8n-seg yolov8n-pose yolov8n-obb yolo11n yolo11n-seg yolov5n yolov9t
+        yolov10n yolo12n yolo26n yolov3-tiny""",
+}
+MODELS = [f"{zoo}:{name}" for zoo, names in _SMALL.items() for name in names.split()]
+SIZED = ("ultralytics", "rcnn", "retinanet", "fcos", "ssd", "lraspp", "deeplab")
+"""Parts of the specs of models that take pictures of any size: theirs are 160 x 192 here."""
+
+LIMIT, EXCUSED = 0.02, 0.05
+OVERLAP, UNMATCHED = 0.9, 0.1
+TRIES = 3
+"""How many seeds are tried for inputs that the model accepts."""
+
+
+def run(out: Path, specs: Sequence[str], seconds: float) -> None:
+    """Measures the models that have no row yet."""
+    known = set()
+    if out.exists():
+        known = {json.loads(line)["model"] for line in out.read_text(encoding="utf-8").splitlines()}
+    for spec in specs:
+        if spec in known:
+            continue
+        command = [sys.executable, __file__, "one", spec]
+        row: dict[str, Any] = {"model": spec}
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+            lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+            last = " ".join(done.stderr.split())[-300:]
+            row |= json.loads(lines[-1]) if lines else {"verdict": "failed", "why": last}
+        except subprocess.TimeoutExpired:
+            row |= {"verdict": "too long", "why": f"more than {seconds:.0f} s"}
+        with out.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+        told = {k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()}
+        print(told, flush=True)
+
+
+def measure(spec: str) -> dict[str, Any]:
+    """Exports one model in float32 and in float16, and judges the second file."""
+    import torch
+
+    from torch_onnx_compat import export_compat
+    from torch_onnx_compat.errors import CompatError
+    from torch_onnx_compat.zoo import load
+
+    torch.set_num_threads(1)
+    export_compat(torch.nn.Linear(2, 3), torch.ones(1, 2), precision="float16")  # loads what both exports need
+    sample = load(spec, size=(160, 192) if any(part in spec for part in SIZED) else None)
+    options = {"kwargs": dict(sample.kwargs), "dynamic": dict(sample.dynamic) or None, "verify": sample.verify}
+    row: dict[str, Any] = {}
+    start = time.process_time()
+    try:
+        plain = export_compat(sample.model, sample.args, **options)
+    except CompatError as problem:
+        return {"verdict": "refused in float32", "why": " ".join(str(problem).split())[:300]}
+    row["seconds float32"] = time.process_time() - start
+    start = time.process_time()
+    try:
+        result = export_compat(sample.model, sample.args, precision="float16", **options)
+    except CompatError as problem:
+        return {**row, "verdict": "refused", "why": " ".join(str(problem).split())[:300]}
+    row["seconds"] = time.process_time() - start
+    told = result.precision
+    row |= {"share": told.share, "casts": told.casts, "narrow": told.narrow, "wide": told.wide, "runs": told.runs}
+    row |= {"bytes": len(result.model_bytes), "bytes float32": len(plain.model_bytes), "notes": list(told.notes)}
+    row |= {"precision": result.seconds["precision"], "check": result.seconds["check"]}
+    return {**row, **judge(sample, result)}
+
+
+def judge(sample: Any, result: Any) -> dict[str, Any]:
+    """The verdict on a file, on inputs that the export did not see."""
+    import onnx
+    import onnx_ir as ir
+    import torch
+
+    from torch_onnx_compat.graph.rendering import render
+    from torch_onnx_compat.graph.stream import write_model
+
+    for seed in range(TRIES):
+        args, kwargs = fresh_inputs(sample, seed)
+        exact = eager(sample.model, args, kwargs, torch.float64) or eager(sample.model, args, kwargs, torch.float32)
+        if exact is not None:
+            break
+    else:
+        return {"verdict": "not judged", "why": "the model refuses other inputs"}
+    half = eager(sample.model, args, kwargs, torch.float16)
+    model = onnx.load_model_from_string(result.model_bytes)
+    buffer = io.BytesIO()
+    write_model(render(ir.from_proto(model)), buffer)
+    feeds = {name: tensor.numpy() for name, tensor in result.signature.feeds(args, kwargs).items()}
+    worst: dict[str, Any] = {}
+    for way, file in (("file", result.model_bytes), ("rendering", buffer.getvalue())):
+        worst[way], worst[f"{way} unmatched"] = errors(run_file(file, feeds), exact)
+    if half is not None:
+        worst["eager half"], worst["eager half unmatched"] = errors(half, exact)
+    return {"verdict": verdict(worst), **worst}
+
+
+def fresh_inputs(sample: Any, seed: int) -> tuple[Any, Any]:
+    """Other values like the example's: pictures and sounds drawn anew, token numbers moved along."""
+    import torch
+    from torch.utils._pytree import tree_map_only
+
+    generator = torch.Generator().manual_seed(100 + seed)
+
+    def other(tensor: Any) -> Any:
+        if tensor.is_floating_point() and tensor.numel() > 16 and sample.verify is not None:
+            low, high = tensor.min(), tensor.max()
+            return low + (high - low) * torch.rand(tensor.shape, generator=generator, dtype=tensor.dtype)
+        return tensor.roll(1 + seed, -1) if tensor.dim() and tensor.dtype is torch.int64 else tensor
+
+    found: tuple[Any, Any] = tree_map_only(torch.Tensor, other, (sample.args, dict(sample.kwargs)))
+    return found
+
+
+def run_file(model: bytes, feeds: dict[str, Any]) -> list[Any]:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return list(session.run(None, feeds))
+
+
+def eager(model: Any, args: Any, kwargs: Any, dtype: Any) -> list[Any] | None:
+    """The outputs of eager torch in an element type; None where it does not run."""
+    import torch
+    from torch.utils._pytree import tree_leaves, tree_map_only
+
+    def cast(tensor: Any) -> Any:
+        return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+    args, kwargs = tree_map_only(torch.Tensor, cast, (args, kwargs))
+    try:
+        with torch.no_grad():
+            outputs = copy.deepcopy(model).to(dtype)(*args, **kwargs)
+    except Exception:  # a model refuses an element type in any way it likes
+        return None
+    tensors = [o for o in tree_leaves(outputs) if isinstance(o, torch.Tensor)]
+    return [o.double().numpy() if o.is_floating_point() else o.numpy() for o in tensors]
+
+
+def errors(found: Sequence[Any], exact: Sequence[Any]) -> tuple[float, float | None]:
+    """The largest relative error of the outputs, and the share of detections without a match, where there are some."""
+    import numpy as np
+
+    detections = as_detections(exact)
+    if detections is not None and as_detections(found) is not None:
+        return 0.0, unmatched([found[i] for i in detections], [exact[i] for i in detections])
+    worst = 0.0
+    for a, b in zip(found, exact, strict=True):
+        if a.shape != b.shape:
+            return math.inf, None
+        b = b.astype(np.float64)
+        finite = np.isfinite(b)
+        if not np.isfinite(a[finite].astype(np.float64)).all():
+            return math.inf, None
+        scale = math.sqrt(float(np.mean(b[finite] ** 2))) if finite.any() else 1.0
+        off = math.sqrt(float(np.mean((a[finite].astype(np.float64) - b[finite]) ** 2))) if finite.any() else 0.0
+        worst = max(worst, off / (scale or 1.0))
+    return worst, None
+
+
+def as_detections(outputs: Sequence[Any]) -> tuple[int, int, int] | None:
+    """Which outputs are boxes (N, 4), scores (N,) and labels (N,) of one picture; None where it is not so."""
+    boxes = [i for i, o in enumerate(outputs) if o.ndim == 2 and o.shape[1] == 4 and o.dtype.kind == "f"]
+    scores = [i for i, o in enumerate(outputs) if o.ndim == 1 and o.dtype.kind == "f"]
+    labels = [i for i, o in enumerate(outputs) if o.ndim == 1 and o.dtype.kind == "i"]
+    if len(boxes) == len(scores) == len(labels) == 1 and len(outputs) == 3:
+        return boxes[0], scores[0], labels[0]
+    return None
+
+
+def unmatched(found: Sequence[Any], exact: Sequence[Any]) -> float:
+    """The share of detections, of both sides, that have no counterpart on the other."""
+    boxes, scores, labels = exact
+    free = list(range(len(found[1])))
+    matched = 0
+    for i in range(len(scores)):
+        for j in free:
+            is_same = found[2][j] == labels[i] and abs(float(found[1][j]) - float(scores[i])) <= LIMIT
+            if is_same and overlap(found[0][j], boxes[i]) >= OVERLAP:
+                free.remove(j)
+                matched += 1
+                break
+    total = len(scores) + len(found[1])
+    return 1.0 - 2 * matched / total if total else 0.0
+
+
+def overlap(a: Any, b: Any) -> float:
+    """Intersection over union of two boxes, as corners."""
+    sides = [max(0.0, float(min(a[i + 2], b[i + 2]) - max(a[i], b[i]))) for i in (0, 1)]
+    areas = [float((c[2] - c[0]) * (c[3] - c[1])) for c in (a, b)]
+    inside = sides[0] * sides[1]
+    return inside / (areas[0] + areas[1] - inside) if inside else 0.0
+
+
+def verdict(worst: dict[str, Any]) -> str:
+    """Whether a file is right, from its largest errors and eager half's."""
+    half = worst.get("eager half") or 0.0
+    allowed = max(LIMIT, 2 * half if half <= EXCUSED else 0.0)
+    few = max(UNMATCHED, 2 * (worst.get("eager half unmatched") or 0.0))
+    right = all(worst[way] <= allowed and (worst[f"{way} unmatched"] or 0.0) <= few for way in ("file", "rendering"))
+    return "right" if right else "wrong"
+
+
+def page(path: Path) -> str:
+    """The results in Markdown."""
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    for row in rows:
+        row["verdict"] = verdict(row) if "rendering" in row else row["verdict"]
+    packages = ("torch", "torchvision", "timm", "transformers", "ultralytics", "onnx", "onnx-ir", "onnxruntime")
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
+    counts = Counter(row["verdict"] for row in rows)
+    made = [row for row in rows if "share" in row]
+    shares = [row["share"] for row in made if row["share"] is not None]
+    ratios = [row["seconds"] / row["seconds float32"] for row in made]
+    sizes = [row["bytes"] / row["bytes float32"] for row in made]
+    lines = [
+        f"Measured {datetime.date.today()} with {versions}; one thread, processor time.",
+        "",
+        f"{len(rows)} models: " + ", ".join(f"{count} {what}" for what, count in counts.most_common()) + ".",
+        f"At least 90 % of the multiplications in float16: {sum(s >= 0.9 for s in shares)} of {len(shares)} models "
+        f"that multiply. Size / float32: {geometric_mean(sizes):.2f}; time / float32: {geometric_mean(ratios):.2f} "
+        f"(geometric means).",
+        "",
+        "| model | verdict | error | eager half | in float16 | casts | size / float32 | time / float32 | remark |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for row in rows:
+        if "share" not in row:
+            cells = [row["model"], row["verdict"], *[""] * 6, row.get("why", "").replace("|", "/")[:160]]
+        else:
+            share = "" if row["share"] is None else f"{row['share']:.0%}"
+            size = f"{row['bytes'] / row['bytes float32']:.2f}"
+            spent = f"{row['seconds'] / row['seconds float32']:.2f}"
+            remark = "; ".join(row["notes"])[:160].replace("|", "/")
+            cells = [row["model"], row["verdict"], _error(row, "rendering"), _error(row, "eager half"), share]
+            cells += [row["casts"], size, spent, remark]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines)
+
+
+def _error(row: dict[str, Any], way: str) -> str:
+    if row.get(f"{way} unmatched") is not None:
+        return f"{row[f'{way} unmatched']:.0%} unmatched"
+    return f"{row[way]:.1e}" if row.get(way) is not None else ""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["run", "one", "page"])
+    parser.add_argument("path", nargs="?")
+    parser.add_argument("--models", nargs="*", default=MODELS)
+    parser.add_argument("--out", type=Path, default=Path("precision_zoo.jsonl"))
+    parser.add_argument("--seconds", type=float, default=240.0, help="limit for one model")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if arguments.what == "page":
+        print(page(Path(arguments.path)))
+    elif arguments.what == "one":
+        print(json.dumps(measure(arguments.path)))
+    else:
+        run(arguments.out, arguments.models, arguments.seconds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+"""Judges files of few bits on inputs, and searches for the fewest layers that have to stay in float32."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+
+import numpy as np
+import onnx_ir as ir
+import onnxruntime
+import torch
+
+from torch_onnx_compat.check.compare import Array, as_array
+from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.observe import ModelRefused
+from torch_onnx_compat.precision.int8.loss import disagreement, has_classes, loss_of, relative_distance
+from torch_onnx_compat.precision.int8.request import TOP1, Request
+from torch_onnx_compat.precision.int8.verdict import UNNAMED, LayerLoss, Quantized, Trial
+from torch_onnx_compat.precision.judge import run_in
+from torch_onnx_compat.precision.narrow import PrecisionJob
+from torch_onnx_compat.publish import draft, is_large
+
+
+class Search:
+    """Writes and judges files with fewer and fewer layers of few bits.
+
+    Args:
+        job: The proven network, and how it is run.
+        request: The format, the metric and its limit.
+        inputs: What the files are judged on.
+    """
+
+    def __init__(self, job: PrecisionJob, request: Request, inputs: Sequence[Inputs]) -> None:
+        self._job, self._request, self._inputs = job, request, inputs
+        self._metric = loss_of(request)
+        self.notes: list[str] = []
+        self.trials: list[Trial] = []
+        self._runs = 0
+        self._wanted = [self._exact(number, given) for number, given in enumerate(inputs)]
+
+    def find(self, nodes: Sequence[ir.Node], write: Callable[[Sequence[ir.Node]], ir.Model]) -> list[ir.Node]:
+        """The fewest of the worst layers that have to stay in float32: 0, 1, 2, 4 … are tried, then those between.
+
+        Args:
+            nodes: The layers, the worst first.
+            write: Makes the graph with some of them in float32.
+        """
+
+        def passes(count: int) -> bool:
+            if count == len(nodes):
+                return True
+            self._judge(write(nodes[:count]), count)
+            return self.trials[-1].worst <= self._request.bound
+
+        low, high = -1, 0
+        while not passes(high):
+            low, high = high, min(max(1, 2 * high), len(nodes))
+        while high - low > 1:
+            middle = (low + high) // 2
+            if passes(middle):
+                high = middle
+            else:
+                low = middle
+        return list(nodes[:high])
+
+    def finish(self, model: ir.Model, kept: int) -> list[list[Array]]:
+        """Judges the graph that was found, and runs it wherever the float32 file was proven; its outputs.
+
+        Args:
+            model: The graph.
+            kept: How many layers are in float32.
+
+        Raises:
+            VerificationError: It does not run there, or its outputs have other shapes or are not finite.
+        """
+        outputs = self._judge(model, kept)
+        self._run_cases(model)
+        return outputs
+
+    def verdict(
+        self,
+        outputs: Sequence[Sequence[Array]],
+        kept: int,
+        layers: tuple[LayerLoss, ...],
+        runs: int,
+        narrow: int,
+    ) -> Quantized:
+        """What is known of the file; nothing was calibrated.
+
+        Args:
+            outputs: Its outputs on the inputs.
+            kept: How many layers are in float32.
+            layers: What each layer costs.
+            runs: How many runs of the graph were made besides.
+            narrow: How many nodes are in few bits.
+        """
+        metric = self._request.metric
+        classes = has_classes(self._wanted)
+        return Quantized(
+            limit=self._request.bound,
+            metric="relative distance of the outputs"
+            if metric is None
+            else "top-1 disagreement"
+            if metric == TOP1
+            else UNNAMED,
+            is_proven=True,
+            judged_on=len(self._inputs),
+            calibrated_on=0,
+            final=next(trial for trial in self.trials if trial.kept == kept),
+            trials=tuple(self.trials),
+            float32_loss=self._metric(self._float32_outputs(), self._wanted),
+            distance=relative_distance(outputs, self._wanted),
+            agreement=1.0 - disagreement(outputs, self._wanted) if classes else None,
+            method="",
+            narrow=narrow,
+            layers=layers,
+            runs=self._runs + runs,
+            notes=tuple(self.notes),
+            format=self._request.name,
+        )
+
+    def note(self, text: str) -> None:
+        """Notes what the caller should know, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    # Judging
+
+    def _judge(self, model: ir.Model, kept: int) -> list[list[Array]]:
+        """The file's outputs on the inputs; its losses join the trials."""
+        with ExitStack() as stack:
+            path = stack.enter_context(draft(model, None, is_large(model))).path
+            try:
+                run_file = self._job.runner(path)
+            except Exception as error:
+                raise VerificationError(
+                    f"onnxruntime does not load the file in {self._request.name}: {_reason(error)}"
+                ) from error
+            run_literally = self._job.runner(path, sess_options=_literal_options())
+            found = [self._run(run_file, inputs) for inputs in self._inputs]
+            rendered = [self._run(run_literally, inputs) for inputs in self._inputs]
+        self._runs += 2 * len(found)
+        trial = Trial(kept, self._metric(found, self._wanted), self._metric(rendered, self._wanted))
+        if trial not in self.trials:
+            self.trials.append(trial)
+        return found
+
+    def _run(self, run: Callable[[Inputs], list[Array]], inputs: Inputs) -> list[Array]:
+        try:
+            return run(inputs)
+        except Exception as error:
+            raise VerificationError(
+                f"the file in {self._request.name} fails on an input that it is judged on: {_reason(error)}"
+            ) from error
+
+    def _exact(self, number: int, inputs: Inputs) -> list[Array]:
+        """What the original computes in float64."""
+        label = f"held-out input {number}"
+        outputs = run_in(self._job.observation, label, inputs, torch.float64)
+        if outputs is None:
+            self.note("eager torch does not run in float64 here, so its float32 was compared with.")
+            try:
+                outputs = self._job.observation.reference(label, inputs).outputs
+            except ModelRefused as refusal:
+                raise CompatError(f"the model itself fails on {label} of the calibration: {refusal}") from refusal
+        return [_narrowed(as_array(output)) for output in outputs]
+
+    def _run_cases(self, model: ir.Model) -> None:
+        """Runs the file wherever the float32 file was proven: at other sizes, too, its outputs have their shapes."""
+        with draft(model, None, is_large(model)) as written:
+            run = self._job.runner(written.path)
+            for case in self._job.cases:
+                where = f"the file in {self._request.name}"
+                try:
+                    found = run(case.inputs)
+                except Exception as error:
+                    raise VerificationError(f"{where} fails at {case.label}: {_reason(error)}") from error
+                for array, wanted, name in zip(found, case.reference.outputs, self._job.names, strict=True):
+                    if array.shape != tuple(wanted.shape) or not _is_finite_where(array, as_array(wanted)):
+                        raise VerificationError(
+                            f"{where} gives {array.shape} at {case.label}, output {name!r}, "
+                            f"{'not finite' if array.shape == tuple(wanted.shape) else 'not'} {tuple(wanted.shape)}."
+                        )
+
+    def _float32_outputs(self) -> list[list[Array]]:
+        with draft(self._job.network, None, is_large(self._job.network)) as written:
+            run = self._job.runner(written.path)
+            return [run(inputs) for inputs in self._inputs]
+
+
+def _literal_options() -> onnxruntime.SessionOptions:
+    """Options with which every pair rounds, and no integer kernel takes its place."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return options
+
+
+def _narrowed(array: Array) -> Array:
+    return array.astype(np.float32) if array.dtype == np.float64 else array
+
+
+def _is_finite_where(found: Array, wanted: Array) -> bool:
+    return wanted.dtype.kind != "f" or bool(np.isfinite(found[np.isfinite(wanted)]).all())
+
+
+def _reason(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300]
