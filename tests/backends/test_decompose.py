@@ -16,7 +16,7 @@ from torch_onnx_compat import export_compat
 from torch_onnx_compat.backends.internals import decompose
 from torch_onnx_compat.backends.internals.find import first_module
 
-WRITES = 60
+WRITES = 40
 """Random programs that write in place."""
 
 

@@ -82,7 +82,7 @@ def convert(
         static: Sizes of dynamic axes, by their names: ``{"batch": 1}``.
         simplify: Whether constants are folded, branches of constant conditions resolved, normalisations folded into
             the layers before them, and redundant nodes removed.
-        precision: as for export_compat. The file is then
+        precision: As for export_compat. The file is then
             compared in float32, brought to the format, and judged against the original in float64.
         start: Values at which the new file begins, by their names; they are its inputs.
         outputs: Values that the new file gives, by their names, in order.

@@ -60,14 +60,21 @@ class Tables:
         decompositions = first_module("torch.onnx._internal.exporter._decomp")
         self.translated = set(decompositions.get_onnx_implemented_overloads(registry))
         table = decompositions.create_onnx_friendly_decomposition_table(self.translated)
-        split = first_module("torch.export.exported_program")._split_decomp_table_to_cia_and_python_decomp
-        self.composites, self.table = split(table)
+        programs = first_module("torch.export.exported_program")
+        self.composites, self.table = programs._split_decomp_table_to_cia_and_python_decomp(table)
+        self._kept = programs._special_op_to_preserve_cia
 
     def concerns(self, target: Any) -> bool:
-        """Whether an operator has to be decomposed."""
-        if not isinstance(target, OpOverload) or target in self.translated:
+        """Whether an operator has to be decomposed.
+
+        Of composite operators those that give a view are decomposed though torchlib has a translation of some: torch's
+        own way never keeps them, so those translations are not tried, and some are wrong.
+        """
+        if not isinstance(target, OpOverload):
             return False
-        return target in self.table or target._can_decompose()
+        if target._can_decompose():
+            return self.composites.get(target) is not self._kept
+        return target in self.table
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -302,15 +309,11 @@ class _Decomposition:
             args, kwargs = pytree.tree_map_only(_Input, lambda place: given[place.number], arguments)
             return target(*args, **kwargs)
 
-        fake_mode = next((value.fake_mode for value in values if isinstance(value, FakeTensor)), None)
-        if fake_mode is None or target in _OF_STRIDES:
-            raise TooMuch
-        try:
-            with fake_mode, enable_python_dispatcher():
-                plain = [_contiguous(value) for value in values]
-                traced = make_fx(call, decomposition_table=self._tables.table)(*plain)
-        except Exception as error:  # any of torch's decompositions; torch's own way may do it, and reports it otherwise
-            raise TooMuch from error
+        traced = self._make(call, values)
+        if any(map(_is_write, traced.graph.nodes)):  # a decomposition that restores the strides that its input has
+            traced = self._make(call, [_contiguous(value) for value in values])
+            if any(node.target in _OF_STRIDES for node in traced.graph.nodes):
+                raise TooMuch
         for inner in list(traced.graph.nodes):
             if inner.target is torch.ops.aten.sym_numel.default:
                 _multiply_sizes(traced.graph, inner)
@@ -318,12 +321,22 @@ class _Decomposition:
                 raise TooMuch
         return traced
 
+    def _make(self, call: Callable[..., Any], values: list[Any]) -> GraphModule:
+        fake_mode = next((value.fake_mode for value in values if isinstance(value, FakeTensor)), None)
+        if fake_mode is None:
+            raise TooMuch
+        try:
+            with fake_mode, enable_python_dispatcher():
+                return make_fx(call, decomposition_table=self._tables.table)(*values)
+        except Exception as error:  # any of torch's decompositions; torch's own way may do it, and reports it otherwise
+            raise TooMuch from error
+
     def _is_final(self, node: Node) -> bool:
         """Whether a node can be translated: nothing but single operators, and Python's own on sizes."""
         if node.op != "call_function":
             return node.op != "get_attr"
         if isinstance(node.target, OpOverload):
-            return node.target in self._tables.translated
+            return node.target in self._tables.translated and not _is_write(node)
         return not isinstance(node.target, HigherOrderOperator)
 
 
@@ -351,16 +364,25 @@ class _Input:
 
 def _layout(value: Any) -> Any:
     """All of an argument that a trace depends on."""
-    return (value.dtype, value.device, tuple(value.shape)) if isinstance(value, Tensor) else value
+    if not isinstance(value, Tensor):
+        return value
+    return value.dtype, value.device, tuple(value.shape), value.stride(), value.storage_offset(), value.requires_grad
+
+
+def _is_write(node: Node) -> bool:
+    return isinstance(node.target, OpOverload) and node.target._schema.is_mutable
 
 
 def _contiguous(value: Any) -> Any:
-    """An argument without strides, which a file does not have and decompositions would restore."""
-    return torch.empty(value.shape, dtype=value.dtype, device=value.device) if isinstance(value, Tensor) else value
+    """An argument without strides, which a file does not have."""
+    if not isinstance(value, FakeTensor):
+        return value
+    with value.fake_mode:
+        return torch.empty(value.shape, dtype=value.dtype, device=value.device)
 
 
-_OF_STRIDES = {torch.ops.aten.as_strided.default}
-"""Operators whose values depend on the strides of their input."""
+_OF_STRIDES = {torch.ops.aten.as_strided.default, torch.ops.aten.view.default}
+"""Operators that are refused, or compute something else, where their input has other strides."""
 
 
 def _origin(node: Node) -> dict[str, Any]:
