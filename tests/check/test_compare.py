@@ -107,3 +107,9 @@ def test_what_numpy_does_not_know_is_said(dtype):
     row = compare_outputs(np.zeros(4, np.uint8), VALUES.to(dtype))
     assert not row.ok
     assert row.detail == f"{str(dtype).removeprefix('torch.')} values cannot be compared"
+
+
+def test_the_largest_numbers_have_a_typical_magnitude():
+    wanted = torch.tensor([1.5e308, 1.7e308, -1.6e308, 1.4e308], dtype=torch.float64)
+    assert compare_outputs(wanted.numpy() * (1 - 1e-12), wanted).ok
+    assert not compare_outputs(wanted.numpy() * 0.9, wanted).ok

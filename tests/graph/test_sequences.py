@@ -51,3 +51,15 @@ def test_a_model_that_splits_by_its_batch():
     result = export_compat(Halves(), (torch.rand(2, 3), torch.rand(2, 3)), dynamic="batch")
     assert result.exporter == "dynamo"
     assert not result.nodes.keys() & {"SplitToSequence", "SequenceAt"}
+
+
+def test_a_map_over_known_parts_is_unrolled():
+    """hstack asks for the rank of every part in a SequenceMap, whose body onnxruntime cannot read constants from."""
+
+    class Stack(torch.nn.Module):
+        def forward(self, x):
+            return torch.hstack((x, x * 2)), torch.column_stack((x[:, 0], x))
+
+    result = export_compat(Stack(), (torch.rand(3, 4),), dynamic="batch", exporter="dynamo")
+    assert result.table
+    assert not {"SequenceMap", "SequenceConstruct"} & set(result.nodes)

@@ -252,7 +252,7 @@ def _extremes(difference: Array, reference: Array) -> tuple[float, float]:
 def _typical_magnitude(reference: Array) -> float:
     magnitudes = np.abs(reference)
     magnitudes = magnitudes[magnitudes > 0]
-    return float(np.median(magnitudes)) if magnitudes.size else 1.0
+    return float(np.median(magnitudes / 2) * 2) if magnitudes.size else 1.0  # the sum of two of 1e308 is infinite
 
 
 def _describe_worst(a: Array, b: Array, difference: Array, allowed: Array) -> str:

@@ -1,13 +1,55 @@
-"""SequenceAt(SplitToSequence(x, size), k) with a dynamic chunk size -> Slice(x, k * size, (k + 1) * size).
+"""Sequences of which the parts are known, as plain tensors: few engines have sequences.
 
-dynamo exports torch.split of a dynamic size as a sequence. Few engines have sequences, and onnxscript 0.7's constant
-folder fails on this one. The last chunk may be shorter; Slice clamps its end in the same way.
+SequenceAt(SplitToSequence(x, size), k) with a dynamic chunk size -> Slice(x, k * size, (k + 1) * size): dynamo exports
+torch.split of a dynamic size so, and onnxscript 0.7's constant folder fails on it. The last chunk may be shorter; Slice
+clamps its end in the same way.
+
+SequenceMap(SequenceConstruct(a, b), body) -> SequenceConstruct(body(a), body(b)): hstack is exported so. onnxruntime
+1.32 loads no such body that reads constants outside of it.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import onnx_ir as ir
+
+from torch_onnx_compat.graph.walk import all_graphs, inner_graphs
+
+
+def unroll_maps(model: ir.Model) -> None:
+    """Computes each part of a known sequence by a copy of the body, in place."""
+    for graph in list(all_graphs(model)):
+        for node in list(graph):
+            if node.op_type == "SequenceMap" and node.domain == "":
+                _unroll(graph, node)
+
+
+def _unroll(graph: ir.Graph, mapped: ir.Node) -> None:
+    body = next(inner_graphs(mapped))
+    maker = mapped.inputs[0].producer() if mapped.inputs[0] is not None else None
+    if maker is None or maker.op_type != "SequenceConstruct" or len(mapped.inputs) > 1 or body.initializers:
+        return
+    copies = [_copy_before(mapped, body, element) for element in maker.inputs if element is not None]
+    for output, values in zip(mapped.outputs, zip(*copies, strict=True), strict=True):
+        whole = ir.node("SequenceConstruct", values)
+        graph.insert_before(mapped, whole)
+        ir.convenience.replace_all_uses_with(output, whole.outputs[0], replace_graph_outputs=True)
+    graph.remove(mapped, safe=True)
+
+
+def _copy_before(mapped: ir.Node, body: ir.Graph, element: ir.Value) -> list[ir.Value]:
+    """Puts a copy of a body of one input before the node that holds it; returns the copy's outputs."""
+    copy = body.clone(allow_outer_scope_values=True)
+    ir.convenience.replace_all_uses_with(copy.inputs[0], element, replace_graph_outputs=True)
+    outputs, nodes = list(copy.outputs), list(copy)
+    copy.outputs.clear()
+    copy.remove(nodes)
+    for node in nodes:
+        for output in node.outputs:
+            output.name = None
+    assert mapped.graph is not None
+    mapped.graph.insert_before(mapped, nodes)
+    return outputs
 
 
 def slice_split_sequences(model: ir.Model) -> None:

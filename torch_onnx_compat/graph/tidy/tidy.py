@@ -17,7 +17,7 @@ from torch_onnx_compat.caller import put_back
 from torch_onnx_compat.graph.slim.slim import slim
 from torch_onnx_compat.graph.slim.weights import is_second_form
 from torch_onnx_compat.graph.tidy.fused_weights import restore_types
-from torch_onnx_compat.graph.tidy.sequences import slice_split_sequences
+from torch_onnx_compat.graph.tidy.sequences import slice_split_sequences, unroll_maps
 from torch_onnx_compat.graph.walk import all_graphs, all_nodes
 
 _FOLD_INPUT_LIMIT = 8192
@@ -45,6 +45,7 @@ def tidy(model: ir.Model, *, fold: bool, whole: bool = False, is_fixed: bool = T
         if fold:
             passes.InlinePass()(model)
             slice_split_sequences(model)
+            unroll_maps(model)
         if is_fixed:
             slim(model, ties=not whole)
             for lift in _lift_passes():
