@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.export import Dim
+from torch.torch_version import TorchVersion
 
 from torch_onnx_compat import export_compat
 from torch_onnx_compat.backends.internals import decompose
@@ -18,6 +19,10 @@ from torch_onnx_compat.backends.internals.find import first_module
 
 WRITES = 40
 """Random programs that write in place."""
+
+IS_OLD = TorchVersion(torch.__version__) < "2.7"
+"""Whether a capture does not tell which tensors share memory; what is written in place is left to torch then."""
+WRITTEN_IN_PLACE = {"a chain in place", "parts in place", "dropout in place", "a copy of a weight"}
 
 
 @contextmanager
@@ -93,7 +98,8 @@ def test_is_right(name: str) -> None:
         result = export_compat(model, (torch.rand(4, 3, 6, 6),), dynamic="batch", exporter="dynamo")
     assert result.exporter == "dynamo"
     assert result.table
-    assert bool(whole) == (name in LEFT_TO_TORCH)
+    if not (IS_OLD and name in WRITTEN_IN_PLACE):
+        assert bool(whole) == (name in LEFT_TO_TORCH)
 
 
 def test_same_arguments_are_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,10 +183,10 @@ def test_random_writes() -> None:
         by_node += 1
         for ours, theirs in zip(found, wanted, strict=True):
             torch.testing.assert_close(ours, theirs, msg=lambda text, seed=seed: f"seed {seed}: {text}")
-    assert by_node > WRITES // 4
+    assert by_node > (0 if IS_OLD else WRITES // 4)
 
 
 def _decomposed(program: Any) -> Callable[..., Any]:
     registry = first_module("torch.onnx._internal.exporter._registration").ONNXRegistry.from_torchlib()
     made = decompose.decompose_nodes(program, decompose.Tables(registry))
-    return torch.fx.GraphModule(made.graph_module, made.graph_module.graph)
+    return made.module()
