@@ -1,10 +1,11 @@
 """The error of an output, and what eager half excuses."""
 
 import numpy as np
+import onnxruntime
 import pytest
 import torch
 
-from torch_onnx_compat import Float16
+from torch_onnx_compat import Float16, export_compat
 from torch_onnx_compat.check.cases import Case
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.precision.judge import Judge, errors_of
@@ -71,3 +72,20 @@ def test_eager_half_does_not_excuse_what_is_off_everywhere():
     assert row.eager is not None
     assert row.eager.worst > 0.25
     assert not row.ok
+
+
+def test_values_that_the_example_has_few_of_are_judged():
+    """A sum that the example keeps small, as it has one large value only, overflows where many are large."""
+
+    class Energy(torch.nn.Module):
+        def forward(self, x):
+            return x.square().sum(-1).sqrt()
+
+    x = torch.randn(2, 64, generator=torch.Generator().manual_seed(0))
+    x[:, 5] = 180.0
+    result = export_compat(Energy(), (x,), dynamic="batch", precision="float16")
+    assert "spread values" in {row.case for row in result.precision.errors}
+    session = onnxruntime.InferenceSession(result.model_bytes)
+    many = torch.full_like(x, 150.0)
+    (found,) = session.run(None, {session.get_inputs()[0].name: many.numpy()})
+    assert found == pytest.approx(Energy()(many).numpy(), rel=1e-2)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
+
+import torch
+from torch import Tensor
 
 from torch_onnx_compat.check.cases import Case, Cases, Verify
 from torch_onnx_compat.check.special import special_inputs
@@ -16,6 +20,11 @@ HEAVY_SECONDS = 0.03
 Other values and sizes are then measured where the judge finds the file wrong at them."""
 
 SEED = 20
+
+SPREAD = "spread values"
+
+FEW_VALUES = 16
+"""A smaller tensor holds scales or sizes rather than data, and is left as it is."""
 
 
 def inputs_to_measure(observation: Observation, cases: Cases | None, samples: Sequence[Any]) -> list[Inputs]:
@@ -38,23 +47,39 @@ def inputs_to_measure(observation: Observation, cases: Cases | None, samples: Se
 
 
 def ordinary_cases(observation: Observation, proven_at: Collection[str]) -> list[Case]:
-    """The example with zeros, equal and sorted values, where the original stays finite.
+    """The example with spread values, then with zeros, equal and sorted ones, where the original stays finite.
 
     Args:
         observation: Runs the original.
         proven_at: Labels of the cases on which the float32 graph was right.
     """
-    found = []
+    tried = [(SPREAD, _spread(observation.prepared.inputs))]
     for special in special_inputs(observation.prepared.inputs):
-        if not special.is_ordinary or special.label not in proven_at:
-            continue
+        if special.is_ordinary and special.label in proven_at:
+            tried.append((special.label, special.inputs))
+    found = []
+    for label, inputs in tried:
         try:
-            reference = observation.reference(special.label, special.inputs)
+            reference = observation.reference(label, inputs)
         except ModelRefused:
             continue
         if all(bool(output.isfinite().all()) for output in reference.outputs if output.is_floating_point()):
-            found.append(Case(special.label, special.inputs, reference))
+            found.append(Case(label, inputs, reference))
     return found
+
+
+def _spread(inputs: Inputs) -> Inputs:
+    """Values drawn evenly between the example's least and largest: a normal example has few of the large ones."""
+    generator = torch.Generator().manual_seed(SEED)
+
+    def draw(tensor: Tensor) -> Tensor:
+        if not tensor.is_floating_point() or tensor.numel() < FEW_VALUES or not bool(tensor.isfinite().all()):
+            return tensor
+        low, high = tensor.double().aminmax()
+        places = torch.rand(tensor.shape, generator=generator, dtype=torch.float64).to(tensor.device)
+        return (low + (high - low) * places).to(tensor.dtype)
+
+    return replace(inputs, tensors=tuple(map(draw, inputs.tensors)))
 
 
 def _elements(inputs: Inputs) -> int:

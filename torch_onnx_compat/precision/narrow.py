@@ -42,8 +42,8 @@ STRICTER = 0.25
 LEAST_S, PART = 1.0, 0.2
 """Seconds that judging may take: the least, and the part of what the export took so far."""
 
-FEWEST = 2
-"""Cases that are judged whatever they take."""
+FEWEST = 3
+"""Cases that are judged whatever they take: the example, spread values and another size."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ class PrecisionJob:
         inputs: Inputs to measure on besides.
         before: Stages before the network.
         after: Stages after it.
-        special: Cases on special values, where rounding may decide what the original computes.
+        special: Cases on special values, where rounding may decide what the original computes; the first is judged
+            right after the example.
         seconds: What the export took so far.
     """
 
@@ -179,12 +180,13 @@ class _Search:
             run_file = self._open_file(stack, model)
             rendering = stack.enter_context(draft(render(model), None, is_large(model)))
             run_rendering = self.job.runner(rendering.path)
-            cases = [*self.job.cases, *self.job.special]
-            for number, case in enumerate(cases):
+            special = [(case, True) for case in self.job.special]
+            plain = [(case, False) for case in self.job.cases]
+            cases = [*plain[:1], *special[:1], *plain[1:], *special[1:]]
+            for number, (case, is_special) in enumerate(cases):
                 if number >= FEWEST and time.perf_counter() > end:
                     self._note(f"{len(cases) - number} of {len(cases)} cases were not compared: they take too long.")
                     break
-                is_special = number >= len(self.job.cases)
                 found = judge.judge(case, run_file, run_rendering, is_special=is_special)
                 if is_special and not all(row.ok for row in found) and self._is_undecided(found):
                     self._note(f"at {case.label} rounding decides what the model computes, so nothing was compared.")
