@@ -176,7 +176,7 @@ def test_models_of_fx(convert):
 
 
 def test_weights_are_in_eight_bits():
-    result = assert_entry("quantized_model_on_floats", residual(), (IMAGE,), "dynamo", dynamic="batch")
+    result = assert_entry("quantized_model_on_floats", residual(), (IMAGE,), "dynamo", dynamic="batch", **STEP)
     floats = [t for t in result.model_proto.graph.initializer if t.data_type == 1 and len(t.dims) > 1]
     assert not floats
     assert result.nodes["DequantizeLinear"] > result.nodes["QuantizeLinear"]
