@@ -161,7 +161,7 @@ EXAMPLES = [
     Example("quantized_model_on_floats", residual(), (IMAGE,), model_of_other_values, **DYNAMO),
     Example("quantized_convolution_on_floats", CONVOLUTION, (IMAGE,), lambda module: nn.AvgPool2d(3, 1), **DYNAMO),
     Example("quantized_linear_on_floats", LINEAR, (ROWS,), lambda module: nn.Identity(), **DYNAMO),
-    # The whole model on floats has these functions, too; only in a part of a model is this entry the one that is needed.
+    # The whole model on floats has these functions, too: this entry is needed in parts of models only.
     Example("quantized_functions_on_floats", residual(), (IMAGE,), lambda module: Unrounded(), claims=(), **DYNAMO),
     Example("quantize_on_floats", LINEAR, (ROWS,), lambda module: nn.Tanh(), **DYNAMO),
     Example("dynamic_linear_in_integers", dynamic(), (ROWS,), lambda module: nn.Linear(*module.weight().shape[::-1])),
