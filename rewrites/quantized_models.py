@@ -82,6 +82,8 @@ class FloatLayer(nn.Module):
         activation: What follows before the rounding.
     """
 
+    bias: Tensor | None
+
     def __init__(
         self,
         weight: Tensor,
@@ -208,11 +210,11 @@ class FloatFunctions(nn.Module):
 
     def add_scalar(self, x: Tensor, y: float) -> Tensor:
         """The sum with a number."""
-        return torch.ops.quantized.add_scalar(x, y)  # type: ignore[no-any-return]
+        return torch.ops.quantized.add_scalar(x, y)
 
     def mul_scalar(self, x: Tensor, y: float) -> Tensor:
         """The product with a number."""
-        return torch.ops.quantized.mul_scalar(x, y)  # type: ignore[no-any-return]
+        return torch.ops.quantized.mul_scalar(x, y)
 
 
 @rewrite(f"module:{_LAYERS}.functional_modules.QFunctional", needed_on=("dynamo",), exactness=Exactness.ROUNDING)
@@ -264,6 +266,8 @@ class DynamicLayer(nn.Module):
 
     weight: Tensor
     scales: Tensor
+
+    bias: Tensor | None
 
     def __init__(self, weight: Tensor, bias: Tensor | None, most: int, *, has_relu: bool) -> None:
         super().__init__()
