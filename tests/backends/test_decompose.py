@@ -84,6 +84,7 @@ DONE_BY_NODE: dict[str, Callable[[Calls, Tensor], Any]] = {
     ),
     "dropout in place": lambda m, x: nn.functional.dropout(x * 2, 0.5, training=False, inplace=True) + 1,
     "a copy of a weight": _write_to_table,
+    "results of one trace": lambda m, x: ((x > 0.5) & (x < 0.7)) | ((x > 0.2) & (x < 0.3)),
 }
 LEFT_TO_TORCH: dict[str, Callable[[Calls, Tensor], Any]] = {
     "a view that is read after a write": _write_beside_view,
@@ -184,6 +185,41 @@ def test_random_writes() -> None:
         for ours, theirs in zip(found, wanted, strict=True):
             torch.testing.assert_close(ours, theirs, msg=lambda text, seed=seed: f"seed {seed}: {text}")
     assert by_node > (0 if IS_OLD else WRITES // 4)
+
+
+def test_random_results_of_one_trace() -> None:
+    """Operators without a translation on one another's results, of which many have the same layout."""
+    for seed in range(PLAIN):
+        draw = random.Random(seed)
+        steps = [
+            (draw.choice(_PLAIN), draw.randrange(10), draw.randrange(10), draw.randrange(10))
+            for _ in range(draw.randint(4, 14))
+        ]
+
+        def combine(m: Calls, x: Tensor, steps: Any = steps) -> tuple[Tensor, ...]:
+            values = [x > 0.5, x < 0.3, (x * 7).floor() % 2 == 0]
+            for step, *places in steps:
+                values.append(step(*(values[place % len(values)] for place in places)))
+            return tuple(value.float() for value in values[3:])
+
+        model, x = Calls(combine).eval(), torch.rand(3, 3, 4, 5)
+        program = torch.export.export(model, (x,), dynamic_shapes=({0: Dim.AUTO},), strict=False)
+        for ours, theirs in zip(_decomposed(program)(x), model(x), strict=True):
+            torch.testing.assert_close(ours, theirs, msg=lambda text, seed=seed: f"seed {seed}: {text}")
+
+
+PLAIN = 25
+"""Random programs that write nothing."""
+
+_PLAIN: list[Callable[[Tensor, Tensor, Tensor], Tensor]] = [
+    lambda a, b, c: a & b,
+    lambda a, b, c: a | b,
+    lambda a, b, c: a ^ b,
+    lambda a, b, c: torch.where(a, b, c),
+    lambda a, b, c: nn.functional.adaptive_max_pool2d(a.float(), 1).expand_as(b) > 0.5,
+    lambda a, b, c: a.type_as(b.float()).bool(),
+    lambda a, b, c: a.reshape(a.shape[0], -1).view_as(b),
+]
 
 
 def _decomposed(program: Any) -> Callable[..., Any]:

@@ -309,9 +309,9 @@ class _Decomposition:
             args, kwargs = pytree.tree_map_only(_Input, lambda place: given[place.number], arguments)
             return target(*args, **kwargs)
 
-        traced = self._make(call, values)
+        traced = self._make(call, values, keeps_strides=True)
         if any(map(_is_write, traced.graph.nodes)):  # a decomposition that restores the strides that its input has
-            traced = self._make(call, [_contiguous(value) for value in values])
+            traced = self._make(call, values, keeps_strides=False)
             if any(node.target in _OF_STRIDES for node in traced.graph.nodes):
                 raise TooMuch
         for inner in list(traced.graph.nodes):
@@ -321,13 +321,14 @@ class _Decomposition:
                 raise TooMuch
         return traced
 
-    def _make(self, call: Callable[..., Any], values: list[Any]) -> GraphModule:
+    def _make(self, call: Callable[..., Any], values: list[Any], *, keeps_strides: bool) -> GraphModule:
         fake_mode = next((value.fake_mode for value in values if isinstance(value, FakeTensor)), None)
         if fake_mode is None:
             raise TooMuch
         try:
             with fake_mode, enable_python_dispatcher():
-                return make_fx(call, decomposition_table=self._tables.table)(*values)
+                fresh = [_like(value, keeps_strides=keeps_strides) for value in values]
+                return make_fx(call, decomposition_table=self._tables.table)(*fresh)
         except Exception as error:  # any of torch's decompositions; torch's own way may do it, and reports it otherwise
             raise TooMuch from error
 
@@ -366,19 +367,20 @@ def _layout(value: Any) -> Any:
     """All of an argument that a trace depends on."""
     if not isinstance(value, Tensor):
         return value
-    return value.dtype, value.device, tuple(value.shape), value.stride(), value.storage_offset(), value.requires_grad
+    return value.dtype, value.device, tuple(value.shape), value.stride()
 
 
 def _is_write(node: Node) -> bool:
     return isinstance(node.target, OpOverload) and node.target._schema.is_mutable
 
 
-def _contiguous(value: Any) -> Any:
-    """An argument without strides, which a file does not have."""
-    if not isinstance(value, FakeTensor):
+def _like(value: Any, *, keeps_strides: bool) -> Any:
+    """An argument of its own: one traced graph gives several nodes one tensor, and a trace tells inputs by identity."""
+    if not isinstance(value, Tensor):
         return value
-    with value.fake_mode:
-        return torch.empty(value.shape, dtype=value.dtype, device=value.device)
+    if keeps_strides:
+        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+    return torch.empty(value.shape, dtype=value.dtype, device=value.device)
 
 
 _OF_STRIDES = {torch.ops.aten.as_strided.default, torch.ops.aten.view.default}
