@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import fft
 
+from torch_onnx_compat import export_compat
 from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.entry import Declined
 from torch_onnx_compat.errors import CompatError
@@ -155,3 +156,19 @@ def test_frequencies_are_a_constant():
     for frequencies in (fft.fftfreq, fft.rfftfreq):
         result = assert_same_outputs(lambda x, f=frequencies: x * f(6), torch.randn(3, 1), "dynamo")
         assert set(result.nodes) == {"Mul"}
+
+
+def test_an_entry_asks_for_sizes_of_the_original():
+    """The runs that tell which sizes are fixed call the model's own functions, not those of the entry that asks."""
+
+    class GlobalFilter(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.randn(6, 4, 3, 2))
+
+        def forward(self, x):
+            spectrum = torch.fft.rfft2(x, dim=(1, 2), norm="ortho")
+            return torch.fft.irfft2(spectrum * torch.view_as_complex(self.weight), s=(6, 6), dim=(1, 2), norm="ortho")
+
+    result = export_compat(GlobalFilter(), (torch.randn(2, 6, 6, 3),), dynamic="batch", exporter="torchscript")
+    assert "rfft2_to_matmul" in {note.entry for note in result.applied}
