@@ -211,3 +211,9 @@ def test_a_runner_gives_up_on_what_takes_too_long(tmp_path):
         runner.open("a", path)
         with pytest.raises(Refused, match=r"no answer within 1 s"):
             runner.run("a", {"x": np.zeros((400, 400), np.float32), "n": np.array(10**6)})
+
+
+@pytest.mark.parametrize("given", [b"model", onnx.ModelProto(), None])
+def test_what_is_no_path(given):
+    with pytest.raises(CompatError, match=rf"path of an ONNX file, not {type(given).__name__}; write the model"):
+        convert(given)

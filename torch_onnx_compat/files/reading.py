@@ -80,9 +80,15 @@ def read(path: str | os.PathLike[str]) -> OnnxFile:
         path: The file.
 
     Raises:
-        CompatError: It is not there, no ONNX file, cut off, of an opset before 7, its tensors do not hold what their
-            shapes say, or its weights would be taken from outside of its folder.
+        CompatError: It is no path, not there, no ONNX file, cut off, of an opset before 7, its tensors do not hold what
+            their shapes say, or its weights would be taken from outside of its folder.
     """
+    given: Any = path
+    if isinstance(given, bytes) or not isinstance(given, (str, os.PathLike)):
+        raise CompatError(
+            f"wanted the path of an ONNX file, not {type(given).__name__}; write the model to a file first, as "
+            f"onnx.save(model, 'model.onnx') does."
+        )
     path = Path(path)
     proto = _parse(path)
     if not proto.HasField("graph") or not proto.ir_version:
