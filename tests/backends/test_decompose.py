@@ -22,6 +22,8 @@ WRITES = 40
 
 IS_OLD = TorchVersion(torch.__version__) < "2.7"
 """Whether a capture does not tell which tensors share memory; what is written in place is left to torch then."""
+HAS_PLAIN_STORAGE = TorchVersion(torch.__version__) < "2.13"
+"""Whether torch.export cannot capture the number of bytes of a tensor of dynamic sizes."""
 WRITTEN_IN_PLACE = {"a chain in place", "parts in place", "dropout in place", "a copy of a weight"}
 
 
@@ -207,6 +209,38 @@ def test_random_results_of_one_trace() -> None:
         for ours, theirs in zip(_decomposed(program)(x), model(x), strict=True):
             torch.testing.assert_close(ours, theirs, msg=lambda text, seed=seed: f"seed {seed}: {text}")
 
+
+def test_random_sizes() -> None:
+    """Numbers made of sizes: a capture holds sums of many terms, and what torch's C++ makes of sizes."""
+    for seed in range(PLAIN // 3):
+        draw = random.Random(seed)
+        steps = [(draw.choice(_OF_SIZES), draw.randrange(9), draw.randrange(9)) for _ in range(draw.randint(1, 5))]
+
+        def combine(m: Calls, x: Tensor, steps: Any = steps) -> tuple[Tensor, ...]:
+            numbers: list[Any] = [
+                x.shape[0],
+                x.shape[2],
+                x.numel() if HAS_PLAIN_STORAGE else x.untyped_storage().size(),
+                3,
+            ]
+            for step, *places in steps:
+                numbers.append(step(*(numbers[place % len(numbers)] for place in places)))
+            pooled = nn.functional.adaptive_avg_pool2d(x, 1)
+            return tuple(pooled + number for number in numbers[2:])
+
+        axes = {"x": {0: "batch", 2: "height", 3: "width"}}
+        result = export_compat(Calls(combine).eval(), (torch.rand(3, 3, 4, 5),), dynamic=axes, exporter="dynamo")
+        assert result.table, f"seed {seed}"
+
+
+_OF_SIZES: list[Callable[[Any, Any], Any]] = [
+    lambda a, b: a + b,
+    lambda a, b: a + b + 1,
+    lambda a, b: a * b,
+    lambda a, b: a - b,
+    lambda a, b: a // 2,
+    lambda a, b: b % 3,
+]
 
 PLAIN = 25
 """Random programs that write nothing."""

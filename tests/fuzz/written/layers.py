@@ -1,5 +1,7 @@
 """Programs of torch's layers at odd sizes, and of torch's own means: scripts, maps, conditions, subclasses."""
 
+import warnings
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -185,7 +187,13 @@ class LastQueryCausal(nn.Module):
         )
 
 
-@torch.jit.script
+def _script(code):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch.jit.script is deprecated, and still in many models
+        return torch.jit.script(code)
+
+
+@_script
 def _scripted(x: torch.Tensor, n: int):
     total = torch.zeros_like(x)
     for i in range(n):
@@ -202,7 +210,7 @@ class CallsScript(nn.Module):
         return _scripted(x, x.shape[0]), _scripted(-x, 2)
 
 
-@torch.jit.script
+@_script
 class _Box:
     def __init__(self, x: torch.Tensor):
         self.x = x

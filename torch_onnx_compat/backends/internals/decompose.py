@@ -76,6 +76,10 @@ class Tables:
             return self.composites.get(target) is not self._kept
         return target in self.table
 
+    def translates(self, node: Node) -> bool:
+        """Whether a node can be translated: an operator, or a function of Python or torch on sizes."""
+        return node.target in self.translated or node.target in (operator.getitem, getattr(torch, "sym_sum", None))
+
     @contextmanager
     def active(self) -> Iterator[None]:
         """While active, composite operators that are translated stay whole."""
@@ -102,6 +106,11 @@ def decompose_nodes(program: ExportedProgram, tables: Tables) -> ExportedProgram
             decomposition = _Decomposition(graph, tables)
             for node in concerned:
                 decomposition.decompose(node)
+    for node in list(graph.nodes):
+        if node.target is getattr(torch, "sym_sum", None):
+            _add_sizes(graph, node)
+        elif node.op == "call_function" and not isinstance(node.target, OpOverload) and not tables.translates(node):
+            raise TooMuch
     graph.eliminate_dead_code()
     module = GraphModule(program.graph_module, graph)
     module.meta.update(program.graph_module.meta)
@@ -333,12 +342,10 @@ class _Decomposition:
             raise TooMuch from error
 
     def _is_final(self, node: Node) -> bool:
-        """Whether a node can be translated: nothing but single operators, and Python's own on sizes."""
+        """Whether a node of a trace can stay."""
         if node.op != "call_function":
             return node.op != "get_attr"
-        if isinstance(node.target, OpOverload):
-            return node.target in self._tables.translated and not _is_write(node)
-        return not isinstance(node.target, HigherOrderOperator)
+        return self._tables.translates(node) and not _is_write(node)
 
 
 def _multiply_sizes(graph: Graph, numel: Node) -> None:
@@ -354,6 +361,19 @@ def _multiply_sizes(graph: Graph, numel: Node) -> None:
             product = graph.call_function(operator.mul, (product, factor))
     numel.replace_all_uses_with(product)
     graph.erase_node(numel)
+
+
+def _add_sizes(graph: Graph, sym_sum: Node) -> None:
+    """Adds sizes two by two: torch traces sums of separate terms, and translates those of a list."""
+    terms: Any = sym_sum.args if len(sym_sum.args) > 1 else sym_sum.args[0]
+    total = terms[0]
+    with graph.inserting_before(sym_sum):
+        for term in terms[1:]:
+            values = [part.meta["val"] if isinstance(part, Node) else part for part in (total, term)]
+            total = graph.call_function(operator.add, (total, term))
+            total.meta = _origin(sym_sum) | {"val": sum(values)}
+    sym_sum.replace_all_uses_with(total)
+    graph.erase_node(sym_sum)
 
 
 @dataclass(frozen=True)
