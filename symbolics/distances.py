@@ -48,17 +48,25 @@ def pairwise_distance_to_norm(
 
 
 @decomposition(torch.cosine_similarity, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
-def cosine_similarity_of_vectors(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """Cosine of the angle between two vectors, a number; stock TorchScript gives it an axis.
+def cosine_similarity_to_norm(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """Cosines of the angles between vectors; stock TorchScript bounds the product of the norms, not each of them.
 
     Math:   x1 / max(|x1|, eps) times x2 / max(|x2|, eps), summed.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cosine_similarity.html
     """
-    if x1.dim() != 1 or x2.dim() != 1:
-        return NotImplemented
     dtype = torch.promote_types(x1.dtype, x2.dtype)
-    first, second = (x.to(dtype) / norm(x.to(dtype), 2, keepdim=True).clamp(min=eps) for x in (x1, x2))
+    first, second = (x.to(dtype) for x in (x1, x2))
+    if first.dim() != second.dim() or not _have_same_size(first, second, dim):
+        first, second = torch.broadcast_tensors(first, second)
+    first, second = (x.movedim(dim, -1) for x in (first, second))
+    first, second = (x / norm(x, 2, keepdim=True).clamp(min=eps) for x in (first, second))
     return (first * second).sum(-1)
+
+
+def _have_same_size(first: Tensor, second: Tensor, dim: int) -> bool:
+    """Whether an axis is of one fixed size in both."""
+    size = static_size(first, dim)
+    return size is not None and size == static_size(second, dim)
 
 
 _FEW = 25

@@ -30,6 +30,13 @@ def ravel_to_reshape(input: Tensor) -> Tensor:
     return input.reshape(-1)
 
 
+@decomposition((torch.tile, Tensor.tile), **ON_TORCHSCRIPT)
+def tile_to_repeat(input: Tensor, *dims: Any) -> Tensor:
+    """Copies beside one another; stock TorchScript writes an If for the number of axes, which onnxruntime refuses."""
+    times = as_tuple(dims[0]) if len(dims) == 1 else dims
+    return input.repeat(*[1] * (input.dim() - len(times)), *times)
+
+
 @symbolic("aten::pad_sequence", **ON_TORCHSCRIPT)
 def pad_sequence(
     op: Ops,

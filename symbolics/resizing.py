@@ -385,7 +385,7 @@ def interpolate_nearest_to_fixed_size(input: Tensor, size: Any = None, *args: An
 def interpolate_recomputed_scale(*args: Any, **kwargs: Any) -> Tensor:
     """Resizes by a scale; a trace freezes the size where it varies, dynamo has its floor in float32.
 
-    Declines: integers, by mode bicubic with aligned corners and a scale such as 0.7.
+    Declines: integers, with aligned corners, through dynamo.
 
     Math: an axis of n cells is resized to floor(n * scale), and the scale forgotten.
     """
@@ -395,7 +395,7 @@ def interpolate_recomputed_scale(*args: Any, **kwargs: Any) -> Tensor:
     axes = call.axes()
     if call.mode == "nearest" and call.errs_in_float32():
         return resize_by_scale(call.input, axes, call.mode, align_corners=False)
-    if call.mode == "bicubic" and call.align_corners and call.errs_in_float32():
+    if call.align_corners and any(isinstance(axis.output, torch.SymInt) for axis in axes):
         call.require_floating_point()  # torch.export cannot ask of such sizes what its own decomposition asks
         return resize_by_scale(call.input, axes, call.mode, align_corners=True)
     outputs = [axis.output for axis in axes]

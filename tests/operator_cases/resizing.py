@@ -121,6 +121,16 @@ CASES += [
         to(size=(3, 9, 5), mode="trilinear", align_corners=True),
         growing(2, 5, 4, 7),
     ),
+    *(
+        Case(
+            "interpolate",
+            f"{mode}{', align_corners' if corners else ''}, by 1.7, recomputed",
+            to(scale_factor=1.7, mode=mode, align_corners=corners, recompute_scale_factor=True),
+            growing(*((2, 5, 4, 7) if mode == "trilinear" else (3, 7))),
+        )
+        for mode in ("linear", "trilinear")
+        for corners in (False, True)
+    ),
     Case("interpolate", "area, 1-D", to(size=3, mode="area"), image(3, 7)),
     Case("interpolate", "area, to 3x2", to(size=(3, 2), mode="area"), image(3, 7, 5)),
     Case("interpolate", "area, to 3x2, dividing", to(size=(3, 2), mode="area"), image(3, 6, 4)),

@@ -14,10 +14,14 @@ INF = float("inf")
 
 EXAMPLES = [
     Example(
-        "cosine_similarity_of_vectors",
-        lambda x, y: (F.cosine_similarity(x[0], y[0], 0), F.cosine_similarity(x[0].double(), y[1] * 0, -1)),
+        "cosine_similarity_to_norm",
+        lambda x, y: (
+            *(F.cosine_similarity(x[0], y[0], 0), F.cosine_similarity(x[0].double(), y[1] * 0, -1)),
+            *(F.cosine_similarity(x, y, eps=4.0), F.cosine_similarity(x, y[:1], 0), F.cosine_similarity(x, y[:, :1])),
+            *(F.cosine_similarity(x, y[0], -1), F.cosine_similarity(x[None], y[:, None], -1, eps=0.5)),
+        ),
         (X, Y),
-        leaves=lambda x, y: F.cosine_similarity(x, y),
+        broken=lambda x1, x2, dim=1, eps=1e-8: (x1 * x2).sum(dim) / (norm(x1, 2) * norm(x2, 2)).clamp(min=eps),
     ),
     Example(
         "dist_to_norm",

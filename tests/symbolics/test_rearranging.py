@@ -153,6 +153,12 @@ EXAMPLES = [
         broken=padded_with_zeros,
         dynamic=None,
     ),
+    Example(
+        "tile_to_repeat",
+        lambda x: (x.tile(2, 1, 3), torch.tile(x, (2,)), x[0].tile(x.shape[0], 1), x.tile(()), x.tile((0, 2))),
+        (X,),
+        broken=lambda input, *dims: input.repeat(1, 1, *[1] * input.dim()),
+    ),
     Example("ravel_to_reshape", lambda x: (torch.ravel(x), x.t().ravel()), (X,), leaves=lambda x: x.reshape(-1)),
     *(
         Example(
