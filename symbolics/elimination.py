@@ -256,7 +256,7 @@ def qr_to_reflections(A: Tensor, mode: str = "reduced") -> Any:  # noqa: N803
 
 @decomposition(linalg.lstsq, **ELIMINATION)
 def lstsq_to_qr(input: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:  # noqa: N803
-    """Solves small systems of full rank; columns that depend on one another give infinities or NaN.
+    """Solves small systems of full rank, or of zeros; columns that depend on one another give any numbers or NaN.
 
     The residuals, the rank and the singular values come empty, as from driver="gels" of a square matrix.
 
@@ -273,6 +273,8 @@ def lstsq_to_qr(input: Tensor, B: Tensor, rcond: float | None = None, *, driver:
     orthogonal, upper = qr(matrix, rows, columns)
     projected = _transpose(orthogonal[..., :columns]) @ right
     solution = solve_triangular(upper[..., :columns, :], projected, columns, upper=True)
+    is_zero = (matrix == 0).flatten(-2).all(-1)[..., None, None]  # LAPACK's answer is zero then, by any driver
+    solution = torch.where(is_zero, torch.zeros_like(solution), solution)
     nothing = torch.zeros(0, dtype=input.dtype, device=input.device)
     return torch.return_types.linalg_lstsq((solution, nothing, nothing.to(torch.int64), nothing))  # type: ignore[attr-defined]
 

@@ -1,5 +1,7 @@
 """Runs in which the original rounds otherwise, or breaks ties otherwise."""
 
+import itertools
+
 import pytest
 import torch
 from torch import nn
@@ -54,6 +56,42 @@ def test_cancelled_terms_are_off_by_their_own_rounding():
     change, wanted = changes(lambda x: x.sum(1), terms)
     assert (change > 1e-5).all()
     assert float(wanted.abs().max()) < 1
+
+
+FACTORED = {
+    "eigvalsh": lambda a, b: torch.linalg.eigvalsh(a @ a.mT),
+    "svdvals": lambda a, b: torch.linalg.svdvals(a),
+    "det": lambda a, b: torch.linalg.det(a),
+    "solve": lambda a, b: torch.linalg.solve(a + 3 * torch.eye(4, dtype=a.dtype), b),
+    "inv": lambda a, b: torch.linalg.inv(a + 3 * torch.eye(4, dtype=a.dtype)),
+    "cholesky": lambda a, b: torch.linalg.cholesky(a @ a.mT + torch.eye(4, dtype=a.dtype)),
+    "solve_triangular": lambda a, b: torch.linalg.solve_triangular(a.abs() + 0.1, b, upper=True),
+    "qr": lambda a, b: torch.linalg.qr(a).R.abs(),
+    "lstsq": lambda a, b: torch.linalg.lstsq(a.repeat(2, 1), b.repeat(2, 1)).solution,
+}
+MATRICES = {
+    "any": X[:4, :4],
+    "of few digits": torch.tensor([[1.0, 2, 3, 4], [2, 5, 1, 0], [0, 1, 3, 2], [4, 0, 1, 3]]),
+    "nearly singular": torch.full((4, 4), 0.7) + 1e-5 * X[:4, :4],
+    "of several magnitudes": X[:4, :4] * torch.tensor([1e3, 1, 1e-3, 10]),
+}
+
+
+@pytest.mark.parametrize(
+    ("function", "matrix"),
+    [pair for pair in itertools.product(FACTORED, MATRICES) if pair != ("lstsq", "nearly singular")],  # of any rank
+)
+def test_a_factorisation_is_off_by_a_rounding_of_the_matrix(function, matrix):
+    """As far as it is from what float64 computes, which is zero for many values of which float32 has a rounding."""
+    a, b = MATRICES[matrix], X[:4, 4:6]
+    change, found = changes(FACTORED[function], a, b, seeds=16)
+    exact = FACTORED[function](a.double(), b.double())
+    assert ((found - exact).abs() <= 8 * change + 2e-7 * exact.abs()).all()
+
+
+def test_equal_values_have_no_exact_eigenvalues():
+    change, _ = changes(torch.linalg.eigvalsh, torch.full((3, 3), 0.5))
+    assert (change > 1e-8).all()
 
 
 def test_inputs_and_weights_stay_as_they_are():

@@ -131,6 +131,7 @@ CASES = [
         triangles(3, (3, 2)),
     ),
     Case("linalg.lstsq", "5x3", lambda a, b: L.lstsq(a, b).solution, pair((5, 3), (5, 2))),
+    Case("linalg.lstsq", "gels", lambda a, b: L.lstsq(a, b, driver="gels").solution, pair((5, 3), (5, 2))),
     Case("linalg.pinv", "3x2", lambda a: (L.pinv(a), L.pinv(a.mT)), normal(3, 2), options=APPROXIMATE),
     Case("linalg.pinv", "without leave", lambda a: L.pinv(a), normal(3, 2), declined="allow_approximate"),
     Case("linalg.lu", "4x4", lambda m: tuple(L.lu(m)), matrices(4), declined="no operator for this factorisation"),

@@ -42,13 +42,25 @@ embedding_bag grid_sampler_2d grid_sampler_3d group_norm instance_norm layer_nor
 logcumsumexp logsumexp lstm matmul mean mkldnn_rnn_layer mm mv nansum native_batch_norm native_group_norm
 native_layer_norm norm prod roi_align scaled_dot_product_attention std std_mean sum trace var var_mean vdot
 _cdist_forward _convolution _embedding_bag _embedding_bag_forward_only _euclidean_dist _fft_c2c _fft_c2r _fft_r2c
-_linalg_det _linalg_svd _log_softmax _native_batch_norm_legit _native_batch_norm_legit_no_training
-_scaled_dot_product_flash_attention_for_cpu linalg_inv_ex linalg_vector_norm adaptive_avg_pool1d avg_pool2d avg_pool3d
+_log_softmax _native_batch_norm_legit _native_batch_norm_legit_no_training
+_scaled_dot_product_flash_attention_for_cpu linalg_vector_norm adaptive_avg_pool1d avg_pool2d avg_pool3d
 _adaptive_avg_pool2d _adaptive_avg_pool3d upsample_linear1d upsample_bilinear2d upsample_bicubic2d
 upsample_trilinear3d _upsample_bilinear2d_aa _upsample_bicubic2d_aa
 """
 _SUM_NAMES = frozenset(_SUMS.split())
 """Operators that add up many terms: their rounding is relative to the terms, which may cancel, not to the result."""
+
+_FACTORISATIONS = """
+cholesky cholesky_inverse cholesky_solve geqrf linalg_cholesky_ex linalg_eig linalg_householder_product linalg_inv_ex
+linalg_ldl_factor_ex linalg_ldl_solve linalg_lstsq linalg_lu linalg_lu_factor_ex linalg_lu_solve linalg_matrix_exp
+linalg_qr linalg_solve_triangular ormqr triangular_solve _linalg_det _linalg_eigh _linalg_eigvals _linalg_slogdet
+_linalg_solve_ex _linalg_svd
+"""
+_FACTORISATION_NAMES = frozenset(_FACTORISATIONS.split())
+"""Operators whose results are exact for a matrix that differs by a rounding of its largest element, wherever that is.
+
+Source: Higham, Accuracy and Stability of Numerical Algorithms, on normwise backward stability.
+"""
 
 PLACES = 256.0
 """Change of the cells that a resized picture is made of: a place at cell 200 has eight bits less for its weights."""
@@ -81,12 +93,21 @@ class RoundOtherwise(TorchDispatchMode):
         if name in _SUM_NAMES and not written:
             terms = PLACES if "upsample" in name or "grid_sampler" in name else TERMS
             args = [self._change(a, terms) if isinstance(a, Tensor) else a for a in args]
+        if name in _FACTORISATION_NAMES and not written:
+            args = [self._change_matrix(a) if isinstance(a, Tensor) else a for a in args]
         result = func(*args, **(kwargs or {}))
         if isinstance(result, Tensor):
             return result.copy_(self._change(result)) if written else self._change(result)
         if isinstance(result, (tuple, list)) and not written:
             return type(result)(self._change(r) if isinstance(r, Tensor) else r for r in result)
         return result
+
+    def _change_matrix(self, matrix: Tensor) -> Tensor:
+        if matrix.dim() < 2 or not matrix.is_floating_point() or not matrix.numel():
+            return matrix
+        noise = 2 * torch.rand(matrix.shape, generator=self._generator, dtype=matrix.dtype) - 1
+        largest = matrix.abs().amax((-2, -1), keepdim=True) * torch.finfo(matrix.dtype).eps * self._step * TERMS
+        return matrix + noise * largest
 
     def _change(self, tensor: Tensor, factor: float = 1.0) -> Tensor:
         if tensor.is_complex() and tensor.numel():
