@@ -276,12 +276,11 @@ def _reject_frozen(job: ExportJob, decisions: list[Decision]) -> frozenset[str]:
     Returns:
         The places of decisions on sizes, where the job leaves these alone.
     """
-    suspects = [d for d in decisions if d.place not in job.allow_baked]
+    suspects = [d for d in decisions if d.place not in job.allow_baked and not d.guard]
     frozen = [d for d in suspects if d.from_data]
     by_size = [d for d in suspects if not d.from_data]
     if by_size and job.inputs.sizes():
         frozen += _select_varying(job, by_size)
-    frozen = [d for d in frozen if not d.guard]
     of_values = any(d.from_data for d in frozen)
     if frozen and (of_values or not job.leaves_sizes):
         places = "; ".join(dict.fromkeys(str(d) for d in frozen))
