@@ -1,9 +1,14 @@
 """Fixtures that every test may use."""
 
+import inspect
+
 import pytest
 import torch
+from torch import nn
 
+from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.entry import EXPORTERS
+from torch_onnx_compat.rewrite import owners_of
 
 
 @pytest.fixture(params=EXPORTERS)
@@ -14,6 +19,30 @@ def exporter(request):
 @pytest.fixture(autouse=True)
 def _fixed_seed():
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_leaks(torchs_functions):
+    """After every test, torch's functions are its own again, and so is their code."""
+    yield
+    changed = [f"{owner}.{name}" for (owner, name), known in torchs_functions.items() if state(owner, name) != known]
+    assert changed == []
+
+
+@pytest.fixture(scope="session")
+def torchs_functions():
+    """The functions of torch's layers and those that entries stand in for, with their code."""
+    layers = {layer for layer in vars(nn).values() if isinstance(layer, type)}
+    owners = {base for layer in layers for base in layer.__mro__ if base.__module__.startswith("torch.nn")}
+    places = [(owner, name) for owner in (*owners, nn.functional) for name in vars(owner)]
+    exchanged = [name for entry in catalogue().rewrites() if entry.kind == "attribute" for name in entry.match]
+    places += [place for name in exchanged for place in owners_of(name, nn.Module())]
+    return {place: state(*place) for place in places if inspect.isfunction(getattr(*place))}
+
+
+def state(owner, name):
+    function = vars(owner).get(name)
+    return function, getattr(function, "__code__", None)
 
 
 def pytest_make_collect_report(collector):

@@ -28,10 +28,11 @@ from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.errors import CompatError, EntryFailed, UnsupportedError, VerificationError
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.memory import forget_locals
-from torch_onnx_compat.observe import Observation, SizeFacts, Subject
+from torch_onnx_compat.observe import Observation, Subject
 from torch_onnx_compat.plan import DECISIONS, Found, Plan, make_plan
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.questions.run import SymbolicRuns
+from torch_onnx_compat.questions.size_facts import SizeFacts
 from torch_onnx_compat.request import Exporters, File, Patch
 from torch_onnx_compat.rewrite import rewrite, watched_functions
 
@@ -64,7 +65,8 @@ class Candidates:
         file: What the file is to be.
         exporters: Which exporters, in order.
         clock: Times what is done for a candidate before it is exported.
-        runs: The original's symbolic runs; None if the files are not compared with the model.
+        runs: The original's symbolic runs.
+        is_proven: Whether the files are compared with the model.
     """
 
     def __init__(
@@ -75,11 +77,13 @@ class Candidates:
         file: File,
         exporters: Exporters,
         clock: Clock,
-        runs: SymbolicRuns | None,
+        runs: SymbolicRuns,
+        *,
+        is_proven: bool,
     ) -> None:
         self._prepared, self._observation = prepared, observation
         self._patch, self._file, self._exporters, self._clock = patch, file, exporters, clock
-        self._runs = runs
+        self._runs, self._is_proven = runs, is_proven
         self._inputs = observation.trace_inputs()
         self._avoid: Found = ()
         self._errors: dict[str, CompatError] = {}
@@ -109,7 +113,7 @@ class Candidates:
             if exporter == "torchscript" and _is_script(self._prepared):
                 kept = "the scripted model's own graph was written; it was not traced."
                 yield self._made(exporter, kept, is_script=True)
-            if isinstance(error, FrozenDecision) and not error.of_values and self._runs is not None:
+            if isinstance(error, FrozenDecision) and not error.of_values and self._is_proven:
                 kept = "decisions on sizes were left as the example takes them: at no size tried they change the file."
                 yield self._made(exporter, kept, leaves_sizes=True)
             yield from self._without_failed(exporter, error)
@@ -156,7 +160,7 @@ class Candidates:
             return
         for exporter, (job, error) in self._first.items():
             was_patched = any(note.verdict == "applied" for note in job.plan.notes)
-            is_hopeless = isinstance(error, (FrozenDecision, Unsuitable)) or self._runs is None
+            is_hopeless = isinstance(error, (FrozenDecision, Unsuitable)) or not self._is_proven
             if was_patched and not is_hopeless and not (self._patch.include or self._own_entries):
                 without = [entry.name for entry in self._patch.registry if entry.name != DECISIONS]
                 kept = "no entry was applied: this is torch's own file, checked at extreme values too."
@@ -233,7 +237,7 @@ class Candidates:
                 found=self._avoid,
             )
         with self._clock("rewrite"):
-            facts = self._observation.size_facts(watched_functions(plan.rewrites()), self._inputs)
+            facts = SizeFacts(self._runs, watched_functions(plan.rewrites()), self._inputs)
             make_subject = partial(patched_subject, self._prepared, plan, facts)
             subject = make_subject()
         return ExportJob(
@@ -244,9 +248,9 @@ class Candidates:
             opset=opset,
             custom_opsets=self._exporters.custom_opsets,
             allow_baked=self._patch.allow_baked,
-            decides=decides if DECISIONS in plan.armed and self._runs is None else None,
+            decides=decides if DECISIONS in plan.armed and not self._is_proven else None,
             options=self._exporters.options,
-            asking_places=None if self._runs is None or self._own_entries else self._runs.places,
+            asking_places=None if self._own_entries else self._runs.places,
         )
 
 

@@ -29,6 +29,7 @@ from torch_onnx_compat.precision.formats import Half, least_opset, precision_fro
 from torch_onnx_compat.precision.int8.request import Dynamic, Int8, WeightOnly
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
 from torch_onnx_compat.questions.run import SymbolicRuns
+from torch_onnx_compat.questions.size_facts import SizeFacts
 from torch_onnx_compat.request import (
     Cut,
     Exporters,
@@ -258,8 +259,9 @@ def _export(
     with clock("observe"):
         observation = Observation(prepared)
         whole = operation.with_cut_outputs(prepared)
-        runs = SymbolicRuns(observation) if proof.verify is not None else None
-        candidates = Candidates(whole, observation, patch, file, exporters, clock, runs)
+        runs = SymbolicRuns(observation, watched_functions(patch.registry.rewrites()))
+        is_proven = proof.verify is not None
+        candidates = Candidates(whole, observation, patch, file, exporters, clock, runs, is_proven=is_proven)
     attempt = Attempt(prepared, observation, operation, file, proof, clock, runs)
     for candidate in candidates:
         try:
@@ -333,7 +335,8 @@ def plan(
             allow_approximate=allow_approximate,
         )
         inputs = observation.trace_inputs()
-        facts = observation.size_facts(watched_functions(made.rewrites()), inputs)
+        functions = watched_functions(made.rewrites())
+        facts = SizeFacts(SymbolicRuns(observation, functions), functions, inputs)
         make_subject = partial(patched_subject, prepared, made, facts)
         observation.dry_run(make_subject(), made, inputs)
         if show_source:

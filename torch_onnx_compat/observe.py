@@ -25,9 +25,7 @@ from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.places import first_line, user_statement
 from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.prepare import Boundary, Prepared
-from torch_onnx_compat.probing import far_sizes, first_accepted, other_sizes
-from torch_onnx_compat.tracing import StaticSizes, without_tracing
-from torch_onnx_compat.watch import ShapeLog, shapes_of, tensors_of
+from torch_onnx_compat.watch import ShapeLog
 
 SHORT = 0.002
 """Seconds of a first run below which nobody needs to know what a second one takes."""
@@ -240,10 +238,6 @@ class Observation:
         except Exception as error:
             raise CompatError(f"the model itself fails on the example: {_describe(error)}") from error
 
-    def size_facts(self, functions: Sequence[Any], trace_inputs: Inputs) -> SizeFacts:
-        """Answers, when asked, which sizes of these functions' arguments never vary."""
-        return SizeFacts(self, functions, trace_inputs)
-
     def log_shapes(self, functions: Sequence[Any], inputs: Inputs) -> list[list[tuple[int, ...]]] | None:
         """Shapes of the arguments at each call of these functions; None when the model refuses the inputs."""
         subject = Subject(self.prepared.twin(), inputs, boundary=self.prepared.boundary)
@@ -270,71 +264,6 @@ class _OperatorLog(TorchDispatchMode):
         if entry is not None:
             self._plan.applied(entry.name, "")
         return func(*args, **(kwargs or {}))
-
-
-class SizeFacts:
-    """Which sizes are fixed, found by comparing eager runs whose dynamic axes differ, by little and by much.
-
-    TorchScript knows no symbolic sizes, so a rewrite that runs inside its trace cannot tell a fixed size from a dynamic
-    one by itself. The runs are made only when a rewrite asks.
-    """
-
-    def __init__(self, observation: Observation, functions: Sequence[Any], trace_inputs: Inputs) -> None:
-        self._observation = observation
-        self._functions = functions
-        self._inputs = trace_inputs
-        self._logs: list[list[list[tuple[int, ...]]]] = []
-        self._asked = False
-
-    def of_call(self, number: int | None, args: Any, kwargs: Any) -> StaticSizes:
-        """What `tracing.static_size` answers during the `number`-th call of the functions."""
-
-        def sizes_of(x: Tensor) -> tuple[int | None, ...] | None:
-            position = next((i for i, tensor in enumerate(tensors_of(args, kwargs)) if tensor is x), None)
-            if position is None:
-                return None
-            now = shapes_of(args, kwargs)
-            return self._sizes(number, position, now)
-
-        return sizes_of
-
-    def _sizes(self, number: int | None, position: int, now: list[tuple[int, ...]]) -> tuple[int | None, ...] | None:
-        if not self._inputs.sizes():
-            return now[position]
-        if number is None:
-            return None
-        if not self._asked:
-            self._asked = True
-            with without_tracing():
-                self._logs = self._compare()
-        if not self._logs or number >= min(len(log) for log in self._logs):
-            return None
-        one, *others = (log[number] for log in self._logs)
-        if any([len(shape) for shape in one] != [len(shape) for shape in other] for other in others):
-            return None
-        known = [
-            tuple(sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*shapes, strict=True))
-            for shapes in zip(one, *others, strict=True)
-        ]
-        if not all(_is_instance(shape, of) for shape, of in zip(now, known, strict=False)) or len(now) != len(known):
-            return None  # another call than the runs have at this place
-        return known[position]
-
-    def _compare(self) -> list[list[list[tuple[int, ...]]]]:
-        """The shapes of all calls in each of the runs; none where the model accepts no other size."""
-
-        def run(inputs: Inputs) -> list[list[tuple[int, ...]]] | None:
-            return self._observation.log_shapes(self._functions, inputs)
-
-        one = run(self._inputs)
-        others = [first_accepted(sizes(self._inputs), run) for sizes in (other_sizes, far_sizes)] if one else []
-        found = [other for other in others if other is not None]
-        return [one, *found] if one is not None and found else []
-
-
-def _is_instance(shape: tuple[int, ...], known: tuple[int | None, ...]) -> bool:
-    """Whether a shape has the fixed sizes; the others may be those of a third run."""
-    return len(shape) == len(known) and all(k in (None, size) for size, k in zip(shape, known, strict=True))
 
 
 def _describe(error: BaseException) -> str:

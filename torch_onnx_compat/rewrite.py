@@ -21,9 +21,10 @@ from torch_onnx_compat.entry import Declined, Rewrite
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.functional.complex import answer, answer_directly, has_complex, has_pairs, with_pairs
 from torch_onnx_compat.inputs import Inputs
-from torch_onnx_compat.observe import SizeFacts, Subject
+from torch_onnx_compat.observe import Subject
 from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.prepare import Boundary
+from torch_onnx_compat.questions.size_facts import SizeFacts
 from torch_onnx_compat.stack import frames
 from torch_onnx_compat.swap import swap_modules
 from torch_onnx_compat.tracing import StaticSizes, answering
@@ -151,12 +152,12 @@ def _exchange_all(entries: Sequence[Rewrite], twin: nn.Module, plan: Plan) -> It
     with ExitStack() as stack:
         for entry in entries:
             for match in entry.match:
-                for owner, name in _owners(match, twin):
+                for owner, name in owners_of(match, twin):
                     stack.enter_context(_exchange(owner, name, entry, twin, plan))
         yield
 
 
-def _owners(match: str, twin: nn.Module) -> list[tuple[Any, str]]:
+def owners_of(match: str, twin: nn.Module) -> list[tuple[Any, str]]:
     """Where a dotted name is an attribute: in its module or class if loaded; for ``*.name`` in the model's modules."""
     prefix, _, name = match.rpartition(".")
     if prefix == "*":

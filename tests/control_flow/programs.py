@@ -994,3 +994,33 @@ def flag_in_an_if(self, x):
 def number_in_an_if(self, x):
     largest = float(x.max())
     return x[:2] * int(largest) if x.sum() > 0 else x
+
+
+LENGTHS = tuple((torch.randn(n, 4),) for n in (1, 2, 3, 4, 5, 7, 12, 23, 40))
+FEW = [1, 4, 5, 9, 12, 15, 16, 18, 22, 23, 31]
+
+
+@program(LENGTHS, dynamic="batch")
+def in_a_long_range(self, x):
+    n = x.shape[0]
+    if n in range(3, 100_000):
+        x = x * 2
+    if n not in range(22, -1, -3):
+        x = x + 1
+    return x - 1 if n in range(4, 4) else x
+
+
+@program(LENGTHS, dynamic="batch")
+def in_a_list_of_numbers(self, x):
+    n = x.shape[0]
+    if n in FEW and n + 1 not in set(FEW):
+        x = x * 3
+    return -x if n in dict.fromkeys(FEW) else x
+
+
+@program(tuple((torch.tensor(values),) for values in ([7.0, 2.0], [7.5, 2.0], [-3.0, 0.5], [40.0, 6.0], [12.0, 1e9])))
+def value_in_a_range(self, x):
+    most = x.max().item()
+    if most in range(0, 50, 2) or most in range(7, 8):
+        x = x * 2
+    return x + 1 if int(x.min()) in range(-5, 3) else x

@@ -15,8 +15,9 @@ from torch_onnx_compat.check.sizes import TOO_LARGE, AxisProof, SizeTrials, Tria
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.inputs import Inputs, bind, is_within
 from torch_onnx_compat.observe import ModelRefused, Observation, Reference
+from torch_onnx_compat.questions.log import SymbolicRun
 from torch_onnx_compat.questions.question import Question
-from torch_onnx_compat.questions.run import SymbolicRun, SymbolicRuns
+from torch_onnx_compat.questions.run import SymbolicRuns
 
 HEAVY_SECONDS = 0.3
 """Seconds of an eager forward above which a model counts as heavy; it is tried at fewer and smaller sizes."""

@@ -18,6 +18,8 @@ from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.plan import make_plan
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
+from torch_onnx_compat.questions.run import SymbolicRuns
+from torch_onnx_compat.questions.size_facts import SizeFacts
 from torch_onnx_compat.rewrite import rewrite, watched_functions
 from torch_onnx_compat.targets import Target, choose_opset, load_target
 
@@ -122,7 +124,8 @@ def _examine(model: Any, args: Any, kwargs: Any, dynamic: Any, plan: Any, export
         return
     yield from _examine_sizes(prepared, observation)
     inputs = observation.trace_inputs()
-    facts = observation.size_facts(watched_functions(plan.rewrites()), inputs)
+    functions = watched_functions(plan.rewrites())
+    facts = SizeFacts(SymbolicRuns(observation, functions), functions, inputs)
     yield from examine_trace(lambda: rewrite(prepared.twin(), prepared.inputs, plan, facts), inputs, plan, exporter)
 
 

@@ -6,55 +6,26 @@ only by asking. Beside every fake runs the real tensor, which answers what is as
 
 from __future__ import annotations
 
-import functools
-import inspect
 import time
-import types
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch._ops import HigherOrderOperator
-from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from torch_onnx_compat.backends.checks import Place, called_names, is_message, reads_one_size
 from torch_onnx_compat.backends.internals import rnn_decompositions, symbolic
 from torch_onnx_compat.backends.quiet import quiet_logs
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import Observation, Subject
-from torch_onnx_compat.places import first_line, is_user_file, short
+from torch_onnx_compat.places import first_line
+from torch_onnx_compat.questions.calls import Calls
+from torch_onnx_compat.questions.log import Log, SymbolicRun
 from torch_onnx_compat.questions.memo import ShapeMemo
-from torch_onnx_compat.questions.numbers import numbers_near
-from torch_onnx_compat.questions.question import Kind, Question
-from torch_onnx_compat.stack import frames_of_model
-
-
-@dataclass
-class SymbolicRun:
-    """What one run has asked."""
-
-    questions: list[Question] = field(default_factory=list)
-    obstacle: str = ""
-    """Why the run ended before the model did; empty if it did not."""
-    guesses: list[str] = field(default_factory=list)
-    """Operators whose shapes torch cannot tell without values; they got the example's."""
-    asks_values: bool = False
-    """Whether something was asked of values: the run took the example's answer, and knows nothing of the other way."""
-    value_places: set[str] = field(default_factory=set)
-    """The model's statements that decide on a size that values decide, such as the number of what was selected."""
-    rank_places: set[str] = field(default_factory=set)
-    """The model's statements that ask for a number of dimensions that values decide: a squeeze drops what is one."""
-    seconds: float = 0.0
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every question that the model can ask at these sizes is among the questions."""
-        return not (self.obstacle or self.guesses or self.asks_values)
+from torch_onnx_compat.questions.reads import Reads
 
 
 class SymbolicRuns:
@@ -62,19 +33,21 @@ class SymbolicRuns:
 
     Args:
         observation: Has the original.
+        functions: Functions whose calls are recorded.
     """
 
-    def __init__(self, observation: Observation) -> None:
-        self._observation = observation
+    def __init__(self, observation: Observation, functions: Sequence[Any] = ()) -> None:
+        self.observation = observation
+        self._functions = functions
         self._runs: dict[tuple[int, ...], SymbolicRun] = {}
 
     def at(self, sizes: Mapping[str, int]) -> SymbolicRun:
         """The run at some sizes of the dynamic axes; the others are the example's, long enough to trace."""
-        inputs = self._observation.trace_inputs()
+        inputs = self.observation.trace_inputs()
         inputs = inputs.at_sizes(sizes) if sizes else inputs
         key = tuple(inputs.sizes().values())
         if key not in self._runs:
-            self._runs[key] = run_symbolically(self._observation, inputs)
+            self._runs[key] = run_symbolically(self.observation, inputs, self._functions)
         return self._runs[key]
 
     def places(self) -> frozenset[str] | None:
@@ -83,18 +56,20 @@ class SymbolicRuns:
         return frozenset(question.place for question in run.questions) if run.is_complete else None
 
 
-def run_symbolically(observation: Observation, inputs: Inputs) -> SymbolicRun:
+def run_symbolically(observation: Observation, inputs: Inputs, functions: Sequence[Any] = ()) -> SymbolicRun:
     """Runs the original with a symbol for the size of every dynamic axis.
 
     Args:
         observation: Has the original.
         inputs: Its inputs; the questions are answered as at their sizes.
+        functions: Functions whose calls are recorded.
     """
     found = SymbolicRun()
     start = time.perf_counter()
-    log = _Log(found)
+    log = Log(found)
     symbols = symbolic.Symbols(log.asked)
     mode = _Beside(symbols, log)
+    found.calls = Calls(functions, mode.actual)
     try:
         subject = Subject(observation.prepared.twin(), inputs, boundary=observation.prepared.boundary)
         fakes = [
@@ -105,7 +80,8 @@ def run_symbolically(observation: Observation, inputs: Inputs) -> SymbolicRun:
             for scope in (quiet_logs(), rnn_decompositions(True), symbolic.sizes_as_numbers(_packages(subject.twin))):
                 stack.enter_context(scope)
             stack.enter_context(symbolic.watch_sizes(symbols, log.read))
-            stack.enter_context(_Reads(mode, log))
+            stack.enter_context(Reads(mode.actual, log))
+            stack.enter_context(found.calls)
             stack.enter_context(symbolic.python_kernels())
             stack.enter_context(symbolic.quick_quotients())
             stack.enter_context(mode)
@@ -125,138 +101,12 @@ def _packages(model: nn.Module) -> set[str]:
     return {str(name).partition(".")[0] for name in names} - {"torch", "builtins", "torch_onnx_compat", ""}
 
 
-class _Log:
-    """Notes the questions, each once for every place."""
-
-    def __init__(self, found: SymbolicRun) -> None:
-        self.found = found
-        self.symbols: Mapping[Any, Any] | None = None
-        """The size of each symbol in terms of the axes' names; None while the fakes are only being made."""
-        self.operator = ""
-        self.pending: list[tuple[Kind, Any, Any]] = []
-        """Kinds, expressions and answers of what the operator that runs has asked."""
-        self.of_call: list[tuple[Kind, Any, Any]] = []
-        """The same of the call of torch that runs, its operators' and its own."""
-        self.fixes_data = False
-        """Whether C++ made a number of a size that values decide: the shapes after it may be fixed by mistake."""
-        self._seen: set[Any] = set()
-
-    def asked(self, expression: Any, answer: Any) -> None:
-        """Notes a condition, or a size that becomes a number."""
-        is_condition = answer in (True, False) and not getattr(answer, "is_Integer", False)
-        kind: Kind = "condition" if is_condition else "number"
-        self.of_call.append((kind, expression, answer))
-        if self.operator:
-            self.pending.append((kind, expression, answer))
-        else:
-            self._add(kind, expression, answer, symbolic.is_asked_by_python(frames_of_model()))
-
-    def note_pending(self) -> None:
-        """Notes what the operator that runs has asked."""
-        for question in self.pending:
-            self._add(*question, by_python=False)
-
-    def note_error(self) -> None:
-        """Notes what a call of torch asked that fails: where the model catches the error, it goes another way then."""
-        for question in self.of_call:
-            self._add(*question, by_python=True)
-
-    def ask_rank(self, *, reads_shape: bool) -> None:
-        """Notes that the model asks for a number of dimensions that values decide.
-
-        Args:
-            reads_shape: Whether it reads the whole shape, which may be for one size only.
-        """
-        frame = next((f for f in frames_of_model() if not _is_of_this_package(f)), None)
-        if frame is None or not is_user_file(frame.f_code.co_filename):
-            return
-        if not (reads_shape and reads_one_size(Place.of(frame))):
-            self.found.rank_places.add(_place())
-
-    def read(self, what: Any, size: Any) -> bool:
-        """Notes that the text or the hash of a size is read; within an operator that is torch's own doing.
-
-        Returns:
-            Whether the size is looked up in a cache, which need not find it: the exporters' sizes find nothing either,
-            and what the cached function asks is seen only if it runs.
-        """
-        if what == "hash" and _is_for_a_cache():
-            return True
-        if not self.operator and not getattr(size.node.expr, "is_number", True):
-            if what == "text" and _is_for_a_message():
-                return False
-            self._add(what, size.node.expr, symbolic.number_of(size), True)
-        return False
-
-    def _add(self, kind: Kind, expression: Any, answer: Any, by_python: bool) -> None:
-        if self.symbols is None:
-            return
-        operator = "" if by_python else self.operator or "an operator made of others"
-        place = "" if operator else _place()
-        key = (kind, expression, place, operator)
-        if key in self._seen:
-            return
-        self._seen.add(key)
-        named = expression.xreplace(self.symbols)
-        if not named.free_symbols:
-            return
-        if symbolic.data_symbols(expression):
-            self.found.asks_values = True
-            self.fixes_data |= kind == "number" and not by_python
-            if not self.operator:
-                self.found.value_places.add(place or _place())
-            return
-        numbers = () if kind == "condition" else numbers_near(_user_frame())
-        self.found.questions.append(Question(kind, named, answer, place or _place(), operator, numbers))
-
-
-def _is_for_a_message() -> bool:
-    """Whether the code that makes a text, the model's or torch's, makes it for an error or a line of a log."""
-    frame = next((f for f in frames_of_model() if not _is_of_this_package(f)), None)
-    return frame is not None and is_message(Place.of(frame))
-
-
-_CACHED = type(functools.lru_cache(lambda: None))
-
-
-def _is_for_a_cache() -> bool:
-    """Whether the code that hashes a size calls a function that functools caches."""
-    frame = next((f for f in frames_of_model() if not _is_of_this_package(f)), None)
-    if frame is None:
-        return False
-    for name in called_names(Place.of(frame)):
-        first, *rest = name.split(".")
-        found = frame.f_locals.get(first, frame.f_globals.get(first))
-        for attribute in rest:
-            found = inspect.getattr_static(found, attribute, None)
-        if isinstance(found, _CACHED):
-            return True
-    return False
-
-
-def _is_of_this_package(frame: types.FrameType) -> bool:
-    return str(frame.f_globals.get("__name__")).startswith("torch_onnx_compat.")
-
-
-def _user_frame() -> types.FrameType | None:
-    """The innermost frame of the model's own code; of a model that torch has whole, of torch's module."""
-    stack = list(frames_of_model())
-    own = (frame for frame in stack if is_user_file(frame.f_code.co_filename))
-    torchs = (frame for frame in stack if "/torch/nn/" in frame.f_code.co_filename.replace("\\", "/"))
-    return next(own, None) or next(torchs, None)
-
-
-def _place() -> str:
-    frame = _user_frame()
-    return "unknown place" if frame is None else short(frame.f_code.co_filename, frame.f_lineno)
-
-
 class _Beside(TorchDispatchMode):
     """Runs every operator on fakes and on the real tensors beside them; what depends on no input stays real."""
 
     supports_higher_order_operators = True
 
-    def __init__(self, symbols: symbolic.Symbols, log: _Log) -> None:
+    def __init__(self, symbols: symbolic.Symbols, log: Log) -> None:
         super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
         self._symbols, self._log = symbols, log
         self._memo = ShapeMemo(symbols, self._run_once)
@@ -443,57 +293,3 @@ _NOT_VALUES = (torch.device, torch.dtype, torch.layout, torch.memory_format)
 def _has_at(shape: Sequence[Any], place: int, size: int) -> bool:
     """Whether a shape has this number at a place that is counted from the end."""
     return len(shape) >= -place and type(shape[place]) is int and shape[place] == size
-
-
-_READS = frozenset(
-    {
-        Tensor.numpy,
-        Tensor.tolist,
-        Tensor.__array__,
-        Tensor.__dlpack__,
-        Tensor.__repr__,
-        Tensor.__format__,
-        Tensor.untyped_storage,
-        Tensor.data_ptr,
-        Tensor.__deepcopy__,
-    }
-)
-"""What reads a tensor's memory, or makes Python values of it."""
-
-_BYTES = frozenset({Tensor.untyped_storage})
-"""Of these, what tells how many bytes there are."""
-
-
-_NUMBERS_OF_DIMENSIONS = frozenset({Tensor.dim, Tensor.ndimension, Tensor.ndim.__get__})  # type: ignore[attr-defined]
-_RANKS = _NUMBERS_OF_DIMENSIONS | {Tensor.size, Tensor.shape.__get__}  # type: ignore[attr-defined]
-"""What tells a tensor's number of dimensions."""
-
-
-class _Reads(TorchFunctionMode):
-    """What reads a tensor below the operators reads the real one."""
-
-    def __init__(self, beside: _Beside, log: _Log) -> None:
-        super().__init__()
-        self._beside, self._log = beside, log
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func == Tensor.nbytes.__get__:  # type: ignore[attr-defined]
-            return args[0].numel() * args[0].element_size()
-        if func in _READS:
-            self._log.found.asks_values = True
-            tensor = args[0]
-            sizes = [tensor.numel() * tensor.element_size()] if func in _BYTES else tensor.shape
-            for size in sizes:
-                if symbolic.is_symbolic(size):
-                    self._log.read("number", size)
-            args, kwargs = pytree.tree_map(self._beside.actual, (tuple(args), dict(kwargs or {})))
-            with symbolic.without_modes():
-                return func(*args, **kwargs)
-        if func in _RANKS and getattr(args[0], "has_open_rank", False):
-            self._log.ask_rank(reads_shape=func not in _NUMBERS_OF_DIMENSIONS)
-        self._log.of_call.clear()
-        try:
-            return func(*args, **(kwargs or {}))
-        except Exception:  # of any kind; the model gets it
-            self._log.note_error()
-            raise

@@ -129,6 +129,12 @@ def is_symbolic(value: Any) -> bool:
     return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
 
 
+def fixed_number(value: Any) -> int | None:
+    """What a symbolic number is at every size; None if that varies."""
+    expression = value.node.expr
+    return int(expression) if getattr(expression, "is_number", False) else None
+
+
 def number_of(value: Any) -> Any:
     """A symbolic number at the example's sizes; asks nothing."""
     node = value.node

@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from torch_onnx_compat import tree
@@ -22,7 +23,7 @@ from torch_onnx_compat.control_flow.run.iterables import AppendLog
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.runtime_loops import Loop, collect, for_, steps, while_
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, as_tensor, current, refusal
-from torch_onnx_compat.tracing import is_tracing
+from torch_onnx_compat.tracing import constant, is_tracing
 
 __all__ = [
     "UNDEFINED",
@@ -150,7 +151,7 @@ def _compare_two(left: Any, symbol: str, right: Any) -> Any:
         if symbol in ("in", "not in"):
             found = _contains(right, left)
             return found if symbol == "in" else not_(found)
-        if symbol in ("==", "!=") and _are_alike(left, right) and (_holds_sizes(left) or _holds_sizes(right)):
+        if symbol in ("==", "!=") and _are_alike(left, right) and (_holds_numbers(left) or _holds_numbers(right)):
             equal = _are_equal(left, right)
             return equal if symbol == "==" else not_(equal)
         if (isinstance(left, SYMBOLS) or isinstance(right, SYMBOLS)) and _are_numbers(left, right):
@@ -181,12 +182,18 @@ def _are_alike(left: Any, right: Any) -> bool:
     return any(isinstance(left, kind) and isinstance(right, kind) for kind in (tuple, list))
 
 
-def _holds_sizes(value: Any) -> bool:
-    return isinstance(value, (tuple, list)) and any(_is_size(item) for item in value)
+def _holds_numbers(value: Any) -> bool:
+    return isinstance(value, (tuple, list)) and any(_is_number(item) for item in value)
 
 
-def _is_size(value: Any) -> bool:
-    return isinstance(value, SYMBOLS) or (isinstance(value, Tensor) and not value.dim() and is_tracing())
+def _is_number(value: Any) -> bool:
+    """Whether a value stands for a number: a size, or what values decide."""
+    if isinstance(value, SYMBOLS):
+        return True
+    if not isinstance(value, Tensor) or value.dim():
+        return False
+    session = current()
+    return is_tracing() or (session is not None and session.number_type(value) is not None)
 
 
 def _are_equal(left: Any, right: Any) -> Any:
@@ -201,14 +208,32 @@ def _equality(left: Any, right: Any) -> Callable[[], Any]:
     return lambda: _compare_two(left, "==", right)
 
 
+MANY = 8
+"""Whole numbers up to which a number is compared with each of them; with more, in one operation."""
+
+
 def _contains(container: Any, value: Any) -> Any:
     """``value in container``; a size is compared with every item, as it is no key that could be looked up."""
     if not isinstance(container, (tuple, list, set, frozenset, dict, range)) or not (
-        _is_size(value) or _holds_sizes(value) or _holds_sizes(container)
+        _is_number(value) or _holds_numbers(value) or _holds_numbers(container)
     ):
         return value in container
+    if isinstance(container, range) and len(container) and _is_number(value):
+        return _lies_in(container, value)
+    if is_tracing() and len(container) > MANY and _is_number(value) and all(type(i) in (int, bool) for i in container):
+        number = as_tensor(value)
+        return (number == constant(sorted(container), number, torch.int64)).any()
     items = [_equality(value, item) for item in container]
     return or_(items[0](), *items[1:]) if items else False
+
+
+def _lies_in(numbers: range, value: Any) -> Any:
+    """``value in range(…)``, which is not empty; a fraction lies in none."""
+    number = as_tensor(value)
+    found = (number >= min(numbers)) & (number <= max(numbers))
+    if numbers.step in (1, -1) and not number.is_floating_point():
+        return found
+    return found & ((number - numbers.start) % numbers.step == 0)
 
 
 def _thunk_of(value: Any) -> Callable[[], Any]:

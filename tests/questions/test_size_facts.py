@@ -1,0 +1,94 @@
+"""Sizes of the arguments of torch's functions: those of the symbolic run are those of eager runs at other sizes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from torch_onnx_compat.observe import Observation
+from torch_onnx_compat.prepare import prepare
+from torch_onnx_compat.questions.run import SymbolicRuns
+from torch_onnx_compat.questions.size_facts import SizeFacts
+from torch_onnx_compat.watch import CallCounter
+
+FUNCTIONS = [torch.roll, F.interpolate, torch.cat, F.adaptive_avg_pool2d, nn.functional.pad]
+
+
+class Calls(nn.Module):
+    """Sizes that are fixed, dynamic, made of dynamic ones, fixed though made of them, and calls inside of calls."""
+
+    def forward(self, x):
+        n, c, h, w = x.shape
+        x = torch.roll(x, 1, 2)
+        y = F.interpolate(x, size=(6, w // 2), mode="bilinear")
+        z = torch.cat([y, y.flip(1)], 1)
+        even = F.pad(x, (0, (-w) % 8, 0, 0))
+        if h > 4:
+            even = torch.roll(even, 2, 3)
+        pooled = F.adaptive_avg_pool2d(even, 3)
+        fixed = x.reshape(n, c * h * w // h // w, -1)
+        return z, pooled, torch.roll(fixed, 1, 1), torch.roll(x.mean(0), 1, 0)
+
+
+class Asker(CallCounter):
+    """Asks for the sizes of every argument of every call."""
+
+    def __init__(self, facts):
+        super().__init__(FUNCTIONS)
+        self.facts, self.found = facts, []
+
+    def watch(self, func, args, kwargs):
+        number = self.number(func, args, kwargs)
+        tensors = args[0] if isinstance(args[0], list) else [args[0]]
+        self.found.append([self.facts.of_call(number, args, kwargs)(x) for x in tensors])
+        return self.pass_on(func, args, kwargs)
+
+
+def found_by(model, x, dynamic, *, is_symbolic):
+    prepared = prepare(model.eval(), (x,), dynamic=dynamic)
+    runs = SymbolicRuns(Observation(prepared), FUNCTIONS)
+    if not is_symbolic:
+        runs.at({}).obstacle = "none is wanted"
+    inputs = runs.observation.trace_inputs()
+    asker = Asker(SizeFacts(runs, FUNCTIONS, inputs))
+    with torch.no_grad(), asker:
+        model(*inputs.tensors)
+    return asker.found
+
+
+@pytest.mark.parametrize("dynamic", ["batch", {"x": {0: "n", 2: "h", 3: "w"}}, {"x": {3: "w"}}, None])
+def test_both_ways_agree(dynamic):
+    x = torch.randn(2, 3, 8, 16)
+    assert found_by(Calls(), x, dynamic, is_symbolic=True) == found_by(Calls(), x, dynamic, is_symbolic=False)
+
+
+def test_fixed_sizes_are_told():
+    found = found_by(Calls(), torch.randn(2, 3, 8, 16), {"x": {0: "n", 2: "h", 3: "w"}}, is_symbolic=True)
+    assert found[0] == [(None, 3, None, None)]
+    assert [(None, 3, 6, None)] * 2 in found
+    assert found[-2][0][1] == 3
+
+
+def test_a_size_that_differs_where_no_run_was_made_is_not_fixed():
+    """It is 4 at every size that an eager run is made at."""
+
+    class Bounded(nn.Module):
+        def forward(self, x):
+            return torch.roll(x[:, : torch.sym_min(x.shape[1], 4)], 1, 1)
+
+    x = torch.randn(2, 8)
+    by_runs = found_by(Bounded(), x, {"x": {1: "length"}}, is_symbolic=False)
+    by_symbols = found_by(Bounded(), x, {"x": {1: "length"}}, is_symbolic=True)
+    assert by_runs == [[(2, 4)]]
+    assert by_symbols == [[(2, None)]]
+
+
+def test_another_call_at_the_place_of_one_has_no_facts():
+    runs = SymbolicRuns(Observation(prepare(Calls().eval(), (torch.randn(2, 3, 8, 16),), dynamic="batch")), FUNCTIONS)
+    facts = SizeFacts(runs, FUNCTIONS, runs.observation.trace_inputs())
+    other = torch.randn(2, 5, 8, 16)
+    assert facts.of_call(0, (other, 1, 2), {})(other) is None
+    assert facts.of_call(99, (other, 1, 2), {})(other) is None
+    assert facts.of_call(None, (other, 1, 2), {})(other) is None

@@ -1,0 +1,181 @@
+"""What a symbolic run asks, noted once for every statement of the model or operator that asks it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch_onnx_compat.backends.checks import Place, called_names, is_message, reads_one_size
+from torch_onnx_compat.backends.internals import symbolic
+from torch_onnx_compat.places import is_user_file, short
+from torch_onnx_compat.questions.calls import Calls
+from torch_onnx_compat.questions.numbers import numbers_near
+from torch_onnx_compat.questions.question import Kind, Question
+from torch_onnx_compat.stack import frames_of_model
+
+
+@dataclass
+class SymbolicRun:
+    """What one run has asked."""
+
+    questions: list[Question] = field(default_factory=list)
+    obstacle: str = ""
+    """Why the run ended before the model did; empty if it did not."""
+    guesses: list[str] = field(default_factory=list)
+    """Operators whose shapes torch cannot tell without values; they got the example's."""
+    asks_values: bool = False
+    """Whether something was asked of values: the run took the example's answer, and knows nothing of the other way."""
+    value_places: set[str] = field(default_factory=set)
+    """The model's statements that decide on a size that values decide, such as the number of what was selected."""
+    rank_places: set[str] = field(default_factory=set)
+    """The model's statements that ask for a number of dimensions that values decide: a squeeze drops what is one."""
+    seconds: float = 0.0
+    calls: Calls = field(default_factory=lambda: Calls((), lambda tensor: tensor))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every question that the model can ask at these sizes is among the questions."""
+        return not (self.obstacle or self.guesses or self.asks_values)
+
+
+MOST = 500
+"""Questions of one statement up to which the run goes on: ``size in range(100_000)`` asks one for every number."""
+
+
+class TooManyQuestions(Exception):
+    """A statement asks more than the run can follow."""
+
+
+class Log:
+    """Notes the questions, each once for every place."""
+
+    def __init__(self, found: SymbolicRun) -> None:
+        self.found = found
+        self.symbols: Mapping[Any, Any] | None = None
+        """The size of each symbol in terms of the axes' names; None while the fakes are only being made."""
+        self.operator = ""
+        self.pending: list[tuple[Kind, Any, Any]] = []
+        """Kinds, expressions and answers of what the operator that runs has asked."""
+        self.of_call: list[tuple[Kind, Any, Any]] = []
+        """The same of the call of torch that runs, its operators' and its own."""
+        self.fixes_data = False
+        """Whether C++ made a number of a size that values decide: the shapes after it may be fixed by mistake."""
+        self._seen: set[Any] = set()
+        self._count: Counter[str] = Counter()
+
+    def asked(self, expression: Any, answer: Any) -> None:
+        """Notes a condition, or a size that becomes a number."""
+        is_condition = answer in (True, False) and not getattr(answer, "is_Integer", False)
+        kind: Kind = "condition" if is_condition else "number"
+        self.of_call.append((kind, expression, answer))
+        if self.operator:
+            self.pending.append((kind, expression, answer))
+        else:
+            self._add(kind, expression, answer, symbolic.is_asked_by_python(frames_of_model()))
+
+    def note_pending(self) -> None:
+        """Notes what the operator that runs has asked."""
+        for question in self.pending:
+            self._add(*question, by_python=False)
+
+    def note_error(self) -> None:
+        """Notes what a call of torch asked that fails: where the model catches the error, it goes another way then."""
+        for question in self.of_call:
+            self._add(*question, by_python=True)
+
+    def ask_rank(self, *, reads_shape: bool) -> None:
+        """Notes that the model asks for a number of dimensions that values decide.
+
+        Args:
+            reads_shape: Whether it reads the whole shape, which may be for one size only.
+        """
+        frame = next((f for f in frames_of_model() if not _is_of_this_package(f)), None)
+        if frame is None or not is_user_file(frame.f_code.co_filename):
+            return
+        if not (reads_shape and reads_one_size(Place.of(frame))):
+            self.found.rank_places.add(_place())
+
+    def read(self, what: Any, size: Any) -> bool:
+        """Notes that the text or the hash of a size is read; within an operator that is torch's own doing.
+
+        Returns:
+            Whether the size is looked up in a cache, which need not find it: the exporters' sizes find nothing either,
+            and what the cached function asks is seen only if it runs.
+        """
+        if what == "hash" and _is_for_a_cache():
+            return True
+        if not self.operator and not getattr(size.node.expr, "is_number", True):
+            if what == "text" and _is_for_a_message():
+                return False
+            self._add(what, size.node.expr, symbolic.number_of(size), True)
+        return False
+
+    def _add(self, kind: Kind, expression: Any, answer: Any, by_python: bool) -> None:
+        if self.symbols is None:
+            return
+        operator = "" if by_python else self.operator or "an operator made of others"
+        place = "" if operator else _place()
+        key = (kind, expression, place, operator)
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        named = expression.xreplace(self.symbols)
+        if not named.free_symbols:
+            return
+        self._count[place] += bool(place)
+        if self._count[place] > MOST:
+            raise TooManyQuestions(f"{place} asks more than {MOST} questions about sizes")
+        if symbolic.data_symbols(expression):
+            self.found.asks_values = True
+            self.fixes_data |= kind == "number" and not by_python
+            if not self.operator:
+                self.found.value_places.add(place or _place())
+            return
+        numbers = () if kind == "condition" else numbers_near(_user_frame())
+        self.found.questions.append(Question(kind, named, answer, place or _place(), operator, numbers))
+
+
+def _is_for_a_message() -> bool:
+    """Whether the code that makes a text, the model's or torch's, makes it for an error or a line of a log."""
+    frame = next((f for f in frames_of_model() if not _is_of_this_package(f)), None)
+    return frame is not None and is_message(Place.of(frame))
+
+
+_CACHED = type(functools.lru_cache(lambda: None))
+
+
+def _is_for_a_cache() -> bool:
+    """Whether the code that hashes a size calls a function that functools caches."""
+    frame = next((f for f in frames_of_model() if not _is_of_this_package(f)), None)
+    if frame is None:
+        return False
+    for name in called_names(Place.of(frame)):
+        first, *rest = name.split(".")
+        found = frame.f_locals.get(first, frame.f_globals.get(first))
+        for attribute in rest:
+            found = inspect.getattr_static(found, attribute, None)
+        if isinstance(found, _CACHED):
+            return True
+    return False
+
+
+def _is_of_this_package(frame: types.FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).startswith("torch_onnx_compat.")
+
+
+def _user_frame() -> types.FrameType | None:
+    """The innermost frame of the model's own code; of a model that torch has whole, of torch's module."""
+    stack = list(frames_of_model())
+    own = (frame for frame in stack if is_user_file(frame.f_code.co_filename))
+    torchs = (frame for frame in stack if "/torch/nn/" in frame.f_code.co_filename.replace("\\", "/"))
+    return next(own, None) or next(torchs, None)
+
+
+def _place() -> str:
+    frame = _user_frame()
+    return "unknown place" if frame is None else short(frame.f_code.co_filename, frame.f_lineno)

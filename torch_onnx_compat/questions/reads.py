@@ -1,0 +1,71 @@
+"""What reads a tensor below the operators: its memory, its storage, its number of dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+
+from torch_onnx_compat.backends.internals import symbolic
+from torch_onnx_compat.questions.log import Log
+
+_READS = frozenset(
+    {
+        Tensor.numpy,
+        Tensor.tolist,
+        Tensor.__array__,
+        Tensor.__dlpack__,
+        Tensor.__repr__,
+        Tensor.__format__,
+        Tensor.untyped_storage,
+        Tensor.data_ptr,
+        Tensor.__deepcopy__,
+    }
+)
+"""What reads a tensor's memory, or makes Python values of it."""
+
+_BYTES = frozenset({Tensor.untyped_storage})
+"""Of these, what tells how many bytes there are."""
+
+
+_NUMBERS_OF_DIMENSIONS = frozenset({Tensor.dim, Tensor.ndimension, Tensor.ndim.__get__})  # type: ignore[attr-defined]
+_RANKS = _NUMBERS_OF_DIMENSIONS | {Tensor.size, Tensor.shape.__get__}  # type: ignore[attr-defined]
+"""What tells a tensor's number of dimensions."""
+
+
+class Reads(TorchFunctionMode):
+    """While active, what reads a tensor below the operators reads the real one.
+
+    Args:
+        actual: Gives the real tensor beside a fake.
+        log: Notes what is read.
+    """
+
+    def __init__(self, actual: Callable[[Any], Any], log: Log) -> None:
+        super().__init__()
+        self._actual, self._log = actual, log
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func == Tensor.nbytes.__get__:  # type: ignore[attr-defined]
+            return args[0].numel() * args[0].element_size()
+        if func in _READS:
+            self._log.found.asks_values = True
+            tensor = args[0]
+            sizes = [tensor.numel() * tensor.element_size()] if func in _BYTES else tensor.shape
+            for size in sizes:
+                if symbolic.is_symbolic(size):
+                    self._log.read("number", size)
+            args, kwargs = pytree.tree_map(self._actual, (tuple(args), dict(kwargs or {})))
+            with symbolic.without_modes():
+                return func(*args, **kwargs)
+        if func in _RANKS and getattr(args[0], "has_open_rank", False):
+            self._log.ask_rank(reads_shape=func not in _NUMBERS_OF_DIMENSIONS)
+        self._log.of_call.clear()
+        try:
+            return func(*args, **(kwargs or {}))
+        except Exception:  # of any kind; the model gets it
+            self._log.note_error()
+            raise
