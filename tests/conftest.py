@@ -25,8 +25,8 @@ def _fixed_seed():
 def _nothing_leaks(torchs_functions):
     """After every test, torch's functions are its own again, and so is their code."""
     yield
-    changed = [f"{owner}.{name}" for (owner, name), known in torchs_functions.items() if state(owner, name) != known]
-    assert changed == []
+    changed = [place for place, known in torchs_functions.items() if state(*place) != known]
+    assert [place for place in changed if not is_of_compiler(*place)] == []
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +38,11 @@ def torchs_functions():
     exchanged = [name for entry in catalogue().rewrites() if entry.kind == "attribute" for name in entry.match]
     places += [place for name in exchanged for place in owners_of(name, nn.Module())]
     return {place: state(*place) for place in places if inspect.isfunction(getattr(*place))}
+
+
+def is_of_compiler(owner, name):
+    """Whether torch.compile, which runs a while_loop in eager torch, has put its own function there for good."""
+    return vars(owner)[name].__module__.startswith("torch._dynamo.")
 
 
 def state(owner, name):
