@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import onnx
 import onnx_ir as ir
-from onnx_ir.passes.common import RemoveUnusedFunctionsPass, RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
+from onnx_ir.passes.common import RemoveUnusedFunctionsPass, RemoveUnusedOpsetsPass
 
 from torch_onnx_compat.check.lint import lint
 from torch_onnx_compat.errors import CompatError, UnsupportedError
@@ -18,13 +19,14 @@ from torch_onnx_compat.files.reading import OnnxFile
 from torch_onnx_compat.graph.adapt.adapt import adapt_to_target
 from torch_onnx_compat.graph.padding import keep_zeros
 from torch_onnx_compat.graph.tidy.tidy import tidy
+from torch_onnx_compat.graph.unused import RemoveUnusedNodes
 from torch_onnx_compat.graph.walk import all_nodes
 from torch_onnx_compat.request import METADATA_PREFIX
 from torch_onnx_compat.targets import Target
 from torch_onnx_compat.version import __version__
 
 TIDY_FROM = 13
-"""The lowest opset whose graphs are simplified: onnxscript's rules are written for later ones."""
+"""The lowest opset at which graphs are simplified: onnxscript's rules are written for it and later ones."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def rewrite(job: Job, simplifies: bool, before: Sequence[str] = ()) -> tuple[ir.
     if job.target is not None:
         done += _suit(model, job.target)
     # A pass may have left what nobody reads; opsets that nothing imports trouble some engines.
-    for clean in (RemoveUnusedNodesPass(), RemoveUnusedFunctionsPass(), RemoveUnusedOpsetsPass()):
+    for clean in (RemoveUnusedNodes(), RemoveUnusedFunctionsPass(), RemoveUnusedOpsetsPass()):
         _carry_out("cleaned", _in_place(clean), model)
     model.ir_version = max(model.ir_version, _least_ir_version(job))
     if job.target is not None:
@@ -79,15 +81,19 @@ def rewrite(job: Job, simplifies: bool, before: Sequence[str] = ()) -> tuple[ir.
 
 def _steps(job: Job, simplifies: bool) -> Iterator[tuple[str, Callable[[ir.Model], ir.Model]]]:
     """What is done to the graph before it is suited to the target, each step with its name."""
-    source = job.original.opset
+    source, is_simple = job.original.opset, False
     if job.fixed:
         yield "axes fixed: " + ", ".join(f"{n}={s}" for n, s in job.fixed.items()), _fixing(job.fixed)
     if job.frees_batch:
         yield "axis 0 of every input freed", _in_place(free_batch)
-    if source and job.opset != source:
-        yield f"opset {source} -> {job.opset}", lambda model: change_opset(model, job.opset)
-    if simplifies and job.opset >= TIDY_FROM:
-        yield "simplified", _in_place(lambda model: _simplify(model, whole=job.needs_folding))
+    # Below, the graph is simplified on its way: the rules are written for later opsets.
+    for opset in (max(job.opset, TIDY_FROM), job.opset) if simplifies and source else (job.opset,):
+        if source and opset != source:
+            yield f"opset {source} -> {opset}", partial(change_opset, opset=opset)
+            source = opset
+        if simplifies and opset >= TIDY_FROM and not is_simple:
+            yield "simplified", _in_place(lambda model: _simplify(model, whole=job.needs_folding))
+            is_simple = True
 
 
 def _simplify(model: ir.Model, *, whole: bool) -> None:
