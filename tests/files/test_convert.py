@@ -299,6 +299,70 @@ def test_rows_that_depend_on_each_other_are_found(tmp_path):
         convert(net(tmp_path / "b.onnx"), dynamic="batch")
 
 
+def test_a_batch_axis_is_freed_within_branches_and_bodies(tmp_path, runner):
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    g (float[2, 4, 3] x, bool[2] c) => (float[2, 12] y, float[2, 6, 2] z) {
+        r = ReduceMax<keepdims = 0>(f)
+        d = Cast<to = 9>(r)
+        y = If (d) <then_branch = t () => (float[2, 12] a) { a = Reshape(x, s) },
+                    else_branch = e () => (float[2, 12] b) { m = Neg(x)  b = Reshape(m, s) }>
+        go = Constant <value = bool {1}> ()
+        z = Loop (rounds, go, i) <body = l (int64 k, bool q, float[2, 6, 2] p) => (bool v, float[2, 6, 2] w) {
+            v = Identity(q)  j = Reshape(p, s)  o = Reshape(j, u)  w = Neg(o) }>
+        i = Reshape(x, u)
+    }"""
+    model = onnx.load(write(tmp_path / "a.onnx", text, s=np.array([2, 12]), u=np.array([2, 6, 2]), rounds=np.array(3)))
+    nodes = list(model.graph.node)
+    del model.graph.node[:]
+    model.graph.node.extend([nodes[-1], *nodes[:-1]])
+    model.graph.initializer.append(numpy_helper.from_array(np.ones(3, np.float32), "f"))
+    del model.graph.input[1]
+    onnx.save(model, tmp_path / "a.onnx")
+    result = convert(tmp_path / "a.onnx", dynamic="batch", runner=runner)
+    shapes = [output.shape for output in result.session().get_outputs()]
+    assert shapes == [["batch", 12], ["batch", 6, 2]]
+    x = np.random.default_rng(0).random((5, 4, 3)).astype(np.float32)
+    y, z = run(result, x=x)
+    np.testing.assert_array_equal(y, x.reshape(5, 12))
+    np.testing.assert_array_equal(z, -x.reshape(5, 6, 2))
+
+
+def test_a_wrong_declaration_of_an_output_is_left_open(tmp_path, runner):
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    g (float[n, 4] x) => (float[7, 4] y, float[2, 3, 4] z, float[m, 4] u) { y = Relu(x)  z = Neg(x)  u = Abs(x) }"""
+    result = convert(write(tmp_path / "a.onnx", text), runner=runner)
+    y, z, u = result.model_proto.graph.output
+    assert [(d.dim_value, d.dim_param) for d in y.type.tensor_type.shape.dim][1:] == [(4, "")]
+    assert not y.type.tensor_type.shape.dim[0].dim_value
+    assert not z.type.tensor_type.HasField("shape")
+    assert u.type.tensor_type.shape.dim[0].dim_param == "m"
+    assert "output 'y' was declared as [7,4], and is of shape (2, 4); that is left open." in result.notes
+
+
+@pytest.mark.parametrize("wanted", [11, 12])
+@pytest.mark.parametrize("source", [8, 11, 17])
+def test_a_file_is_simplified_below_opset_13_too(tmp_path, source, wanted, runner):
+    text = f"""<ir_version: 4, opset_import: ["": {source}]> g (float[n, 4] x) => (float[n, 4] y) {{
+        a = Add(one, one)  b = Sqrt(a)  y = Mul(x, b) }}"""
+    path = write(tmp_path / "a.onnx", text, one=np.array([1], np.float32))
+    result = convert(path, opset=wanted, simplify=True, runner=runner)
+    assert result.opset == wanted == result.model_proto.opset_import[0].version
+    assert result.nodes == {"Mul": 1}
+
+
+def test_a_target_gets_a_simplified_file_where_it_refuses_the_plain_one(tmp_path, runner):
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[1, 4] x) => (float[1, 4] y) {
+        y = If (c) <then_branch = t () => (float[1, 4] a) { a = Relu(x) },
+                    else_branch = e () => (float[1, 4] b) { b = Neg(x) }> }"""
+    path = write(tmp_path / "a.onnx", text, c=np.array(True))
+    result = convert(path, target="rknn", runner=runner)
+    assert result.nodes == {"Relu": 1}
+    assert any(note.startswith("simplified, as the file is rejected: target 'rknn'") for note in result.notes)
+    free = write(tmp_path / "b.onnx", text.replace("x) =>", "x, bool c) =>"))
+    with pytest.raises(UnsupportedError, match="If refused on rknn"):
+        convert(free, target="rknn", runner=runner)
+
+
 def test_a_target_gets_what_it_runs(tmp_path):
     path = write(tmp_path / "a.onnx", GELU, w=np.ones(4, np.float32))
     result = convert(path, target="tract")

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from torch_onnx_compat import CompatError
 from torch_onnx_compat.files import convert
+from torch_onnx_compat.files.drawing import Plan
 from torch_onnx_compat.files.runner import Refused, Runner
 
 BYTES_LEFT = 400 * 2**20
@@ -100,6 +101,19 @@ def test_a_graph_that_computes_a_huge_tensor(tmp_path):
 def test_an_input_that_is_too_large_to_draw(tmp_path):
     path = save(tmp_path / "a.onnx", [helper.make_node("Relu", ["x"], ["y"])], inputs=[("x", [2**16, 2**16])])
     refuse(path, "too large to draw")
+
+
+def test_sizes_that_are_guessed_stay_small(tmp_path, monkeypatch):
+    """A file that refuses every input of unknown rank is not asked with gigabytes."""
+    drawn = []
+    draw = Plan.draw
+    monkeypatch.setattr(Plan, "draw", lambda self, sizes, *a: drawn.append(self.count(sizes)) or draw(self, sizes, *a))
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float x) => (float y) { y = Reshape(x, s) }"""
+    model = onnx.load(write(tmp_path / "a.onnx", text, s=np.array([65537], np.int64)))
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    (tmp_path / "a.onnx").write_bytes(model.SerializeToString())
+    refuse(tmp_path / "a.onnx", "refuses every input")
+    assert 2**20 < max(drawn) <= 2**22
 
 
 @pytest.mark.parametrize("location", ["../secret.bin", "/etc/passwd", "sub/../../secret.bin", "link.bin"])

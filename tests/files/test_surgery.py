@@ -76,6 +76,17 @@ def test_a_part_with_a_connection_around_it(tmp_path, image, runner):
         convert(tmp_path / "a.onnx", start=["act2"], outputs=["scores"], runner=runner)
 
 
+def test_a_branch_that_is_cut_off_takes_what_it_captured_along(tmp_path, runner):
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[n, 4] x, bool c) => (float[n, 4] y) {
+        k = Exp(x)
+        h = If (c) <then_branch = t () => (float[n, 4] a) { a = Neg(k) },
+                    else_branch = e () => (float[n, 4] b) { b = Relu(k) }>
+        y = Abs(h) }"""
+    part = convert(write(tmp_path / "a.onnx", text), start=["h"], runner=runner)
+    assert part.nodes == {"Abs": 1}
+    assert names_of(part.model_proto) == (["h"], ["y"])
+
+
 def test_names(tmp_path, image, runner):
     path = net(tmp_path / "a.onnx")
     result = convert(path, rename={"image": "logits", "logits": "image", "conv": "hidden"}, runner=runner)
@@ -294,7 +305,7 @@ def test_the_operator_of_tensorrt_behind_a_file(tmp_path, separate, runner):
 
 
 def test_a_wrong_input_of_the_operator_of_tensorrt_is_found(tmp_path, monkeypatch, runner):
-    monkeypatch.setattr(stages._Candidates, "forward", lambda self, value: dict(zip(("boxes", "scores"), value, strict=True)))
+    monkeypatch.setattr(stages._Candidates, "forward", lambda _, value: {"boxes": value[0], "scores": value[1]})
     text = """<ir_version: 8, opset_import: ["": 17]>
     g (float[n, 12, 6] x) => (boxes, scores) { boxes, t = Split<axis = -1>(x, s)  scores = Sigmoid(t) }"""
     path = write(tmp_path / "a.onnx", text, s=np.array([4, 2], np.int64))

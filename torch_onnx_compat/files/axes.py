@@ -82,9 +82,11 @@ def fix_axes(model: ir.Model, sizes: Mapping[str, int]) -> None:
 
 
 def forget_shapes(model: ir.Model) -> None:
-    """Drops what is declared of the shapes of values that nodes compute, but for the outputs of the graph."""
+    """Drops what is declared of the shapes of values, but for the inputs and outputs of the graph."""
     outputs = set(model.graph.outputs)
     for graph in all_graphs(model):
+        for value in graph.inputs if graph is not model.graph else ():
+            value.shape = None
         for node in graph:
             for value in node.outputs:
                 if value not in outputs:
