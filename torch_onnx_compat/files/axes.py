@@ -82,11 +82,14 @@ def fix_axes(model: ir.Model, sizes: Mapping[str, int]) -> None:
 
 
 def forget_shapes(model: ir.Model) -> None:
-    """Drops what is declared of the shapes of values, but for the inputs and outputs of the graph."""
+    """Drops what is declared of the shapes of values, but for the inputs and outputs of the graph.
+
+    The inputs of a body keep the number of their axes, without which onnxruntime does not load a Loop.
+    """
     outputs = set(model.graph.outputs)
     for graph in all_graphs(model):
         for value in graph.inputs if graph is not model.graph else ():
-            value.shape = None
+            value.shape = None if value.shape is None else ir.Shape([None] * len(value.shape))
         for node in graph:
             for value in node.outputs:
                 if value not in outputs:
