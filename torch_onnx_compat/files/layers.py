@@ -162,9 +162,8 @@ class EngineValues:
         wanted = self._log.arrays(order)
         order = [name for name in order if name in wanted]
         for name in order:  # some engines refuse an output whose type is not declared
-            value, array = self._values[name], wanted[name]
-            value.type = value.type or ir.TensorType(ir.DataType.from_numpy(array.dtype))
-            value.shape = value.shape or ir.Shape(array.shape)
+            value = self._values[name]
+            value.type = value.type or ir.TensorType(ir.DataType.from_numpy(wanted[name].dtype))
         found = self._run(order)
         bad = {name for name in found if self._off(found[name], wanted[name])}
         if found and bad:
@@ -190,11 +189,14 @@ class EngineValues:
         where an earlier one is wrong, so at the end every operand of what was found is run.
         """
         seen: dict[str, dict[str, Array]] = {}
+        runs_whole = bool(self._run(self._log.outputs))
 
         def is_bad(name: str) -> bool:
             if name not in seen:
                 seen[name] = self._run([name])
-            return not seen[name] or self._off(seen[name][name], wanted[name])
+            if not seen[name]:  # where the whole runs, the part is refused for having been cut off
+                return not runs_whole
+            return self._off(seen[name][name], wanted[name])
 
         place = {name: number for number, name in enumerate(order)}
         name = next((output for output in self._log.outputs if output in place and is_bad(output)), "")
