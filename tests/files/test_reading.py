@@ -79,7 +79,7 @@ def test_a_value_that_nothing_computes(tmp_path):
 
 def test_two_values_of_one_name(tmp_path):
     nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Abs", ["x"], ["y"])]
-    refuse(save(tmp_path / "a.onnx", nodes), "y")
+    refuse(save(tmp_path / "a.onnx", nodes), "cannot be read: .*'y'.* (has|was|is) already")
 
 
 def test_a_weight_that_says_it_is_huge(tmp_path):
@@ -162,7 +162,7 @@ def test_deep_nesting(tmp_path, depth):
         graph = wire(1, wire(5, wire(6, graph))) + wire(12, wire(1, b"y"))  # a node's attribute that is a graph
     path = tmp_path / "a.onnx"
     path.write_bytes(b"\x08\x08" + wire(7, graph) + wire(8, b"\x10\x11"))
-    refuse(path, "no ONNX file, or one that was cut off")
+    refuse(path, "deeper within each other than the 100 messages")
 
 
 @pytest.mark.parametrize("name", [b"image", b"onnx-producer", b"Relu", b"main_domain"])
