@@ -171,16 +171,11 @@ def judge_in_engine(case: Case, data: bytes, process: EngineProcess, engine: str
     if outcome.status != "ran":
         return "wrong", f"fails: {outcome.error}"
     rtol, atol = tolerance_of(ENGINES[engine])
-    found = [
-        np.asarray(a).reshape(np.shape(b)) if np.size(a) == np.size(b) == 1 else a for a, b in _pairs(case, outcome)
-    ]
+    pairs = zip(outcome.outputs, case.wanted, strict=True)
+    found = [np.asarray(a).reshape(np.shape(b)) if np.size(a) == np.size(b) == 1 else a for a, b in pairs]
     if case.is_random:
         return "random", ""
     return ("right" if is_right(found, case.wanted, max(rtol, case.rtol), max(atol, case.atol)) else "wrong"), ""
-
-
-def _pairs(case: Case, outcome: Any) -> Any:
-    return zip(outcome.outputs, case.wanted, strict=True)
 
 
 def judge_onnx(case: Case, opset: int) -> str:

@@ -1,5 +1,7 @@
 """convert(): the new file computes what the original computes, or nothing is written."""
 
+import dataclasses
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -7,7 +9,7 @@ import pytest
 from files.file_models import net, write
 from onnx import TensorProto, helper, numpy_helper
 
-from torch_onnx_compat import CompatError
+from torch_onnx_compat import CompatError, engines
 from torch_onnx_compat.errors import UnsupportedError, VerificationError
 from torch_onnx_compat.files import convert, opset
 from torch_onnx_compat.files.proof import Proof
@@ -357,7 +359,9 @@ def test_a_target_gets_a_simplified_file_where_it_refuses_the_plain_one(tmp_path
     path = write(tmp_path / "a.onnx", text, c=np.array(True))
     result = convert(path, target="rknn", runner=runner)
     assert result.nodes == {"Relu": 1}
-    assert any(note.startswith("simplified, as the file is rejected: target 'rknn'") for note in result.notes)
+    assert any(
+        note.startswith("simplified, as the file is rejected without that: target 'rknn'") for note in result.notes
+    )
     free = write(tmp_path / "b.onnx", text.replace("x) =>", "x, bool c) =>"))
     with pytest.raises(UnsupportedError, match="If refused on rknn"):
         convert(free, target="rknn", runner=runner)
@@ -371,6 +375,63 @@ def test_a_target_gets_what_it_runs(tmp_path):
     with pytest.raises(UnsupportedError, match=r"takes fixed shapes only, and axes of x may vary; .*--static"):
         convert(path, target="rknn")
     assert convert(path, target="rknn", static={"n": 1}).session().get_inputs()[0].shape == [1, 4]
+
+
+ENGINE = """
+import onnxruntime
+
+def version():
+    return "1"
+
+def load(path, feeds, outputs, variant):
+    session = onnxruntime.InferenceSession(path)
+    return lambda feeds: session.run(outputs, feeds)
+"""
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """Puts an engine that runs everything, or of another text, where a target's is."""
+
+    def install(name, text=ENGINE):
+        (tmp_path / "adapter.py").write_text(text)
+
+        @dataclasses.dataclass(frozen=True)
+        class Installed(engines.Engine):
+            @property
+            def path(self):
+                return tmp_path / "adapter.py"
+
+        monkeypatch.setitem(engines.ENGINES, name, Installed(name, "onnxruntime", ()))
+
+    return install
+
+
+def test_the_engine_that_is_installed_has_the_last_word_on_what_its_profile_refuses(tmp_path, installed, runner):
+    text = """<ir_version: 7, opset_import: ["": 12]> g (int32[1, 3] x) => (float[1, 3] y) {
+        i = Cast<to = 7>(x)  y = Gather(w, i) }"""
+    path = write(tmp_path / "a.onnx", text, w=np.arange(5, dtype=np.float32))
+    with pytest.raises(UnsupportedError, match="Cast refused on tract where to=int64"):
+        convert(path, target="tract", runner=runner)
+    installed("tract")
+    result = convert(path, target="tract", runner=runner)
+    assert (result.opset, result.nodes) == (12, {"Cast": 1, "Gather": 1})
+    assert any(note.startswith("left to tract as it is; suited to it, the file is rejected:") for note in result.notes)
+    assert any(" on tract 1" in row.case for row in result.table)
+    wrong = ENGINE.replace("session.run(outputs, feeds)", "[value + 1 for value in session.run(outputs, feeds)]")
+    installed("tract", wrong)
+    with pytest.raises(UnsupportedError, match="Cast refused on tract where to=int64"):
+        convert(path, tmp_path / "b.onnx", target="tract", runner=runner)
+    assert not (tmp_path / "b.onnx").exists()
+
+
+def test_what_an_engine_was_seen_to_compute_wrong_stays_refused(tmp_path, installed, runner):
+    text = """<ir_version: 6, opset_import: ["": 11]> g (float[2, 1, 3] x) => (float[2, 1, 1, 4] y) {
+        y = LSTM<hidden_size = 4>(x, w, r) }"""
+    weights = {name: np.full(shape, 0.1, np.float32) for name, shape in (("w", (1, 16, 3)), ("r", (1, 16, 4)))}
+    installed("mnn")
+    with pytest.raises(UnsupportedError, match="LSTM wrong on mnn"):
+        convert(write(tmp_path / "a.onnx", text, **weights), target="mnn", runner=runner)
 
 
 def test_operators_of_other_domains(tmp_path):

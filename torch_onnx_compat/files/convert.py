@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from torch_onnx_compat.files.conversion import AxisTried, Conversion
 from torch_onnx_compat.files.declared import correct_shapes
 from torch_onnx_compat.files.drawing import plan_inputs
 from torch_onnx_compat.files.free_axes import FreeAxes
-from torch_onnx_compat.files.on_engine import verify_in_engine
+from torch_onnx_compat.files.on_engine import is_installed, verify_in_engine
 from torch_onnx_compat.files.precision import narrow_file
 from torch_onnx_compat.files.proof import Proof
 from torch_onnx_compat.files.reading import OnnxFile, read
@@ -144,7 +144,7 @@ def convert(
         narrower = precision_from_keyword(precision)
         if narrower is not None and not isinstance(narrower, Half):
             narrower.check(job.opset, job.target or load_target("onnxruntime"))
-        return _convert(_Goal(job, original, basis, output, narrower, surgery.ending), runs, clock)
+        return _convert(_Goal(job, original, basis, output, narrower, surgery.ending, opset is not None), runs, clock)
 
 
 def _check_arguments(file: Any, output: Any, dynamic: Any, static: Axes | None) -> OnnxFile:
@@ -199,31 +199,54 @@ class _Goal:
     output: Any
     narrower: Half | Request | None
     ending: Detections | None
+    asks_opset: bool
 
 
 def _try_all(goal: _Goal, proof: Proof, clock: Clock) -> Conversion:
-    """Tries the ways to the new file in order: simplified or not, where the other file is not right.
-
-    A target may lack what only an unsimplified file holds, such as an If whose condition is a constant.
-    """
-    job = goal.job
-    ways = (True, False) if job.simplify or job.needs_folding else (False, True) if job.target else (False,)
-    failed: list[str] = []
-    errors: dict[bool, UnsupportedError | VerificationError] = {}
-    for simplifies in ways:
+    """Tries the ways to the new file in order, until one is right."""
+    errors: dict[str, UnsupportedError | VerificationError] = {}
+    for way, job in _ways(goal.job, goal.asks_opset):
+        first = next(iter(errors.values()), None)
+        note = f"{way}: {first}" if first is not None else ""
         try:
-            return _try(goal, proof, clock, simplifies, failed)
+            return _try(replace(goal, job=job), proof, clock, [note] if note else [])
         except (UnsupportedError, VerificationError) as error:
-            what = "not simplified, as that file was rejected" if simplifies else "simplified, as the file is rejected"
-            failed.append(f"{what}: {error}")
-            errors[simplifies] = error
-    raise errors[False]
+            errors[way] = error
+    raise errors[_PLAIN]
 
 
-def _try(goal: _Goal, proof: Proof, clock: Clock, simplifies: bool, failed: Sequence[str]) -> Conversion:
+_PLAIN = "not simplified, as that file was rejected"
+
+
+def _ways(job: Job, asks_opset: bool) -> Iterator[tuple[str, Job]]:
+    """What may be done to a file, each with what is told of it where it is not the first.
+
+    A target may lack what only an unsimplified file holds, such as an If whose condition is a constant. Where the
+    engine is installed, it may run the file as it is, though a profile or what was written otherwise stands in the way.
+    """
+    plain = (_PLAIN, replace(job, simplify=False))
+    simple = ("simplified, as the file is rejected without that", replace(job, simplify=True))
+    if job.simplify or job.needs_folding:
+        yield from (simple, plain)
+    else:
+        yield plain
+        if job.target is not None:
+            yield simple
+    if job.target is None or not is_installed(job.target):
+        return
+    keeps_opset = not asks_opset and job.original.opset <= job.target.opsets[1]
+    opset = job.original.opset if keeps_opset else job.opset
+    name = job.target.name
+    yield (
+        f"left to {name} as it is; suited to it, the file is rejected",
+        replace(job, opset=opset, simplify=False, suits=False),
+    )
+
+
+def _try(goal: _Goal, proof: Proof, clock: Clock, failed: Sequence[str]) -> Conversion:
     job, basis, output = goal.job, goal.basis, goal.output
     with clock("convert"):
-        model, done = rewrite(job, simplifies, basis.done)
+        model, done = rewrite(job, basis.done)
         corrected = correct_shapes(model, proof)
     with draft(model, output, output is not None and is_large(model)) as written:
         with clock("compare"):

@@ -144,9 +144,7 @@ def _parse(path: Path) -> onnx.ModelProto:
     except DecodeError as error:
         what = "no ONNX file, or one that was cut off"
         if "depth" in str(error).lower():
-            what = (
-                f"branches, bodies or types lie deeper within each other than the {DEPTH} messages that protobuf reads"
-            )
+            what = f"parts lie deeper within each other than the {DEPTH} messages that protobuf reads"
         raise CompatError(f"{path}: {what}: {_one_line(error)}") from error
     return proto
 
