@@ -1,7 +1,7 @@
 """Converts random ONNX graphs and broken files, and writes a row for each; goes on where an earlier run ended.
 
     python scripts/fuzz_files.py --first-seed 1000 --count 2000 --out files.jsonl [--broken bytes|hostile]
-    python scripts/fuzz_files.py --page benchmarks/results/fuzz_files.md files.jsonl broken.jsonl hostile.jsonl
+    python scripts/fuzz_files.py --page benchmarks/results/fuzz_files.md files.jsonl broken.jsonl hostile.jsonl [earlier.jsonl]
 
 The verdicts: converted, refused (one clear error, nothing written), wrong, crash (any other error), none (no graph).
 Each converted file is judged by running it and the original once more, on numbers that its proof has not seen.
@@ -41,7 +41,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--broken", choices=("bytes", "hostile"), help="files with broken bytes, or hostile graphs")
     parser.add_argument(
-        "--page", nargs=4, type=Path, help="the page, and the rows of random graphs, of broken and of hostile files"
+        "--page",
+        nargs="+",
+        type=Path,
+        help="the page; the rows of random graphs, of broken and of hostile files; and random graphs of earlier code",
     )
     options = parser.parse_args()
     if options.page:
@@ -69,7 +72,10 @@ def main() -> None:
 
 
 def write_page(
-    graphs: Sequence[dict[str, Any]], broken: Sequence[dict[str, Any]], hostile: Sequence[dict[str, Any]]
+    graphs: Sequence[dict[str, Any]],
+    broken: Sequence[dict[str, Any]],
+    hostile: Sequence[dict[str, Any]],
+    earlier: Sequence[dict[str, Any]] = (),
 ) -> str:
     """The page with the counts of all."""
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
@@ -82,13 +88,17 @@ def write_page(
         "| files | seeds | converted | refused | wrong | crash | no graph |",
         "|---|---|---|---|---|---|---|",
     ]
-    for name, rows in (("random graphs", graphs), ("broken files", broken), ("hostile files", hostile)):
+    parts = {"random graphs": graphs, "random graphs, on earlier code of the day": earlier}
+    for name, rows in {**parts, "broken files": broken, "hostile files": hostile}.items():
+        if not rows:
+            continue
         counts = Counter(row["verdict"] for row in rows)
         seeds = [row["seed"] for row in rows]
         numbers = " | ".join(str(counts[word]) for word in ("converted", "refused", "wrong", "crash", "none"))
         lines.append(f"| {name} | {_ranges(seeds)} | {numbers} |")
     ways = Counter(row["how"] for row in hostile if "how" in row)
     refused = Counter(row["how"] for row in hostile if row["verdict"] == "refused")
+    graphs = [*graphs, *earlier]
     kinds = Counter(row["kind"] for row in graphs if "kind" in row)
     cut = sum(any(key in row for key in SURGERY) for row in graphs)
     operators = Counter(operator for row in graphs for operator in row.get("operators", ()))
