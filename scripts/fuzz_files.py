@@ -1,7 +1,7 @@
 """Converts random ONNX graphs and broken files, and writes a row for each; goes on where an earlier run ended.
 
     python scripts/fuzz_files.py --first-seed 1000 --count 2000 --out files.jsonl [--broken bytes|hostile]
-    python scripts/fuzz_files.py --page benchmarks/results/fuzz_files.md files.jsonl broken.jsonl hostile.jsonl [earlier.jsonl]
+    python scripts/fuzz_files.py --page results/fuzz_files.md files.jsonl broken.jsonl hostile.jsonl [earlier.jsonl]
 
 The verdicts: converted, refused (one clear error, nothing written), wrong, crash (any other error), none (no graph).
 Each converted file is judged by running it and the original once more, on numbers that its proof has not seen.
