@@ -129,7 +129,7 @@ def test_cutting_finds_it_too(tmp_path, engine, monkeypatch):
     )
     assert compare(tmp_path / "a.onnx", engine="faulty", layers=True).first.node == "act3"
     assert sizes[0] > 1
-    assert 3 <= sizes.count(1) <= 8
+    assert 3 <= sizes.count(1) <= 12  # of 18 values
 
 
 def test_a_right_path_beside_a_wrong_one_hides_nothing(tmp_path, engine, monkeypatch):

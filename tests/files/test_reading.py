@@ -79,7 +79,7 @@ def test_a_value_that_nothing_computes(tmp_path):
 
 def test_two_values_of_one_name(tmp_path):
     nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Abs", ["x"], ["y"])]
-    refuse(save(tmp_path / "a.onnx", nodes), "cannot be read: .*'y'.* (has|was|is) already")
+    refuse(save(tmp_path / "a.onnx", nodes), "the graph cannot be read: Output 'y' is redeclared")
 
 
 def test_a_weight_that_says_it_is_huge(tmp_path):
@@ -221,9 +221,9 @@ def test_a_runner_gives_up_on_what_takes_too_long(tmp_path):
             d = Identity(c)
             e = MatMul(a, a) } > }"""
     path = write(tmp_path / "a.onnx", body)
-    with Runner(limit=1.0) as runner:
+    with Runner(limit=5.0) as runner:
         runner.open("a", path)
-        with pytest.raises(Refused, match=r"no answer within 1 s"):
+        with pytest.raises(Refused, match=r"no answer within 5 s"):
             runner.run("a", {"x": np.zeros((400, 400), np.float32), "n": np.array(10**6)})
 
 
