@@ -1,8 +1,11 @@
 """Converts ONNX's own node tests, every case that the onnx package makes, and judges the new files by their outputs.
 
-    python benchmarks/node_tests.py [--opsets 11,13,17,21] [--first N] [--output benchmarks/results/node_tests.md]
+    python benchmarks/node_tests.py [--opsets 11,13,17,21] [--every N] [--output benchmarks/results/node_tests.md]
+    python benchmarks/node_tests.py --targets openvino,opencv,tract,mnn,ncnn,rknn --output benchmarks/results/...
 
-Each case is converted by `files.convert` and, beside it, by onnx's version converter. The new file runs in onnxruntime,
+Each case is converted by `files.convert` and, beside it, by onnx's version converter. With --targets, each case is
+converted for these engines, and the new file runs there, on the case's inputs; outputs are right within the engine's
+tolerance. The new file runs in onnxruntime,
 or in onnx's reference evaluator where onnxruntime has no kernel for it, on the case's inputs; its outputs are compared
 with those of the case, within the case's tolerances.
 
@@ -14,6 +17,7 @@ with those of the case, within the case's tolerances.
 * wrong: the new file is off, and the original is right in the same engine; or the new file does not load or run.
 * fails: the converter raised an error that is none of its own, or its process died.
 * no judge: neither onnxruntime nor the reference evaluator runs the original.
+* not run: the file was made for an engine that cannot be given values of its types.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ import time
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +41,8 @@ import onnx.version_converter
 import onnxruntime
 
 from torch_onnx_compat import CompatError
+from torch_onnx_compat.check.on_target import tolerance_of
+from torch_onnx_compat.engines import ENGINES, EngineProcess
 from torch_onnx_compat.errors import UnsupportedError, VerificationError
 from torch_onnx_compat.files import convert
 from torch_onnx_compat.files.random_values import random_values
@@ -43,7 +50,7 @@ from torch_onnx_compat.files.runner import Judge, Refused, Runner, flatten
 from torch_onnx_compat.version import __version__
 
 JUDGES: tuple[Judge, ...] = ("onnxruntime", "reference")
-VERDICTS = ("right", "random", "refused", "rejected", "as the original", "wrong", "fails", "no judge")
+VERDICTS = ("right", "random", "refused", "rejected", "as the original", "wrong", "fails", "no judge", "not run")
 
 
 def array(value: Any) -> Any:
@@ -136,10 +143,11 @@ def by_onnx(case: Case, opset: int) -> bytes | None:
     return model.SerializeToString() if is_done else None
 
 
-def judge_ours(case: Case, opset: int, runner: Runner) -> tuple[str, str]:
-    """The verdict on our file, and why."""
+def judge_ours(case: Case, wanted: int | str, runner: Runner, process: EngineProcess | None = None) -> tuple[str, str]:
+    """The verdict on our file for an opset, or for a target that is an engine's name, and why."""
+    options: dict[str, Any] = {"opset": wanted} if isinstance(wanted, int) else {"target": wanted}
     try:
-        result = convert(case.path, opset=opset, inputs=[case.feeds], runner=runner)
+        result = convert(case.path, inputs=[case.feeds], runner=runner, **options)
     except UnsupportedError as error:
         return "refused", str(error)
     except VerificationError as error:
@@ -149,7 +157,25 @@ def judge_ours(case: Case, opset: int, runner: Runner) -> tuple[str, str]:
     except Exception as error:
         return "fails", f"{type(error).__name__}: {error}"
     assert result.model_bytes is not None
-    return case.verdict(result.model_bytes), ""
+    if process is None:
+        return case.verdict(result.model_bytes), ""
+    return judge_in_engine(case, result.model_bytes, process, str(wanted))
+
+
+def judge_in_engine(case: Case, data: bytes, process: EngineProcess, engine: str) -> tuple[str, str]:
+    """The verdict on a file in an engine, and why."""
+    values = [*case.feeds.values(), *case.wanted]
+    if not all(isinstance(value, np.ndarray) and value.dtype.kind in "biuf" for value in values):
+        return "not run", ""
+    outcome = process.run(data, case.feeds, [output.name for output in case.model.graph.output])
+    if outcome.status != "ran":
+        return "wrong", f"fails: {outcome.error}"
+    rtol, atol = tolerance_of(ENGINES[engine])
+    pairs = zip(outcome.outputs, case.wanted, strict=True)
+    found = [np.asarray(a).reshape(np.shape(b)) if np.size(a) == np.size(b) == 1 else a for a, b in pairs]
+    if case.is_random:
+        return "random", ""
+    return ("right" if is_right(found, case.wanted, max(rtol, case.rtol), max(atol, case.atol)) else "wrong"), ""
 
 
 def judge_onnx(case: Case, opset: int) -> str:
@@ -162,30 +188,36 @@ def main() -> None:
     """Converts the cases and writes the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--opsets", default="11,13,17,21")
-    parser.add_argument("--first", type=int)
+    parser.add_argument("--targets", default="", help="engines, instead of opsets")
+    parser.add_argument("--every", type=int, default=1, help="every Nth case alone")
     parser.add_argument("--match", default="")
     parser.add_argument("--rows", type=Path, help="a row for each case; an earlier run's are not made again")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "node_tests.md")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    opsets = [int(text) for text in options.opsets.split(",")]
+    targets = [name for name in options.targets.split(",") if name]
+    wanted: list[int | str] = [*targets] or [int(text) for text in options.opsets.split(",")]
     rows = _read(options.rows)
     done = {row["case"] for row in rows}
-    cases = [c for c in node_cases.collect_testcases(None) if options.match in c.name][: options.first]
-    with Runner() as runner, tempfile.TemporaryDirectory() as folder:
+    cases = [c for c in node_cases.collect_testcases(None) if options.match in c.name]
+    count, cases = len(cases), cases[:: options.every]
+    with ExitStack() as stack:
+        runner, folder = stack.enter_context(Runner()), stack.enter_context(tempfile.TemporaryDirectory())
+        processes = {name: stack.enter_context(EngineProcess(ENGINES[name])) for name in targets}
         for one in cases:
             if one.name in done:
                 continue
             case, start = Case(one, runner, Path(folder)), time.process_time()
             row: dict[str, Any] = {"case": case.name}
-            for opset in opsets:
-                ours, why = judge_ours(case, opset, runner)
-                row[str(opset)] = [ours, judge_onnx(case, opset), why]
+            for goal in wanted:
+                ours, why = judge_ours(case, goal, runner, processes.get(str(goal)))
+                row[str(goal)] = [ours, judge_onnx(case, goal) if isinstance(goal, int) else "", why]
             rows.append({**row, "seconds": round(time.process_time() - start, 3)})
             if options.rows:
                 with options.rows.open("a") as file:
                     file.write(json.dumps(rows[-1]) + "\n")
-    page = _page(rows, opsets)
+        versions = {name: process.version for name, process in processes.items()}
+    page = _page(rows, wanted, count, versions)
     options.output.write_text(page, encoding="utf-8")
     print(page)
 
@@ -201,12 +233,12 @@ def _headline(why: str) -> str:
     return lines[0].partition(",")[0]
 
 
-def _page(rows: Sequence[dict[str, Any]], opsets: Sequence[int]) -> str:
-    counts: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
+def _page(rows: Sequence[dict[str, Any]], wanted: Sequence[int | str], total: int, versions: dict[str, str]) -> str:
+    counts: dict[tuple[str, int | str], Counter[str]] = defaultdict(Counter)
     reasons: Counter[str] = Counter()
     bad = []
     for row in rows:
-        for opset in opsets:
+        for opset in wanted:
             ours, theirs, why = row[str(opset)]
             counts["files.convert", opset][ours] += 1
             counts["onnx.version_converter", opset][theirs] += 1
@@ -219,15 +251,16 @@ def _page(rows: Sequence[dict[str, Any]], opsets: Sequence[int]) -> str:
         "# ONNX's node tests, converted",
         "",
         f"Measured {date} with torch_onnx_compat {__version__}, onnx {onnx.__version__}, onnxruntime "
-        f"{onnxruntime.__version__}, by `python benchmarks/node_tests.py`: {len(rows)} cases, "
+        f"{onnxruntime.__version__}{''.join(f', {name} {v}' for name, v in versions.items())}, by "
+        f"`python benchmarks/node_tests.py`: {len(rows)} of {total} cases, "
         f"{sum(row['seconds'] for row in rows):.0f} processor seconds besides those of the engines. The script's first "
         "lines say what the words mean.",
         "",
-        f"| converter | to opset | {' | '.join(VERDICTS)} |",
+        f"| converter | to {'engine' if versions else 'opset'} | {' | '.join(VERDICTS)} |",
         f"|---|---|{'---|' * len(VERDICTS)}",
     ]
-    for name in ("files.convert", "onnx.version_converter"):
-        for opset in opsets:
+    for name in ("files.convert", *(() if versions else ("onnx.version_converter",))):
+        for opset in wanted:
             numbers = " | ".join(str(counts[name, opset][verdict]) for verdict in VERDICTS)
             lines.append(f"| {name} | {opset} | {numbers} |")
     lines += ["", "What `files.convert` refuses, by the first operator that it names, cases times opsets:", ""]

@@ -1,7 +1,7 @@
 """Converts random ONNX graphs and broken files, and writes a row for each; goes on where an earlier run ended.
 
-    python scripts/fuzz_files.py --first-seed 1000 --count 2000 --out files.jsonl [--broken]
-    python scripts/fuzz_files.py --page benchmarks/results/fuzz_files.md files.jsonl broken.jsonl
+    python scripts/fuzz_files.py --first-seed 1000 --count 2000 --out files.jsonl [--broken bytes|hostile]
+    python scripts/fuzz_files.py --page results/fuzz_files.md files.jsonl broken.jsonl hostile.jsonl [earlier.jsonl]
 
 The verdicts: converted, refused (one clear error, nothing written), wrong, crash (any other error), none (no graph).
 Each converted file is judged by running it and the original once more, on numbers that its proof has not seen.
@@ -17,6 +17,7 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,12 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=1000)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--broken", action="store_true")
+    parser.add_argument("--broken", choices=("bytes", "hostile"), help="files with broken bytes, or hostile graphs")
     parser.add_argument(
-        "--page", nargs=3, type=Path, help="the page, and the rows of random graphs and of broken files"
+        "--page",
+        nargs="+",
+        type=Path,
+        help="the page; the rows of random graphs, of broken and of hostile files; and random graphs of earlier code",
     )
     options = parser.parse_args()
     if options.page:
@@ -48,7 +52,7 @@ def main() -> None:
         page.write_text(write_page(*([json.loads(line) for line in path.read_text().splitlines()] for path in rows)))
         return
     warnings.simplefilter("ignore")
-    judge = judge_broken if options.broken else judge_seed
+    judge = partial(judge_broken, kind=options.broken) if options.broken else judge_seed
     known = options.out.read_text().splitlines() if options.out and options.out.exists() else []
     rows = [json.loads(line) for line in known]
     done = {row["seed"] for row in rows}
@@ -67,8 +71,13 @@ def main() -> None:
     print(dict(Counter(row["kind"] for row in rows if "kind" in row)))
 
 
-def write_page(graphs: Sequence[dict[str, Any]], broken: Sequence[dict[str, Any]]) -> str:
-    """The page with the counts of both."""
+def write_page(
+    graphs: Sequence[dict[str, Any]],
+    broken: Sequence[dict[str, Any]],
+    hostile: Sequence[dict[str, Any]],
+    earlier: Sequence[dict[str, Any]] = (),
+) -> str:
+    """The page with the counts of all."""
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     lines = [
         "# Random and broken files, converted",
@@ -79,15 +88,23 @@ def write_page(graphs: Sequence[dict[str, Any]], broken: Sequence[dict[str, Any]
         "| files | seeds | converted | refused | wrong | crash | no graph |",
         "|---|---|---|---|---|---|---|",
     ]
-    for name, rows in (("random graphs", graphs), ("broken files", broken)):
+    parts = {"random graphs": graphs, "random graphs, on earlier code of the day": earlier}
+    for name, rows in {**parts, "broken files": broken, "hostile files": hostile}.items():
+        if not rows:
+            continue
         counts = Counter(row["verdict"] for row in rows)
         seeds = [row["seed"] for row in rows]
         numbers = " | ".join(str(counts[word]) for word in ("converted", "refused", "wrong", "crash", "none"))
         lines.append(f"| {name} | {_ranges(seeds)} | {numbers} |")
+    ways = Counter(row["how"] for row in hostile if "how" in row)
+    refused = Counter(row["how"] for row in hostile if row["verdict"] == "refused")
+    graphs = [*graphs, *earlier]
     kinds = Counter(row["kind"] for row in graphs if "kind" in row)
     cut = sum(any(key in row for key in SURGERY) for row in graphs)
     operators = Counter(operator for row in graphs for operator in row.get("operators", ()))
     lines += [
+        "",
+        "Hostile files, refused of all: " + ", ".join(f"{way} {refused[way]} of {n}" for way, n in ways.items()) + ".",
         "",
         "Why random graphs were refused: "
         + ", ".join(f"{_KINDS.get(kind, kind)} {count}" for kind, count in kinds.most_common())

@@ -1,5 +1,7 @@
 """convert(): the new file computes what the original computes, or nothing is written."""
 
+import dataclasses
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -7,7 +9,7 @@ import pytest
 from files.file_models import net, write
 from onnx import TensorProto, helper, numpy_helper
 
-from torch_onnx_compat import CompatError
+from torch_onnx_compat import CompatError, engines
 from torch_onnx_compat.errors import UnsupportedError, VerificationError
 from torch_onnx_compat.files import convert, opset
 from torch_onnx_compat.files.proof import Proof
@@ -299,6 +301,72 @@ def test_rows_that_depend_on_each_other_are_found(tmp_path):
         convert(net(tmp_path / "b.onnx"), dynamic="batch")
 
 
+def test_a_batch_axis_is_freed_within_branches_and_bodies(tmp_path, runner):
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    g (float[2, 4, 3] x, bool[2] c) => (float[2, 12] y, float[2, 6, 2] z) {
+        r = ReduceMax<keepdims = 0>(f)
+        d = Cast<to = 9>(r)
+        y = If (d) <then_branch = t () => (float[2, 12] a) { a = Reshape(x, s) },
+                    else_branch = e () => (float[2, 12] b) { m = Neg(x)  b = Reshape(m, s) }>
+        go = Constant <value = bool {1}> ()
+        z = Loop (rounds, go, i) <body = l (int64 k, bool q, float[2, 6, 2] p) => (bool v, float[2, 6, 2] w) {
+            v = Identity(q)  j = Reshape(p, s)  o = Reshape(j, u)  w = Neg(o) }>
+        i = Reshape(x, u)
+    }"""
+    model = onnx.load(write(tmp_path / "a.onnx", text, s=np.array([2, 12]), u=np.array([2, 6, 2]), rounds=np.array(3)))
+    nodes = list(model.graph.node)
+    del model.graph.node[:]
+    model.graph.node.extend([nodes[-1], *nodes[:-1]])
+    model.graph.initializer.append(numpy_helper.from_array(np.ones(3, np.float32), "f"))
+    del model.graph.input[1]
+    onnx.save(model, tmp_path / "a.onnx")
+    result = convert(tmp_path / "a.onnx", dynamic="batch", runner=runner)
+    shapes = [output.shape for output in result.session().get_outputs()]
+    assert shapes == [["batch", 12], ["batch", 6, 2]]
+    x = np.random.default_rng(0).random((5, 4, 3)).astype(np.float32)
+    y, z = run(result, x=x)
+    np.testing.assert_array_equal(y, x.reshape(5, 12))
+    np.testing.assert_array_equal(z, -x.reshape(5, 6, 2))
+
+
+def test_a_wrong_declaration_of_an_output_is_left_open(tmp_path, runner):
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    g (float[n, 4] x) => (float[7, 4] y, float[2, 3, 4] z, float[m, 4] u) { y = Relu(x)  z = Neg(x)  u = Abs(x) }"""
+    result = convert(write(tmp_path / "a.onnx", text), runner=runner)
+    y, z, u = result.model_proto.graph.output
+    assert [(d.dim_value, d.dim_param) for d in y.type.tensor_type.shape.dim][1:] == [(4, "")]
+    assert not y.type.tensor_type.shape.dim[0].dim_value
+    assert not z.type.tensor_type.HasField("shape")
+    assert u.type.tensor_type.shape.dim[0].dim_param == "m"
+    assert "output 'y' was declared as [7,4], and is of shape (2, 4); that is left open." in result.notes
+
+
+@pytest.mark.parametrize("wanted", [11, 12])
+@pytest.mark.parametrize("source", [8, 11, 17])
+def test_a_file_is_simplified_below_opset_13_too(tmp_path, source, wanted, runner):
+    text = f"""<ir_version: 4, opset_import: ["": {source}]> g (float[n, 4] x) => (float[n, 4] y) {{
+        a = Add(one, one)  b = Sqrt(a)  y = Mul(x, b) }}"""
+    path = write(tmp_path / "a.onnx", text, one=np.array([1], np.float32))
+    result = convert(path, opset=wanted, simplify=True, runner=runner)
+    assert result.opset == wanted == result.model_proto.opset_import[0].version
+    assert result.nodes == {"Mul": 1}
+
+
+def test_a_target_gets_a_simplified_file_where_it_refuses_the_plain_one(tmp_path, runner):
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[1, 4] x) => (float[1, 4] y) {
+        y = If (c) <then_branch = t () => (float[1, 4] a) { a = Relu(x) },
+                    else_branch = e () => (float[1, 4] b) { b = Neg(x) }> }"""
+    path = write(tmp_path / "a.onnx", text, c=np.array(True))
+    result = convert(path, target="rknn", runner=runner)
+    assert result.nodes == {"Relu": 1}
+    assert any(
+        note.startswith("simplified, as the file is rejected without that: target 'rknn'") for note in result.notes
+    )
+    free = write(tmp_path / "b.onnx", text.replace("x) =>", "x, bool c) =>"))
+    with pytest.raises(UnsupportedError, match="If refused on rknn"):
+        convert(free, target="rknn", runner=runner)
+
+
 def test_a_target_gets_what_it_runs(tmp_path):
     path = write(tmp_path / "a.onnx", GELU, w=np.ones(4, np.float32))
     result = convert(path, target="tract")
@@ -307,6 +375,63 @@ def test_a_target_gets_what_it_runs(tmp_path):
     with pytest.raises(UnsupportedError, match=r"takes fixed shapes only, and axes of x may vary; .*--static"):
         convert(path, target="rknn")
     assert convert(path, target="rknn", static={"n": 1}).session().get_inputs()[0].shape == [1, 4]
+
+
+ENGINE = """
+import onnxruntime
+
+def version():
+    return "1"
+
+def load(path, feeds, outputs, variant):
+    session = onnxruntime.InferenceSession(path)
+    return lambda feeds: session.run(outputs, feeds)
+"""
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """Puts an engine that runs everything, or of another text, where a target's is."""
+
+    def install(name, text=ENGINE):
+        (tmp_path / "adapter.py").write_text(text)
+
+        @dataclasses.dataclass(frozen=True)
+        class Installed(engines.Engine):
+            @property
+            def path(self):
+                return tmp_path / "adapter.py"
+
+        monkeypatch.setitem(engines.ENGINES, name, Installed(name, "onnxruntime", ()))
+
+    return install
+
+
+def test_the_engine_that_is_installed_has_the_last_word_on_what_its_profile_refuses(tmp_path, installed, runner):
+    text = """<ir_version: 7, opset_import: ["": 12]> g (int32[1, 3] x) => (float[1, 3] y) {
+        i = Cast<to = 7>(x)  y = Gather(w, i) }"""
+    path = write(tmp_path / "a.onnx", text, w=np.arange(5, dtype=np.float32))
+    with pytest.raises(UnsupportedError, match="Cast refused on tract where to=int64"):
+        convert(path, target="tract", runner=runner)
+    installed("tract")
+    result = convert(path, target="tract", runner=runner)
+    assert (result.opset, result.nodes) == (12, {"Cast": 1, "Gather": 1})
+    assert any(note.startswith("left to tract as it is; suited to it, the file is rejected:") for note in result.notes)
+    assert any(" on tract 1" in row.case for row in result.table)
+    wrong = ENGINE.replace("session.run(outputs, feeds)", "[value + 1 for value in session.run(outputs, feeds)]")
+    installed("tract", wrong)
+    with pytest.raises(UnsupportedError, match="Cast refused on tract where to=int64"):
+        convert(path, tmp_path / "b.onnx", target="tract", runner=runner)
+    assert not (tmp_path / "b.onnx").exists()
+
+
+def test_what_an_engine_was_seen_to_compute_wrong_stays_refused(tmp_path, installed, runner):
+    text = """<ir_version: 6, opset_import: ["": 11]> g (float[2, 1, 3] x) => (float[2, 1, 1, 4] y) {
+        y = LSTM<hidden_size = 4>(x, w, r) }"""
+    weights = {name: np.full(shape, 0.1, np.float32) for name, shape in (("w", (1, 16, 3)), ("r", (1, 16, 4)))}
+    installed("mnn")
+    with pytest.raises(UnsupportedError, match="LSTM wrong on mnn"):
+        convert(write(tmp_path / "a.onnx", text, **weights), target="mnn", runner=runner)
 
 
 def test_operators_of_other_domains(tmp_path):

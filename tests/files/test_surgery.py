@@ -76,6 +76,17 @@ def test_a_part_with_a_connection_around_it(tmp_path, image, runner):
         convert(tmp_path / "a.onnx", start=["act2"], outputs=["scores"], runner=runner)
 
 
+def test_a_branch_that_is_cut_off_takes_what_it_captured_along(tmp_path, runner):
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[n, 4] x, bool c) => (float[n, 4] y) {
+        k = Exp(x)
+        h = If (c) <then_branch = t () => (float[n, 4] a) { a = Neg(k) },
+                    else_branch = e () => (float[n, 4] b) { b = Relu(k) }>
+        y = Abs(h) }"""
+    part = convert(write(tmp_path / "a.onnx", text), start=["h"], runner=runner)
+    assert part.nodes == {"Abs": 1}
+    assert names_of(part.model_proto) == (["h"], ["y"])
+
+
 def test_names(tmp_path, image, runner):
     path = net(tmp_path / "a.onnx")
     result = convert(path, rename={"image": "logits", "logits": "image", "conv": "hidden"}, runner=runner)
@@ -108,7 +119,7 @@ def test_names(tmp_path, image, runner):
         ({"keep_initializers_as_inputs": ["w"]}, "unknown weight 'w'"),
         ({"start": ["relu"], "preprocess": Normalize()}, "both say what the file takes"),
         ({"preprocess": "cut"}, "unknown preprocess 'cut'"),
-        ({"postprocess": Detections("efficient-nms")}, "an operator of TensorRT"),
+        ({"postprocess": Detections("efficient-nms"), "target": "openvino"}, "TensorRT, which openvino lacks"),
         ({"postprocess": Detections(boxes="logit")}, "did you mean 'logits'"),
         ({"preprocess": Normalize(size=(4, 4))}, r"Normalize\(size=\(4, 4\)\), but input 'image'"),
         ({"preprocess": Normalize(fit="letterbox", size=(8, 8))}, "a letterbox needs a picture"),
@@ -255,6 +266,53 @@ def test_detections_behind_a_file(tmp_path, form, runner):
     for name, found in zip(wanted, result.session().run(None, {"image": image}), strict=True):
         np.testing.assert_allclose(found, wanted[name].numpy(), 1e-4, 1e-4, err_msg=name)
     assert wanted["count"].min() > 0
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_the_operator_of_tensorrt_behind_a_file(tmp_path, separate, runner):
+    if separate:
+        text = """<ir_version: 8, opset_import: ["": 17]>
+        g (float[n, 12, 6] image) => (boxes, scores) { boxes, t = Split<axis = -1>(image, s)  scores = Sigmoid(t) }"""
+        path = write(tmp_path / "a.onnx", text, s=np.array([4, 2], np.int64))
+        detections = Detections("efficient-nms", scores="scores", max_detections=7, score_threshold=0.4)
+        image = np.random.default_rng(0).random((3, 12, 6)).astype(np.float32)
+        raw = dict(zip(("boxes", "scores"), values(path, ["boxes", "scores"], image=image), strict=True))
+    else:
+        path = export_head(tmp_path / "a.onnx")
+        detections = Detections("efficient-nms", channels_first=True, box_format="cxcywh", class_aware=False)
+        image = np.random.default_rng(3).random((3, 3, 64, 64)).astype(np.float32)
+        raw = {"found": values(path, ["found"], image=image)[0]}
+    result = convert(path, tmp_path / "b.onnx", postprocess=detections, target="tensorrt-10", runner=runner)
+    proto = onnx.load(tmp_path / "b.onnx")
+    (node,) = [n for n in proto.graph.node if n.domain == "TRT"]
+    names = ["num_detections", "detection_boxes", "detection_scores", "detection_classes"]
+    assert (node.op_type, list(node.output), names_of(proto)[1]) == ("EfficientNMS_TRT", names, names)
+    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    assert attributes["max_output_boxes"] == detections.max_detections
+    assert attributes["class_agnostic"] == int(separate is False)
+    shapes = [[d.dim_value or d.dim_param for d in v.type.tensor_type.shape.dim] for v in proto.graph.output]
+    batch, most = shapes[0][0], detections.max_detections
+    assert shapes == [[batch, 1], [batch, most, 4], [batch, most], [batch, most]]
+    assert isinstance(batch, str)
+    proto.graph.node.remove(node)
+    del proto.graph.output[:]
+    proto.graph.output.extend(onnx.ValueInfoProto(name=name) for name in node.input)
+    found = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {"image": image})
+    wanted = detections.candidates_of({name: torch.from_numpy(value) for name, value in raw.items()})
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other.numpy(), 1e-4, 1e-4)
+    assert "TRT::EfficientNMS_TRT itself was not run" in result.notes[-1]
+
+
+def test_a_wrong_input_of_the_operator_of_tensorrt_is_found(tmp_path, monkeypatch, runner):
+    monkeypatch.setattr(stages._Candidates, "forward", lambda _, value: {"boxes": value[0], "scores": value[1]})
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    g (float[n, 12, 6] x) => (boxes, scores) { boxes, t = Split<axis = -1>(x, s)  scores = Sigmoid(t) }"""
+    path = write(tmp_path / "a.onnx", text, s=np.array([4, 2], np.int64))
+    detections = Detections("efficient-nms", scores="scores", box_format="cxcywh")
+    with pytest.raises(VerificationError, match="output 'boxes'"):
+        convert(path, tmp_path / "b.onnx", postprocess=detections, runner=runner)
+    assert not (tmp_path / "b.onnx").exists()
 
 
 def test_detections_behind_values_inside_a_file(tmp_path, runner):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,15 @@ import numpy as np
 import onnx
 
 from fuzz.graphs import draw_graph, needs
+from fuzz.hostile import NEVER_RIGHT, attack
 from torch_onnx_compat import CompatError
 from torch_onnx_compat.files import convert
 from torch_onnx_compat.files.drawing import plan_inputs
 from torch_onnx_compat.files.reading import read
 from torch_onnx_compat.files.runner import Refused, Runner, flatten
+
+MOST_MEMORY = 2**30
+"""Bytes by which the process may grow over one broken file."""
 
 TARGETS = ("openvino", "opencv", "tract", "mnn", "ncnn", "rknn", "tensorrt", "onnxruntime")
 
@@ -147,19 +152,40 @@ def break_file(data: bytes, seed: int) -> bytes:
     return bytes(broken)
 
 
-def judge_broken(seed: int, runner: Runner, folder: Path) -> dict[str, Any]:
-    """Converts the file of a seed after it was broken; any outcome but one clear error or a proven file is a fault."""
+def judge_broken(seed: int, runner: Runner, folder: Path, kind: str = "bytes") -> dict[str, Any]:
+    """Converts the file of a seed after it was broken; any outcome but one clear error or a proven file is a fault.
+
+    Args:
+        seed: Of the graph, and of what is done to it.
+        runner: Runs files.
+        folder: Where the file goes; what is outside of `folder / "in"` is not for it.
+        kind: ``"bytes"`` breaks the bytes, ``"hostile"`` the graph, in one of the ways of fuzz/hostile.py.
+    """
     model = draw_graph(seed, runner, size=3)
     if model is None:
         return {"seed": seed, "verdict": "none"}
-    path, new = folder / "broken.onnx", folder / "new.onnx"
-    path.write_bytes(break_file(model.SerializeToString(), seed))
+    (folder / "in").mkdir(exist_ok=True)
+    path, new = folder / "in" / "broken.onnx", folder / "in" / "new.onnx"
+    (folder / "secret.bin").write_bytes(bytes(4096))
+    data, done = (
+        (break_file(model.SerializeToString(), seed), "") if kind == "bytes" else attack(model, folder / "in", seed)
+    )
+    path.write_bytes(data)
     new.unlink(missing_ok=True)
+    row: dict[str, Any] = {"seed": seed, "how": done} if done else {"seed": seed}
+    before, memory = {p: p.stat().st_mtime_ns for p in folder.rglob("*")}, _memory()
     try:
         convert(path, new, opset=17, runner=runner)
     except CompatError as error:
-        assert not new.exists(), f"seed {seed}: a file was left after {error}"
-        return {"seed": seed, "verdict": "refused", "why": " ".join(str(error).split())[:200]}
+        assert {p: p.stat().st_mtime_ns for p in folder.rglob("*")} == before, f"seed {seed}: written after {error}"
+        if _memory() - memory > MOST_MEMORY:
+            return {**row, "verdict": "crash", "why": f"grew by {(_memory() - memory) >> 20} MiB: {str(error)[:150]}"}
+        return {**row, "verdict": "refused", "why": " ".join(str(error).split())[:200]}
     except Exception as error:
-        return {"seed": seed, "verdict": "crash", "why": f"{type(error).__name__}: {error}"}
-    return {"seed": seed, "verdict": "converted", "why": ""}
+        return {**row, "verdict": "crash", "why": f"{type(error).__name__}: {error}"}
+    return {**row, "verdict": "wrong" if done in NEVER_RIGHT else "converted", "why": ""}
+
+
+def _memory() -> int:
+    """The largest number of bytes that this process has held so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

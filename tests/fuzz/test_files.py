@@ -1,14 +1,16 @@
 """A small, fixed part of what scripts/fuzz_files.py does: random graphs, and broken files."""
 
+import random
 import warnings
 
 import numpy as np
 import onnx
 import pytest
 
-from fuzz import file_judge
+from fuzz import file_judge, hostile
 from fuzz.file_judge import break_file, judge_broken, judge_seed
 from fuzz.graphs import draw_graph
+from fuzz.hostile import NEVER_RIGHT, SECRET, WAYS
 from torch_onnx_compat.files.runner import Runner
 from torch_onnx_compat.graph.opset import lowering
 
@@ -37,6 +39,21 @@ def test_broken_files(runner, tmp_path):
     rows = [judge_broken(seed, runner, tmp_path) for seed in range(30)]
     assert {row["verdict"] for row in rows} <= {"converted", "refused", "none"}, rows
     assert sum(row["verdict"] == "refused" for row in rows) >= 8
+
+
+def test_hostile_files(runner, tmp_path):
+    rows = [judge_broken(seed, runner, tmp_path, "hostile") for seed in range(2 * len(WAYS))]
+    assert {row["verdict"] for row in rows} <= {"converted", "refused", "none"}, rows
+    assert {row["how"] for row in rows if row["verdict"] == "refused"} >= NEVER_RIGHT
+    assert (tmp_path / SECRET).read_bytes() == bytes(4096)
+
+
+def test_a_thousand_nested_branches_are_what_they_say():
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
+    data = hostile.WAYS["a thousand nested branches"](onnx.parser.parse_model(text), None, random.Random(0))
+    assert data.count(b"then_branch") >= 1000
+    shallow = hostile._if(b"deep", b"", b"")
+    assert onnx.GraphProto.FromString(shallow).node[0].attribute[0].type == onnx.AttributeProto.GRAPH
 
 
 def test_a_graph_is_the_same_for_the_same_seed(runner):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from torch_onnx_compat.cli.console import UsageError, usage
+from torch_onnx_compat.cli.pictures import ENDINGS, picture_input
 from torch_onnx_compat.errors import unknown_name
 
 if TYPE_CHECKING:
@@ -229,12 +230,14 @@ def sizes_by_axis(option: str, texts: list[str] | None, most: int | None = None)
     return found
 
 
-def inputs_from(path: Path) -> dict[str, Any]:
-    """The arrays of an .npz, one for each input.
+def inputs_from(path: Path, file: Path, normalize: Any = None) -> dict[str, Any]:
+    """The arrays of an .npz, one for each input; or a picture as the first input of an ONNX file.
 
     Raises:
         UsageError: The file cannot be read, or holds one array without a name.
     """
+    if path.suffix.lower() in ENDINGS:
+        return picture_input(path, file, normalize)
     arrays = read_arrays("--input", path)
     if "" in arrays:
         raise UsageError(f"--input {path}: one array without a name; wanted an .npz with one for each input.")

@@ -160,7 +160,8 @@ def convert_command(
         }
         fixed = {name: values[0] for name, values in sizes_by_axis("--static", static, 1).items()}
         tried = sizes_by_axis("--sizes", sizes)
-        given = [inputs_from(path) for path in inputs or ()]
+        normalize = surgery["preprocess"] if not isinstance(surgery["preprocess"], str) else None
+        given = [inputs_from(path, file, normalize) for path in inputs or ()]
         free = _free_axes(dynamic)
         narrower = arguments.precision(precision, limit, keep_float32, calibration, metric, narrow_io=narrow_io)
         narrower = arguments.with_calibration_of_file(narrower, calibration, file)

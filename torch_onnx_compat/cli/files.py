@@ -100,7 +100,7 @@ def compare_command(
             check_file(file)
             if (other is None) == (target is None):
                 raise UsageError("give another file or a model, or --target, and not both.")
-            given, tried = [inputs_from(path) for path in inputs or ()], sizes_by_axis("--sizes", sizes)
+            given, tried = [inputs_from(path, file) for path in inputs or ()], sizes_by_axis("--sizes", sizes)
         from torch_onnx_compat.files.compare import compare, compare_with_model
 
         if other is None or Path(other).suffix == ".onnx":
@@ -121,7 +121,8 @@ def run_command(
         str, typer.Option(help="Engine.", autocompletion=complete_targets, rich_help_panel=ENGINE)
     ] = "onnxruntime",
     inputs: Annotated[
-        Path | None, typer.Option("--input", metavar="FILE.npz", help="Inputs by name.", rich_help_panel=TRIED)
+        Path | None,
+        typer.Option("--input", metavar="FILE", help="Inputs by name, .npz, or a picture.", rich_help_panel=TRIED),
     ] = None,
     sizes: Sizes = None,
     seed: Seed = 0,
@@ -136,7 +137,7 @@ def run_command(
         with usage():
             check_file(file)
             check_destination(output)
-            given = None if inputs is None else inputs_from(inputs)
+            given = None if inputs is None else inputs_from(inputs, file)
             wanted = {name: values[0] for name, values in sizes_by_axis("--sizes", sizes, 1).items()}
         import numpy as np
 

@@ -176,7 +176,10 @@ NarrowIo = Annotated[
 Inputs = Annotated[
     list[Path] | None,
     typer.Option(
-        "--input", metavar="FILE.npz", help="Inputs by name, one array each. Repeatable.", rich_help_panel=TRIED
+        "--input",
+        metavar="FILE",
+        help="Inputs by name, one array each in an .npz; or a picture. Repeatable.",
+        rich_help_panel=TRIED,
     ),
 ]
 Sizes = Annotated[

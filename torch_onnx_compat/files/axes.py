@@ -11,7 +11,7 @@ import onnx_ir as ir
 from torch_onnx_compat.errors import CompatError, UnsupportedError, unknown_name
 from torch_onnx_compat.graph.builder import Scope
 from torch_onnx_compat.graph.constants import constant_tensor
-from torch_onnx_compat.graph.walk import all_graphs
+from torch_onnx_compat.graph.walk import all_graphs, all_nodes, inner_graphs
 
 Axes: TypeAlias = Mapping[str, "int | Mapping[int, int]"]
 """Sizes by the name of an axis, or by input and the axis's number."""
@@ -82,9 +82,14 @@ def fix_axes(model: ir.Model, sizes: Mapping[str, int]) -> None:
 
 
 def forget_shapes(model: ir.Model) -> None:
-    """Drops what is declared of the shapes of values that nodes compute, but for the outputs of the graph."""
+    """Drops what is declared of the shapes of values, but for the inputs and outputs of the graph.
+
+    The inputs of a body keep the number of their axes, without which onnxruntime does not load a Loop.
+    """
     outputs = set(model.graph.outputs)
     for graph in all_graphs(model):
+        for value in graph.inputs if graph is not model.graph else ():
+            value.shape = None if value.shape is None else ir.Shape([None] * len(value.shape))
         for node in graph:
             for value in node.outputs:
                 if value not in outputs:
@@ -126,16 +131,27 @@ def free_batch(model: ir.Model) -> None:
     for value in inputs:
         assert value.shape is not None
         value.shape = ir.Shape([BATCH, *list(value.shape)[1:]])
-    scope, varying = Scope(model), set(inputs)
-    for node in model.graph:
-        if any(value in varying for value in node.inputs):
-            varying.update(node.outputs)
-            if not node.domain and node.op_type == "Reshape" and node.inputs[0] in varying:
-                _free_reshape(node, size, scope)
+    varying: set[ir.Value] = set(inputs)
+    _free_within(model.graph, varying, size, Scope(model))
     forget_shapes(model)
     for value in model.graph.outputs:
         if value in varying and value.shape is not None and len(value.shape) and value.shape[0] == size:
             value.shape = ir.Shape([BATCH, *list(value.shape)[1:]])
+
+
+def _free_within(graph: ir.Graph, varying: set[ir.Value], size: int, scope: Scope) -> None:
+    """Frees the axis in a graph and in the branches and bodies there; adds the values that it may reach."""
+    for node in graph:
+        inner = list(inner_graphs(node))
+        captured = (value for part in inner for within in all_nodes(part) for value in within.inputs)
+        if not any(value in varying for value in (*node.inputs, *captured)):
+            continue
+        for part in inner:
+            varying.update(part.inputs)
+            _free_within(part, varying, size, scope)
+        varying.update(node.outputs)
+        if not node.domain and node.op_type == "Reshape" and node.inputs[0] in varying:
+            _free_reshape(node, size, scope)
 
 
 def _free_reshape(node: ir.Node, size: int, scope: Scope) -> None:

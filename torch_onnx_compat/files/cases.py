@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from torch_onnx_compat.errors import CompatError, UnsupportedError
-from torch_onnx_compat.files.drawing import RANKS, Kind, Plan, plan_inputs
+from torch_onnx_compat.files.drawing import MOST_GUESSED, RANKS, Kind, Plan, plan_inputs
 from torch_onnx_compat.files.reading import OnnxFile, weights_of
 from torch_onnx_compat.files.runner import Refused, Value
 
@@ -188,7 +188,9 @@ class CaseMaker:
         reason: CompatError | None = None
         plans = [plan.with_rank(rank) for rank in RANKS] if plan.has_unknown_ranks else [plan]
         for candidate in plans:
-            for sizes in self._candidates(candidate):
+            guesses = list(self._candidates(candidate))
+            most = max(MOST_GUESSED, candidate.count(guesses[0]))
+            for sizes in (guess for guess in guesses if candidate.count(guess) <= most):
                 try:
                     # Other numbers seldom help where many sizes are left to try.
                     feeds, outputs = self._draw(candidate, sizes, "normal", "", 3 if candidate.names else ATTEMPTS)

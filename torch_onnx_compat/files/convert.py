@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,14 +18,16 @@ from torch_onnx_compat.files.attributes import Attributes
 from torch_onnx_compat.files.axes import Axes, batch_size, read_axes
 from torch_onnx_compat.files.basis import Basis, Runs, check_freed, sizes_to_try, with_free_axes, with_surgery
 from torch_onnx_compat.files.conversion import AxisTried, Conversion
+from torch_onnx_compat.files.declared import correct_shapes
 from torch_onnx_compat.files.drawing import plan_inputs
 from torch_onnx_compat.files.free_axes import FreeAxes
-from torch_onnx_compat.files.on_engine import verify_in_engine
+from torch_onnx_compat.files.on_engine import is_installed, verify_in_engine
 from torch_onnx_compat.files.precision import narrow_file
 from torch_onnx_compat.files.proof import Proof
 from torch_onnx_compat.files.reading import OnnxFile, read
 from torch_onnx_compat.files.rewriting import Job, rewrite
 from torch_onnx_compat.files.runner import Runner
+from torch_onnx_compat.files.stages import put_operator_behind
 from torch_onnx_compat.files.surgery import Surgery
 from torch_onnx_compat.finish import node_counts
 from torch_onnx_compat.precision.formats import Half, precision_from_keyword
@@ -122,6 +124,7 @@ def convert(
     clock = Clock(progress)
     original = _check_arguments(file, output, dynamic, static)
     profile = None if target is None else load_target(target)
+    surgery.check_target(profile)
     given = [inputs] if isinstance(inputs, Mapping) else list(inputs)
     tried = {name: (value,) if isinstance(value, int) else tuple(value) for name, value in (sizes or {}).items()}
     with ExitStack() as stack:
@@ -141,7 +144,7 @@ def convert(
         narrower = precision_from_keyword(precision)
         if narrower is not None and not isinstance(narrower, Half):
             narrower.check(job.opset, job.target or load_target("onnxruntime"))
-        return _convert(_Goal(job, original, basis, output, narrower), runs, clock)
+        return _convert(_Goal(job, original, basis, output, narrower, surgery.ending, opset is not None), runs, clock)
 
 
 def _check_arguments(file: Any, output: Any, dynamic: Any, static: Axes | None) -> OnnxFile:
@@ -177,13 +180,13 @@ def _convert(goal: _Goal, runs: Runs, clock: Clock) -> Conversion:
         return _try_all(goal, proof, clock)
 
 
-def _narrow(goal: _Goal, proof: Proof, model: ir.Model, seconds: float) -> NarrowNetwork | QuantizedNetwork | None:
+def _narrow(
+    goal: _Goal, narrower: Half | Request, proof: Proof, model: ir.Model, seconds: float
+) -> NarrowNetwork | QuantizedNetwork:
     """Brings a proven graph to the format that was asked for."""
-    if goal.narrower is None:
-        return None
-    if goal.basis.cut is not None and goal.basis.cut.is_cut and not goal.narrower.keep_io:
+    if goal.basis.cut is not None and goal.basis.cut.is_cut and not narrower.keep_io:
         raise CompatError("precision and a stage that is cut off: the stage passes float32 on; pass keep_io=True.")
-    return narrow_file(model, proof, goal.narrower, goal.job.target or load_target("onnxruntime"), seconds)
+    return narrow_file(model, proof, narrower, goal.job.target or load_target("onnxruntime"), seconds)
 
 
 @dataclass(frozen=True)
@@ -195,39 +198,74 @@ class _Goal:
     basis: Basis
     output: Any
     narrower: Half | Request | None
+    ending: Detections | None
+    asks_opset: bool
 
 
 def _try_all(goal: _Goal, proof: Proof, clock: Clock) -> Conversion:
-    """Tries the ways to the new file in order; simplifying is left out where the simplified file is not right."""
-    ways = (True, False) if goal.job.simplify or goal.job.needs_folding else (False,)
-    failed: list[str] = []
-    for simplifies in ways:
+    """Tries the ways to the new file in order, until one is right."""
+    errors: dict[str, UnsupportedError | VerificationError] = {}
+    for way, job in _ways(goal.job, goal.asks_opset):
+        first = next(iter(errors.values()), None)
+        note = f"{way}: {first}" if first is not None else ""
         try:
-            return _try(goal, proof, clock, simplifies, failed)
+            return _try(replace(goal, job=job), proof, clock, [note] if note else [])
         except (UnsupportedError, VerificationError) as error:
-            if simplifies is ways[-1]:
-                raise
-            failed.append(f"not simplified, as that file was rejected: {error}")
-    raise AssertionError("unreachable")
+            errors[way] = error
+    raise errors[_PLAIN]
 
 
-def _try(goal: _Goal, proof: Proof, clock: Clock, simplifies: bool, failed: Sequence[str]) -> Conversion:
+_PLAIN = "not simplified, as that file was rejected"
+
+
+def _ways(job: Job, asks_opset: bool) -> Iterator[tuple[str, Job]]:
+    """What may be done to a file, each with what is told of it where it is not the first.
+
+    A target may lack what only an unsimplified file holds, such as an If whose condition is a constant. Where the
+    engine is installed, it may run the file as it is, though a profile or what was written otherwise stands in the way.
+    """
+    plain = (_PLAIN, replace(job, simplify=False))
+    simple = ("simplified, as the file is rejected without that", replace(job, simplify=True))
+    if job.simplify or job.needs_folding:
+        yield from (simple, plain)
+    else:
+        yield plain
+        if job.target is not None:
+            yield simple
+    if job.target is None or not is_installed(job.target):
+        return
+    keeps_opset = not asks_opset and job.original.opset <= job.target.opsets[1]
+    opset = job.original.opset if keeps_opset else job.opset
+    name = job.target.name
+    yield (
+        f"left to {name} as it is; suited to it, the file is rejected",
+        replace(job, opset=opset, simplify=False, suits=False),
+    )
+
+
+def _try(goal: _Goal, proof: Proof, clock: Clock, failed: Sequence[str]) -> Conversion:
     job, basis, output = goal.job, goal.basis, goal.output
     with clock("convert"):
-        model, done = rewrite(job, simplifies, basis.done)
+        model, done = rewrite(job, basis.done)
+        corrected = correct_shapes(model, proof)
     with draft(model, output, output is not None and is_large(model)) as written:
         with clock("compare"):
             is_for_it = job.target is not None and job.target.name.startswith("onnxruntime")
             table, judge = proof.check(written.path, in_onnxruntime=is_for_it)
-        with clock("precision"):
-            narrow = _narrow(goal, proof, model, sum(clock.seconds.values()))
-            if narrow is not None:
+        narrow = None
+        if goal.narrower is not None:
+            with clock("precision"):
+                narrow = _narrow(goal, goal.narrower, proof, model, sum(clock.seconds.values()))
                 model = narrow.model
                 written.write(model)
         if job.target is not None:
             with clock("run in the engine"):
                 within = 0.0 if narrow is None else narrow.precision.allowance
                 table += verify_in_engine(written.path, proof, job.target, within=within)
+        notes = [*failed, *basis.notes, *proof.notes, *corrected]
+        if goal.ending is not None:
+            notes.append(put_operator_behind(model, goal.ending))
+            written.write(model)
         stages = basis.cut.stages if basis.cut is not None else ()
         written.write_stages({stage.name: stage.model_bytes for stage in stages})
         outcome = written.outcome()
@@ -244,7 +282,7 @@ def _try(goal: _Goal, proof: Proof, clock: Clock, simplifies: bool, failed: Sequ
         table=(*basis.table, *table),
         axes=tuple(AxisTried(name, sizes) for name, sizes in {**basis.tried, **proof.tried()}.items()),
         judges=tuple(dict.fromkeys((*basis.judges, proof.judge, judge))),
-        notes=tuple(dict.fromkeys((*failed, *basis.notes, *proof.notes))),
+        notes=tuple(dict.fromkeys(notes)),
         seconds=dict(clock.seconds),
         nodes=counts,
         source_nodes=node_counts(goal.original.graph()),

@@ -19,8 +19,14 @@ from torch_onnx_compat.graph.constants import constant_tensor
 Kind = Literal["normal", "unit", "whole", "zeros"]
 """How floating-point numbers are drawn: standard normal, between 0 and 1, halves from -4 to 4, zeros."""
 
-MOST_ELEMENTS = 2**28
-"""Elements of an input at most: 1 GiB in float32."""
+MOST_ELEMENTS = 2**26
+"""Elements of an input at most: 256 MiB in float32, for each case."""
+
+MOST_GUESSED = 2**22
+"""Elements of all inputs at most, where larger sizes of dynamic axes than the first are tried."""
+
+_WIDE = 2**20
+"""Elements from which on numbers are drawn in float32, not float64."""
 
 RANKS = (4, 2, 3, 1, 5, 0)
 """Numbers of axes that are tried for an input of unknown shape."""
@@ -94,6 +100,10 @@ class Plan:
         axes = ("batch_", *(f"axis{i}_" for i in range(1, rank)))[:rank]
         known = [spec if spec.axes is not None else InputSpec(**{**vars(spec), "axes": axes}) for spec in self.inputs]
         return Plan(tuple(known), self.defaults)
+
+    def count(self, sizes: Mapping[str, int]) -> int:
+        """The elements of all inputs at some sizes of the dynamic axes."""
+        return sum(prod(size_of(axis, sizes) for axis in spec.axes or ()) for spec in self.inputs)
 
     def draw(self, sizes: Mapping[str, int], kind: Kind, seed: int, attempt: int = 0) -> dict[str, Any]:
         """Draws the inputs.
@@ -250,7 +260,7 @@ def _draw_tensor(
         return np.asarray(random.random(shape) < 0.5) if kind != "zeros" else np.zeros(shape, bool)
     numpy_type = np.dtype(dtype.numpy())
     if dtype.is_floating_point() or dtype in (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128):
-        return np.asarray(_draw_real(shape, kind, random)).astype(numpy_type)
+        return np.asarray(_draw_real(shape, kind, random)).astype(numpy_type, copy=False)
     if spec.exactly is not None and len(spec.exactly) == prod(shape) and not attempt:
         return np.array(spec.exactly, numpy_type).reshape(shape)
     least, most = _limits(numpy_type)
@@ -262,13 +272,14 @@ def _draw_tensor(
 
 
 def _draw_real(shape: Sequence[int], kind: Kind, random: np.random.Generator) -> np.ndarray[Any, Any]:
+    wide: Any = np.float64 if prod(shape) < _WIDE else np.float32
     if kind == "zeros":
-        return np.zeros(shape)
+        return np.zeros(shape, wide)
     if kind == "unit":
-        return np.asarray(random.random(shape))
+        return np.asarray(random.random(shape, wide))
     if kind == "whole":
-        return np.asarray(random.integers(-8, 9, size=shape) / 2)
-    return np.asarray(random.standard_normal(shape))
+        return np.asarray(random.integers(-8, 9, size=shape, dtype=np.int8) / wide(2)).astype(wide)
+    return np.asarray(random.standard_normal(shape, wide))
 
 
 def _bounds(spec: InputSpec, sizes: Mapping[str, int], kind: Kind, attempt: int) -> tuple[int, int]:

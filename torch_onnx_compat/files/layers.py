@@ -7,6 +7,7 @@ undoes, or that does not take such a file, gets the file cut off after one value
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -160,6 +161,9 @@ class EngineValues:
         order = [name for name in self._log.makers if name in relevant]
         wanted = self._log.arrays(order)
         order = [name for name in order if name in wanted]
+        for name in order:  # some engines refuse an output whose type is not declared
+            value = self._values[name]
+            value.type = value.type or ir.TensorType(ir.DataType.from_numpy(wanted[name].dtype))
         found = self._run(order)
         bad = {name for name in found if self._off(found[name], wanted[name])}
         if found and bad:
@@ -179,22 +183,34 @@ class EngineValues:
         return dict(zip(names, outcome.outputs, strict=True)) if outcome.status == "ran" else {}
 
     def _by_cutting(self, order: Sequence[str], wanted: Mapping[str, Array]) -> FirstDifference:
-        """Searches by halves for the first value after which the file, cut off there, is wrong."""
-        low, high = 0, len(order) - 1
+        """Cuts the file off after one value at a time, and searches for a wrong value that follows from right ones.
+
+        Between an output and what it is computed from, the search goes by halves; a value on another path may be right
+        where an earlier one is wrong, so at the end every operand of what was found is run.
+        """
         seen: dict[str, dict[str, Array]] = {}
+        runs_whole = bool(self._run(self._log.outputs))
 
-        def is_bad(index: int) -> bool:
-            name = order[index]
-            seen[name] = self._run([name])
-            return not seen[name] or self._off(seen[name][name], wanted[name])
+        def is_bad(name: str) -> bool:
+            if name not in seen:
+                seen[name] = self._run([name])
+            if not seen[name]:  # where the whole runs, the part is refused for having been cut off
+                return not runs_whole
+            return self._off(seen[name][name], wanted[name])
 
-        if not order or not is_bad(high):
+        place = {name: number for number, name in enumerate(order)}
+        name = next((output for output in self._log.outputs if output in place and is_bad(output)), "")
+        while name:
+            before = sorted((self._log.ancestors([name]) - {name}) & place.keys(), key=place.__getitem__)
+            low = bisect_left(before, True, key=is_bad)
+            operands = [operand for operand in self._log.operands(name) if operand in place]
+            earlier = before[low] if low < len(before) else next(filter(is_bad, operands), "")
+            if not earlier:
+                break
+            name = earlier
+        if not name:
             return FirstDifference(False)
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if is_bad(middle) else (middle + 1, high)
-        name = order[high]
-        if not seen.get(name):
+        if not seen[name]:
             node = self._log.makers[name]
             return FirstDifference(
                 True, node.name or name, node.op_type, name, "", "the engine refuses the file up to it"

@@ -21,6 +21,14 @@ from torch_onnx_compat.files.values import is_plain
 from torch_onnx_compat.targets import Target
 
 
+def is_installed(target: Target) -> bool:
+    """Whether a target's engine, other than onnxruntime, runs files here."""
+    engine = ENGINES.get(target.name)
+    if engine is None or engine.builds or target.name == "onnxruntime":
+        return False
+    return engine.interpreter() is not None
+
+
 def verify_in_engine(path: Path, proof: Proof, target: Target, *, within: float = 0.0) -> tuple[Comparison, ...]:
     """Compares a file in its target's engine with the original on every case; none where that is not installed.
 

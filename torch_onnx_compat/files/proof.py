@@ -297,7 +297,8 @@ class Proof:
                 )
                 return "reference"
         objection = f"; onnx's checker objects: {structure}" if structure else ""
-        raise CompatError(f"{original or path}: does not run as it is: onnxruntime: {first}{objection}")
+        where = f"{original}: does not run as it is: " if original else ""
+        raise CompatError(f"{where}onnxruntime: {first}{objection}")
 
     def _run(self, feeds: Mapping[str, Value]) -> list[Value]:
         outputs = self.runner.run(_ORIGINAL, self._oracle.feeds(feeds), self._oracle.values)

@@ -23,6 +23,9 @@ from torch_onnx_compat.graph.walk import all_graphs
 LARGEST_FILE = 2**31
 """Bytes; what is larger is no protobuf message."""
 
+DEPTH = 100
+"""Messages within each other that protobuf reads; a nested If is three of them."""
+
 _SMALL = 4096
 """Bytes up to which weights are written within the message itself."""
 
@@ -64,7 +67,7 @@ class OnnxFile:
         try:
             model = ir.serde.deserialize_model(self.proto)
         except Exception as error:  # onnx_ir's errors have no common class
-            raise CompatError(f"{self.path}: the graph cannot be read: {_one_line(error)}") from error
+            raise CompatError(f"{self.path}: the graph cannot be read: {_one_line(_first_cause(error))}") from error
         finally:
             log.setLevel(level)
         for graph in (model.graph, *(function.graph for function in model.functions.values())):
@@ -139,7 +142,10 @@ def _parse(path: Path) -> onnx.ModelProto:
     except OSError as error:
         raise CompatError(f"{path}: cannot be read: {error.strerror or error}.") from error
     except DecodeError as error:
-        raise CompatError(f"{path}: no ONNX file, or one that was cut off: {_one_line(error)}") from error
+        what = "no ONNX file, or one that was cut off"
+        if "depth" in str(error).lower():
+            what = f"parts lie deeper within each other than the {DEPTH} messages that protobuf reads"
+        raise CompatError(f"{path}: {what}: {_one_line(error)}") from error
     return proto
 
 
@@ -245,6 +251,12 @@ def _take_in(model: ir.Model) -> None:
                 if isinstance(attribute.value, ir.ExternalTensor):
                     (loaded,) = ir.external_data.convert_tensors_from_external([attribute.value])
                     node.attributes[name] = ir.AttrTensor(name, loaded)
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 def _one_line(error: BaseException) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import onnx
 import onnx_ir as ir
-from onnx_ir.passes.common import RemoveUnusedFunctionsPass, RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
+from onnx_ir.passes.common import RemoveUnusedFunctionsPass, RemoveUnusedOpsetsPass
 
-from torch_onnx_compat.check.lint import lint
+from torch_onnx_compat.check.lint import findings, lint
 from torch_onnx_compat.errors import CompatError, UnsupportedError
 from torch_onnx_compat.files.axes import fix_axes, free_batch
 from torch_onnx_compat.files.opset import change_opset
@@ -18,13 +19,14 @@ from torch_onnx_compat.files.reading import OnnxFile
 from torch_onnx_compat.graph.adapt.adapt import adapt_to_target
 from torch_onnx_compat.graph.padding import keep_zeros
 from torch_onnx_compat.graph.tidy.tidy import tidy
+from torch_onnx_compat.graph.unused import RemoveUnusedNodes
 from torch_onnx_compat.graph.walk import all_nodes
 from torch_onnx_compat.request import METADATA_PREFIX
 from torch_onnx_compat.targets import Target
 from torch_onnx_compat.version import __version__
 
 TIDY_FROM = 13
-"""The lowest opset whose graphs are simplified: onnxscript's rules are written for later ones."""
+"""The lowest opset at which graphs are simplified: onnxscript's rules are written for it and later ones."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class Job:
     frees_batch: bool
     fixed: Mapping[str, int]
     simplify: bool
+    suits: bool = True
+    """Whether nodes that the target does not run are written otherwise; else its engine has the last word."""
 
     @property
     def needs_folding(self) -> bool:
@@ -44,12 +48,11 @@ class Job:
         return self.target is not None and not self.target.folds
 
 
-def rewrite(job: Job, simplifies: bool, before: Sequence[str] = ()) -> tuple[ir.Model, list[str]]:
+def rewrite(job: Job, before: Sequence[str] = ()) -> tuple[ir.Model, list[str]]:
     """Makes the new graph.
 
     Args:
         job: What is wanted.
-        simplifies: Whether it is simplified, where the opset allows that.
         before: What was done to the file before.
 
     Returns:
@@ -61,13 +64,13 @@ def rewrite(job: Job, simplifies: bool, before: Sequence[str] = ()) -> tuple[ir.
     model, done = job.original.graph(), list(before)
     if drop_weights_from_inputs(model):
         done.append("weights are no inputs any more, as before IR version 4 each of them had to be")
-    for text, step in _steps(job, simplifies):
+    for text, step in _steps(job):
         model = _carry_out(text, step, model)
         done.append(text)
     if job.target is not None:
-        done += _suit(model, job.target)
+        done += _suit(model, job.target) if job.suits else _leave(model, job.target)
     # A pass may have left what nobody reads; opsets that nothing imports trouble some engines.
-    for clean in (RemoveUnusedNodesPass(), RemoveUnusedFunctionsPass(), RemoveUnusedOpsetsPass()):
+    for clean in (RemoveUnusedNodes(), RemoveUnusedFunctionsPass(), RemoveUnusedOpsetsPass()):
         _carry_out("cleaned", _in_place(clean), model)
     model.ir_version = max(model.ir_version, _least_ir_version(job))
     if job.target is not None:
@@ -77,17 +80,21 @@ def rewrite(job: Job, simplifies: bool, before: Sequence[str] = ()) -> tuple[ir.
     return model, done
 
 
-def _steps(job: Job, simplifies: bool) -> Iterator[tuple[str, Callable[[ir.Model], ir.Model]]]:
+def _steps(job: Job) -> Iterator[tuple[str, Callable[[ir.Model], ir.Model]]]:
     """What is done to the graph before it is suited to the target, each step with its name."""
-    source = job.original.opset
+    source, is_simple = job.original.opset, False
     if job.fixed:
         yield "axes fixed: " + ", ".join(f"{n}={s}" for n, s in job.fixed.items()), _fixing(job.fixed)
     if job.frees_batch:
         yield "axis 0 of every input freed", _in_place(free_batch)
-    if source and job.opset != source:
-        yield f"opset {source} -> {job.opset}", lambda model: change_opset(model, job.opset)
-    if simplifies and job.opset >= TIDY_FROM:
-        yield "simplified", _in_place(lambda model: _simplify(model, whole=job.needs_folding))
+    # Below, the graph is simplified on its way: the rules are written for later opsets.
+    for opset in (max(job.opset, TIDY_FROM), job.opset) if job.simplify and source else (job.opset,):
+        if source and opset != source:
+            yield f"opset {source} -> {opset}", partial(change_opset, opset=opset)
+            source = opset
+        if job.simplify and opset >= TIDY_FROM and not is_simple:
+            yield "simplified", _in_place(lambda model: _simplify(model, whole=job.needs_folding))
+            is_simple = True
 
 
 def _simplify(model: ir.Model, *, whole: bool) -> None:
@@ -111,14 +118,26 @@ def _suit(model: ir.Model, target: Target) -> list[str]:
         raise UnsupportedError(
             f"target {target.name!r}: the file holds nodes that are no standard ONNX operators: {', '.join(foreign)}."
         )
+    _check_axes(model, target)
+    lint(model, target)
+    return [f"suited to {target.name}"]
+
+
+def _leave(model: ir.Model, target: Target) -> list[str]:
+    """Leaves the graph to the target's engine, but for nodes that it was seen to compute wrong."""
+    _check_axes(model, target)
+    if any(finding.objection.verdict == "wrong" for finding in findings(model, target)):
+        lint(model, target)
+    return []
+
+
+def _check_axes(model: ir.Model, target: Target) -> None:
     free = [str(v.name) for v in model.graph.inputs if v.shape is None or not v.shape.is_static()]
     if free and target.dynamic == "no":
         raise UnsupportedError(
             f"target {target.name!r} takes fixed shapes only, and axes of {', '.join(free)} may vary; give sizes, "
             f"as static={{'batch': 1}} does, on the command line --static batch=1."
         )
-    lint(model, target)
-    return [f"suited to {target.name}"]
 
 
 def _is_foreign(node: ir.Node, model: ir.Model) -> bool:

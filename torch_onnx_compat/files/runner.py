@@ -132,7 +132,9 @@ class Runner:
         data = pickle.dumps(job, protocol=5)
         try:
             assert process.stdin is not None
-            process.stdin.write(struct.pack("<Q", len(data)) + data)
+            process.stdin.write(struct.pack("<Q", len(data)))
+            process.stdin.write(data)
+            del data  # a second copy of large inputs
             process.stdin.flush()
             answer = self._receive(process)
         except (BrokenPipeError, EOFError):
@@ -150,7 +152,7 @@ class Runner:
         answer: dict[str, Any] = pickle.loads(self._read(process, size, end))
         return answer
 
-    def _read(self, process: subprocess.Popen[bytes], count: int, end: float) -> bytes:
+    def _read(self, process: subprocess.Popen[bytes], count: int, end: float) -> bytearray:
         assert process.stdout is not None
         data = bytearray()
         while len(data) < count:
@@ -162,7 +164,7 @@ class Runner:
             if not part:
                 raise EOFError
             data += part
-        return bytes(data)
+        return data
 
     def _start(self) -> subprocess.Popen[bytes]:
         self._opened.clear()

@@ -15,6 +15,7 @@ from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.export import export_compat
 from torch_onnx_compat.files.oracle import Boxes, Picture
 from torch_onnx_compat.files.runner import Value
+from torch_onnx_compat.graph.names import claim_name
 from torch_onnx_compat.surgery.around_model.detections import Detections
 from torch_onnx_compat.surgery.around_model.normalize import Normalize
 from torch_onnx_compat.surgery.on_graph.join import put_before, put_behind
@@ -36,6 +37,18 @@ class _Nothing(nn.Module):
 
     def forward(self, value: Any) -> Any:
         return value
+
+
+class _Candidates(nn.Module):
+    """Boxes and scores in the form in which an engine's own operator takes them."""
+
+    def __init__(self, detections: Detections) -> None:
+        super().__init__()
+        self._detections = detections
+
+    def forward(self, value: Any) -> dict[str, Tensor]:
+        boxes, scores = self._detections.candidates_of(value)
+        return {"boxes": boxes, "scores": scores}
 
 
 def put_normalize_before(model: ir.Model, normalize: Normalize, given: Sequence[Mapping[str, Any]]) -> Picture:
@@ -104,7 +117,7 @@ def _example(normalize: Normalize, value: ir.Value, given: Tensor | None) -> tup
 
 
 def put_detections_behind(model: ir.Model, detections: Detections, example: Mapping[str, Value]) -> Boxes:
-    """Puts suppression behind the outputs of a graph, in place.
+    """Puts suppression behind the outputs of a graph, in place; before an engine's own operator, what it is given.
 
     Args:
         model: The graph.
@@ -127,10 +140,11 @@ def put_detections_behind(model: ir.Model, detections: Detections, example: Mapp
             if shape is None or not isinstance(shape[axis], int):
                 axes.setdefault(f"value_{names.index(name)}", {})[axis] = called
     within = replace(detections, boxes=0, scores=None if len(names) == 1 else 1)
+    has_node = detections.node is not None
     made = export_compat(
-        _Nothing(torch.float32),
+        _Candidates(within) if has_node else _Nothing(torch.float32),
         (tuple(tensors[name] for name in names),),
-        postprocess=within,
+        postprocess="keep" if has_node else within,
         dynamic=axes or None,
         opset_version=model.opset_imports[""],
     )
@@ -138,6 +152,39 @@ def put_detections_behind(model: ir.Model, detections: Detections, example: Mapp
     put_behind(model, stage, dict(zip((str(v.name) for v in stage.graph.inputs), names, strict=True)))
     pads = any(axis for one in axes.values() for axis in one)
     return Boxes(detections if pads else detections.fit_candidates(tensors), pads)
+
+
+def put_operator_behind(model: ir.Model, detections: Detections) -> str:
+    """Puts TensorRT's own suppression behind the boxes and scores that a graph gives, in place.
+
+    Source: TensorRT's efficientNMSPlugin, its inputs and outputs.
+
+    Returns:
+        A note on what was not run.
+    """
+    call, most = detections.node, detections.max_detections
+    assert call is not None
+    boxes, _ = inputs = list(model.graph.outputs)
+    node = ir.Node(
+        call.domain,
+        call.op_type,
+        inputs,
+        ir.convenience.convert_attributes(dict(call.attributes)),
+        num_outputs=4,
+        name=call.op_type,
+    )
+    batch = None if boxes.shape is None else boxes.shape[0]
+    number = ir.DataType.INT32
+    shapes = {"num_detections": (number, [batch, 1]), "detection_boxes": (boxes.dtype, [batch, most, 4])}
+    shapes |= {"detection_scores": (boxes.dtype, [batch, most]), "detection_classes": (number, [batch, most])}
+    model.graph.append(node)
+    model.graph.outputs[:] = node.outputs
+    for value, (name, (dtype, shape)) in zip(node.outputs, shapes.items(), strict=True):
+        assert dtype is not None
+        claim_name(model, value, name)
+        value.type, value.shape = ir.TensorType(dtype), ir.Shape(shape)
+    model.opset_imports.setdefault(call.domain, 1)
+    return f"{call.name} itself was not run; the boxes and scores that it gets were compared."
 
 
 def _output_name(what: str, which: int | str, outputs: Mapping[str, Tensor]) -> str:

@@ -11,7 +11,6 @@ from typing import Any, Literal
 import numpy as np
 import onnx
 import onnx_ir as ir
-from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from torch_onnx_compat.errors import CompatError, UnsupportedError, unknown_name
 from torch_onnx_compat.files.attributes import Attributes, set_attributes
@@ -23,12 +22,14 @@ from torch_onnx_compat.files.stages import put_detections_behind, put_normalize_
 from torch_onnx_compat.graph.excerpt import ancestors, operands_of
 from torch_onnx_compat.graph.names import all_values, rename
 from torch_onnx_compat.graph.shapes import infer_model
+from torch_onnx_compat.graph.unused import RemoveUnusedNodes
 from torch_onnx_compat.publish import draft, is_large
 from torch_onnx_compat.request import check_list
 from torch_onnx_compat.surgery.around_model.detections import Detections
 from torch_onnx_compat.surgery.around_model.normalize import Normalize
 from torch_onnx_compat.surgery.on_graph.cut_graph import CutGraph
 from torch_onnx_compat.surgery.on_graph.operation import POSTPROCESS, PREPROCESS, Operation
+from torch_onnx_compat.targets import Target
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,6 @@ class Surgery:
             raise unknown_name("preprocess", str(self.preprocess), PREPROCESS)
         if not isinstance(self.postprocess, Detections) and self.postprocess not in POSTPROCESS:
             raise unknown_name("postprocess", str(self.postprocess), POSTPROCESS)
-        if isinstance(self.postprocess, Detections) and self.postprocess.form == "efficient-nms":
-            raise UnsupportedError(
-                "postprocess: Detections('efficient-nms') is an operator of TensorRT, which nobody here runs beside a "
-                "file; export the model again with it, or put 'nms' behind the file."
-            )
         if self.rename and (self.preprocess == "extract" or self.postprocess == "strip"):
             raise CompatError("rename and preprocess='extract' or postprocess='strip' are two steps; convert twice.")
         if self.start and (self.preprocess != "keep" or self.constants):
@@ -78,6 +74,24 @@ class Surgery:
     def is_asked(self) -> bool:
         """Whether anything is to be done."""
         return self != Surgery()
+
+    @property
+    def ending(self) -> Detections | None:
+        """The detections that are an engine's own operator, with which the file ends, if any."""
+        is_asked = isinstance(self.postprocess, Detections) and self.postprocess.node is not None
+        return self.postprocess if is_asked and isinstance(self.postprocess, Detections) else None
+
+    def check_target(self, target: Target | None) -> None:
+        """Refuses an operator of one engine for another.
+
+        Raises:
+            UnsupportedError: The file would end with an operator of TensorRT, and is for another engine.
+        """
+        if self.ending is not None and target is not None and not target.name.startswith("tensorrt"):
+            raise UnsupportedError(
+                f"postprocess: Detections('efficient-nms') is an operator of TensorRT, which {target.name} lacks; put "
+                f"'nms' or 'nms-dense' behind the file."
+            )
 
     @property
     def adds_nodes(self) -> bool:
@@ -245,7 +259,7 @@ def _cut(model: ir.Model, surgery: Surgery, outputs: Sequence[str], done: list[s
         done.append(f"begins at {', '.join(surgery.start)}")
     if surgery.outputs is None and not surgery.start:
         return []
-    RemoveUnusedNodesPass()(model)
+    RemoveUnusedNodes()(model)
     unused = [v for v in model.graph.inputs if not v.uses() and not v.is_graph_output()]
     for value in unused:
         if value.name in surgery.start:

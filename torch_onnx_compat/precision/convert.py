@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import torch
-from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from torch_onnx_compat.graph.constants import constant_tensor
 from torch_onnx_compat.graph.excerpt import copy_of
 from torch_onnx_compat.graph.names import claim_name
+from torch_onnx_compat.graph.unused import RemoveUnusedNodes
 from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.layout import FLOAT, Layout, bodies, is_float, takes_half
 from torch_onnx_compat.precision.plan import HalfPlan
@@ -31,7 +31,7 @@ def convert(model: ir.Model, half: Half, plan: HalfPlan) -> ir.Model:
     copy = copy_of(model)
     layout = Layout.of(copy)
     _Conversion(layout, half, plan.kept, set(plan.peaks)).carry_out()
-    RemoveUnusedNodesPass()(copy)
+    RemoveUnusedNodes()(copy)
     return copy
 
 

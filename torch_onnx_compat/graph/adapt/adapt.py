@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import onnx_ir as ir
-from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from torch_onnx_compat.graph import schema, shapes
 from torch_onnx_compat.graph.adapt import (  # noqa: F401 - the rules register themselves
@@ -29,6 +28,7 @@ from torch_onnx_compat.graph.obstacle import Refusal
 from torch_onnx_compat.graph.opset.lowering import RULES, Rule
 from torch_onnx_compat.graph.replacement import replace
 from torch_onnx_compat.graph.tidy.tidy import fold_constants
+from torch_onnx_compat.graph.unused import RemoveUnusedNodes
 from torch_onnx_compat.graph.walk import all_nodes
 from torch_onnx_compat.targets.target import Target
 
@@ -67,7 +67,7 @@ def adapt_to_target(model: ir.Model, target: Target) -> dict[str, int]:
                 changed = True
         if not changed:
             break
-    RemoveUnusedNodesPass()(model)  # such as the sizes of a Resize that became a product
+    RemoveUnusedNodes()(model)  # such as the sizes of a Resize that became a product
     return counts
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import onnx
 import onnx_ir as ir
-from onnx_ir.passes.common import InlinePass, RemoveUnusedNodesPass
+from onnx_ir.passes.common import InlinePass
 
 from torch_onnx_compat.entry import MIN_OPSET
 from torch_onnx_compat.errors import UnsupportedError
@@ -32,6 +32,7 @@ from torch_onnx_compat.graph.opset.expansion import expand
 from torch_onnx_compat.graph.opset.lowering import RAISING_RULES, RULES
 from torch_onnx_compat.graph.provenance import place
 from torch_onnx_compat.graph.replacement import replace
+from torch_onnx_compat.graph.unused import RemoveUnusedNodes
 
 LOWEST_RAISED = 18
 """The raising rules start at this opset, where the exporters do; from earlier opsets, far more operators have changed.
@@ -79,7 +80,7 @@ def convert(model: ir.Model, opset: int) -> None:
     obstacles = [*refused.values(), *(obstacle for obstacle in rejected if obstacle is not None)]
     if obstacles:
         raise error(obstacles, source, opset)
-    RemoveUnusedNodesPass()(model)
+    RemoveUnusedNodes()(model)
 
 
 def _nodes(model: ir.Model) -> list[ir.Node]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 import onnx_ir as ir
-from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from torch_onnx_compat.graph.builder import Scope
 from torch_onnx_compat.graph.slim.facts import Facts
@@ -20,6 +19,7 @@ from torch_onnx_compat.graph.slim.rewriting import Walk
 from torch_onnx_compat.graph.slim.rules import RULES
 from torch_onnx_compat.graph.slim.size import text_of
 from torch_onnx_compat.graph.slim.weights import tie_transposed_weights, transpose_weights
+from torch_onnx_compat.graph.unused import RemoveUnusedNodes
 
 _SHARE_OF_WEIGHTS = 256
 """Tables may take this share of the weights' bytes, besides the bytes of the nodes that went."""
@@ -43,7 +43,7 @@ def slim(model: ir.Model, *, ties: bool = True) -> None:
     for function in model.functions.values():
         inner = Facts(function.opset_imports.get("", opset))
         Walk(inner, None, RULES).through(function.graph, {}, is_main=False)
-    RemoveUnusedNodesPass()(model)
+    RemoveUnusedNodes()(model)
     transpose_weights(model)
     if ties:
         tie_transposed_weights(model)

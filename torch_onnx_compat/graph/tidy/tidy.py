@@ -18,6 +18,7 @@ from torch_onnx_compat.graph.slim.slim import slim
 from torch_onnx_compat.graph.slim.weights import is_second_form
 from torch_onnx_compat.graph.tidy.fused_weights import restore_types
 from torch_onnx_compat.graph.tidy.sequences import slice_split_sequences, unroll_maps
+from torch_onnx_compat.graph.unused import RemoveUnusedNodes
 from torch_onnx_compat.graph.walk import all_graphs, all_nodes
 
 _FOLD_INPUT_LIMIT = 8192
@@ -64,7 +65,7 @@ def fold_constants(model: ir.Model) -> None:
     """Computes the nodes that depend on constants alone, with large results too, in place."""
     steps: list[Callable[[ir.Model], Any]] = [
         _constant_folding_pass(whole=True),
-        passes.RemoveUnusedNodesPass(),
+        RemoveUnusedNodes(),
         *_lift_passes(),
     ]
     for step in steps:
@@ -100,13 +101,13 @@ def _fold_passes(whole: bool) -> list[Callable[[ir.Model], Any]]:
     fold: list[Callable[[ir.Model], Any]] = [
         _constant_folding_pass(whole),
         # torch's own order rewrites nodes that nobody reads; removing these first saves most of the time.
-        passes.RemoveUnusedNodesPass(),
+        RemoveUnusedNodes(),
         rewriter.RewritePass(_rules()),
         _restore_constants,
-        passes.RemoveUnusedNodesPass(),
+        RemoveUnusedNodes(),
     ]
     return [
-        passes.RemoveUnusedNodesPass(),
+        RemoveUnusedNodes(),
         *fold,  # twice, as onnxscript's optimiser does by default
         *fold,
         *_lift_passes(),
@@ -153,7 +154,7 @@ def _clean_passes() -> list[ir.passes.InPlacePass]:
         passes.IdentityEliminationPass(),
         passes.DeduplicateInitializersPass(),
         passes.CommonSubexpressionEliminationPass(),
-        passes.RemoveUnusedNodesPass(),
+        RemoveUnusedNodes(),
         passes.RemoveUnusedFunctionsPass(),
         passes.RemoveUnusedOpsetsPass(),
     ]

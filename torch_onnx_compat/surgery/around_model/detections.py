@@ -98,6 +98,15 @@ class Detections:
         }
         return WholeCall(_PLUGIN_INPUTS, _PLUGIN_OUTPUTS, "TRT", "EfficientNMS_TRT", attributes, has_body=False)
 
+    def candidates_of(self, result: Any) -> tuple[Tensor, Tensor]:
+        """The boxes in a result of the model, corners (N, A, 4), and their scores (N, A, C).
+
+        Raises:
+            CompatError: An output that was named is not there, or has another shape.
+        """
+        boxes, scores = self._parts(result)
+        return _to_corners(boxes, self.box_format), scores
+
     def detect(self, result: Any, pad: bool = True) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Suppresses the boxes in a result of the model.
 
@@ -111,8 +120,7 @@ class Detections:
         Raises:
             CompatError: An output that was named is not there, or has another shape.
         """
-        boxes, scores = self._parts(result)
-        boxes = _to_corners(boxes, self.box_format)
+        boxes, scores = self.candidates_of(result)
         if self.form != "efficient-nms":
             return self._suppress(boxes, scores, pad), {}
         inputs = {"boxes": boxes.clone(), "scores": scores.clone()}

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from torch_onnx_compat.graph.builder import Builder, Scope
 from torch_onnx_compat.graph.excerpt import is_constant
 from torch_onnx_compat.graph.provenance import place
+from torch_onnx_compat.graph.unused import RemoveUnusedNodes
 from torch_onnx_compat.surgery.on_graph.absorb import CannotAbsorb, Dense, absorb
 from torch_onnx_compat.surgery.on_graph.leading import leading_nodes
 
@@ -34,7 +34,7 @@ def fold(model: ir.Model) -> list[str]:
         results = [f"{_fold_into(model, scope, layer, region)}" for layer in layers]
         text = "; ".join(results) or "no convolution or linear layer reads it"
         notes.append(f"preprocess: input {source.name!r}: {text}.")
-    RemoveUnusedNodesPass()(model)
+    RemoveUnusedNodes()(model)
     return notes
 
 

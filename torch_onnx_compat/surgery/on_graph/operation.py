@@ -6,13 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import onnx_ir as ir
-from onnx_ir.passes.common import IdentityEliminationPass, LiftConstantsToInitializersPass, RemoveUnusedNodesPass
+from onnx_ir.passes.common import IdentityEliminationPass, LiftConstantsToInitializersPass
 
 from torch_onnx_compat import tree
 from torch_onnx_compat.errors import CompatError, UnsupportedError, unknown_name
 from torch_onnx_compat.graph.names import claim_name
 from torch_onnx_compat.graph.shapes import infer_model
 from torch_onnx_compat.graph.tidy.sizes import fix_sizes
+from torch_onnx_compat.graph.unused import RemoveUnusedNodes
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.request import Cut
 from torch_onnx_compat.surgery.around_model.boundary import BoundaryAdapter, adapter_of, select, with_cuts
@@ -174,7 +175,7 @@ def _simplify(model: ir.Model) -> None:
         claim_name(model, value, name)
     infer_model(model)
     fix_sizes(model)
-    RemoveUnusedNodesPass()(model)
+    RemoveUnusedNodes()(model)
 
 
 def _skip_identities(value: ir.Value) -> ir.Value:

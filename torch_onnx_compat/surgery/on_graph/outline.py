@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import onnx_ir as ir
-from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.excerpt import ancestors, excerpt, is_constant, operands_of
+from torch_onnx_compat.graph.unused import RemoveUnusedNodes
 from torch_onnx_compat.graph.walk import all_nodes
 from torch_onnx_compat.surgery.around_model.custom import WholeCall
 
@@ -74,7 +74,7 @@ class Outlining:
             old.name = None
             self._replacements[id(old)] = new
         model.opset_imports.setdefault(call.domain, 1)
-        RemoveUnusedNodesPass()(model)
+        RemoveUnusedNodes()(model)
         model.graph.sort()
 
     def _resolve(self, value: ir.Value) -> ir.Value:
