@@ -22,7 +22,6 @@ from torch_onnx_compat.check.lint import lint
 from torch_onnx_compat.check.on_target import verify_on_target
 from torch_onnx_compat.check.verify import verify as verify_file
 from torch_onnx_compat.clock import Clock
-from torch_onnx_compat.control_flow import RewrittenJob
 from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.feeds import Signature
 from torch_onnx_compat.finish import finish, node_counts

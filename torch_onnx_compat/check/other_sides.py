@@ -7,6 +7,7 @@ that distance; variations of the inputs; and bisection between inputs at which a
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.check.variations import between, moved, variations
+from torch_onnx_compat.check.variations import between, drawn_between, filled, moved, variations
 from torch_onnx_compat.control_flow.run.answers import Answer, Margin, Site
 from torch_onnx_compat.control_flow.values import Run, ValueDecisions, fresh_subject
 from torch_onnx_compat.inputs import Inputs
@@ -39,11 +40,19 @@ MOST = 16
 SLOWEST = 20.0
 """Largest time of a run, in runs on the example: a loop may not end at other values."""
 
-STEPS = 4
+STEPS = 8
 """Steps along a gradient, each of which goes half as far again as to where a straight line would be crossed."""
+
+HEAVY_SECONDS = 0.3
+"""Seconds of a run from which on no gradients are taken: they hold every intermediate tensor."""
 
 HALVINGS = 24
 """Halvings between two inputs at which a comparison comes out otherwise."""
+
+MOST_DISTANT = 1 << 15
+"""Largest step from the example's whole numbers: identifiers of words go so far."""
+
+_WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 Side = bool | str
 """What a decision comes to: yes or no; of a loop, how many rounds it has."""
@@ -84,6 +93,8 @@ class OtherSides:
     _nearest: dict[Site, _Nearest] = field(default_factory=dict)
     _numbers: dict[float, None] = field(default_factory=dict)
     _tried: int = 0
+    _was_refused: bool = False
+    """Whether the model refused the inputs that were tried last."""
 
     def __post_init__(self) -> None:
         self._start = time.perf_counter()
@@ -139,8 +150,16 @@ class OtherSides:
     def _from(self, base: Inputs) -> Iterator[Inputs]:
         for site in self._wanted():
             yield from self._along_gradient(site, base)
+            yield from self._by_difference(site)
         yield from variations(base, list(self._numbers), self.seed)
+        for position, tensor in enumerate(base.tensors):
+            if tensor.numel() and tensor.dtype in _WHOLE:
+                yield from self._within_range(base, position)
         for site in self._wanted():
+            known = self._nearest.get(site, _Nearest())
+            for nearest in (known.below, known.above):
+                if nearest is not None:
+                    yield from self._along_gradient(site, nearest[1])
             yield from self._between(site)
 
     # Guided
@@ -148,7 +167,7 @@ class OtherSides:
     def _along_gradient(self, site: Site, base: Inputs) -> Iterator[Inputs]:
         """Steps to where a comparison comes out otherwise, as far as its gradient tells where that is."""
         inputs = base
-        for _ in range(STEPS):
+        for _ in range(STEPS if self.observation.seconds < HEAVY_SECONDS else 0):
             if site not in self._wanted():
                 return
             run = self._run(inputs, differentiates=True)
@@ -160,6 +179,34 @@ class OtherSides:
                 return
             inputs = moved(inputs, steps)
             yield inputs
+
+    def _by_difference(self, site: Site) -> Iterator[Inputs]:
+        """All values moved by the difference of what is compared, and by its part of each value, as for a sum."""
+        known = self._nearest.get(site, _Nearest())
+        for slope, inputs in filter(None, (known.below, known.above)):
+            count = sum(tensor.numel() for tensor in inputs.tensors)
+            for part in (1.0, 1.5, 1.5 / count):
+                step = -slope * part
+                whole = math.copysign(math.ceil(abs(step)), step)
+                yield moved(inputs, [_step_for(tensor, step, whole) for tensor in inputs.tensors])
+
+    def _within_range(self, base: Inputs, position: int) -> Iterator[Inputs]:
+        """Whole numbers from all that the model accepts, whose ends are searched by doubling and halving."""
+        values = base.tensors[position]
+        ends = []
+        for sign, start in ((-1, int(values.min())), (1, int(values.max()))):
+            accepted, step, refused = start, 1, False
+            while not refused and step <= MOST_DISTANT:
+                yield filled(base, position, accepted + sign * step)
+                refused = self._was_refused
+                accepted, step = (accepted, step) if refused else (accepted + sign * step, 2 * step)
+            while refused and step > 1:
+                step //= 2
+                yield filled(base, position, accepted + sign * step)
+                accepted += 0 if self._was_refused else sign * step
+            ends.append(accepted)
+        for draw in range(4):
+            yield drawn_between(base, position, ends[0], ends[1], self.seed + draw)
 
     def _between(self, site: Site) -> Iterator[Inputs]:
         """Inputs between two at which a comparison comes out otherwise."""
@@ -183,6 +230,7 @@ class OtherSides:
         if not _are_finite(inputs.tensors) and _are_finite(self.observation.prepared.inputs.tensors):
             return ""
         run = self._run(inputs)
+        self._was_refused = run is None
         if run is None:
             return ""
         self._learn(run)
@@ -286,7 +334,7 @@ def _newton_steps(run: Run, margin: Margin) -> list[Tensor | float | None] | Non
     if not isinstance(slope, Tensor) or not slope.requires_grad or slope.numel() != 1 or not reals:
         return None
     try:
-        found = torch.autograd.grad(slope.reshape(()), reals, allow_unused=True)
+        found = torch.autograd.grad(slope, reals, torch.ones_like(slope), allow_unused=True)
     except RuntimeError:  # a derivative that torch does not have, or a tensor that was written to since
         return None
     gradients = dict(zip(map(id, reals), found, strict=True))
@@ -297,6 +345,12 @@ def _newton_steps(run: Run, margin: Margin) -> list[Tensor | float | None] | Non
     return [
         None if (g := gradients.get(id(leaf))) is None else factor * torch.nan_to_num(g.double()) for leaf in run.leaves
     ]
+
+
+def _step_for(tensor: Tensor, step: float, whole: float) -> float | None:
+    if tensor.dtype is torch.bool:
+        return None
+    return step if tensor.is_floating_point() else whole
 
 
 def _are_finite(tensors: Sequence[Tensor]) -> bool:

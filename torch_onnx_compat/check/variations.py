@@ -1,4 +1,4 @@
-"""Other inputs like the example, each of which may make a model decide otherwise: scaled, shifted, equal, sparse, …"""
+"""Other inputs like the example, at which a model may decide otherwise: scaled, shifted, equal, sparse, and more."""
 
 from __future__ import annotations
 
@@ -66,6 +66,26 @@ def moved(inputs: Inputs, steps: Sequence[Tensor | float | None]) -> Inputs:
     return replace(inputs, tensors=tensors)
 
 
+def filled(inputs: Inputs, position: int, value: int) -> Inputs:
+    """The inputs, one of them filled with a whole number.
+
+    Raises:
+        RuntimeError: Its type does not hold the number.
+    """
+    tensors = list(inputs.tensors)
+    tensors[position] = torch.full_like(tensors[position], value)
+    return replace(inputs, tensors=tuple(tensors))
+
+
+def drawn_between(inputs: Inputs, position: int, least: int, most: int, seed: int) -> Inputs:
+    """The inputs, one of them drawn from a range of whole numbers."""
+    generator = torch.Generator().manual_seed(seed)
+    tensors = list(inputs.tensors)
+    old = tensors[position]
+    tensors[position] = torch.randint(least, most + 1, old.shape, generator=generator).to(old)
+    return replace(inputs, tensors=tuple(tensors))
+
+
 def _changed(inputs: Inputs, changes: Sequence[Change | None], generator: torch.Generator) -> Inputs:
     tensors = []
     for tensor, change in zip(inputs.tensors, changes, strict=True):
@@ -74,7 +94,7 @@ def _changed(inputs: Inputs, changes: Sequence[Change | None], generator: torch.
             continue
         try:
             new = change(tensor.detach(), generator)
-        except (RuntimeError, OverflowError):  # a number that the type does not hold
+        except (RuntimeError, OverflowError, ValueError):  # a number that the type does not hold
             new = tensor
         new = new.to(device=tensor.device, dtype=tensor.dtype).reshape(tensor.shape)
         if tensor.is_floating_point():
@@ -132,8 +152,12 @@ def _about(number: float) -> Iterator[Change]:
     yield _filled(number)
     yield _filled(number + 0.5 * magnitude)
     yield _filled(number - 0.5 * magnitude)
-    yield lambda t, g: _first(t, number + magnitude)
-    yield lambda t, g: _first(t, number - magnitude)
+    yield _beginning(number + magnitude)
+    yield _beginning(number - magnitude)
+
+
+def _beginning(value: float) -> Change:
+    return lambda t, g: _first(t, value)
 
 
 def _first(tensor: Tensor, value: float) -> Tensor:
@@ -217,7 +241,7 @@ _REALS: tuple[Change, ...] = (
 def _about_whole(number: int) -> Iterator[Change]:
     """Whole numbers about one that the model compares something with."""
     for value in (number, number + 1, number - 1):
-        yield lambda t, g, value=value: _first(t, value)
+        yield _beginning(value)
         yield _filled(value)
     yield _with_part(number, 0.5)
     yield lambda t, g: torch.where(t == number, number + 1, t)

@@ -25,7 +25,7 @@ from torch_onnx_compat.stack import frames
 from torch_onnx_compat.tracing import below_function_modes
 
 Site = tuple[types.CodeType, int, int]
-"""A decision: the code that takes it, its instruction there, and its number among the operands of ``and`` and ``or``."""
+"""A decision: the code that takes it, its instruction there, and its number among the operands of ``and``, ``or``."""
 
 ROUNDS = -1
 """In place of an operand's number: how many rounds a loop has."""
@@ -232,8 +232,8 @@ def _compare(log: AnswerLog, symbol: str, left: Any, right: Any) -> Margin | Non
     if any(isinstance(side, Tensor) and (not side.numel() or side.is_complex()) for side in sides):
         return None
     x, y = (side.to(torch.float64) if isinstance(side, Tensor) else side for side in sides)
-    slope = (x - y) * _SIGNS[symbol]
-    value = -abs(slope) if symbol == "==" else abs(slope) if symbol == "!=" else slope
+    slope: Tensor | float = (x - y) * _SIGNS[symbol]
+    value: Tensor | float = -abs(slope) if symbol == "==" else abs(slope) if symbol == "!=" else slope
     return Margin(value, slope, max(map(_magnitude, (x, y))))
 
 
