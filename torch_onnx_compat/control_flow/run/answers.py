@@ -199,14 +199,20 @@ def note_round(loop: object, *, goes_on: bool) -> None:
 
 def note_decision(session: Session, test: Any, part: int = 0) -> None:
     """Notes in a search for decisions that one of them depends on values."""
-    if session.surveying and isinstance(test, Tensor) and session.from_data(test):
-        session.value_sites[present_site(part)] = _present_place()
+    _note(session, session.value_sites, test, part)
 
 
 def note_loop(session: Session, test: Any) -> None:
     """Notes in a search for decisions that values decide how many rounds a loop has."""
-    if session.surveying and isinstance(test, Tensor) and session.from_data(test):
-        session.loop_sites[present_site(ROUNDS)] = _present_place()
+    _note(session, session.loop_sites, test, ROUNDS)
+
+
+def _note(session: Session, sites: dict[Site, str], test: Any, part: int) -> None:
+    if not session.surveying or not isinstance(test, Tensor):
+        return
+    site = present_site(part)
+    if site not in sites and session.from_data(test):
+        sites[site] = _present_place()
 
 
 def present_site(part: int = 0) -> Site:
@@ -233,7 +239,8 @@ def _compare(log: AnswerLog, symbol: str, left: Any, right: Any) -> Margin | Non
         return None
     x, y = (side.to(torch.float64) if isinstance(side, Tensor) else side for side in sides)
     slope: Tensor | float = (x - y) * _SIGNS[symbol]
-    value: Tensor | float = -abs(slope) if symbol == "==" else abs(slope) if symbol == "!=" else slope
+    distance: Any = abs(slope)
+    value = -distance if symbol == "==" else distance if symbol == "!=" else slope
     return Margin(value, slope, max(map(_magnitude, (x, y))))
 
 
