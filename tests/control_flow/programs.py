@@ -651,6 +651,24 @@ def gather_untaken(self, x, n):
     return torch.gather(x, 0, index) if n < 5 else x[:1]
 
 
+@program()
+def second_name_of_what_is_written(self, x):
+    y, z = x * 2, x
+    if x.sum() > 30:
+        y += 1
+        z = y
+    return y, z
+
+
+@program()
+def written_and_returned(self, x):
+    y = x * 2
+    if x.sum() > 30:
+        y.add_(1)
+        return y.t(), y
+    return x.t(), y
+
+
 # Loops
 
 

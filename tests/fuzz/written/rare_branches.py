@@ -539,7 +539,7 @@ class ItemsOfRow(nn.Module):
         first = x[0, 0].item()
         if first > 100:
             return x * round(first) / 3
-        if -100 > first:
+        if first < -100:
             return x - abs(int(first))
         return x
 

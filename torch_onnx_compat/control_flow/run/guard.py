@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
+from torch_onnx_compat import tree
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.control_flow.run.belongings import Attribute, take_state
 from torch_onnx_compat.control_flow.run.branch import restore_variables
@@ -192,14 +193,25 @@ def attempt(branch: Callable[[], Any], guard: WriteLog) -> Outcome:
             outcome.value = branch()
     except Exception as error:
         outcome.error = error
+    outcome.value = _separate(outcome.value, guard)
     outcome.changed = state.change()
-    outcome.bound = {attribute: value for attribute, (_, value) in state.bindings().items()}
+    outcome.bound = {attribute: _separate(value, guard) for attribute, (_, value) in state.bindings().items()}
     if outcome.changed or outcome.bound:
         state.put_back()
     for identity, (tensor, saved) in guard.saved.items():
         outcome.writes[identity] = (tensor, tensor.clone())
         tensor.copy_(saved)
     return outcome
+
+
+def _separate(value: Any, guard: WriteLog) -> Any:
+    """A value, its parts copied that lie in memory which is about to be put back."""
+
+    def copy(leaf: Any) -> Any:
+        is_written = isinstance(leaf, Tensor) and id(_root(leaf)) in guard.saved
+        return leaf.clone() if is_written else leaf
+
+    return tree.map_leaves(value, copy) if guard.saved else value
 
 
 def tensors_written_by(outcomes: Iterable[Outcome]) -> dict[int, Tensor]:
