@@ -206,7 +206,7 @@ class Confident(nn.Module):
 REALS = [
     *(mean, mean_below, largest, number, anything, everything, nothing, counted, counted_exactly, place, norm),
     *(deviation, element, difference, window, equal, zero, odd, selected, selected_none, elif_chain, nested, both),
-    *(either, negated, early, halved, grown, bounded, broken, counted_rounds, Confident()),
+    *(either, negated, early, halved, grown, bounded, broken, counted_rounds),
 ]
 WHOLES = [identifier, any_identifier, no_identifier, whole_sum]
 ALL = [(f, (X,)) for f in REALS] + [(f, (N,)) for f in WHOLES]

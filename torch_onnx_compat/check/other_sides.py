@@ -1,8 +1,9 @@
 """Searches for values at which decisions come to what no case has come to, so that the file is judged on both sides.
 
 The original runs in eager torch, and each decision tells its answer and, where it compares numbers, how far it is from
-the other one (`control_flow/run/answers.py`). For each answer that is missing there follow: steps along the gradient of
-that distance; variations of the inputs; and bisection between inputs at which a comparison comes out otherwise.
+the other one (`control_flow/run/answers.py`). For each answer that is missing there follow: all values moved by that
+distance; variations of the inputs; and bisection between inputs at which a comparison comes out otherwise. No gradients
+are taken: the threads of torch's autograd end a process that was forked.
 """
 
 from __future__ import annotations
@@ -39,12 +40,6 @@ MOST = 16
 
 SLOWEST = 20.0
 """Largest time of a run, in runs on the example: a loop may not end at other values."""
-
-STEPS = 8
-"""Steps along a gradient, each of which goes half as far again as to where a straight line would be crossed."""
-
-HEAVY_SECONDS = 0.3
-"""Seconds of a run from which on no gradients are taken: they hold every intermediate tensor."""
 
 HALVINGS = 24
 """Halvings between two inputs at which a comparison comes out otherwise."""
@@ -149,36 +144,16 @@ class OtherSides:
 
     def _from(self, base: Inputs) -> Iterator[Inputs]:
         for site in self._wanted():
-            yield from self._along_gradient(site, base)
             yield from self._by_difference(site)
         yield from variations(base, list(self._numbers), self.seed)
         for position, tensor in enumerate(base.tensors):
             if tensor.numel() and tensor.dtype in _WHOLE:
                 yield from self._within_range(base, position)
         for site in self._wanted():
-            known = self._nearest.get(site, _Nearest())
-            for nearest in (known.below, known.above):
-                if nearest is not None:
-                    yield from self._along_gradient(site, nearest[1])
+            yield from self._by_difference(site)
             yield from self._between(site)
 
     # Guided
-
-    def _along_gradient(self, site: Site, base: Inputs) -> Iterator[Inputs]:
-        """Steps to where a comparison comes out otherwise, as far as its gradient tells where that is."""
-        inputs = base
-        for _ in range(STEPS if self.observation.seconds < HEAVY_SECONDS else 0):
-            if site not in self._wanted():
-                return
-            run = self._run(inputs, differentiates=True)
-            margin = None if run is None else _margin_at(run, site)
-            if run is None or margin is None:
-                return
-            steps = _newton_steps(run, margin)
-            if steps is None:
-                return
-            inputs = moved(inputs, steps)
-            yield inputs
 
     def _by_difference(self, site: Site) -> Iterator[Inputs]:
         """All values moved by the difference of what is compared, and by its part of each value, as for a sum."""
@@ -221,9 +196,9 @@ class OtherSides:
     def _is_over(self) -> bool:
         return self._tried >= RUNS or time.perf_counter() - self._start > self.seconds
 
-    def _run(self, inputs: Inputs, *, differentiates: bool = False) -> Run | None:
+    def _run(self, inputs: Inputs) -> Run | None:
         self._tried += 1
-        return self.decisions.run(self._subject, inputs, self._slowest, differentiates=differentiates)
+        return self.decisions.run(self._subject, inputs, self._slowest)
 
     def _try(self, inputs: Inputs) -> str:
         """The label of inputs that are worth a case; empty if they are not."""
@@ -325,26 +300,6 @@ def _margin_at(run: Run, site: Site) -> Margin | None:
     """How far a decision was from its other answer, at its first time in the run."""
     answers: list[Answer] = run.log.answers.get(site, [])
     return next((a.margin for a in answers if a.margin is not None), None)
-
-
-def _newton_steps(run: Run, margin: Margin) -> list[Tensor | float | None] | None:
-    """What to add to each input so that a comparison comes out otherwise; None without a gradient."""
-    slope = margin.slope
-    reals = [leaf for leaf in run.leaves if leaf.requires_grad]
-    if not isinstance(slope, Tensor) or not slope.requires_grad or slope.numel() != 1 or not reals:
-        return None
-    try:
-        found = torch.autograd.grad(slope, reals, torch.ones_like(slope), allow_unused=True)
-    except RuntimeError:  # a derivative that torch does not have, or a tensor that was written to since
-        return None
-    gradients = dict(zip(map(id, reals), found, strict=True))
-    square = sum(float(g.double().pow(2).sum()) for g in found if g is not None)
-    if not 0 < square < float("inf"):
-        return None
-    factor = -1.5 * float(slope) / square
-    return [
-        None if (g := gradients.get(id(leaf))) is None else factor * torch.nan_to_num(g.double()) for leaf in run.leaves
-    ]
 
 
 def _step_for(tensor: Tensor, step: float, whole: float) -> float | None:

@@ -22,8 +22,6 @@ class Run:
     inputs: Inputs
     log: AnswerLog
     outputs: tuple[Tensor, ...]
-    leaves: tuple[Tensor, ...]
-    """The tensors that it ran on; gradients with respect to these can be asked for, where that was wanted."""
 
 
 @dataclass(frozen=True)
@@ -44,30 +42,28 @@ class ValueDecisions:
     def __bool__(self) -> bool:
         return bool(self.sites or self.loops)
 
-    def run(self, subject: Subject, inputs: Inputs, seconds: float, *, differentiates: bool = False) -> Run | None:
+    def run(self, subject: Subject, inputs: Inputs, seconds: float) -> Run | None:
         """Runs the original with its decisions rewritten, which in eager torch is the original.
 
         Args:
             subject: A twin without entries.
             inputs: What to run it on.
             seconds: What the run may take.
-            differentiates: Whether gradients are recorded.
 
         Returns:
             The run; None where the model refuses the inputs, or takes too long.
         """
         log = AnswerLog(seconds)
-        leaves = tuple(t.detach().requires_grad_(differentiates and t.is_floating_point()) for t in inputs.tensors)
         try:
-            with warnings.catch_warnings(), torch.set_grad_enabled(differentiates), self.rewriting.apply():
+            with warnings.catch_warnings(), torch.no_grad(), self.rewriting.apply():
                 warnings.simplefilter("ignore")
                 with log.recording():
-                    outputs = subject(*[leaf.clone() for leaf in leaves])
+                    outputs = subject(*[tensor.clone() for tensor in inputs.tensors])
         except MemoryError:
             raise
         except (Exception, OutOfTime):  # the model's own refusal
             return None
-        return Run(inputs, log, tuple(output.detach() for output in outputs), leaves)
+        return Run(inputs, log, tuple(output.detach() for output in outputs))
 
 
 def fresh_subject(observation: Observation) -> Subject:
