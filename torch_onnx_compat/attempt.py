@@ -20,10 +20,8 @@ from torch_onnx_compat.check.cases import Cases, Verify
 from torch_onnx_compat.check.compare import Comparison
 from torch_onnx_compat.check.lint import lint
 from torch_onnx_compat.check.on_target import verify_on_target
-from torch_onnx_compat.check.untaken import untaken_decisions
 from torch_onnx_compat.check.verify import verify as verify_file
 from torch_onnx_compat.clock import Clock
-from torch_onnx_compat.control_flow import RewrittenJob
 from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.feeds import Signature
 from torch_onnx_compat.finish import finish, node_counts
@@ -83,7 +81,8 @@ class Attempt:
         if self.cases is not None:
             further = decisions.survey.equal_at if decisions is not None else {}
             taken = decisions.decisions if decisions is not None else {}
-            self.cases.begin(further, exported, job.allow_baked, taken, is_strict=candidate.is_stock)
+            on_values = decisions.on_values if decisions is not None else None
+            self.cases.begin(further, exported, job.allow_baked, taken, on_values, is_strict=candidate.is_stock)
         if decisions is not None:
             decisions.report(job.plan)
         with self.clock("finish"):
@@ -103,7 +102,6 @@ class Attempt:
             with self.clock("check"):
                 trim()
                 table = self._check(written.path, made, job.plan.target)
-                self._look_for_untaken(decisions, table)
             made = self._write_final_form(written, made, job.plan.target, {row.case for row in table})
             if made.precision is not None:
                 with self.clock("check"):
@@ -186,7 +184,7 @@ class Attempt:
             network=cut.network,
             names=[str(value.name) for value in made.whole.graph.outputs],
             observation=observation,
-            cases=() if self.cases is None else self.cases.so_far,
+            cases=() if self.cases is None else self.cases.ordinary,
             inputs=inputs_to_measure(observation, self.cases, self.samples),
             before=cut.before,
             after=cut.after,
@@ -228,13 +226,6 @@ class Attempt:
         if cut.parts:
             verify_file(None, names, self.cases, how, cut.parts)
         return table
-
-    def _look_for_untaken(self, decisions: RewrittenJob | None, table: tuple[Comparison, ...]) -> None:
-        if decisions is not None and self.cases is not None and table:
-            seconds = self.clock.seconds.get("check", 0.0)
-            self.cases.notes += untaken_decisions(
-                self.observation, self.cases.inputs_so_far, decisions.decisions, seconds
-            )
 
     def _is_external(self, model: ir.Model) -> bool:
         if self.file.destination is None or hasattr(self.file.destination, "write"):

@@ -183,8 +183,10 @@ class Candidates:
         others = {name: error for name, error in self._errors.items() if name != job.plan.exporter}
         wrong_at: list[Inputs] = []
         error, report = first, first
-        for _ in range(ATTEMPTS):
+        for number in range(ATTEMPTS):
             if isinstance(error, VerificationError) and error.inputs is not None:
+                if number and error.inputs.sizes() == self._inputs.sizes():
+                    break  # traces at these sizes were made, and have shown all that they show
                 if any(inputs.sizes() == error.inputs.sizes() for inputs in wrong_at):
                     break
                 wrong_at.append(error.inputs)

@@ -629,10 +629,44 @@ def integer_division_untaken(self, x, n):
     return torch.remainder(x, n)
 
 
+@program(tuple((torch.tensor([[7, -9, 20]]), torch.tensor(n)) for n in (2, 0, -3)))
+def rounded_division_untaken(self, x, n):
+    if n == 0:
+        return x
+    y = torch.div(x, n, rounding_mode="floor") + torch.div(x, other=n, rounding_mode="trunc")
+    y //= n
+    return y
+
+
+@program(tuple((torch.rand(size, 4) + shift,) for size, shift in ((3, 9), (1, 9), (2, 9), (3, -9), (5, -9))), "batch")
+def constant_index_untaken(self, x):
+    if x.sum() > 0 or x[2, 0] > 0:
+        return x * 2
+    return x - x[1]
+
+
 @program(INDICES)
 def gather_untaken(self, x, n):
     index = n.reshape(1, 1).expand(1, 4)
     return torch.gather(x, 0, index) if n < 5 else x[:1]
+
+
+@program()
+def second_name_of_what_is_written(self, x):
+    y, z = x * 2, x
+    if x.sum() > 30:
+        y += 1
+        z = y
+    return y, z
+
+
+@program()
+def written_and_returned(self, x):
+    y = x * 2
+    if x.sum() > 30:
+        y.add_(1)
+        return y.t(), y
+    return x.t(), y
 
 
 # Loops

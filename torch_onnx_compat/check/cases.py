@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,9 @@ from typing import Any
 
 from torch_onnx_compat import tree
 from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, frozen_error
+from torch_onnx_compat.check.other_sides import FLOOR_S, PART_OF_PROOF, OtherSides
 from torch_onnx_compat.check.sizes import TOO_LARGE, AxisProof, SizeTrials, Trial, Verdict, is_affordable
+from torch_onnx_compat.control_flow.values import ValueDecisions
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.inputs import Inputs, bind, is_within
 from torch_onnx_compat.observe import ModelRefused, Observation, Reference
@@ -100,6 +103,8 @@ class Case:
     reference: Reference
     question: Question | None = None
     """The question about a size that has another answer here than at the example."""
+    is_searched: bool = False
+    """Whether its values were searched for the other side of a decision."""
 
 
 class Cases:
@@ -129,6 +134,10 @@ class Cases:
         self._exported: ExportedGraph | None = None
         self.baked_places: Collection[str] = ()
         self._decision_places: Collection[str] = ()
+        self._on_values: ValueDecisions | None = None
+        self._is_searched = False
+        self._other_sides: dict[str, Inputs] = {}
+        """Values found for other sides of decisions, by label; every file that follows is tried on them too."""
         self._runs = SymbolicRuns(observation) if runs is None else runs
         self._trials: SizeTrials | None = None
 
@@ -138,6 +147,7 @@ class Cases:
         exported: ExportedGraph,
         baked_places: Collection[str] = (),
         decision_places: Collection[str] = (),
+        on_values: ValueDecisions | None = None,
         *,
         is_strict: bool = False,
     ) -> None:
@@ -148,14 +158,17 @@ class Cases:
             exported: What the exporter took for granted, and for fixed.
             baked_places: Places of questions that the caller lets the file answer as the example does.
             decision_places: Places of decisions that the file takes.
+            on_values: Those among them that depend on values.
             is_strict: Whether the file has to be right at extreme values, too.
         """
         self._further, self._exported = further, exported
         self.baked_places, self._decision_places, self.is_strict = baked_places, decision_places, is_strict
+        self._on_values, self._is_searched = on_values, False
         self.notes.clear()
 
     def __iter__(self) -> Iterator[Case]:
         self.so_far.clear()
+        self._begun = time.perf_counter()
         for case in self._all():
             self.so_far.append(case)
             yield case
@@ -175,6 +188,38 @@ class Cases:
         for seed in range(redraws - (1 if number else 0)):
             # Cases at other sizes have other values already.
             yield from self._try_case(f"other values {seed + 1}", self._inputs)
+        yield from self._on_other_sides()
+
+    def _on_other_sides(self) -> Iterator[Case]:
+        """Cases at values at which a decision comes to what it came to in no other case."""
+        for label, inputs in self._other_sides.items():
+            yield from self._searched(label, inputs)
+        if not self._on_values or self._is_searched:
+            return
+        self._is_searched = True
+        seconds = max(FLOOR_S, PART_OF_PROOF * (time.perf_counter() - self._begun))
+        search = OtherSides(self._on_values, self.observation, seconds, self._verify.seed)
+        search.take(self.inputs_so_far)
+        # What is accepted as it is has a wrong side, and where only the caller's values make sense, none are made up.
+        for found in search.search(self.inputs_so_far) if self._verify.random and not self.baked_places else ():
+            number = sum(label.startswith(found.label) for label in self._other_sides)
+            label = f"{found.label} ({number + 1})" if number else found.label
+            self._other_sides[label] = found.inputs
+        self.notes += search.untaken
+        for label in list(self._other_sides):
+            if label not in {case.label for case in self.so_far}:
+                yield from self._searched(label, self._other_sides[label])
+
+    def _searched(self, label: str, inputs: Inputs) -> Iterator[Case]:
+        try:
+            yield Case(label, inputs, self.observation.reference(label, inputs), is_searched=True)
+        except ModelRefused:  # a model that remembers its calls
+            return
+
+    @property
+    def ordinary(self) -> list[Case]:
+        """The cases so far but for those whose values were searched, which may be large."""
+        return [case for case in self.so_far if not case.is_searched]
 
     @property
     def inputs_so_far(self) -> list[Inputs]:

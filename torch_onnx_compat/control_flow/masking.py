@@ -12,6 +12,7 @@ from torch_onnx_compat.backends.backend import ExportFailed, ExportJob
 from torch_onnx_compat.control_flow.run.iterables import RowStacker
 from torch_onnx_compat.control_flow.run.session import RefusedDecision, Session, activate
 from torch_onnx_compat.control_flow.survey import Survey, survey
+from torch_onnx_compat.control_flow.values import ValueDecisions
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import Subject
@@ -31,6 +32,18 @@ class RewrittenJob:
     def decisions(self) -> dict[str, str]:
         """How each decision was written, by place: masked, If, Loop …; complete once the job has run."""
         return {place: what for session in self.sessions for place, what in session.done.items()}
+
+    @property
+    def on_values(self) -> ValueDecisions:
+        """The decisions on values that the file takes; complete once the job has run."""
+        written = self.decisions
+        found = self.survey
+        return ValueDecisions(
+            sites=found.value_sites,
+            loops=found.loop_sites,
+            in_file=frozenset(place for place, what in written.items() if what == "Loop"),
+            rewriting=found.rewriting,
+        )
 
     def report(self, plan: Plan) -> None:
         """Notes in the plan how each decision was written."""

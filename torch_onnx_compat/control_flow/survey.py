@@ -16,6 +16,7 @@ from torch_onnx_compat.backends.backend import ExportJob
 from torch_onnx_compat.backends.repairs import repair_trace
 from torch_onnx_compat.control_flow.find.sites import Event, SiteLog
 from torch_onnx_compat.control_flow.lower.rewriting import Rewriting
+from torch_onnx_compat.control_flow.run.answers import Site
 from torch_onnx_compat.control_flow.run.iterables import RowStacker
 from torch_onnx_compat.control_flow.run.session import Key, Session, activate
 from torch_onnx_compat.inputs import Inputs
@@ -49,6 +50,8 @@ class Survey:
         alternatives: Decisions between two ways to compute the same values; True if the first way works at every size,
             False if the second does.
         equal_at: Sizes at which both ways were compared, where they could not be compared at the example's.
+        value_sites: Where rewritten code takes decisions on values, with the place in the model's code.
+        loop_sites: Where it has loops whose rounds values decide, likewise.
     """
 
     rewriting: Rewriting
@@ -58,6 +61,8 @@ class Survey:
     places: dict[str, None] = field(default_factory=dict)
     alternatives: dict[Key, bool] = field(default_factory=dict)
     equal_at: dict[str, int] = field(default_factory=dict)
+    value_sites: dict[Site, str] = field(default_factory=dict)
+    loop_sites: dict[Site, str] = field(default_factory=dict)
 
     def obstacle_at(self, place: str) -> str:
         """Why the decision at a place cannot be rewritten; empty if it can."""
@@ -86,6 +91,9 @@ def survey(job: ExportJob, wrong_at: Sequence[Inputs] = ()) -> Survey:
         varying = [*_select_varying(one, other), *(e for run in further for e in _select_varying(one, run))]
         events = [e for e in dict.fromkeys(varying) if e.place not in job.allow_baked]
         found.places.update(dict.fromkeys(e.place for e in events))
+        met = [run.session for run in (one, other, *further) if run is not None]
+        found.value_sites = {site: place for session in met for site, place in session.value_sites.items()}
+        found.loop_sites = {site: place for session in met for site, place in session.loop_sites.items()}
         new = found.rewriting.extend(events)
         new |= found.rewriting.extend_to([*one.session.users.codes, *(other.session.users.codes if other else ())])
         unbounded = one.session.unbounded | (other.session.unbounded if other else set())

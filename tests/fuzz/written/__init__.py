@@ -18,6 +18,7 @@ SUBJECTS = (
     "layers",
     "means",
     "choices",
+    "rare_branches",
 )
 
 

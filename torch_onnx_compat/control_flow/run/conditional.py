@@ -86,7 +86,7 @@ class _BranchFunction:
 
     def _run(self, lifting: Lifting) -> None:
         with lifting:
-            outcome = attempt(self._piece, Guard(by_size=False))
+            outcome = attempt(self._piece, Guard(sizes_vary=False))
         if outcome.error is not None:
             raise outcome.error
         if outcome.writes:

@@ -51,7 +51,9 @@ def decide(session: Session, test: Any, then: Branch, otherwise: Branch, why: st
 
 def _decide_by_both(session: Session, key: Key, condition: Tensor, then: Branch, otherwise: Branch) -> Any:
     by_size = not session.from_data(condition)
-    outcomes = attempt(then, Guard(by_size)), attempt(otherwise, Guard(by_size))
+    # Where values decide, too, the model may run at sizes at which the branch that it does not take would not.
+    guards = Guard(sizes_vary=session.sizes_vary), Guard(sizes_vary=session.sizes_vary)
+    outcomes = attempt(then, guards[0]), attempt(otherwise, guards[1])
     why = _find_obstacle(then, otherwise, outcomes)
     if why and session.surveying:
         return (then if _truth_now(condition) else otherwise)()

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
+from torch_onnx_compat import tree
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.control_flow.run.belongings import Attribute, take_state
 from torch_onnx_compat.control_flow.run.branch import restore_variables
@@ -90,19 +91,19 @@ class Guard(WriteLog):
     """The mode under which a branch runs that may not be taken.
 
     Args:
-        by_size: Whether the decision depends on sizes: then a constant index may be out of range in this branch.
+        sizes_vary: Whether axes are dynamic: then a constant index may be out of range in this branch.
     """
 
-    def __init__(self, by_size: bool) -> None:
+    def __init__(self, *, sizes_vary: bool) -> None:
         super().__init__()
-        self._by_size = by_size
+        self._sizes_vary = sizes_vary
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Brings indices and divisors into range, then makes the call."""
         if func in _INDEXED:
             args = self._keep_in_range(func, args)
-        elif func in _DIVISIONS and len(args) == 2:
-            args = _avoid_zero_divisor(func, args)
+        elif func in _DIVISIONS or (func in _ROUNDED_DIVISIONS and kwargs.get("rounding_mode") is not None):
+            args, kwargs = _avoid_zero_divisor(func, args, kwargs)
         return super().watch(func, args, kwargs)
 
     def _keep_in_range(self, func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -120,7 +121,7 @@ class Guard(WriteLog):
         if isinstance(index, Tensor) and index.dtype in (torch.int64, torch.int32):
             size = as_tensor(tensor.shape[dim], index)
             return torch.minimum(torch.maximum(index, -size.to(index.dtype)), size.to(index.dtype) - 1)
-        if isinstance(index, bool) or not isinstance(index, int) or not self._by_size or index == 0:
+        if isinstance(index, bool) or not isinstance(index, int) or not self._sizes_vary or index == 0:
             return index
         size = as_tensor(tensor.shape[dim], tensor)
         number = torch.tensor(index, device=tensor.device)
@@ -135,11 +136,18 @@ _DIVISIONS = (
     Tensor.floor_divide,
     Tensor.remainder,
     Tensor.fmod,
+    Tensor.__ifloordiv__,
+    Tensor.__imod__,
+    Tensor.floor_divide_,
+    Tensor.remainder_,
+    Tensor.fmod_,
     torch.floor_divide,
     torch.remainder,
     torch.fmod,
     *_REFLECTED,
 )
+_ROUNDED_DIVISIONS = (torch.div, Tensor.div, Tensor.div_, torch.divide, Tensor.divide, Tensor.divide_)
+"""Divisions of whole numbers where their result is rounded."""
 
 
 def _writes(name: str, kwargs: dict[str, Any]) -> bool:
@@ -162,13 +170,18 @@ def _is_shared(tensor: Tensor) -> bool:
         return internals.references_to(storage) > 2
 
 
-def _avoid_zero_divisor(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+def _avoid_zero_divisor(
+    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     position = 0 if func in _REFLECTED else 1
-    divisor = args[position]
+    is_named = len(args) < 2
+    divisor = kwargs.get("other") if is_named else args[position]
     if not isinstance(divisor, Tensor) or divisor.is_floating_point():
-        return args
+        return args, kwargs
     safe = torch.where(divisor == 0, torch.ones_like(divisor), divisor)
-    return (safe, args[1]) if position == 0 else (args[0], safe)
+    if is_named:
+        return args, {**kwargs, "other": safe}
+    return (*args[:position], safe, *args[position + 1 :]), kwargs
 
 
 def attempt(branch: Callable[[], Any], guard: WriteLog) -> Outcome:
@@ -180,14 +193,25 @@ def attempt(branch: Callable[[], Any], guard: WriteLog) -> Outcome:
             outcome.value = branch()
     except Exception as error:
         outcome.error = error
+    outcome.value = _separate(outcome.value, guard)
     outcome.changed = state.change()
-    outcome.bound = {attribute: value for attribute, (_, value) in state.bindings().items()}
+    outcome.bound = {attribute: _separate(value, guard) for attribute, (_, value) in state.bindings().items()}
     if outcome.changed or outcome.bound:
         state.put_back()
     for identity, (tensor, saved) in guard.saved.items():
         outcome.writes[identity] = (tensor, tensor.clone())
         tensor.copy_(saved)
     return outcome
+
+
+def _separate(value: Any, guard: WriteLog) -> Any:
+    """A value, its parts copied that lie in memory which is about to be put back."""
+
+    def copy(leaf: Any) -> Any:
+        is_written = isinstance(leaf, Tensor) and id(_root(leaf)) in guard.saved
+        return leaf.clone() if is_written else leaf
+
+    return tree.map_leaves(value, copy) if guard.saved else value
 
 
 def tensors_written_by(outcomes: Iterable[Outcome]) -> dict[int, Tensor]:

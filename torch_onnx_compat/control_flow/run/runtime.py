@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat import tree
+from torch_onnx_compat.control_flow.run.answers import Margin, answer, nearest, negate, note_decision, present_log
 from torch_onnx_compat.control_flow.run.belongings import is_followed
 from torch_onnx_compat.control_flow.run.branch import Branch, call_in_scope
 from torch_onnx_compat.control_flow.run.callees import callee
@@ -68,7 +69,8 @@ def branch(
     """
     session = current()
     if session is None:
-        return call_in_scope(then if test else otherwise, scope)
+        return call_in_scope(then if answer(test) else otherwise, scope)
+    note_decision(session, test)
     why = why or next((what for what, owner in (owners or {}).items() if not is_followed(owner)), "")
     return decide(session, test, Branch(then, scope), Branch(otherwise, scope), why)
 
@@ -77,7 +79,8 @@ def choose(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> 
     """``then() if test else otherwise()``."""
     session = current()
     if session is None:
-        return then() if test else otherwise()
+        return then() if answer(test) else otherwise()
+    note_decision(session, test)
     return decide(session, test, Branch(then), Branch(otherwise))
 
 
@@ -93,20 +96,38 @@ def or_(first: Any, *rest: Callable[[], Any]) -> Any:
 
 def _connect(value: Any, rest: tuple[Callable[[], Any], ...], decisive: bool) -> Any:
     session = current()
-    for operand in rest:
-        known = bool(value) if session is None else session.condition(value)
+    if session is None:
+        return _connect_plain(value, rest, decisive)
+    for part, operand in enumerate(rest, 1):
+        note_decision(session, value, part)
+        known = session.condition(value)
         if isinstance(known, bool):
             if known is decisive:
                 return value
             value = operand()
             continue
-        assert session is not None
         other = (
             decide(session, known, Branch(_yes), Branch(operand))
             if decisive
             else decide(session, known, Branch(operand), Branch(_no))
         )
         value = session.condition(other)
+    note_decision(session, value, len(rest) + 1)
+    return value
+
+
+def _connect_plain(value: Any, rest: tuple[Callable[[], Any], ...], decisive: bool) -> Any:
+    log = present_log()
+    margins: list[Margin | None] = []
+    for part, operand in enumerate((*rest, None), 1):
+        if log is None and operand is None:
+            return value
+        margins.append(log.margin_of(value) if log is not None else None)
+        if answer(value, part) is decisive or operand is None:
+            break
+        value = operand()
+    if log is not None:
+        log.conclude(value, nearest(margins, decisive))
     return value
 
 
@@ -121,6 +142,11 @@ def _no() -> bool:
 def not_(value: Any) -> Any:
     """``not value``."""
     session = current()
+    log = present_log()
+    if session is None and log is not None:
+        margin, truth = negate(log.margin_of(value)), not value
+        log.conclude(truth, margin)
+        return truth
     known = bool(value) if session is None else session.condition(value)
     return (not known) if isinstance(known, bool) else ~known
 
@@ -156,7 +182,11 @@ def _compare_two(left: Any, symbol: str, right: Any) -> Any:
             return equal if symbol == "==" else not_(equal)
         if (isinstance(left, SYMBOLS) or isinstance(right, SYMBOLS)) and _are_numbers(left, right):
             return _COMPARISONS[symbol](as_tensor(left), as_tensor(right))
-    return _COMPARISONS[symbol](left, right)
+    result = _COMPARISONS[symbol](left, right)
+    log = present_log()
+    if log is not None:
+        log.compare(left, symbol, right, result)
+    return result
 
 
 def is_same(left: Any, right: Any) -> Any:

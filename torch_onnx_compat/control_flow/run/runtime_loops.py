@@ -9,6 +9,7 @@ from torch import Tensor
 
 from torch_onnx_compat import tree
 from torch_onnx_compat.control_flow.lower.loop_form import ITEM
+from torch_onnx_compat.control_flow.run.answers import answer, note_decision, note_loop, note_round
 from torch_onnx_compat.control_flow.run.belongings import State, bind_attributes, sort_attributes, take_state
 from torch_onnx_compat.control_flow.run.branch import Branch, call_in_scope
 from torch_onnx_compat.control_flow.run.decide import decide, join_or_refuse
@@ -57,7 +58,13 @@ class Loop:
     def leave(self, test: Any, function: Callable[..., Any], scope: dict[str, Any]) -> bool:
         """Records an exit; returns True if the loop ends here for every input."""
         session = current()
-        known = bool(test) if session is None else session.condition(test)
+        if session is None:
+            known: bool | Tensor = answer(test)
+            note_round(self, goes_on=not known)
+        else:
+            note_decision(session, test)
+            note_loop(session, test)
+            known = session.condition(test)
         if known is False:
             return False
         if known is True:
@@ -129,18 +136,22 @@ def for_(
     session = current()
     source = as_counted_items(session, items) if session is not None else None
     if session is not None and source is not None:
+        note_loop(session, source.length)
         return _loop_in_file(
             session, Round(session, body, names, source.at, None, scope), source, appended, leaves, why
         )
     state = dict(scope)
+    loop = object()
     for one in items:
+        note_round(loop, goes_on=True)
         go, *news = call_in_scope(body, {**state, ITEM: one})
         state.update(zip(names, news, strict=True))
-        known = bool(go) if session is None else session.condition(go)
+        known = answer(go) if session is None else session.condition(go)
         if not isinstance(known, bool):
             raise refusal("a decision that depends on the inputs leaves a loop that is rewritten for its length.")
         if not known:
             break
+    note_round(loop, goes_on=False)
     return tuple(state.get(name, UNDEFINED) for name in names)
 
 
@@ -155,8 +166,15 @@ def while_(
     """A ``while`` that does not end when it is unrolled; other parameters as in `for_`."""
     session = current()
     state = dict(scope)
+    loop = object()
     while True:
-        known = bool(call_in_scope(test, state)) if session is None else session.condition(call_in_scope(test, state))
+        tested = call_in_scope(test, state)
+        if session is None:
+            known: bool | Tensor = bool(tested)
+            note_round(loop, goes_on=bool(known))
+        else:
+            note_loop(session, tested)
+            known = session.condition(tested)
         if not isinstance(known, bool):
             assert session is not None
             return _loop_in_file(session, Round(session, body, names, None, test, state), None, appended, True, why)

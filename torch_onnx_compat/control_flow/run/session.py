@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import types
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -63,6 +64,10 @@ class Session:
     """Decisions on sizes with two branches that run at this run's sizes: True if they compute the same."""
     split: set[tuple[str, int]] = field(default_factory=set)
     """File and line of each decision whose branches give a name values of several kinds, such as a tensor and None."""
+    value_sites: dict[tuple[types.CodeType, int, int], str] = field(default_factory=dict)
+    """Decisions on values that this run met, each with its place; filled in a search."""
+    loop_sites: dict[tuple[types.CodeType, int, int], str] = field(default_factory=dict)
+    """Loops whose rounds values decide, each with its place; filled in a search."""
     unbounded: set[tuple[str, int]] = field(default_factory=set)
     """File and line of each ``while`` that did not end when it was unrolled."""
     done: dict[str, str] = field(default_factory=dict)

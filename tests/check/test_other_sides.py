@@ -1,0 +1,192 @@
+"""Values at which decisions come out otherwise than in every other case: found, judged, or else named."""
+
+import time
+
+import pytest
+import torch
+from check.decided import ALL, X, mean
+from torch import nn
+
+from torch_onnx_compat import Verify, export_compat, rewrite
+from torch_onnx_compat.check import other_sides
+from torch_onnx_compat.check.other_sides import OtherSides
+from torch_onnx_compat.check.variations import between, variations
+from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.prepare import prepare
+
+
+def name_of(function):
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def cases_of(result):
+    return list(dict.fromkeys(row.case for row in result.table))
+
+
+@pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
+@pytest.mark.parametrize(("function", "args"), ALL, ids=[name_of(function) for function, _ in ALL])
+def test_every_side_is_found(function, args, exporter):
+    model = function.eval() if isinstance(function, nn.Module) else function
+    try:
+        result = export_compat(model, args, exporter=exporter)
+    except CompatError as error:
+        assert exporter == "dynamo", error
+        pytest.skip(f"refused: {error}"[:200])
+    assert not [note for note in result.notes if "samples=" in note]
+    if name_of(function) not in TAKEN_BY_OTHERS:
+        assert [case for case in cases_of(result) if " of check/decided.py:" in case]
+
+
+TAKEN_BY_OTHERS = ("place",)
+"""The case of other values takes their other side."""
+
+
+@rewrite(torch.frac, name="frac_but_wrong", needed_on=("torchscript", "dynamo"), registry=None)
+def frac_but_wrong(input):
+    return torch.fmod(input, 1) + 0.5
+
+
+def loud(x):
+    if x.mean() > 100:
+        return x.frac()
+    return x * 2
+
+
+@pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
+def test_a_branch_that_the_example_does_not_take_is_judged(exporter, monkeypatch):
+    wrong = {"rewrites": [frac_but_wrong], "exclude": ["frac_to_fmod"], "exporter": exporter}
+    with pytest.raises(CompatError, match=r"case 'the other side of check/test_other_sides.py:\d+'"):
+        export_compat(loud, (X,), **wrong)
+    assert export_compat(loud, (X,), exporter=exporter).table
+    monkeypatch.setattr(OtherSides, "search", lambda self, bases: iter(()))
+    unproven = export_compat(loud, (X,), **wrong)
+    assert all(row.ok for row in unproven.table)
+    assert [note for note in unproven.notes if "every case has answered this decision alike (no)" in note]
+
+
+def test_a_side_that_no_input_takes_is_named():
+    def never(x):
+        if x.abs().sum() < -1:
+            x = x * 3
+        return x + 1
+
+    start = time.process_time()
+    result = export_compat(never, (X,), exporter="torchscript")
+    spent = time.process_time() - start
+    (note,) = [note for note in result.notes if "samples=" in note]
+    assert note.startswith("check/test_other_sides.py:")
+    assert "alike (no)" in note
+    assert cases_of(result)[:2] == ["example", "other values 1"]
+    assert spent < 30
+
+
+def test_a_decision_that_no_case_comes_to_is_named():
+    def never(x):
+        if x.abs().sum() < -1 and x.max() > 3:
+            x = x * 3
+        return x + 1
+
+    notes = export_compat(never, (X,), exporter="torchscript").notes
+    assert any("no case comes to this decision" in note for note in notes)
+
+
+def test_the_search_is_the_same_each_time_and_leaves_the_random_state_alone():
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    tables = [export_compat(mean, (X,), exporter="torchscript").table for _ in range(2)]
+    assert torch.equal(torch.get_rng_state(), before)
+    assert [row.case for row in tables[0]] == [row.case for row in tables[1]]
+
+
+def test_nothing_is_made_up_where_only_the_callers_values_make_sense():
+    result = export_compat(mean, (X,), exporter="torchscript", verify=Verify(random=False))
+    assert cases_of(result) == ["example"]
+    assert any("samples=" in note for note in result.notes)
+    given = export_compat(mean, (X,), exporter="torchscript", verify=Verify(random=False), samples=[(X + 200,)])
+    assert not [note for note in given.notes if "samples=" in note]
+
+
+def test_what_is_accepted_as_it_is_is_not_tried_on_its_other_side():
+    first = mean.__code__.co_firstlineno + 1
+    result = export_compat(mean, (X,), exporter="torchscript", allow_baked=[f"check/decided.py:{first}"])
+    assert not [case for case in cases_of(result) if "other side" in case]
+
+
+def test_a_model_without_decisions_on_values_is_not_searched(monkeypatch):
+    monkeypatch.setattr(OtherSides, "__init__", None)
+    export_compat(lambda x: x * 2 if x.shape[0] > 4 else x, (X,), dynamic="batch", exporter="torchscript")
+    export_compat(nn.Linear(4, 2).eval(), (X,), exporter="torchscript")
+
+
+def test_inputs_that_the_model_refuses_are_not_taken():
+    table = nn.Embedding(9, 4)
+
+    def look_up(n):
+        y = table(n)
+        if n.sum() > 20:
+            y = y * 2
+        return y
+
+    result = export_compat(look_up, (torch.tensor([[1, 2, 3, 1]]),), exporter="torchscript")
+    assert any(case.startswith("the other side of") for case in cases_of(result))
+    assert not [note for note in result.notes if "samples=" in note]
+
+
+def test_a_loop_that_does_not_end_elsewhere_ends_the_run(monkeypatch):
+    def halve(x):
+        while x.max() > 0.5:
+            x = x - 0.5 * (x.max() < 3)
+        return x
+
+    monkeypatch.setattr(other_sides, "SLOWEST", 1.0)
+    result = export_compat(halve, (X,), exporter="torchscript")
+    assert all(row.ok for row in result.table)
+
+
+def test_what_a_rounding_may_decide_is_no_case():
+    class Edge(nn.Module):
+        def forward(self, x):
+            return x * 2 if x.sum() > 1e4 else x
+
+    result = export_compat(Edge(), (X,), exporter="torchscript")
+    assert any("other side" in case for case in cases_of(result))
+
+
+def test_a_model_that_counts_its_calls_decides_nothing_by_them():
+    class Counts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("calls", torch.zeros(()))
+
+        def forward(self, x):
+            self.calls += 1
+            return x * 2 if x.mean() + self.calls > 20 else x
+
+    result = export_compat(Counts().eval(), (X,), exporter="torchscript")
+    assert all(row.ok for row in result.table)
+    assert any("other side" in case for case in cases_of(result))
+
+
+def test_variations_keep_shapes_types_order_and_the_inputs():
+    args = (X, torch.arange(6), torch.tensor([True, False]), torch.tensor([1.0, 2.0, float("-inf")]), torch.zeros(0, 3))
+    inputs = prepare(lambda a, b, c, d, e: a, args).inputs
+    before = [tensor.clone() for tensor in inputs.tensors]
+    some = list(variations(inputs, [3.0, -1e30, 0.25], seed=1))
+    again = list(variations(inputs, [3.0, -1e30, 0.25], seed=1))
+    assert len(some) > 100
+    for one, other in zip(some, again, strict=True):
+        for x, y, z in zip(one.tensors, other.tensors, inputs.tensors, strict=True):
+            assert (x.shape, x.dtype) == (z.shape, z.dtype)
+            assert torch.equal(x, y)
+    assert all(one.tensors[3][-1] == float("-inf") for one in some[:-4])  # the last ones are drawn
+    assert all(map(torch.equal, before, inputs.tensors))
+
+
+def test_between_rounds_whole_numbers():
+    one, other = (prepare(lambda a, b, c: a, args).inputs for args in (A, B))
+    middle = between(one, other, 0.5)
+    assert [tensor.tolist() for tensor in middle.tensors] == [[1.0], [2], [True]]
+
+
+A = (torch.tensor([0.0]), torch.tensor([0]), torch.tensor([False]))
+B = (torch.tensor([2.0]), torch.tensor([4]), torch.tensor([True]))
