@@ -51,8 +51,8 @@ _SUM_NAMES = frozenset(_SUMS.split())
 """Operators that add up many terms: their rounding is relative to the terms, which may cancel, not to the result."""
 
 _HALVES: dict[str, Callable[[Tensor], Tensor]] = {"sigmoid": torch.ones_like, "silu": torch.abs}
-"""Operators that engines compute as 1/2 plus something, as (1 + tanh(x / 2)) / 2, with what they multiply that by: where
-the sigmoid is small, the two cancel, and its rounding is that of 1/2. A detector's scores are such values."""
+"""Operators that engines compute as 1/2 plus something, as (1 + tanh(x / 2)) / 2, with what they multiply that by:
+where the sigmoid is small, the two cancel, and its rounding is that of 1/2. A detector's scores are such values."""
 
 PLACES = 256.0
 """Change of the cells that a resized picture is made of: a place at cell 200 has eight bits less for its weights."""

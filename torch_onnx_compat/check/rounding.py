@@ -47,7 +47,7 @@ DECISION_RUNS = 24
 """Largest number of these runs."""
 
 BUDGET_S = 20.0
-"""Seconds that the runs of either kind may take together, of this thread: what else runs on a machine decides nothing."""
+"""Seconds of this thread that the runs of either kind may take together: other work on the machine decides nothing."""
 
 FEWEST_RUNS = 6
 """Runs of either kind that are made whatever they take."""

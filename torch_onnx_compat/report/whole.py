@@ -106,7 +106,7 @@ class _Collector:
     def _graph(
         self, graph: ir.Graph, protos: Iterable[onnx.NodeProto], outside: Mapping[str, int], module: str
     ) -> Data:
-        """One graph; `outside` are the values that it can see around it, `module` is where the node is that holds it."""
+        """One graph; `outside` are the values that it sees around it, `module` is where the node is that holds it."""
         seen = dict(outside)
         weights = set(graph.initializers)
         inputs = [self._value(seen, value, 1) for value in graph.inputs if value.name not in weights]
