@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -161,7 +161,7 @@ def _by_target(rows: Sequence[Row], targets: Sequence[str]) -> list[list[str]]:
     return lines
 
 
-def _share(found: Iterable[dict[str, str]], target: str) -> str:
+def _share(found: Iterable[Mapping[str, str]], target: str) -> str:
     verdicts = [one[target] for one in found if target in one]
     return f"{verdicts.count('verified')} of {len(verdicts)}"
 
