@@ -108,7 +108,7 @@ def _outcome(said: str) -> str:
 
 
 def _note_version(python: str, torch: str, counts: str) -> None:
-    """Writes one line of the table; an older one of the same versions goes."""
+    """Writes one line of the table; an older one of the same versions goes, and what stands below the table stays."""
     head = [
         "# Versions",
         "",
@@ -117,8 +117,9 @@ def _note_version(python: str, torch: str, counts: str) -> None:
         "| Python | torch | tests | date |",
         "| --- | --- | --- | --- |",
     ]
-    told = VERSIONS.read_text(encoding="utf-8").splitlines() if VERSIONS.exists() else []
+    before, heading, below = (VERSIONS.read_text(encoding="utf-8") if VERSIONS.exists() else "").partition("\n## ")
+    told = before.splitlines()
     start = f"| {python} | {torch} |"
     rows = [line for line in told if line.startswith("| 3.") and not line.startswith(start)]
     rows.append(f"{start} {counts} | {datetime.date.today()} |")
-    VERSIONS.write_text("\n".join([*head, *sorted(rows), ""]), encoding="utf-8")
+    VERSIONS.write_text("\n".join([*head, *sorted(rows), ""]) + heading + below, encoding="utf-8")

@@ -145,8 +145,9 @@ def _table(head: Sequence[str], cells: Iterable[Sequence[str]]) -> list[str]:
 
 
 def html(everything: Sequence[Row]) -> str:
-    """docs/scoreboard.html."""
-    return page(everything, title="The scoreboard")
+    """docs/scoreboard.html, with the rows of other targets."""
+    engines = [row for path in sorted(ENGINES.glob("*.jsonl")) for row in rows_of(path)]
+    return page([*everything, *engines], title="The scoreboard")
 
 
 def main() -> None:

@@ -189,3 +189,19 @@ def test_a_file_that_stops_taking_bytes():
 
     with pytest.raises(CompatError, match=r"^cannot write to f, a Full: ValueError: no more; it may hold a part\.$"):
         export_compat(Twice(), X, Full())
+
+
+class Unwritable(nn.Module):
+    def forward(self, x):
+        return torch.special.bessel_j0(x)
+
+
+def test_each_exporter_has_its_line():
+    """Reason by reason, with what explains a reason set further in."""
+    with pytest.raises(CompatError) as caught:
+        export_compat(Unwritable().eval(), torch.ones(2, 3))
+    first, *lines = str(caught.value).split("\n")
+    assert first == "no back end exports the model."
+    starts = [line.split(":")[0] for line in lines if not line.startswith("    ")]
+    assert starts[:2] == ["  torchscript", "  dynamo"]
+    assert set(starts[2:]) == {"  diagnosis"}

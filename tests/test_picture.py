@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from torch_onnx_compat.sweep.chart import count_shared
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -18,7 +20,7 @@ def script():
 
 
 def test_the_picture_is_fresh(script):
-    fresh = script.PICTURE.read_text(encoding="utf-8") == script.draw(script.count())
+    fresh = script.PICTURE.read_text(encoding="utf-8") == script.picture()
     assert fresh, "docs/scoreboard.svg is stale; run python scripts/picture.py"
 
 
@@ -28,7 +30,7 @@ def test_the_readme_has_the_scoreboards_figures(script):
     verified = sum(row.verdict == "verified" for row in ours)
     assert f"{verified} of {len(ours)} of torchvision" in readme
     assert not any(row.verdict == "wrong" for row in ours)
-    counts = script.count()["export_compat"]
+    counts = count_shared(script.scoreboard.rows())["export_compat"]
     assert f"of {counts.total()} models: export_compat {counts['verified']} verified" in readme
 
 

@@ -219,11 +219,11 @@ class Candidates:
         reasons = self._errors.values()
         if len(reasons) == 1:
             return with_hint(*reasons)
-        text = "; ".join(f"{name}: {error}" for name, error in self._errors.items())
+        text = _one_for_each(self._errors)
         tables = [e.table for e in reasons if isinstance(e, VerificationError)]
         if tables:
-            return with_hint(VerificationError(f"no back end made a right file. {text}", tables[-1]), *reasons)
-        return with_hint(ExportFailed(f"no back end exports the model. {text}"), *reasons)
+            return with_hint(VerificationError(f"no back end made a right file.{text}", tables[-1]), *reasons)
+        return with_hint(ExportFailed(f"no back end exports the model.{text}"), *reasons)
 
     def _job(self, exporter: Exporter, without: Collection[str] = (), opset: int | None = None) -> ExportJob:
         opset = self._file.opset if opset is None else opset
@@ -254,6 +254,15 @@ class Candidates:
             options=self._exporters.options,
             asking_places=None if self._own_entries else self._runs.places,
         )
+
+
+def _one_for_each(errors: Mapping[str, CompatError]) -> str:
+    """A line for each reason, with the exporters that gave it; what explains it is set further in."""
+    names: dict[str, list[str]] = {}
+    for name, error in errors.items():
+        names.setdefault(str(error), []).append(name)
+    indented = ((text.replace("\n", "\n  "), by) for text, by in names.items())
+    return "".join(f"\n  {' and '.join(by)}: {text}" for text, by in indented)
 
 
 def _is_script(prepared: Prepared) -> bool:

@@ -9,8 +9,10 @@ from onnx import helper, numpy_helper
 from torch import nn
 
 from torch_onnx_compat import export_compat
-from torch_onnx_compat.check.file_log import FileLog, module_of
+from torch_onnx_compat.check.eager_log import Step
+from torch_onnx_compat.check.file_log import FileLog, Value, module_of
 from torch_onnx_compat.check.localise import localise
+from torch_onnx_compat.check.matching import counterpart
 
 
 class Residual(nn.Module):
@@ -412,3 +414,13 @@ def test_a_healthy_file_is_not_blamed(files, name, name_of_exporter):
     assert str(found) == "no layer differs by more than rounding."
     assert found.layers
     assert all(layer.error <= layer.tolerance for layer in found.layers)
+
+
+def test_the_counterpart_among_steps_that_are_alike():
+    """Two steps that are equal but for their values, as two calls of one operator are."""
+    samples = [np.full(4, value, np.float32) for value in (1.0, 2.0, 3.0)]
+    steps = [
+        Step("aten.mul", "m", "M", "m.py:1", (4,), torch.float32, sample, (i - 1,) if i else (), True)
+        for i, sample in enumerate(samples)
+    ]
+    assert counterpart(steps, steps[1], Value((4,), samples[2], True), set()) is steps[2]

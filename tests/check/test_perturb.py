@@ -94,6 +94,17 @@ def test_equal_values_have_no_exact_eigenvalues():
     assert (change > 1e-8).all()
 
 
+@pytest.mark.parametrize("inplace", [False, True])
+def test_small_sigmoids_are_off_by_a_rounding_of_one_half(inplace):
+    """Engines compute 1/2 + ..., as onnxruntime does; near 1/2 the change is a rounding as everywhere."""
+    change, wanted = changes((lambda x: x.clone().sigmoid_()) if inplace else torch.sigmoid, -X.abs() - 12)
+    assert float(wanted.max()) < 1e-5
+    assert (change > 5e-9).float().mean() > 0.95
+    assert float(change.max()) < 1.3e-7
+    change, _ = changes(nn.functional.silu, -X.abs() - 12)
+    assert 1e-7 < float(change.median()) < float(change.max()) < 2e-6
+
+
 def test_inputs_and_weights_stay_as_they_are():
     model, x = nn.Linear(200, 3), X.clone()
     before = model.weight.detach().clone()

@@ -140,6 +140,20 @@ def test_a_noisy_column_excuses_no_other():
     assert verdicts(Counts(), x, lambda o: torch.cat([o[:, :1] * (1 + 2e-7), o[:, 1:]], 1))[0].ok
 
 
+class Scores(nn.Module):
+    """Scores as a trained detector gives them where nothing is: onnxruntime's Sigmoid is off by 1 % there."""
+
+    def forward(self, x):
+        return torch.sigmoid(x - 12)
+
+
+def test_small_scores_pass_and_wrong_ones_do_not():
+    x = torch.rand(2, 80, 100, generator=torch.Generator().manual_seed(0))
+    assert verdicts(Scores(), x, lambda o: o + 6e-8)[0].ok
+    assert not verdicts(Scores(), x, lambda o: o * 1.3)[0].ok
+    assert not verdicts(Scores(), x, lambda o: o + 1e-6)[0].ok
+
+
 class Cancels(nn.Module):
     """Differences of large values in the first row; the others hold nothing but the input."""
 

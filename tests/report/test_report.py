@@ -90,8 +90,9 @@ def test_html(exported, tmp_path):
     result, model, image = exported
     text, tags = read(result.report(tmp_path / "report.html", model, (image,)))
     assert tags.seen.count("h1") == 1
-    assert tags.links == []
-    assert not re.search(r"@import|url\(|<script", text)
+    file, netron = tags.links
+    assert ((tmp_path / file).resolve(), netron) == (result.path.resolve(), "https://netron.app")
+    assert not re.search(r"@import|url\(['\"]?http|src=", text)  # nothing is loaded; the link to Netron is a link
     assert text.index("Verified on") < text.index("What was changed") < text.index("Verification</h2>")
     for told in ("Code of adaptive_avg_pool2d_to_matmul", "<svg", "batch=", "InferenceSession", "MatMul", ">pool<"):
         assert told in text, told
@@ -125,7 +126,7 @@ def test_what_a_model_is_called_is_no_markup():
         "diagnoses": [], "difference": "", "inputs": [], "outputs": [], "applied": [], "declined": [],
         "rejected": {"<i>": "<u>"}, "notes": ["<em>"], "table": [], "operators": [], "seconds": {}, "snippet": "",
         "kept": [("<q>", "Sin", "<small>", "", "")], "errors": [], "trials": [], "quantized": [],
-        "stock": "<s>", "source": "-<del>\n+<ins>",
+        "stock": "<s>", "source": "-<del>\n+<ins>", "whole": None, "file": "",
         "changes": [{"entry": "<a>", "place": "<b>", "code": "<code2>", "before": None, "after": {
             "nodes": [{"operator": "<rect2>", "changed": True}], "edges": [], "more": 0, "there": 1}}],
         "layers": [{"module": "<svg>", "error": 1.0, "tolerance": 1e-5}],

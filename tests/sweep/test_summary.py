@@ -1,5 +1,7 @@
 """Counting rows, comparing two sweeps, and the page."""
 
+import re
+
 import pytest
 
 from torch_onnx_compat import CompatError
@@ -64,8 +66,32 @@ def test_the_page(tmp_path):
     assert text.count('<tr data-zoo="') == len(ROWS)
     assert "<h1>The scoreboard</h1>" in page(ROWS, title="The scoreboard")
     assert "http" not in text
+    assert "<img" not in page(ROWS[:3])  # one exporter is no comparison
+    assert 'alt="export_compat: 2 verified; torch.onnx.export: 1 wrong, 1 refused;' in text
     lines = [line for line in count_verdicts(ROWS, lambda row: row.family) if line[1].endswith("better of both")]
     assert [line[:5] for line in lines] == [("f", "torch.onnx.export, better of both", "2", "1", "1")]
     assert write_page(tmp_path / "a.html", ROWS).read_text(encoding="utf-8") == page(ROWS)
     with pytest.raises(CompatError, match="cannot be written: No such file"):
         write_page(tmp_path / "nowhere" / "a.html", ROWS)
+
+
+def test_targets_are_columns():
+    other = [
+        Row("z:a", "ours", "verified", "f", target="openvino"),
+        Row("z:b", "ours", "wrong", "f", target="openvino"),
+        Row("z:d", "ours", "verified", "g", target="openvino"),
+    ]
+    text = page([*ROWS, *other])
+    assert "<h2>Engines</h2>" in text
+    (head,) = re.findall(r'aria-label="Engines" style="[^"]*"><thead><tr>(.*?)</tr>', text)
+    assert re.findall(r">([^<]+)</th>", head) == ["model", "onnxruntime", "openvino"]
+    (body,) = re.findall(r'aria-label="Engines".*?<tbody>(.*?)</tbody>', text)
+    lines = [re.sub("<[^>]*>", "|", row) for row in re.findall(r"<tr>(.*?)</tr>", body)]
+    cells = [[cell for cell in line.split("|") if cell] for line in lines]
+    assert cells[0][-2:] == ["2 of 2", "1 of 2"]  # z:d was exported for one target alone
+    assert [line[-2:] for line in cells[1:]] == [["verified", "verified"], ["verified", "wrong"]]
+    assert 'data-model="z:b" data-target="openvino">wrong</a>' in text
+    zoos = text[text.index("<h2>Zoos") : text.index("<h2>Engines")]
+    assert 'data-by="export_compat" data-target="onnxruntime">3</a>' in zoos  # the counts are of one target
+    assert "Engines" not in page(ROWS)
+    assert "data-target" not in page(ROWS)

@@ -37,7 +37,7 @@ FLOOR = {torch.float64: 1e-9, torch.float32: 1e-5, torch.float16: 1e-2, torch.bf
 _MARK = "_torch_onnx_compat_step"
 
 
-@dataclass
+@dataclass(eq=False)
 class Step:
     """One tensor that the model computed."""
 

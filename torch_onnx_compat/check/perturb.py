@@ -8,7 +8,7 @@ every single value. A run in another element type says less: it may take another
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -62,6 +62,10 @@ _FACTORISATION_NAMES = frozenset(_FACTORISATIONS.split())
 Source: Higham, Accuracy and Stability of Numerical Algorithms, on normwise backward stability.
 """
 
+_HALVES: dict[str, Callable[[Tensor], Tensor]] = {"sigmoid": torch.ones_like, "silu": torch.abs}
+"""Operators that engines compute as 1/2 plus something, as (1 + tanh(x / 2)) / 2, with what they multiply that by:
+where the sigmoid is small, the two cancel, and its rounding is that of 1/2. A detector's scores are such values."""
+
 PLACES = 256.0
 """Change of the cells that a resized picture is made of: a place at cell 200 has eight bits less for its weights."""
 
@@ -95,9 +99,13 @@ class RoundOtherwise(DispatchMode):
             args = [self._change(a, terms) if isinstance(a, Tensor) else a for a in args]
         if name in _FACTORISATION_NAMES and not written:
             args = [self._change_matrix(a) if isinstance(a, Tensor) else a for a in args]
+        rounded = self._halves(args[0], _HALVES[name]) if name in _HALVES else None
         result = func(*args, **(kwargs or {}))
         if isinstance(result, Tensor):
-            return result.copy_(self._change(result)) if written else self._change(result)
+            changed = self._change(result)
+            if rounded is not None:
+                changed = torch.where(_has_few_digits(result), result, rounded(changed))
+            return result.copy_(changed) if written else changed
         if isinstance(result, (tuple, list)) and not written:
             return type(result)(self._change(r) if isinstance(r, Tensor) else r for r in result)
         return result
@@ -109,18 +117,32 @@ class RoundOtherwise(DispatchMode):
         largest = matrix.abs().amax((-2, -1), keepdim=True) * torch.finfo(matrix.dtype).eps * self._step * TERMS
         return matrix + noise * largest
 
+    def _halves(self, x: Tensor, factor: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor] | None:
+        """Adds a rounding of 1/2 to the result of an operator on `x`; None where its element type is not known."""
+        if not _is_plain(x):
+            return None
+        wide = torch.promote_types(x.dtype, torch.float32)
+        noise = torch.rand(x.shape, generator=self._generator, dtype=wide) - 0.5
+        most = (noise * (torch.finfo(wide).eps * self._step) * factor(x.to(wide))).nan_to_num(0.0, 0.0, 0.0)
+        return lambda result: (result.to(wide) + most).to(result.dtype)
+
     def _change(self, tensor: Tensor, factor: float = 1.0) -> Tensor:
         if tensor.is_complex() and tensor.numel():
             return torch.view_as_complex(self._change(torch.view_as_real(tensor.resolve_conj()).contiguous(), factor))
-        if tensor.dtype not in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
-            return tensor
-        if tensor.layout is not torch.strided or tensor.is_mkldnn or tensor.device.type != "cpu":
+        if not _is_plain(tensor):
             return tensor
         wide = torch.promote_types(tensor.dtype, torch.float32)
         noise = 2 * torch.rand(tensor.shape, generator=self._generator, dtype=wide) - 1
         largest = torch.finfo(tensor.dtype).eps * self._step * factor
         changed = (tensor * (1 + largest * noise)).to(tensor.dtype)
         return torch.where(_has_few_digits(tensor) | ~changed.isfinite(), tensor, changed)
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Whether a tensor holds real numbers that can be changed one by one."""
+    if tensor.dtype not in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        return False
+    return tensor.layout is torch.strided and not tensor.is_mkldnn and tensor.device.type == "cpu"
 
 
 @functools.cache

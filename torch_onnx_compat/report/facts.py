@@ -22,6 +22,7 @@ from torch_onnx_compat.precision.int8.verdict import Quantized, table_of, trials
 from torch_onnx_compat.report.picture import parts_that_differ
 from torch_onnx_compat.report.snippets import language, snippet
 from torch_onnx_compat.report.stock import Before
+from torch_onnx_compat.report.whole import whole_graph
 from torch_onnx_compat.result import ExportResult
 from torch_onnx_compat.targets import Target, load_target
 
@@ -73,6 +74,9 @@ def of_result(
         "seconds": {step: round(spent, 3) for step, spent in result.seconds.items()},
         "snippet": snippet(result.target, result.path.name if result.path else "model.onnx", proto, result.shapes),
         "language": language(result.target),
+        "whole": proto
+        and whole_graph(proto, result.target, modules, changed=_places(result), wrong=_wrong(comparison)),
+        "file": "",
         **_layers(comparison),
     }
 
@@ -131,6 +135,7 @@ def of_file(
         ],
         "snippet": snippet(target.name, path.name, model),
         "language": language(target.name),
+        "whole": whole_graph(model, target, wrong=_wrong(comparison)),
         **_layers(comparison),
     }
 
@@ -157,6 +162,8 @@ _BLANK: Facts = {
     "seconds": {},
     "snippet": "",
     "language": "",
+    "whole": None,
+    "file": "",
 }
 """What there is nothing to tell of."""
 
@@ -192,6 +199,16 @@ def _diagnoses(error: CompatError) -> list[Facts]:
     told = [d.to_dict() for d in explain_error(error)]
     named = [d for d in told if d["cause"] in str(error)]
     return named or told
+
+
+def _places(result: ExportResult) -> set[str]:
+    """Paths of the modules that entries changed."""
+    return {place for note in result.applied for place in note.places if place}
+
+
+def _wrong(comparison: Localisation | None) -> list[str]:
+    layers = comparison.layers if comparison else ()
+    return [layer.module for layer in layers if layer.error > layer.tolerance]
 
 
 def _layers(comparison: Localisation | None) -> Facts:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from importlib import resources
 from typing import Any
+from urllib.parse import quote
 
 from torch_onnx_compat.report.html import document, scrolling, section, table
 from torch_onnx_compat.report.markdown import (
@@ -17,14 +19,16 @@ from torch_onnx_compat.report.markdown import (
 )
 from torch_onnx_compat.report.picture import draw
 from torch_onnx_compat.report.plot import plot
+from torch_onnx_compat.report.whole import pack
 
 Facts = dict[str, Any]
 
 
 def page(facts: Facts) -> str:
     """Writes the report as HTML: light and dark, for a phone, a desk and A4 paper."""
-    body = "\n".join(part for part in (_header(facts), *_why(facts), *_what(facts), *_proof(facts)) if part)
-    return document(f"{facts['title']}: {facts['verdict']}", body)
+    parts = (_header(facts), *_why(facts), *_what(facts), _whole(facts), *_proof(facts))
+    body = "\n".join(part for part in parts if part)
+    return document(f"{facts['title']}: {facts['verdict']}", body, _script() if facts["whole"] else "")
 
 
 def _header(facts: Facts) -> str:
@@ -119,6 +123,28 @@ def _proof(facts: Facts) -> list[str]:
         _table_of("Operators", tuple(columns.values()), operators),
         _table_of("Time", ("step", "seconds"), seconds),
     ]
+
+
+def _whole(facts: Facts) -> str:
+    """The graph, which a script draws from data in the page; and the way to Netron."""
+    if not facts["whole"]:
+        return ""
+    name = escape(facts["title"])
+    file = f'<a href="{escape(quote(facts["file"]))}">{name}</a>' if facts["file"] else name
+    return section(
+        "The graph",
+        '<div id="whole"><noscript><p>A script draws the graph; this browser runs none.</p></noscript></div>'
+        f'<script type="application/octet-stream" id="whole-data">{pack(facts["whole"])}</script>'
+        f"<p>Netron shows every attribute and weight: <code>netron {name}</code>, or put {file} into "
+        '<a href="https://netron.app">netron.app</a>, which keeps it in the browser.</p>',
+    )
+
+
+def _script() -> str:
+    """What draws the graph: the layout, then the view."""
+    folder = resources.files("torch_onnx_compat.report")
+    layout, view = (folder.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in ("layout", "view"))
+    return f"{layout}{view}"
 
 
 def _places(places: Sequence[str]) -> str:

@@ -28,15 +28,16 @@ class Before:
     """What torch says then."""
 
 
-def module_paths(model: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> frozenset[str]:
-    """Paths of the modules of a model, or of the module that it wraps.
+def module_paths(model: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """Paths of the modules of a model, or of the module that it wraps, and the names of their classes.
 
     Args:
         model: The original model.
         args: Positional inputs.
         kwargs: Keyword inputs.
     """
-    return frozenset(path for path, _ in prepare(model, args, kwargs=kwargs).model.named_modules())
+    modules = prepare(model, args, kwargs=kwargs).model.named_modules()
+    return {path: type(module).__name__ for path, module in modules}
 
 
 def before(result: ExportResult, model: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Before:

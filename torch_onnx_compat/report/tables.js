@@ -31,6 +31,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
 const section = document.getElementById("models");
 const models = section.querySelector("table");
 const rows = models ? [...models.tBodies[0].rows] : [];
+const FILTERS = ["zoo", "family", "target", "by", "verdict"].filter((name) => rows[0]?.dataset[name] !== undefined);
 const bar = document.createElement("form");
 const count = document.createElement("output");
 const controls = {};
@@ -47,7 +48,7 @@ function show() {
   const wanted = controls.model.value.toLowerCase();
   let shown = 0;
   for (const row of rows) {
-    const fits = ["zoo", "family", "by", "verdict"].every((name) => {
+    const fits = FILTERS.every((name) => {
       const value = controls[name].value;
       return value === "" || row.dataset[name] === value;
     });
@@ -66,7 +67,7 @@ if (rows.length > 0) {
   const search = document.createElement("input");
   search.type = "search";
   add("model", search);
-  for (const name of ["zoo", "family", "by", "verdict"]) {
+  for (const name of FILTERS) {
     const select = document.createElement("select");
     for (const value of ["", ...new Set(rows.map((row) => row.dataset[name]).sort())]) {
       select.add(new Option(value || "all", value));

@@ -23,7 +23,8 @@ from torch_onnx_compat.targets import Target
 
 
 def _json(facts: dict[str, Any]) -> str:
-    return json.dumps(facts, indent=2, allow_nan=True)
+    told = {key: value for key, value in facts.items() if key not in ("whole", "file")}  # the file has them itself
+    return json.dumps(told, indent=2, allow_nan=True)
 
 
 _FORMS: dict[str, Callable[[dict[str, Any]], str]] = {".html": page, ".md": markdown, ".json": _json}
@@ -56,7 +57,7 @@ def write_report(
         facts = of_result(subject, comparison, without, modules)
     else:
         facts = of_failure(subject, comparison)
-    return _write(Path(path), form(facts))
+    return _write(Path(path), form(facts | {"file": _link(Path(path), getattr(subject, "path", None))}))
 
 
 def report_on_file(path: Path, file: Path, target: Target, comparison: Localisation | None = None) -> Path:
@@ -80,7 +81,15 @@ def report_on_file(path: Path, file: Path, target: Target, comparison: Localisat
         proto = onnx.load(file, load_external_data=False)
     except Exception as error:  # protobuf's, the file system's and onnx_ir's errors have no common class
         raise CompatError(f"{str(file)!r} cannot be read as an ONNX file: {error}") from error
-    return _write(path, form(of_file(file, proto, target, groups, comparison)))
+    return _write(path, form(of_file(file, proto, target, groups, comparison) | {"file": _link(path, file)}))
+
+
+def _link(report: Path, file: Path | None) -> str:
+    """The way from the report to the file; empty where there is none, as between two drives."""
+    try:
+        return os.path.relpath(file.resolve(), report.resolve().parent).replace(os.sep, "/") if file else ""
+    except ValueError:
+        return ""
 
 
 def _form_of(path: Path) -> Callable[[dict[str, Any]], str]:

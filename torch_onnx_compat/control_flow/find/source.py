@@ -67,9 +67,19 @@ def _choose(code: types.CodeType, candidates: list[Definition]) -> Definition | 
         columns = {place[2] for place in code.co_positions() if place[0] == place[1] and place[2]}
         fit = [found for found in fit if _covers(found.node, columns)]
         fit = sorted(fit, key=lambda found: _width(found.node))[:1]
+    else:  # what compiles to the same code is the same function
+        fit = [found for found in fit if _compiles_to(found, code)][:1]
     if len(fit) != 1:
         raise Unrewritable(f"several lambdas stand in line {code.co_firstlineno}; give each a line")
     return fit[0]
+
+
+def _compiles_to(found: Definition, code: types.CodeType) -> bool:
+    try:
+        compiled = compile_definition(found.node, found.owner, code)
+    except Unrewritable:
+        return False
+    return compiled.replace(co_flags=code.co_flags) == code  # a flag says that it was nested
 
 
 def _covers(node: FunctionNode, columns: set[int]) -> bool:
