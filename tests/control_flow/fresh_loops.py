@@ -224,3 +224,23 @@ def counted_matches(self, x):
         if (x[i] > x[i - 1]).all():
             n += 1
     return x * n
+
+
+@fresh()
+def two_names_of_what_is_written(self, x):
+    sums = torch.zeros(4)
+    last = sums * 1
+    for row in x:
+        sums += row
+        last = sums
+    return sums, last
+
+
+@fresh()
+def a_view_of_what_is_written(self, x):
+    sums = torch.zeros(4)
+    total = sums * 1
+    for row in x:
+        sums += row
+        total = total + sums.view(2, 2).t().reshape(4)
+    return sums, total

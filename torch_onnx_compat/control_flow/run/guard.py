@@ -62,6 +62,16 @@ class WriteLog(Watcher):
                 self._made[id(_root(tensor))] = _root(tensor)
         return result
 
+    def separate(self, value: Any, kept: Iterable[Tensor] = ()) -> Any:
+        """A value, its parts copied that lie in memory which is about to be put back, but for some tensors."""
+        own = {id(tensor) for tensor in kept}
+
+        def copy(leaf: Any) -> Any:
+            is_written = isinstance(leaf, Tensor) and id(leaf) not in own and id(_root(leaf)) in self.saved
+            return leaf.clone() if is_written else leaf
+
+        return tree.map_leaves(value, copy) if self.saved else value
+
     def _save(self, target: Any) -> None:
         if not isinstance(target, Tensor):
             return
@@ -184,8 +194,14 @@ def _avoid_zero_divisor(
     return (*args[:position], safe, *args[position + 1 :]), kwargs
 
 
-def attempt(branch: Callable[[], Any], guard: WriteLog) -> Outcome:
-    """Runs a branch, or a round of a loop, and undoes its writes."""
+def attempt(branch: Callable[[], Any], guard: WriteLog, *, separates: bool = True) -> Outcome:
+    """Runs a branch, or a round of a loop, and undoes its writes.
+
+    Args:
+        branch: What is run.
+        guard: Is in force while it runs.
+        separates: Whether results that lie in memory it wrote to are copied; a round of a loop does so by itself.
+    """
     outcome = Outcome()
     state = take_state(branch)
     try:
@@ -193,25 +209,15 @@ def attempt(branch: Callable[[], Any], guard: WriteLog) -> Outcome:
             outcome.value = branch()
     except Exception as error:
         outcome.error = error
-    outcome.value = _separate(outcome.value, guard)
+    outcome.value = guard.separate(outcome.value) if separates else outcome.value
     outcome.changed = state.change()
-    outcome.bound = {attribute: _separate(value, guard) for attribute, (_, value) in state.bindings().items()}
+    outcome.bound = {attribute: guard.separate(value) for attribute, (_, value) in state.bindings().items()}
     if outcome.changed or outcome.bound:
         state.put_back()
     for identity, (tensor, saved) in guard.saved.items():
         outcome.writes[identity] = (tensor, tensor.clone())
         tensor.copy_(saved)
     return outcome
-
-
-def _separate(value: Any, guard: WriteLog) -> Any:
-    """A value, its parts copied that lie in memory which is about to be put back."""
-
-    def copy(leaf: Any) -> Any:
-        is_written = isinstance(leaf, Tensor) and id(_root(leaf)) in guard.saved
-        return leaf.clone() if is_written else leaf
-
-    return tree.map_leaves(value, copy) if guard.saved else value
 
 
 def tensors_written_by(outcomes: Iterable[Outcome]) -> dict[int, Tensor]:

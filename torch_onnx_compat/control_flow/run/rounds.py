@@ -137,12 +137,16 @@ class Round:
         lifting = Lifting(table, given)
         rows = {name: AppendLog() for name, value in values.items() if isinstance(value, AppendLog)}
         scope = {**self.scope, **values, **rows}
+        log = WriteLog(own)
 
         def run() -> tuple[Any, dict[str, Any]]:
             if self.item is not None and number is not None:
                 scope[ITEM] = self.item(number)
             go, *news = Branch(self.body, scope)()
-            after = dict(zip(self.names, news, strict=True))
+            after = {
+                name: log.separate(new, _tensors_in(values.get(name)))
+                for name, new in zip(self.names, news, strict=True)
+            }
             if self.test is not None:
                 known = self.session.condition(go)
                 again = Branch(self.test, {**scope, **after})()
@@ -152,7 +156,7 @@ class Round:
             return go, after
 
         with lifting, ItemPicker():
-            outcome = attempt(Branch(run, scope), WriteLog(own))
+            outcome = attempt(Branch(run, scope), log, separates=False)
         if outcome.error is not None:
             raise outcome.error
         if outcome.changed:
@@ -164,6 +168,10 @@ class Round:
         return Result(
             go, tree.map_leaves(kept, lifting.original_of), appended, writes, lifting.outside, tuple(outcome.bound)
         )
+
+
+def _tensors_in(value: Any) -> list[Tensor]:
+    return [tensor for _, tensor in tree.flatten((value,))[0]]
 
 
 def initial_value(name: str, old: Any, new: Any) -> Any:
