@@ -92,3 +92,16 @@ def test_another_call_at_the_place_of_one_has_no_facts():
     assert facts.of_call(0, (other, 1, 2), {})(other) is None
     assert facts.of_call(99, (other, 1, 2), {})(other) is None
     assert facts.of_call(None, (other, 1, 2), {})(other) is None
+
+
+def test_a_trace_at_other_sizes_has_the_same_facts():
+    runs = SymbolicRuns(Observation(prepare(Calls().eval(), (torch.randn(2, 3, 8, 16),), dynamic="batch")), FUNCTIONS)
+    facts = SizeFacts(runs, FUNCTIONS, runs.observation.trace_inputs())
+    found = []
+    for batch in (2, 7):
+        asker = Asker(facts)
+        with torch.no_grad(), asker:
+            Calls()(torch.randn(batch, 3, 8, 16))
+        found.append(asker.found)
+    assert found[0] == found[1]
+    assert found[1][0] == [(None, 3, 8, 16)]

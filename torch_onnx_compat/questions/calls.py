@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,13 +20,11 @@ class Call:
         function: The function.
         callers: The numbers of the calls that this one is made in.
         known: For each tensor among the arguments its sizes, None for those that vary.
-        actual: The same at the example.
     """
 
     function: Any
     callers: tuple[int, ...]
     known: tuple[tuple[int | None, ...], ...]
-    actual: tuple[tuple[int, ...], ...]
 
 
 class Calls(Watcher):
@@ -34,13 +32,11 @@ class Calls(Watcher):
 
     Args:
         functions: The functions.
-        actual: Gives the real tensor beside a fake.
     """
 
-    def __init__(self, functions: Sequence[Any], actual: Callable[[Any], Any]) -> None:
+    def __init__(self, functions: Sequence[Any]) -> None:
         super().__init__()
         self._functions = {spelling for function in functions for spelling in spellings(function)}
-        self._actual = actual
         self._calls: list[Call] = []
         self._callers: list[int] = []
 
@@ -52,8 +48,7 @@ class Calls(Watcher):
         """Records the call, then makes it."""
         tensors = tensors_of(args, kwargs)
         known = tuple(tuple(map(_known, tensor.shape)) for tensor in tensors)
-        actual = tuple(tuple(self._actual(tensor).shape) for tensor in tensors)
-        self._calls.append(Call(func, tuple(self._callers), known, actual))
+        self._calls.append(Call(func, tuple(self._callers), known))
         self._callers.append(len(self._calls) - 1)
         try:
             return self.pass_on(func, args, kwargs)

@@ -69,7 +69,7 @@ def run_symbolically(observation: Observation, inputs: Inputs, functions: Sequen
     log = Log(found)
     symbols = symbolic.Symbols(log.asked)
     mode = _Beside(symbols, log)
-    found.calls = Calls(functions, mode.actual)
+    found.calls = Calls(functions)
     try:
         subject = Subject(observation.prepared.twin(), inputs, boundary=observation.prepared.boundary)
         fakes = [

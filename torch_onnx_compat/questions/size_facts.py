@@ -7,7 +7,6 @@ by itself. The original's symbolic run can; where that is not complete, eager ru
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
@@ -23,12 +22,8 @@ Sizes = tuple[int | None, ...]
 """The sizes of a tensor's axes; None for those that vary."""
 
 
-@dataclass(frozen=True)
-class KnownCall:
-    """The tensors among the arguments of one call: what is known of their shapes, and how long they are when traced."""
-
-    known: Sequence[Sizes]
-    traced: Sequence[Sizes]
+KnownCall = Sequence[Sizes]
+"""The sizes of the tensors among the arguments of one call."""
 
 
 class SizeFacts:
@@ -66,14 +61,14 @@ class SizeFacts:
         if number >= len(self._calls):
             return None
         call = self._calls[number]
-        if len(now) != len(call.known) or not all(map(_is_instance, now, call.traced)):
+        if len(now) != len(call) or not all(map(_is_instance, now, call)):
             return None  # another call than the original has at this place
-        return call.known[position] if _is_instance(now[position], call.known[position]) else None
+        return call[position]
 
     def _find(self) -> Sequence[KnownCall]:
         run = self._runs.at({})
         if run.is_complete:
-            return [KnownCall(call.known, call.actual) for call in run.calls.of(self._functions)]
+            return [call.known for call in run.calls.of(self._functions)]
         return _compare(self._runs.observation, self._functions, self._inputs)
 
 
@@ -97,12 +92,11 @@ def _compare(observation: Observation, functions: Sequence[Any], inputs: Inputs)
 def _merge(one: list[tuple[int, ...]], *others: list[tuple[int, ...]]) -> KnownCall:
     """One call in several runs."""
     if any([len(shape) for shape in one] != [len(shape) for shape in other] for other in others):
-        return KnownCall((), ())
-    known = [
+        return []
+    return [
         tuple(sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*shapes, strict=True))
         for shapes in zip(one, *others, strict=True)
     ]
-    return KnownCall(known, known)
 
 
 def _is_instance(shape: tuple[int, ...], known: Sizes) -> bool:
