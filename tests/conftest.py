@@ -1,6 +1,7 @@
 """Fixtures that every test may use."""
 
 import inspect
+import sys
 
 import pytest
 import torch
@@ -23,10 +24,13 @@ def _fixed_seed():
 
 @pytest.fixture(autouse=True)
 def _nothing_leaks(torchs_functions):
-    """After every test, torch's functions are its own again, and so is their code."""
+    """After every test, torch's functions and their code are its own again, and nothing watches what runs."""
     yield
     changed = [place for place, known in torchs_functions.items() if state(*place) != known]
     assert [place for place in changed if not is_of_compiler(*place)] == []
+    assert sys.getprofile() is None
+    assert torch._C._get_tracing_state() is None
+    assert torch._C._len_torch_function_stack() == torch._C._len_torch_dispatch_stack() == 0
 
 
 @pytest.fixture(scope="session")
