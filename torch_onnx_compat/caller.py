@@ -19,8 +19,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from torch_onnx_compat.backends.internals.dispatch import DispatchMode
 from torch_onnx_compat.backends.internals.versions import set_versions, versions_of
 from torch_onnx_compat.reach import Reach
 from torch_onnx_compat.rebind import Functions
@@ -222,7 +222,7 @@ def _copy(tensor: Tensor) -> Tensor:
     return copy
 
 
-class _WriteWatch(DispatchMode):
+class _WriteWatch(TorchDispatchMode):
     """Tells of every operator that is about to write to watched memory."""
 
     supports_higher_order_operators = True

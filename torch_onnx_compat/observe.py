@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_onnx_compat import tree
-from torch_onnx_compat.backends.internals.dispatch import DispatchMode
 from torch_onnx_compat.caller import undo_writes
 from torch_onnx_compat.entry import Symbolic
 from torch_onnx_compat.errors import CompatError
@@ -252,7 +252,7 @@ class Observation:
         return log.calls
 
 
-class _OperatorLog(DispatchMode):
+class _OperatorLog(TorchDispatchMode):
     """Notes the symbolics whose operators are called."""
 
     def __init__(self, symbolics: dict[str, Symbolic], plan: Plan) -> None:

@@ -1,7 +1,5 @@
 """The internals of torch that the back ends stand on are where they were; a failure here names the one that moved."""
 
-import subprocess
-import sys
 import types
 import warnings
 from pathlib import Path
@@ -157,15 +155,3 @@ def test_counts_of_writes_are_put_back():
     assert versions_of(tensors) == tuple(version + 1 for version in before)
     set_versions(tensors, before)
     assert versions_of(tensors) == before
-
-
-def test_a_mode_needs_no_compiler():
-    """Torch's own mode imports torch.compile at the first operator, which takes longer than most exports."""
-    code = """
-import io, sys, torch
-from torch_onnx_compat import export_compat
-export_compat(torch.nn.Conv2d(3, 4, 3).eval(), (torch.rand(2, 3, 8, 8),), dynamic="batch", exporter="torchscript",
-              verify=False)
-assert "torch._dynamo" not in sys.modules
-"""
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from torch_onnx_compat.backends.internals.dispatch import DispatchMode
 from torch_onnx_compat.check.compare import Array
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import Subject
@@ -142,7 +142,7 @@ def _run(prepared: Prepared, inputs: Inputs, dtype: torch.dtype | None) -> Eager
     return mode.log
 
 
-class _Log(DispatchMode):
+class _Log(TorchDispatchMode):
     """Logs every operator; `modules` is the stack of modules that are running."""
 
     def __init__(self) -> None:

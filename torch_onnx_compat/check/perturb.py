@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from torch_onnx_compat.backends.internals.dispatch import DispatchMode
 from torch_onnx_compat.check.cases import Case
 from torch_onnx_compat.observe import ModelRefused, Observation
 
@@ -75,7 +75,7 @@ TERMS = 4.0
 _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
-class RoundOtherwise(DispatchMode):
+class RoundOtherwise(TorchDispatchMode):
     """While active, every operation that rounds has results that are off by a rounding or so.
 
     Values of few digits, such as whole numbers, are exact in both programs and stay as they are.
@@ -164,7 +164,7 @@ def _has_few_digits(tensor: Tensor) -> Tensor:
     return tensor.contiguous().view(_INTEGERS[tensor.element_size()]) & ((1 << bits) - 1) == 0
 
 
-class BreakTies(DispatchMode):
+class BreakTies(TorchDispatchMode):
     """While active, operators that sort take equal values in the order of their places, or in the opposite order.
 
     torch promises no order for equal values there. Where it promises one, as in argmax, it is kept.
@@ -269,7 +269,7 @@ def runs_with_ties_broken(case: Case, observation: Observation) -> Iterator[Case
             return
 
 
-def _run(label: str, case: Case, observation: Observation, mode: DispatchMode) -> Iterator[Case]:
+def _run(label: str, case: Case, observation: Observation, mode: TorchDispatchMode) -> Iterator[Case]:
     """A run inside a mode; none where the model does not run in it."""
     try:
         reference = observation.reference(label, case.inputs, within=mode)

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from torch_onnx_compat.backends.internals.dispatch import DispatchMode
 from torch_onnx_compat.check.cases import Case, Verify
 from torch_onnx_compat.check.compare import Array, Comparison, as_array, is_close
 from torch_onnx_compat.check.perturb import runs_rounded_otherwise
@@ -182,7 +182,7 @@ def _is_undecided(
     return False
 
 
-class _Limits(DispatchMode):
+class _Limits(TorchDispatchMode):
     """Ends a run that takes too long, or calls what may not stand the values, at its next operation.
 
     Args:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from torch_onnx_compat.backends.internals import symbolic
+from torch_onnx_compat.tracing import below_function_modes
 from torch_onnx_compat.watch import Watcher, spellings, tensors_of
 
 
@@ -46,8 +47,8 @@ class Calls(Watcher):
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Records the call, then makes it."""
-        tensors = tensors_of(args, kwargs)
-        known = tuple(tuple(map(_known, tensor.shape)) for tensor in tensors)
+        with below_function_modes():  # the mode below notes who asks for a shape
+            known = tuple(tuple(map(_known, tensor.shape)) for tensor in tensors_of(args, kwargs))
         self._calls.append(Call(func, tuple(self._callers), known))
         self._callers.append(len(self._calls) - 1)
         try:

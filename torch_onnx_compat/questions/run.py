@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch._ops import HigherOrderOperator
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_onnx_compat.backends.internals import rnn_decompositions, symbolic
-from torch_onnx_compat.backends.internals.dispatch import DispatchMode
 from torch_onnx_compat.backends.quiet import quiet_logs
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import Observation, Subject
@@ -101,7 +101,7 @@ def _packages(model: nn.Module) -> set[str]:
     return {str(name).partition(".")[0] for name in names} - {"torch", "builtins", "torch_onnx_compat", ""}
 
 
-class _Beside(DispatchMode):
+class _Beside(TorchDispatchMode):
     """Runs every operator on fakes and on the real tensors beside them; what depends on no input stays real."""
 
     supports_higher_order_operators = True
