@@ -64,7 +64,7 @@ FACTORED = {
     "det": lambda a, b: torch.linalg.det(a),
     "solve": lambda a, b: torch.linalg.solve(a + 3 * torch.eye(4, dtype=a.dtype), b),
     "inv": lambda a, b: torch.linalg.inv(a + 3 * torch.eye(4, dtype=a.dtype)),
-    "cholesky": lambda a, b: torch.linalg.cholesky(a @ a.mT + torch.eye(4, dtype=a.dtype)),
+    "cholesky": lambda a, b: torch.linalg.cholesky(a @ a.mH + torch.eye(4, dtype=a.dtype)),
     "solve_triangular": lambda a, b: torch.linalg.solve_triangular(a.abs() + 0.1, b, upper=True),
     "qr": lambda a, b: torch.linalg.qr(a).R.abs(),
     "lstsq": lambda a, b: torch.linalg.lstsq(a.repeat(2, 1), b.repeat(2, 1)).solution,
@@ -87,6 +87,25 @@ def test_a_factorisation_is_off_by_a_rounding_of_the_matrix(function, matrix):
     change, found = changes(FACTORED[function], a, b, seeds=16)
     exact = FACTORED[function](a.double(), b.double())
     assert ((found - exact).abs() <= 8 * change + 2e-7 * exact.abs()).all()
+
+
+COMPLEX = X[:4, :4] + 1j * X[:4, 6:10]
+
+
+@pytest.mark.parametrize("function", ["svdvals", "det", "solve", "inv", "cholesky", "qr"])
+@pytest.mark.parametrize("matrix", [COMPLEX, COMPLEX * torch.tensor([10, 1, 0.1, 3])], ids=["any", "magnitudes"])
+def test_a_factorisation_of_complex_numbers(function, matrix):
+    b = X[:4, 4:6] + 1j * X[:4, 10:12]
+    change, found = changes(FACTORED[function], matrix, b, seeds=16)
+    exact = FACTORED[function](matrix.to(torch.complex128), b.to(torch.complex128))
+    assert change.max() > 0
+    assert ((found - exact).abs() <= 8 * change + 2e-7 * exact.abs()).all()
+
+
+def test_what_is_infinite_in_a_matrix_stays_so():
+    with RoundOtherwise(1.0, 0):
+        inverse = torch.linalg.inv_ex(torch.tensor([[3e38, 0.1], [-0.1, torch.finfo(torch.float32).max]])).inverse
+    assert inverse.isfinite().all()
 
 
 def test_equal_values_have_no_exact_eigenvalues():

@@ -1058,3 +1058,55 @@ def value_in_a_range(self, x):
     if most in range(0, 50, 2) or most in range(7, 8):
         x = x * 2
     return x + 1 if int(x.min()) in range(-5, 3) else x
+
+
+BYTES = tuple(
+    (torch.tensor(values, dtype=torch.uint8),) for values in ([0, 9], [3, 250], [200, 201], [44, 88], [7, 255])
+)
+
+
+@program(BYTES)
+def byte_in_a_range(self, x):
+    """Whole numbers of few bits: neither ``value - start`` nor the bounds fit into eight."""
+    most, least = x.max().item(), x.min().item()
+    y = x.float()
+    if most in range(300, 0, -50) or least in range(0, 70_000, 44):
+        y = y * 2
+    return y + 1 if least in [0, 200, *range(1000, 1010)] else y
+
+
+NEAR_2_24 = tuple((torch.tensor([value]),) for value in (2.0**24, 2.0**24 - 1, 2.0**24 + 2, 0.5, 3.0))
+
+
+@program(NEAR_2_24)
+def large_value_in_a_list(self, x):
+    """Of these whole numbers some are no float32."""
+    return x / 2 if x.item() in [2**24 + 1, 2**24 + 3, 3, *range(10, 20)] else x + 1
+
+
+TENTHS = tuple((torch.tensor(values),) for values in ([0.3, 0.2], [0.1, 0.05], [0.7, 0.0], [3.0, 0.1], [0.05, 0.0]))
+
+
+@program(TENTHS)
+def fraction_is_no_float32(self, x):
+    """Python compares float32's 0.1 with float64's, which is a little less."""
+    y = x * 2 if x.max().item() > 0.1 else x - 1
+    y = y * 3 if x.min().item() == 0.1 else y + 1
+    return y / 7 if float(x.max()) >= 0.7 else y
+
+
+@program(TENTHS)
+def fraction_in_a_tuple(self, x):
+    return x * 2 if x.max().item() in (0.1, 0.7, 3) else x - 1
+
+
+@program(TENTHS)
+def fraction_of_a_tensor(self, x):
+    """torch compares a tensor with the nearest float32."""
+    return x * 2 if x.max() > 0.1 else x - 1
+
+
+@program(tuple((x.half(),) for (x,) in TENTHS))
+def half_number_in_arithmetic(self, x):
+    most = x.max().item()
+    return x * 2 if most * 100_000 > 70_000 or most == 0.1 else x - 1

@@ -10,6 +10,7 @@ import random
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -19,6 +20,7 @@ import numpy as np
 import onnxruntime
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from fuzz.programs import Program, example_inputs, fresh_model
 from torch_onnx_compat import CompatError, export_compat
@@ -144,12 +146,15 @@ def differ(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> np.ndar
 def spread(program: Program, path: Path, case: Case, wanted: Arrays) -> Arrays:
     """By how much each value moves with the rounding: eager float64, and inputs a last place away; 0 where unknown."""
     noise = [np.zeros(w.shape) for w in wanted]
-    runs = [tuple(x.double() for x in case.inputs)]
+    same, steps = nullcontext(), (3e-7, -3e-7)
+    runs: list[tuple[Any, AbstractContextManager[Any]]] = [(tuple(x.double() for x in case.inputs), same)]
     if case.name not in DISCRETE:
-        runs += [tuple(x * (1 + step) for x in case.inputs) for step in (3e-7, -3e-7)]
-    for inputs in runs:
+        runs += [(tuple(x * (1 + step) for x in case.inputs), same) for step in steps]
+    runs += [(case.inputs, MoveSigmoids(step)) for step in steps]
+    for inputs, mode in runs:
         try:
-            moved = run_eager(program, path, inputs)
+            with mode:
+                moved = run_eager(program, path, inputs)
         except Exception:  # the program may refuse its own inputs in float64, in any way it likes
             continue
         for place, (there, here) in enumerate(zip(moved, wanted, strict=False)):
@@ -158,6 +163,25 @@ def spread(program: Program, path: Path, case: Case, wanted: Arrays) -> Arrays:
                     gap = np.abs(there.numpy().astype(np.float64) - here.astype(np.float64))
                 noise[place] = np.fmax(noise[place], gap)
     return noise
+
+
+class MoveSigmoids(TorchDispatchMode):
+    """While active, every sigmoid is off by the rounding of 1/2, from which engines compute it, however small it is.
+
+    Args:
+        step: Its change, relative to 1/2.
+    """
+
+    def __init__(self, step: float) -> None:
+        super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
+        self._step = step
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        packet = getattr(func, "overloadpacket", None)
+        if packet is torch.ops.aten.sigmoid:
+            return result + self._step / 2
+        return result + args[0] * (self._step / 2) if packet is torch.ops.aten.silu else result
 
 
 def is_rounding(found: Arrays, wanted: Arrays, noise: Arrays) -> bool:

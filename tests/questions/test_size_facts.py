@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+import random
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -105,3 +109,100 @@ def test_a_trace_at_other_sizes_has_the_same_facts():
         found.append(asker.found)
     assert found[0] == found[1]
     assert found[1][0] == [(None, 3, 8, 16)]
+
+
+class Numbered(nn.Module):
+    """Sizes that go through what makes a number of them, or that a decision on a size chooses."""
+
+    def __init__(self, number):
+        super().__init__()
+        self.number = number
+
+    def forward(self, x):
+        return torch.roll(x[:, : self.number(x)], 1, 1)
+
+
+NUMBERS = {
+    "an index": lambda x: range(1000)[x.shape[1]],
+    "a rounded fraction": lambda x: round(x.shape[1] / 2),
+    "a text": lambda x: int(str(x.shape[1])),
+    "C++": lambda x: torch.empty(x.shape[1]).unfold(0, 2, 1).numpy().shape[0],
+    "a decision": lambda x: 4 if x.shape[1] > 6 else 2,
+    "a key": lambda x: {8: 4}.get(x.shape[1], 3),
+    "a loop": lambda x: sum(2 for _ in range(x.shape[1] // 3)),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_size_that_became_a_number_is_not_fixed(name):
+    found = found_by(Numbered(NUMBERS[name]), torch.randn(2, 8), {"x": {1: "length"}}, is_symbolic=True)
+    assert found == [[(2, None)]]
+
+
+class Random(nn.Module):
+    """Rolls parts of the input, none longer than 7, whose sizes are made of its sizes in a random way."""
+
+    def __init__(self, seed):
+        super().__init__()
+        self.seed = seed
+
+    def forward(self, x):
+        choose = random.Random(self.seed)
+        numbers = [*x.shape, 3, 5]
+        for _ in range(choose.randint(1, 6)):
+            a, b = choose.choice(numbers), choose.choice(numbers)
+            numbers.append(choose.choice(MAKERS)(a, b))
+        results = []
+        for number in numbers[5:]:
+            part = x[:, :, : choose.choice(BOUNDS)(number)]
+            results.append(torch.roll(torch.cat([part, part], choose.choice([0, 1, 2])), 1, 2))
+        return results
+
+
+BOUNDS = [lambda n: n % 7 + 1, lambda n: torch.sym_min(n, 6), lambda n: n % 5 + 2, lambda n: n // 2 - n // 2 + 3]
+
+MAKERS = [
+    lambda a, b: a + b,
+    lambda a, b: a - b,
+    lambda a, b: a * b % 17,
+    lambda a, b: a // (abs(b) + 1),
+    lambda a, b: a % (abs(b) + 1),
+    lambda a, b: int(a) + 1,
+    lambda a, b: round(a / 2) + b,
+    lambda a, b: math.ceil(a / 3),
+    lambda a, b: a if a > b else b + 1,
+    lambda a, b: 2 if a == 8 else 5,
+    lambda a, b: torch.sym_max(a, b),
+    lambda a, b: min(a, b, 6),
+    lambda a, b: len(range(0, abs(a) % 20, 2)),
+    lambda a, b: int(f"{a}") % 9,
+    lambda a, b: torch.arange(abs(a) % 12 + 1).numel(),
+    lambda a, b: a - a + b - b + 4,
+]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_sizes_that_are_fixed_are_so_in_every_run(seed):
+    x, dynamic = torch.randn(2, 3, 8), {"x": {0: "n", 2: "length"}}
+    found = found_by(Random(seed), x, dynamic, is_symbolic=True)
+    for n, length in itertools.product((1, 2, 3, 7), (7, 8, 9, 10, 11, 12, 13, 16, 20, 23, 40)):
+        counter = Shapes()
+        with torch.no_grad(), counter:
+            Random(seed)(torch.randn(n, 3, length))
+        for known, shapes in zip(found, counter.shapes, strict=True):
+            for sizes, shape in zip(known, shapes, strict=True):
+                assert sizes is None or all(k in (None, size) for k, size in zip(sizes, shape, strict=True))
+
+
+class Shapes(CallCounter):
+    """The shapes of the arguments of every call."""
+
+    def __init__(self):
+        super().__init__(FUNCTIONS)
+        self.shapes = []
+
+    def watch(self, func, args, kwargs):
+        self.number(func, args, kwargs)
+        tensors = args[0] if isinstance(args[0], list) else [args[0]]
+        self.shapes.append([tuple(tensor.shape) for tensor in tensors])
+        return self.pass_on(func, args, kwargs)

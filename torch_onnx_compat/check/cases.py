@@ -201,7 +201,8 @@ class Cases:
         search = OtherSides(self._on_values, self.observation, seconds, self._verify.seed)
         search.take(self.inputs_so_far)
         # What is accepted as it is has a wrong side, and where only the caller's values make sense, none are made up.
-        for found in search.search(self.inputs_so_far) if self._verify.random and not self.baked_places else ():
+        is_wanted = self._verify.random and not self.baked_places
+        for found in search.search(self.inputs_so_far) if is_wanted else ():
             number = sum(label.startswith(found.label) for label in self._other_sides)
             label = f"{found.label} ({number + 1})" if number else found.label
             self._other_sides[label] = found.inputs

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -172,16 +172,22 @@ class OtherSides:
         for sign, start in ((-1, int(values.min())), (1, int(values.max()))):
             accepted, step, refused = start, 1, False
             while not refused and step <= MOST_DISTANT:
-                yield filled(base, position, accepted + sign * step)
-                refused = self._was_refused
+                refused = yield from self._is_refused(base, position, accepted + sign * step)
                 accepted, step = (accepted, step) if refused else (accepted + sign * step, 2 * step)
             while refused and step > 1:
                 step //= 2
-                yield filled(base, position, accepted + sign * step)
-                accepted += 0 if self._was_refused else sign * step
+                accepted += 0 if (yield from self._is_refused(base, position, accepted + sign * step)) else sign * step
             ends.append(accepted)
         for draw in range(4):
             yield drawn_between(base, position, ends[0], ends[1], self.seed + draw)
+
+    def _is_refused(self, base: Inputs, position: int, value: int) -> Generator[Inputs, None, bool]:
+        """Whether the model refuses a whole number, or its element type does not hold it."""
+        limits = torch.iinfo(base.tensors[position].dtype)
+        if not limits.min <= value <= limits.max:
+            return True
+        yield filled(base, position, value)
+        return self._was_refused
 
     def _between(self, site: Site) -> Iterator[Inputs]:
         """Inputs between two at which a comparison comes out otherwise."""

@@ -111,11 +111,18 @@ class RoundOtherwise(TorchDispatchMode):
         return result
 
     def _change_matrix(self, matrix: Tensor) -> Tensor:
-        if matrix.dim() < 2 or not matrix.is_floating_point() or not matrix.numel():
+        """Changes every element by a rounding of the largest one of its matrix."""
+        if matrix.dim() < 2 or not matrix.numel():
+            return matrix
+        if matrix.is_complex():
+            parts = [self._change_matrix(part.contiguous()) for part in (matrix.real, matrix.imag)]
+            return torch.complex(*parts)
+        if not _is_plain(matrix):
             return matrix
         noise = 2 * torch.rand(matrix.shape, generator=self._generator, dtype=matrix.dtype) - 1
         largest = matrix.abs().amax((-2, -1), keepdim=True) * torch.finfo(matrix.dtype).eps * self._step * TERMS
-        return matrix + noise * largest
+        changed = matrix + noise * largest
+        return torch.where(changed.isfinite(), changed, matrix)
 
     def _halves(self, x: Tensor, factor: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor] | None:
         """Adds a rounding of 1/2 to the result of an operator on `x`; None where its element type is not known."""

@@ -67,11 +67,7 @@ def moved(inputs: Inputs, steps: Sequence[Tensor | float | None]) -> Inputs:
 
 
 def filled(inputs: Inputs, position: int, value: int) -> Inputs:
-    """The inputs, one of them filled with a whole number.
-
-    Raises:
-        RuntimeError: Its type does not hold the number.
-    """
+    """The inputs, one of them filled with a whole number that its element type holds."""
     tensors = list(inputs.tensors)
     tensors[position] = torch.full_like(tensors[position], value)
     return replace(inputs, tensors=tuple(tensors))

@@ -42,6 +42,11 @@ class SymbolicRun:
         """Whether every question that the model can ask at these sizes is among the questions."""
         return not (self.obstacle or self.guesses or self.asks_values)
 
+    @property
+    def may_fix_sizes(self) -> bool:
+        """Whether a size that varies may look fixed after a question: Python went one way, or C++ made a number."""
+        return any(not question.chooses_kernel for question in self.questions)
+
 
 MOST = 500
 """Questions of one statement up to which the run goes on: ``size in range(100_000)`` asks one for every number."""
@@ -127,9 +132,8 @@ class Log:
         named = expression.xreplace(self.symbols)
         if not named.free_symbols:
             return
-        self._count[place] += bool(place)
-        if self._count[place] > MOST:
-            raise TooManyQuestions(f"{place} asks more than {MOST} questions about sizes")
+        if place:
+            self._note_count(place)
         if symbolic.data_symbols(expression):
             self.found.asks_values = True
             self.fixes_data |= kind == "number" and not by_python
@@ -138,6 +142,13 @@ class Log:
             return
         numbers = () if kind == "condition" else numbers_near(_user_frame())
         self.found.questions.append(Question(kind, named, answer, place or _place(), operator, numbers))
+
+    def _note_count(self, place: str) -> None:
+        self._count[place] += 1
+        if self._count[place] > MOST:
+            # The model may catch the error and go on: the run is not complete all the same.
+            self.found.obstacle = f"{place} asks more than {MOST} questions about sizes"
+            raise TooManyQuestions(self.found.obstacle)
 
 
 def _is_for_a_message() -> bool:

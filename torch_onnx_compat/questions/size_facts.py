@@ -1,11 +1,14 @@
 """Which sizes of the arguments of torch's functions are the same for every input that the file will see.
 
 TorchScript knows no symbolic sizes, so a rewrite that runs inside its trace cannot tell a fixed size from a dynamic one
-by itself. The original's symbolic run can; where that is not complete, eager runs at other sizes are compared.
+by itself. The original's symbolic run can. It took one way at each question, though: where the model asks some, as in
+``k = 4 if height > 8 else 2``, or makes a number of a size, eager runs at other sizes have a say, too; and they alone
+do where the run is not complete.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +17,9 @@ from torch import Tensor
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.probing import far_sizes, first_accepted, other_sizes
+from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.run import SymbolicRuns
+from torch_onnx_compat.questions.search import Sides
 from torch_onnx_compat.tracing import StaticSizes, without_tracing
 from torch_onnx_compat.watch import shapes_of, tensors_of
 
@@ -67,30 +72,75 @@ class SizeFacts:
 
     def _find(self) -> Sequence[KnownCall]:
         run = self._runs.at({})
-        if run.is_complete:
-            return [call.known for call in run.calls.of(self._functions)]
-        return _compare(self._runs.observation, self._functions, self._inputs)
+        known = [call.known for call in run.calls.of(self._functions)]
+        if run.is_complete and not run.may_fix_sizes:
+            return known
+        compared = _compare(self._runs.observation, self._functions, self._inputs, run.questions)
+        if not run.is_complete:
+            return compared
+        return [_merge(*both) for both in zip(known, compared, strict=False)]
 
 
-def _compare(observation: Observation, functions: Sequence[Any], inputs: Inputs) -> Sequence[KnownCall]:
-    """What eager runs have in common whose dynamic axes differ, by little and by much.
+WANTED = 4
+"""Runs with another answer to a question. In fewer, sizes that differ may be equal by chance, as 9 % 7 and 16 % 7."""
 
-    None at all where the model accepts no other size.
+TRIED = 2 * WANTED
+"""Sizes with another answer at which the model is run for them; it may refuse some."""
+
+
+class _EagerRuns:
+    """Runs of the original at several sizes, with the calls that each makes."""
+
+    def __init__(self, observation: Observation, functions: Sequence[Any]) -> None:
+        self._observation, self._functions = observation, functions
+        self.sizes: list[dict[str, int]] = []
+        self.calls: list[Sequence[KnownCall]] = []
+
+    def run(self, inputs: Inputs) -> bool | None:
+        """True if the model accepts these sizes."""
+        calls = self._observation.log_shapes(self._functions, inputs)
+        if calls is None:
+            return None
+        self.sizes.append(inputs.sizes())
+        self.calls.append(calls)
+        return True
+
+    def run_on_other_side(self, question: Question, inputs: Inputs) -> None:
+        """Makes runs in which a question has another answer than on the example, unless there are enough."""
+        sides = Sides(question, inputs.sizes(), inputs.bounds())
+        if question.chooses_kernel or sides.is_proven:
+            return
+        others = sides.others()
+        if question.kind != "condition":  # what is made of a number often differs only where it is small
+            others = iter(sorted(others, key=lambda sizes: sum(sizes.values())))
+        for sizes in itertools.islice(others, TRIED):
+            if sum(map(sides.is_other, self.sizes)) >= WANTED:
+                return
+            first_accepted([inputs.at_sizes(sizes)], self.run)
+
+
+def _compare(
+    observation: Observation, functions: Sequence[Any], inputs: Inputs, questions: Sequence[Question]
+) -> Sequence[KnownCall]:
+    """What eager runs have in common whose sizes differ: by little, by much, and so that Python decides otherwise.
+
+    A run with another number of calls says nothing, as its calls are not those of the example's run. None are known
+    where the model accepts no other size.
     """
-
-    def run(inputs: Inputs) -> list[list[tuple[int, ...]]] | None:
-        return observation.log_shapes(functions, inputs)
-
-    one = run(inputs)
-    others = [first_accepted(sizes(inputs), run) for sizes in (other_sizes, far_sizes)] if one else []
-    found = [other for other in others if other is not None]
-    if one is None or not found:
+    runs = _EagerRuns(observation, functions)
+    if not runs.run(inputs):
         return []
-    return [_merge(*shapes) for shapes in zip(one, *found, strict=False)]
+    for candidates in (other_sizes, far_sizes):
+        first_accepted(candidates(inputs), runs.run)
+    for question in questions:
+        runs.run_on_other_side(question, inputs)
+    one, *others = runs.calls
+    alike = [other for other in others if len(other) == len(one)]
+    return [_merge(*shapes) for shapes in zip(one, *alike, strict=True)] if alike else []
 
 
-def _merge(one: list[tuple[int, ...]], *others: list[tuple[int, ...]]) -> KnownCall:
-    """One call in several runs."""
+def _merge(one: KnownCall, *others: KnownCall) -> KnownCall:
+    """What is known of one call by several runs."""
     if any([len(shape) for shape in one] != [len(shape) for shape in other] for other in others):
         return []
     return [

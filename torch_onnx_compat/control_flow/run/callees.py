@@ -16,6 +16,7 @@ from torch.nn import functional
 from torch_onnx_compat.control_flow.run import iterables
 from torch_onnx_compat.control_flow.run.branch import Branch
 from torch_onnx_compat.control_flow.run.decide import decide
+from torch_onnx_compat.control_flow.run.exact import widened
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, Session, as_tensor, current, is_number, refusal
 from torch_onnx_compat.tracing import is_tracing
 
@@ -67,7 +68,7 @@ def _item(session: Session, function: Any, tensor: Tensor) -> Any:
         return function()
     if not is_tracing() and not tensor.is_floating_point():
         return function()  # torch.export has symbols for integers, and these may be used as sizes
-    number = tensor.reshape(())
+    number = widened(tensor.reshape(()))
     session.note_number(number)
     return number
 
@@ -131,7 +132,8 @@ def _float(session: Session, function: Any, *args: Any) -> Any:
         return torch.sym_float(value)
     if not isinstance(value, Tensor) or not _varies(session, value):
         return function(*args)
-    return value.reshape(()) if value.is_floating_point() else value.reshape(()).to(torch.get_default_dtype())
+    number = widened(value.reshape(()))
+    return number if number.is_floating_point() else number.to(torch.get_default_dtype())
 
 
 def _bool(session: Session, function: Any, *args: Any) -> Any:

@@ -20,6 +20,7 @@ from torch_onnx_compat.control_flow.run.branch import Branch, call_in_scope
 from torch_onnx_compat.control_flow.run.callees import callee
 from torch_onnx_compat.control_flow.run.callees import is_same as same_object
 from torch_onnx_compat.control_flow.run.decide import decide
+from torch_onnx_compat.control_flow.run.exact import compare_exactly, widened
 from torch_onnx_compat.control_flow.run.iterables import AppendLog
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.runtime_loops import Loop, collect, for_, steps, while_
@@ -182,6 +183,10 @@ def _compare_two(left: Any, symbol: str, right: Any) -> Any:
             return equal if symbol == "==" else not_(equal)
         if (isinstance(left, SYMBOLS) or isinstance(right, SYMBOLS)) and _are_numbers(left, right):
             return _COMPARISONS[symbol](as_tensor(left), as_tensor(right))
+        if _stands_for_number(left) and type(right) in (int, float):
+            return compare_exactly(left, symbol, right)
+        if _stands_for_number(right) and type(left) in (int, float):
+            return compare_exactly(right, symbol, left, turned=True)
     result = _COMPARISONS[symbol](left, right)
     log = present_log()
     if log is not None:
@@ -226,6 +231,12 @@ def _is_number(value: Any) -> bool:
     return is_tracing() or (session is not None and session.number_type(value) is not None)
 
 
+def _stands_for_number(value: Any) -> bool:
+    """Whether Python has a number where the export has a tensor."""
+    session = current()
+    return session is not None and isinstance(value, Tensor) and session.stands_for_number(value)
+
+
 def _are_equal(left: Any, right: Any) -> Any:
     """``left == right`` of sequences, which C compares with the numbers of the example."""
     if len(left) != len(right) or not len(left):
@@ -251,16 +262,18 @@ def _contains(container: Any, value: Any) -> Any:
     if isinstance(container, range) and len(container) and _is_number(value):
         return _lies_in(container, value)
     if is_tracing() and len(container) > MANY and _is_number(value) and all(type(i) in (int, bool) for i in container):
-        number = as_tensor(value)
-        return (number == constant(sorted(container), number, torch.int64)).any()
+        number = widened(as_tensor(value))
+        if not number.is_floating_point():  # large whole numbers would be rounded to it
+            return (number == constant(sorted(container), number, torch.int64)).any()
     items = [_equality(value, item) for item in container]
     return or_(items[0](), *items[1:]) if items else False
 
 
 def _lies_in(numbers: range, value: Any) -> Any:
     """``value in range(…)``, which is not empty; a fraction lies in none."""
-    number = as_tensor(value)
-    found = (number >= min(numbers)) & (number <= max(numbers))
+    number = widened(as_tensor(value))
+    least, most = sorted((numbers[0], numbers[-1]))
+    found = (number >= least) & (number <= most)
     if numbers.step in (1, -1) and not number.is_floating_point():
         return found
     return found & ((number - numbers.start) % numbers.step == 0)

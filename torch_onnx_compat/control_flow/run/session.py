@@ -183,9 +183,15 @@ class Session:
             return None
         return bool if value.dtype == torch.bool else float if value.is_floating_point() else int
 
+    def stands_for_number(self, value: Tensor) -> bool:
+        """Whether a tensor is known to stand for a number; through torch.export only where it is one's own result."""
+        if is_tracing():
+            return self.number_type(value) is not None
+        return self.numbers.get(id(value)) is value
+
     def _is_made_of_numbers(self, value: Tensor) -> bool:
         """Whether everything that a traced tensor was computed from stands for a number, or is a constant."""
-        todo, found = [recorded_value(value)], False
+        todo, found, seen = [recorded_value(value)], False, set()
         while todo:
             recorded = todo.pop()
             node = recorded.node()
@@ -193,7 +199,8 @@ class Session:
                 found = True
             elif not list(node.inputs()) and node.kind() != "prim::Constant":
                 return False  # an input or a weight
-            else:
+            elif recorded.unique() not in seen:
+                seen.add(recorded.unique())
                 todo += node.inputs()
         return found
 
