@@ -121,6 +121,15 @@ def test_one_size_is_a_square():
     assert (arguments.size("224"), arguments.size("480x640")) == ((224, 224), (480, 640))
 
 
+@pytest.fixture
+def heeds_interrupts():
+    """A process that was started in the background ignores SIGINT, and Python leaves it at that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeds_interrupts")
 def test_an_interrupt_says_what_is_left(folder, monkeypatch):
     old = (folder / "net.onnx").read_bytes()
 

@@ -57,7 +57,10 @@ VALUES: dict[str, Callable[[Tensor, torch.Generator], Tensor]] = {
     "tiny": lambda x, g: torch.randn(x.shape, generator=g) * 1e-6,
     "sparse": lambda x, g: torch.randn(x.shape, generator=g) * 4 * (torch.rand(x.shape, generator=g) < 0.1),
 }
-DISCRETE = ("zeros", "ones", "round", "sparse")  # a nudge of these would change which question they answer
+DISCRETE = ("zeros", "ones", "round", "sparse", "numbers of the source")
+NUMBER = "everywhere"
+FILLED = 5
+"""Numbers of the source of which a whole input is made."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,11 @@ class Case:
 
     name: str
     inputs: tuple[Tensor, ...]
+
+
+def is_discrete(case: Case) -> bool:
+    """Whether a nudge of the values would change which question they answer."""
+    return case.name in DISCRETE or case.name.startswith(NUMBER)
 
 
 @dataclass(frozen=True)
@@ -120,6 +128,12 @@ def name_sizes(program: Program) -> list[dict[str, int]]:
     return chosen
 
 
+def numbers_of(program: Program) -> Tensor:
+    """The numbers that stand in the source, and their negatives: what a program compares its values with."""
+    found = re.findall(r"(?<![\w.])\d+\.\d+|(?<![\w.])\d+(?![\w.])", program.source)
+    return torch.tensor(sorted({sign * float(text) for text in found for sign in (1, -1)}))
+
+
 def name_cases(program: Program) -> Iterator[Case]:
     """The example, the draws of values, the sizes."""
     example = example_inputs(program)
@@ -127,6 +141,12 @@ def name_cases(program: Program) -> Iterator[Case]:
     yield Case("the example", example)
     for name, draw in VALUES.items():
         yield Case(name, tuple(draw(x, generator) for x in example))
+    numbers = numbers_of(program)
+    if len(numbers):
+        drawn = (numbers[torch.randint(len(numbers), x.shape, generator=generator)] for x in example)
+        yield Case("numbers of the source", tuple(drawn))
+        for number in numbers[torch.randperm(len(numbers), generator=generator)][:FILLED]:
+            yield Case(f"{NUMBER} {float(number):g}", tuple(torch.full_like(x, float(number)) for x in example))
     for sizes in name_sizes(program):
         yield Case(f"sizes {sizes}", example_inputs(program, sizes))
 
@@ -148,7 +168,7 @@ def spread(program: Program, path: Path, case: Case, wanted: Arrays) -> Arrays:
     noise = [np.zeros(w.shape) for w in wanted]
     same, steps = nullcontext(), (3e-7, -3e-7)
     runs: list[tuple[Any, AbstractContextManager[Any]]] = [(tuple(x.double() for x in case.inputs), same)]
-    if case.name not in DISCRETE:
+    if not is_discrete(case):
         runs += [(tuple(x * (1 + step) for x in case.inputs), same) for step in steps]
     runs += [(case.inputs, MoveSigmoids(step)) for step in steps]
     for inputs, mode in runs:

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 Axes = tuple[int | str, ...]  # a number where the size is fixed, a symbol where it is not; equal ones are equal sizes
 
 SIZES = (4, 5, 6, 7, 8, 9, 12, 16, 17, 20, 32, 33)
-THRESHOLDS = ("0", "0.5", "1", "2", "3", "5", "10", "50", "100", "-1", "-5")
+THRESHOLDS = ("0.1", "0.7", "0", "0.5", "1", "2", "3", "5", "10", "50", "100", "-1", "-5")
 HEADER = """import copy
 import math
 
@@ -98,6 +98,20 @@ DATA_CONDITIONS = (
     "not ({t} > {c}).any()",
     "bool(({t} < {c}).all())",
     "{t}.max().item() > {c}",
+    "{t}.max().item() <= {c}",
+    "{t}.min().item() == {c}",
+    "{c} < float({t}.mean())",
+    "{t}.flatten()[0].item() in (0.1, {c}, 2)",
+    "{t}.flatten()[-1].item() != {f}",
+    "{t}.max().item() * 2 - {d} > {c}",
+    "round({t}.max().clamp(-99, 99).item(), 1) == {c}",
+    "{t}.clamp(0, 255).to(torch.uint8).max().item() - 300 < -{k}",
+    "{t}.half().abs().max().item() > {d}",
+    "math.floor({t}.mean().clamp(-9, 9).item()) % 2",
+    "divmod(int({t}.sum().clamp(-99, 99)), 3)[1] == 1",
+    "{c} <= {t}.min().item() <= {d}",
+    "int({t}.sum().clamp(-99, 99)) in range(-7, 30, {r})",
+    "abs({t}.flatten()[0].item()) >= {f}",
     "float({t}.abs().max()) > {d}",
     "int({t}.sum()) % 2 == 0",
     "torch.equal({t}, {t}.round())",

@@ -109,6 +109,7 @@ def _subject(make: Callable[[], Subject], job: ExportJob, found: Survey, session
         other=found.sizes,
         conflicts=dict(found.conflicts),
         alternatives=found.alternatives,
+        computes_wide=job.plan.target.computes_double,
     )
     sessions.append(session)
     subject.wrap(RowStacker, inside=True)

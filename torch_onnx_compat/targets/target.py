@@ -124,6 +124,12 @@ class Target:
         tried = op_type in self.works or op_type in self._by_operator
         return ("works" if self.runs else "built") if tried else "unknown"
 
+    @property
+    def computes_double(self) -> bool:
+        """Whether the engine was seen to compute and compare in float64."""
+        facts = {"type": "double"}
+        return self.measured and all(self.verdict(one, self.opset, facts) == "works" for one in _ARITHMETIC)
+
     def objection(self, op_type: str, opset: int, attributes: Mapping[str, Any] | None = None) -> str | None:
         """Why an operator with these attributes is to be avoided whatever its other facts are, or None."""
         found = next(self._objections(op_type, opset, attributes or {}, sure=True), None)
@@ -171,6 +177,9 @@ class Target:
 
 BFLOAT16_OPSET = 22
 """The opset from which on convolutions, poolings and many others have bfloat16."""
+
+
+_ARITHMETIC = ("Cast", "Add", "Sub", "Mul", "Div", "Less", "Greater", "Equal")
 
 
 def choose_opset(from_keywords: int | None, target: Target, *, at_least: int = MIN_OPSET) -> int:

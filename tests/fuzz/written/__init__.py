@@ -19,6 +19,7 @@ SUBJECTS = (
     "means",
     "choices",
     "rare_branches",
+    "python_numbers",
 )
 
 

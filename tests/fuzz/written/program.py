@@ -98,6 +98,29 @@ WHOLE: dict[str, dict[str, Draw]] = {
 DOUBLES: dict[str, Draw] = {name: (lambda x, g, d=draw: d(x, g).double()) for name, draw in FLOATS.items()}
 HALVES: dict[str, Draw] = {name: (lambda x, g, d=draw: d(x, g).half()) for name, draw in FLOATS.items()}
 
+
+def _near_tenths(x: Tensor, generator: torch.Generator) -> Tensor:
+    """The floats next to tenths."""
+    tenths = _tenths(x, generator)
+    return torch.nextafter(tenths, tenths + torch.randint(-1, 2, x.shape, generator=generator))
+
+
+def _tenths(x: Tensor, generator: torch.Generator) -> Tensor:
+    return torch.randint(-12, 13, x.shape, generator=generator) / 10
+
+
+TENTHS: dict[str, Draw] = {
+    "some": lambda x, g: torch.tensor([0.3, 0.2, -0.5, 0.1])[torch.arange(x.numel()) % 4].reshape(x.shape),
+    "tenths": _tenths,
+    "near": _near_tenths,
+    **{f"all {n / 10}": (lambda x, g, n=n: torch.full(x.shape, n / 10)) for n in (1, 2, 3, 5, 7, -1, -7)},
+    **{f"at most {n / 10}": (lambda x, g, n=n: _tenths(x, g).clamp(max=n / 10)) for n in (1, 3, 7)},
+    "bytes": lambda x, g: torch.randint(-300, 300, x.shape, generator=g).float(),
+    "huge": lambda x, g: (torch.randint(-9, 9, x.shape, generator=g) + 2.0**24) / 10,
+    "zeros": lambda x, g: torch.zeros(x.shape),
+}
+"""Other values of an input whose numbers a program compares with tenths, none of which is a float32."""
+
 NUMBERS: dict[str, Draw] = {
     **FLOATS,
     "nan": lambda x, g: torch.where(
@@ -116,6 +139,8 @@ KINDS: dict[str, dict[str, Draw]] = {
     "double": DOUBLES,
     "half": HALVES,
     "number": NUMBERS,
+    "tenth": TENTHS,
+    "tenth_half": {name: (lambda x, g, d=draw: d(x, g).half()) for name, draw in TENTHS.items()},
     **WHOLE,
 }
 
@@ -126,8 +151,8 @@ class Input:
 
     Attributes:
         name: The parameter of forward.
-        kind: float, unit (0 to 1), mask, double, half, number (floats, NaN and infinities), a type of whole numbers, or
-            a number: whole numbers below it.
+        kind: float, unit (0 to 1), mask, double, half, number (floats, NaN and infinities), tenth, tenth_half, a type
+            of whole numbers, or a number: whole numbers below it.
         shape: The example's.
         dynamic: The name of each axis that varies.
     """

@@ -27,14 +27,14 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
 }
 _BUILTINS = frozenset(
     {"int", "float", "bool", "min", "max", "round", "abs", "any", "all", "len", "sum", "list"}
-    | {"range", "enumerate", "zip"}
+    | {"range", "enumerate", "zip", "divmod"}
 )
 _KINDS = {"isinstance": 2, "type": 1, "is_tensor": 1, "is_": 2, "is_not": 2}
 """Functions that tell what a value is, with the number of their arguments; they ask in every statement."""
 
 _ATTRIBUTES = frozenset(
     {"item", "tolist", "unbind", "split", "tensor", "as_tensor", "floor", "ceil", "trunc"}
-    | {"sqrt", "log", "log2", "exp", "sin", "cos", "tanh"}
+    | {"sqrt", "log", "log2", "exp", "sin", "cos", "tanh", "isclose"}
     | {"pad", "view", "reshape", "expand", "repeat", "zeros", "ones", "full", "empty"}
 )
 

@@ -122,7 +122,7 @@ def _int(session: Session, function: Any, *args: Any) -> Any:
         return math.trunc(value) if isinstance(value, torch.SymFloat) else torch.sym_ite(value, 1, 0)
     if not isinstance(value, Tensor) or not _varies(session, value):
         return function(*args)
-    whole = value.reshape(()).to(torch.int64)
+    whole = _exact(session, value).to(torch.int64).reshape(())
     return whole if is_tracing() else whole.item()
 
 
@@ -136,6 +136,20 @@ def _float(session: Session, function: Any, *args: Any) -> Any:
     return number if number.is_floating_point() else number.to(torch.get_default_dtype())
 
 
+def _exact(session: Session, value: Tensor) -> Tensor:
+    """A number as Python computes it, of one element."""
+    found = session.exact(value)
+    return found if found is not None else value.reshape(())
+
+
+def _in_double(number: Any) -> Tensor:
+    """A number in float64, of shape (1,); what a constant is made by here, no exporter rounds to float32."""
+    if isinstance(number, Tensor):
+        return number.reshape(1).to(torch.float64)
+    double: Tensor = torch.zeros(1, dtype=torch.float64) + number
+    return double
+
+
 def _bool(session: Session, function: Any, *args: Any) -> Any:
     return session.condition(args[0]) if len(args) == 1 else function(*args)
 
@@ -147,9 +161,15 @@ def _round_by(to: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
         if not isinstance(value, Tensor) or not _varies(session, value):
             return function(value, *digits)
         if digits and digits[0] is not None:
-            return torch.round(value.reshape(()), decimals=digits[0])
-        number = value.reshape(())
-        return to(number).to(torch.int64) if number.is_floating_point() else number
+            rounded = torch.round(widened(value.reshape(())), decimals=digits[0])
+            if rounded.is_floating_point() and session.computes_wide:
+                # Python's result is the float64 nearest to the decimal number.
+                wide, scale = _in_double(_exact(session, value)), 10.0 ** abs(digits[0])
+                wide = torch.round(wide * scale) / scale if digits[0] > 0 else torch.round(wide / scale) * scale
+                session.note_number(rounded, wide)
+            return rounded
+        number = _exact(session, value)
+        return (to(number).to(torch.int64) if number.is_floating_point() else number).reshape(())
 
     return stand_in
 
@@ -161,7 +181,9 @@ def _real_function(of_tensor: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
         if not args and isinstance(value, SYMBOLS):
             return of_tensor(as_tensor(value).to(torch.get_default_dtype()))
         if not args and isinstance(value, Tensor) and _varies(session, value):
-            return of_tensor(_float(session, float, value))
+            number = _float(session, float, value)
+            session.note_number(number)
+            return of_tensor(number)
         return function(value, *args)
 
     return stand_in
@@ -234,9 +256,21 @@ def _extreme(largest: bool) -> Callable[..., Any]:
             return function(*args, **kwargs)
         if not any(isinstance(v, Tensor) for v in values):
             return functools.reduce(torch.sym_max if largest else torch.sym_min, values)
-        return functools.reduce(functools.partial(_extreme_of_two, largest), values)
+        result = functools.reduce(functools.partial(_extreme_of_two, largest), values)
+        exact = [session.exact(v) if isinstance(v, Tensor) else v for v in values]
+        if all(number is not None for number in exact):
+            session.note_number(result, _wide_extreme(largest, exact) if session.computes_wide else None)
+        return result
 
     return stand_in
+
+
+def _wide_extreme(largest: bool, numbers: Iterable[Any]) -> Tensor | None:
+    """The largest or smallest of numbers in float64; None if they are whole."""
+    if all(not n.is_floating_point() if isinstance(n, Tensor) else isinstance(n, (int, torch.SymInt)) for n in numbers):
+        return None
+    wide = map(_in_double, numbers)
+    return functools.reduce(torch.maximum if largest else torch.minimum, wide)
 
 
 def _extreme_of_two(largest: bool, a: Any, b: Any) -> Tensor:
@@ -244,6 +278,21 @@ def _extreme_of_two(largest: bool, a: Any, b: Any) -> Tensor:
     x, y = as_tensor(a, like), as_tensor(b, like)
     dtype = torch.promote_types(x.dtype, y.dtype)
     return (torch.maximum if largest else torch.minimum)(x.to(dtype), y.to(dtype))
+
+
+def _divmod(session: Session, function: Any, a: Any, b: Any) -> Any:
+    return (a // b, a % b) if any(isinstance(side, (Tensor, *SYMBOLS)) for side in (a, b)) else function(a, b)
+
+
+def _isclose(session: Session, function: Any, a: Any, b: Any, **kwargs: Any) -> Any:
+    """Python's: ``abs(a - b) <= max(rel_tol * max(abs(a), abs(b)), abs_tol)``, and equal infinities are close."""
+    if not any(_varies(session, side) for side in (a, b)):
+        return function(a, b, **kwargs)
+    sides = (_exact(session, side) if isinstance(side, Tensor) else side for side in (a, b))
+    one, other = map(_in_double if session.computes_wide else as_tensor, sides)
+    most = torch.maximum(one.abs(), other.abs()) * kwargs.get("rel_tol", 1e-9)
+    near = ((one - other).abs() <= most) | ((one - other).abs() <= kwargs.get("abs_tol", 0.0))
+    return ((near & (most.abs() != math.inf)) | (one == other)).reshape(())
 
 
 def _quantifier(decisive: bool) -> Callable[..., Any]:
@@ -305,6 +354,8 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     operator.is_: _is_same,
     operator.is_not: _is_not_same,
     builtins.len: _len,
+    builtins.divmod: _divmod,
+    math.isclose: _isclose,
     builtins.min: _extreme(False),
     builtins.max: _extreme(True),
     builtins.any: _quantifier(True),

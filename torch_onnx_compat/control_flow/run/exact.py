@@ -24,6 +24,7 @@ _TYPES: dict[torch.dtype, Any] = {
 }
 
 _ORDERS: dict[str, Callable[..., Tensor]] = {"<": torch.lt, "<=": torch.le, ">": torch.gt, ">=": torch.ge}
+_EQUALITIES: dict[str, Callable[..., Tensor]] = {"==": torch.eq, "!=": torch.ne}
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 LIMIT = 2**63
@@ -41,26 +42,25 @@ def compare_exactly(number: Tensor, symbol: str, constant: float, *, turned: boo
     """``number < constant`` and the like, as Python compares the number that a tensor stands for.
 
     Args:
-        number: Of shape ().
+        number: Of one element.
         symbol: One of ``<``, ``<=``, ``>``, ``>=``, ``==`` and ``!=``.
         constant: An int, of any size, or a float.
         turned: Whether the constant is on the left.
 
     Returns:
-        A boolean tensor of shape (); a bool where every value has the same answer.
+        A boolean tensor of the same shape; a bool where every value has the same answer.
     """
     below, above = neighbours(constant, number.dtype)
     number = widened(number.to(torch.int64) if number.dtype == torch.bool else number)
     if symbol in ("==", "!="):
         if below != above or not _is_held(below, number):
             return symbol == "!="
-        return torch.eq(number, below) if symbol == "==" else torch.ne(number, below)
+        return _EQUALITIES[symbol](number, below)
     symbol = _TURNED[symbol] if turned else symbol
     bound = below if symbol in ("<=", ">") else above
     if not _is_held(bound, number):
         return bool(bound > 0 if symbol in ("<", "<=") else bound < 0)
-    compare = _ORDERS[symbol]
-    return compare(number, bound)
+    return _ORDERS[symbol](number, bound)
 
 
 def _is_held(bound: float, number: Tensor) -> bool:

@@ -107,12 +107,11 @@ def _connect(value: Any, rest: tuple[Callable[[], Any], ...], decisive: bool) ->
                 return value
             value = operand()
             continue
-        other = (
-            decide(session, known, Branch(_yes), Branch(operand))
-            if decisive
-            else decide(session, known, Branch(operand), Branch(_no))
-        )
-        value = session.condition(other)
+        number = session.exact(value)
+        is_truth = number is None or number.dtype == torch.bool
+        left, right = Branch(_thunk_of(decisive if is_truth else value)), Branch(operand)
+        other = decide(session, known, *((left, right) if decisive else (right, left)))
+        value = session.condition(other) if is_truth else other
     note_decision(session, value, len(rest) + 1)
     return value
 
@@ -130,14 +129,6 @@ def _connect_plain(value: Any, rest: tuple[Callable[[], Any], ...], decisive: bo
     if log is not None:
         log.conclude(value, nearest(margins, decisive))
     return value
-
-
-def _yes() -> bool:
-    return True
-
-
-def _no() -> bool:
-    return False
 
 
 def not_(value: Any) -> Any:
@@ -183,10 +174,9 @@ def _compare_two(left: Any, symbol: str, right: Any) -> Any:
             return equal if symbol == "==" else not_(equal)
         if (isinstance(left, SYMBOLS) or isinstance(right, SYMBOLS)) and _are_numbers(left, right):
             return _COMPARISONS[symbol](as_tensor(left), as_tensor(right))
-        if _stands_for_number(left) and type(right) in (int, float):
-            return compare_exactly(left, symbol, right)
-        if _stands_for_number(right) and type(left) in (int, float):
-            return compare_exactly(right, symbol, left, turned=True)
+        compared = _compare_numbers(left, symbol, right)
+        if compared is not None:
+            return compared
     result = _COMPARISONS[symbol](left, right)
     log = present_log()
     if log is not None:
@@ -231,10 +221,18 @@ def _is_number(value: Any) -> bool:
     return is_tracing() or (session is not None and session.number_type(value) is not None)
 
 
-def _stands_for_number(value: Any) -> bool:
-    """Whether Python has a number where the export has a tensor."""
+def _compare_numbers(left: Any, symbol: str, right: Any) -> Any:
+    """A comparison of numbers as Python makes it; None where none of them is a tensor that stands for one."""
     session = current()
-    return session is not None and isinstance(value, Tensor) and session.stands_for_number(value)
+    one, other = (None if session is None else session.exact(side) for side in (left, right))
+    found: Any = None
+    if one is not None and type(right) in (int, float):
+        found = compare_exactly(one, symbol, right)
+    elif other is not None and type(left) in (int, float):
+        found = compare_exactly(other, symbol, left, turned=True)
+    elif one is not None and other is not None and torch.float64 in (one.dtype, other.dtype):
+        found = _COMPARISONS[symbol](*(side.reshape(1).to(torch.float64) for side in (one, other)))
+    return found.reshape(()) if isinstance(found, Tensor) else found
 
 
 def _are_equal(left: Any, right: Any) -> Any:

@@ -23,6 +23,7 @@ from torch_onnx_compat.backends.trace_numbers import is_settled
 from torch_onnx_compat.control_flow.find.users import NumberUsers
 from torch_onnx_compat.control_flow.run.lifting import present
 from torch_onnx_compat.control_flow.run.raising import find_catcher
+from torch_onnx_compat.control_flow.run.wide import Numbers, WideNumbers
 from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames
@@ -78,8 +79,10 @@ class Session:
     """What this run refused, the first one first; the model may have caught it."""
     users: NumberUsers = field(default_factory=NumberUsers)
     """The functions that ran after a tensor was noted as a number; filled while its `watch` is in force."""
-    numbers: dict[int, Tensor] = field(default_factory=dict)
-    """Tensors that stand for what Python has as numbers, by their values' numbers in the trace, else by identity."""
+    numbers: Numbers = field(default_factory=Numbers)
+    """Tensors that stand for what Python has as numbers."""
+    computes_wide: bool = True
+    """Whether the file may compute in float64 what Python does."""
     _seen: Counter[tuple[str, int]] = field(default_factory=Counter)
     _classes: dict[int, tuple[nn.Module, type[nn.Module]]] = field(default_factory=dict)
     """By identity: modules whose class was exchanged, and their own class."""
@@ -95,7 +98,7 @@ class Session:
     def inner_trace(self, inputs: int) -> Iterator[None]:
         """While active, decisions are those of a nested trace, which has inputs of its own."""
         before, self.inputs = self.inputs, inputs
-        numbers, self.numbers = self.numbers, {}
+        numbers, self.numbers = self.numbers, Numbers()
         log = self.log or DecisionLog(inputs)
         outer = log.inputs, log.data_sizes
         log.inputs, log.data_sizes = inputs, DataSizes()
@@ -161,11 +164,26 @@ class Session:
     def _origins(self, value: Tensor) -> tuple[bool, list[int]]:
         return origins(value, self.inputs, self.log.data_sizes if self.log else DataSizes())
 
-    def note_number(self, value: Any) -> None:
-        """Notes that a tensor stands for what Python has as a number."""
+    def note_number(self, value: Any, wide: Tensor | None = None) -> None:
+        """Notes that a tensor stands for what Python has as a number.
+
+        Args:
+            value: The tensor; anything else is no matter.
+            wide: Its value in float64, of shape (1,), where that is another.
+        """
         if isinstance(value, Tensor):
-            self.numbers[recorded_value(value).unique() if is_tracing() else id(value)] = value
+            if wide is not None or value not in self.numbers:
+                self.numbers.note(value, wide)
             self.users.begin()
+
+    def exact(self, value: Any) -> Tensor | None:
+        """A tensor of one element, a number as Python computes it; None for what is not known to be a number."""
+        if not isinstance(value, Tensor) or value.dim() or not self.numbers:
+            return None
+        found = self.numbers.exact(value)
+        if found is None and is_tracing() and self.number_type(value) is not None:
+            return value
+        return found
 
     def number_type(self, value: Any) -> type | None:
         """The type of the number that a tensor stands for, or a symbolic number; None for any other value.
@@ -177,17 +195,11 @@ class Session:
             return {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}[type(value)]
         if not isinstance(value, Tensor) or not self.numbers or value.dim():
             return None
-        if not is_tracing() and id(value) not in self.numbers:
+        if not is_tracing() and value not in self.numbers:
             raise refusal("whether a tensor of shape () stands for a number decides, and nobody can tell.")
         if is_tracing() and not self._is_made_of_numbers(value):
             return None
         return bool if value.dtype == torch.bool else float if value.is_floating_point() else int
-
-    def stands_for_number(self, value: Tensor) -> bool:
-        """Whether a tensor is known to stand for a number; through torch.export only where it is one's own result."""
-        if is_tracing():
-            return self.number_type(value) is not None
-        return self.numbers.get(id(value)) is value
 
     def _is_made_of_numbers(self, value: Tensor) -> bool:
         """Whether everything that a traced tensor was computed from stands for a number, or is a constant."""
@@ -195,7 +207,7 @@ class Session:
         while todo:
             recorded = todo.pop()
             node = recorded.node()
-            if recorded.unique() in self.numbers:
+            if self.numbers.has_recorded(recorded.unique()):
                 found = True
             elif not list(node.inputs()) and node.kind() != "prim::Constant":
                 return False  # an input or a weight
@@ -265,7 +277,8 @@ def activate(session: Session) -> Iterator[None]:
     try:
         # A TorchScript trace has a log, which knows what a key was computed from.
         hashes = internals.add_tensor_method("__hash__", lambda tensor: session.hash(tensor))
-        with hashes if session.log is None else nullcontext():
+        wide = WideNumbers(lambda: session.numbers) if session.computes_wide else nullcontext()
+        with hashes if session.log is None else nullcontext(), wide:
             yield
     finally:
         _current.reset(token)
@@ -299,12 +312,9 @@ def as_tensor(value: Any, like: Tensor | None = None) -> Tensor:
         return torch.full((), torch.sym_ite(value, 1, 0), dtype=torch.int64, device=device) != 0
     if isinstance(value, torch.SymInt):
         return torch.full((), value, dtype=torch.int64, device=device)
-    if isinstance(value, torch.SymFloat):
+    if isinstance(value, torch.SymFloat) or (not is_tracing() and current() is not None):
+        # torch.export would lift a constant of torch.tensor out of a loop's body.
         return torch.full((), value, device=device)
-    if not is_tracing() and current() is not None:
-        return torch.full(
-            (), value, device=device
-        )  # torch.export would lift a constant of torch.tensor out of a loop's body
     return torch.tensor(value, device=device)
 
 
