@@ -107,5 +107,5 @@ class WideNumbers(Watcher):
             found = func(*wide_args, **wide_kwargs)
         except (RuntimeError, TypeError, ValueError):  # a function of one element type: its result is the number
             found = None
-        is_wide = isinstance(found, Tensor) and found.dtype == torch.float64 and found.shape == (1,)
+        is_wide = isinstance(found, Tensor) and found.dtype == torch.float64 and found.dim() == 1
         numbers.note(result, found if is_wide else None)
