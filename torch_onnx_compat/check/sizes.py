@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from torch_onnx_compat.inputs import Inputs, is_within
 from torch_onnx_compat.questions.question import Question
+from torch_onnx_compat.questions.rounding import sides_of
 from torch_onnx_compat.questions.search import Sides, Sizes
 
 AFFORDABLE_S = 15.0
@@ -154,7 +155,7 @@ class SizeTrials:
             questions: What a run has asked.
             asked_at: The sizes of that run.
         """
-        asked = [Sides(question, asked_at, self._bounds) for question in questions]
+        asked = [sides_of(question, asked_at, self._bounds) for question in questions]
         for number in sorted(range(len(asked)), key=lambda i: (questions[i].chooses_kernel, i)):
             sides, question = asked[number], questions[number]
             key = (question.kind, question.expression, question.numbers, question.place)

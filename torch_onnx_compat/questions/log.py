@@ -45,7 +45,7 @@ class SymbolicRun:
     @property
     def may_fix_sizes(self) -> bool:
         """Whether a size that varies may look fixed after a question: Python went one way, or C++ made a number."""
-        return any(not question.chooses_kernel for question in self.questions)
+        return any(question.is_asked and not question.chooses_kernel for question in self.questions)
 
 
 MOST = 500
@@ -71,17 +71,27 @@ class Log:
         self.fixes_data = False
         """Whether C++ made a number of a size that values decide: the shapes after it may be fixed by mistake."""
         self._seen: set[Any] = set()
+        self._computed: set[Any] = set()
         self._count: Counter[str] = Counter()
 
     def asked(self, expression: Any, answer: Any) -> None:
         """Notes a condition, or a size that becomes a number."""
         is_condition = answer in (True, False) and not getattr(answer, "is_Integer", False)
         kind: Kind = "condition" if is_condition else "number"
+        self.computed(expression, answer)
         self.of_call.append((kind, expression, answer))
         if self.operator:
             self.pending.append((kind, expression, answer))
         else:
             self._add(kind, expression, answer, symbolic.is_asked_by_python(frames_of_model()))
+
+    def computed(self, expression: Any, answer: Any) -> None:
+        """Notes a size, or a condition on sizes, that is computed in floating point."""
+        if expression in self._computed:
+            return
+        self._computed.add(expression)
+        if symbolic.computes_floats(expression) and not symbolic.data_symbols(expression):
+            self._add("rounding", expression, answer, True)
 
     def note_pending(self) -> None:
         """Notes what the operator that runs has asked."""
@@ -140,7 +150,7 @@ class Log:
             if not self.operator:
                 self.found.value_places.add(place or _place())
             return
-        numbers = () if kind == "condition" else numbers_near(_user_frame())
+        numbers = () if kind in ("condition", "rounding") else numbers_near(_user_frame())
         self.found.questions.append(Question(kind, named, answer, place or _place(), operator, numbers))
 
     def _note_count(self, place: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal["condition", "number", "text", "hash"]
+Kind = Literal["condition", "number", "text", "hash", "rounding"]
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,8 @@ class Question:
     """Something that is asked of the sizes of the dynamic axes."""
 
     kind: Kind
-    """A condition has the answers yes and no; the others have one for each size."""
+    """A condition has the answers yes and no; the others have one for each size. A rounding is no question of Python's:
+    the expression is computed in floating point, which an exporter's file may do in float32."""
     expression: Any
     """Sympy expression over the symbols of the axes' names."""
     answer: Any
@@ -31,17 +32,23 @@ class Question:
         return bool(self.operator) and self.kind == "condition"
 
     @property
+    def is_asked(self) -> bool:
+        """Whether something was asked, after which the model may have gone one way of several."""
+        return self.kind != "rounding"
+
+    @property
     def is_equality(self) -> bool:
         """Whether it asks if two sizes are equal."""
         return type(self.expression).__name__ in ("Equality", "Unequality")
 
     def __str__(self) -> str:
-        return f"{self.place} asks {_TEXTS[self.kind].format(self.expression)}"
+        return f"{self.place} {_TEXTS[self.kind].format(self.expression)}"
 
 
 _TEXTS = {
-    "condition": "whether {}",
-    "number": "for {} as a number",
-    "text": "for {} as a text",
-    "hash": "for {} as a key",
+    "condition": "asks whether {}",
+    "number": "asks for {} as a number",
+    "text": "asks for {} as a text",
+    "hash": "asks for {} as a key",
+    "rounding": "computes {} in floating point",
 }

@@ -53,7 +53,7 @@ class SymbolicRuns:
     def places(self) -> frozenset[str] | None:
         """The model's statements that ask something of its sizes at the example; None if more may do."""
         run = self.at({})
-        return frozenset(question.place for question in run.questions) if run.is_complete else None
+        return frozenset(q.place for q in run.questions if q.is_asked) if run.is_complete else None
 
 
 def run_symbolically(observation: Observation, inputs: Inputs, functions: Sequence[Any] = ()) -> SymbolicRun:
@@ -150,11 +150,21 @@ class _Beside(TorchDispatchMode):
             self._ask_before_error(func, args, kwargs)
             raise
         result = self._pair(self._run_fakes(func, args, kwargs, real), real)
+        self._note_computed(leaves, result)
         if _has_open_rank(func, args, leaves, self._symbols.kind):
             for fake in pytree.tree_leaves(result):
                 if isinstance(fake, self._symbols.kind) and not _fixes_rank(func, fake):
                     fake.has_open_rank = True
         return result
+
+    def _note_computed(self, leaves: Sequence[Any], result: Any) -> None:
+        """Notes the whole numbers that an operator is given or, as arange, makes of fractions."""
+        sizes = [leaf for leaf in leaves if isinstance(leaf, torch.SymInt)]
+        if any(isinstance(leaf, torch.SymFloat) for leaf in leaves):
+            fakes = (leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, self._symbols.kind))
+            sizes += [size for fake in fakes for size in fake.shape if isinstance(size, torch.SymInt)]
+        for size in sizes:
+            self._log.computed(size.node.expr, symbolic.number_of(size))
 
     def _control(self, func: Any, *args: Any, **kwargs: Any) -> Any:
         if func.name() not in ("cond", "while_loop"):

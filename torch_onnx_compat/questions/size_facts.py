@@ -107,8 +107,10 @@ class _EagerRuns:
 
     def run_on_other_side(self, question: Question, inputs: Inputs) -> None:
         """Makes runs in which a question has another answer than on the example, unless there are enough."""
+        if question.chooses_kernel or not question.is_asked:
+            return
         sides = Sides(question, inputs.sizes(), inputs.bounds())
-        if question.chooses_kernel or sides.is_proven:
+        if sides.is_proven:
             return
         others = sides.others()
         if question.kind != "condition":  # what is made of a number often differs only where it is small

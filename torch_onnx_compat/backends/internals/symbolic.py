@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -185,7 +186,8 @@ _FUNCTIONS: dict[str, Any] = {
     "abs": abs,
     "floor": math.floor,
     "ceil": math.ceil,
-    "trunc": math.trunc,
+    "trunc": int,
+    "round": round,
 }
 
 _FORMS = {
@@ -220,13 +222,15 @@ _CALLS = {
     "FloorToInt": "floor",
     "CeilToInt": "ceil",
     "TruncToInt": "trunc",
+    "RoundToInt": "round",
     "ToFloat": "",
     "Identity": "",
     "Not": "not ",
 }
 
 
-def _as_python(expression: Any, names: Mapping[Any, str]) -> str:
+def _as_python(expression: Any, names: Mapping[Any, str], *, rounds: bool = False) -> str:
+    """The source of an expression; with `rounds`, of one that calls `rounded` on every fraction."""
     if expression in names:
         return names[expression]
     kind = type(expression).__name__
@@ -237,11 +241,56 @@ def _as_python(expression: Any, names: Mapping[Any, str]) -> str:
     if expression.is_Rational:
         return f"({expression.p} / {expression.q})"
     if expression.is_Float:
-        return repr(float(expression))
-    parts = [_as_python(part, names) for part in expression.args]
+        return f"rounded({float(expression)!r})" if rounds else repr(float(expression))
+    parts = [_as_python(part, names, rounds=rounds) for part in expression.args]
+    if rounds and kind in _FLOATS:
+        parts[:1] = [f"rounded({parts[0]})"]
     if kind in _CALLS:
         return f"({_CALLS[kind]}({', '.join(parts)}))"
     return f"({_FORMS[kind].join(parts)})"
+
+
+_FLOATS = frozenset({"IntTrueDiv", "FloatTrueDiv", "ToFloat", "FloatPow"})
+"""What makes fractions of whole numbers, or computes with them."""
+
+
+def computes_floats(expression: Any) -> bool:
+    """Whether a part of an expression is computed in floating point."""
+    import sympy
+
+    return any(
+        getattr(part, "is_Float", False) or type(part).__name__ in _FLOATS
+        for part in sympy.preorder_traversal(expression)
+    )
+
+
+def compile_rounded(
+    expression: Any, symbols: Sequence[Any], rounded: Callable[[float], Any]
+) -> Callable[..., int | float | None]:
+    """A function of whole numbers that computes an expression, and rounds every fraction in its own way.
+
+    Args:
+        expression: As for `compile_expression`.
+        symbols: As for `compile_expression`.
+        rounded: Rounds a number, to numpy's float32 for example.
+    """
+    names = {symbol: f"s{index}" for index, symbol in enumerate(symbols)}
+    try:
+        source = _as_python(expression, names, rounds=True)
+    except KeyError:  # a function that is not in the table
+        return compile_expression(expression, symbols)
+    scope = {"__builtins__": {}, **_FUNCTIONS, "rounded": rounded}
+    function: Callable[..., Any] = eval(f"lambda {', '.join(names.values())}: {source}", scope)
+
+    def value(*sizes: int) -> int | float | None:
+        try:
+            found = function(*sizes)
+        except Exception:  # a division by 0, or no whole number
+            return None
+        plain: int | float = found.item() if isinstance(found, np.generic) else found
+        return plain
+
+    return value
 
 
 def constants_of(expression: Any) -> set[int]:

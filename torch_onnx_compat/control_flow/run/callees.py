@@ -181,12 +181,20 @@ def _real_function(of_tensor: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
         if not args and isinstance(value, SYMBOLS):
             return of_tensor(as_tensor(value).to(torch.get_default_dtype()))
         if not args and isinstance(value, Tensor) and _varies(session, value):
-            number = _float(session, float, value)
-            session.note_number(number)
-            return of_tensor(number)
+            result = of_tensor(_float(session, float, value))
+            wide = of_tensor(_in_double(_exact(session, value))) if session.computes_wide else None
+            session.note_number(result, wide)
+            return result
         return function(value, *args)
 
     return stand_in
+
+
+def _log2(x: Tensor) -> Tensor:
+    """Exact for powers of two, as Python's; ONNX has the natural logarithm only."""
+    found = torch.log2(x)
+    whole = torch.round(found)
+    return torch.where(torch.pow(2.0, whole) == x, whole, found)
 
 
 def _len(session: Session, function: Any, value: Any) -> Any:
@@ -346,8 +354,9 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     math.trunc: _round_by(torch.trunc),
     **{
         getattr(math, name): _real_function(getattr(torch, name))
-        for name in ("sqrt", "log", "log2", "exp", "sin", "cos", "tanh")
+        for name in ("sqrt", "log", "exp", "sin", "cos", "tanh")
     },
+    math.log2: _real_function(_log2),
     builtins.isinstance: _isinstance,
     builtins.type: _type,
     torch.is_tensor: _is_tensor,

@@ -1,0 +1,86 @@
+"""Sizes that come out otherwise in float32, which both of torch's exporters write where Python has float64."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from torch_onnx_compat.backends.internals import symbolic
+from torch_onnx_compat.inputs import Bounds, is_within
+from torch_onnx_compat.questions.question import Question
+from torch_onnx_compat.questions.search import FAR, Sides, Sizes
+
+STEP = 3e-7
+"""Relative change of each fraction that a file's other order of operations may make, in roundings of float32: five."""
+
+FAR_APART = (1, 2.5, 6, 15, 40)
+"""How far from the example the sizes are that are tried, in lengths of the axis: rounding errs at few sizes."""
+
+
+def sides_of(question: Question, example: Sizes, bounds: Bounds) -> Sides:
+    """The two sides of a question, or of a rounding.
+
+    Args:
+        question: The question.
+        example: Sizes at which it was asked, by axis name.
+        bounds: Smallest and largest size of each axis.
+    """
+    return (Sides if question.is_asked else RoundingSides)(question, example, bounds)
+
+
+class RoundingSides(Sides):
+    """The sizes at which rounding may decide on the value of an expression, and those at which it cannot.
+
+    Args:
+        question: Of the kind "rounding".
+        example: Sizes at which it was computed, by axis name.
+        bounds: Smallest and largest size of each axis.
+    """
+
+    def __init__(self, question: Question, example: Sizes, bounds: Bounds) -> None:
+        super().__init__(question, example, bounds)
+        roundings = (np.float32, partial(operator.mul, 1 + STEP), partial(operator.mul, 1 - STEP))
+        self._rounded = [symbolic.compile_rounded(question.expression, self._symbols, one) for one in roundings]
+
+    @cached_property
+    def is_proven(self) -> bool:
+        """Whether rounding decides at no size that is looked at."""
+        return not (self._by_float32 or self._by_step)
+
+    def is_other(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the expression has another value in float32."""
+        return self._differs(self._rounded[:1], sizes)
+
+    def others(self) -> Iterator[Sizes]:
+        """Sizes at which float32 has another value, the nearest first."""
+        yield from sorted(self._by_float32, key=self._distance)
+
+    def named(self) -> Iterator[Sizes]:
+        """Sizes at which some rounding has another value, at several distances."""
+        for candidates in (self._by_float32, self._by_step):
+            for axis, factor in itertools.product(self.axes, FAR_APART):
+                start = factor * self._example[axis]
+                yield from itertools.islice((found for found in candidates if found[axis] >= start), 1)
+
+    @cached_property
+    def _by_float32(self) -> list[Sizes]:
+        return list(self._where(self._rounded[:1]))
+
+    @cached_property
+    def _by_step(self) -> list[Sizes]:
+        return list(self._where(self._rounded[1:]))
+
+    def _where(self, rounded: Sequence[Callable[..., Any]]) -> Iterator[Sizes]:
+        for axis in self.axes:
+            along = (self._at(axis, size) for size in range(1, FAR + 1) if is_within(self._bounds, axis, size))
+            yield from (sizes for sizes in along if self._differs(rounded, sizes))
+
+    def _differs(self, rounded: Sequence[Callable[..., Any]], sizes: Mapping[str, int]) -> bool:
+        key = tuple(sizes[axis] for axis in self.axes)
+        exact = self._value(*key)
+        return exact is not None and any(one(*key) not in (exact, None) for one in rounded)
