@@ -20,6 +20,7 @@ import itertools
 import json
 import multiprocessing
 import os
+import random
 import resource
 import statistics
 import sys
@@ -77,8 +78,9 @@ def randomise(model: nn.Module) -> nn.Module:
 
 def build(spec: Unseen) -> nn.Module:
     """The model, with the same weights each time."""
-    torch.manual_seed(0)
+    random.seed(0)
     np.random.seed(0)
+    torch.manual_seed(0)
     return randomise(spec.make().eval()).requires_grad_(False)
 
 
