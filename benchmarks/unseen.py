@@ -1,6 +1,6 @@
 """export_compat beside both of stock torch's exporters, on models of packages that nobody had in mind when it was made.
 
-The models are those of unseen_models.py: random weights, statistics of batch normalisation and zero parameters
+The models are those of unseen_models/: random weights, statistics of batch normalisation and zero parameters
 randomised. The judge is this script's: onnxruntime against references that eager torch computed before any export, on
 the example, on other values, at other batches, and at other sizes where sizes are dynamic. Rows are JSON lines; a run
 goes on where the last one ended.
