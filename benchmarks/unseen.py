@@ -1,6 +1,6 @@
 """export_compat beside both of stock torch's exporters, on models of packages that nobody had in mind when it was made.
 
-The models are those of unseen_models.py: random weights, statistics of batch normalisation and zero parameters
+The models are those of unseen_models/: random weights, statistics of batch normalisation and zero parameters
 randomised. The judge is this script's: onnxruntime against references that eager torch computed before any export, on
 the example, on other values, at other batches, and at other sizes where sizes are dynamic. Rows are JSON lines; a run
 goes on where the last one ended.
@@ -20,6 +20,7 @@ import itertools
 import json
 import multiprocessing
 import os
+import random
 import resource
 import statistics
 import sys
@@ -77,8 +78,9 @@ def randomise(model: nn.Module) -> nn.Module:
 
 def build(spec: Unseen) -> nn.Module:
     """The model, with the same weights each time."""
-    torch.manual_seed(0)
+    random.seed(0)
     np.random.seed(0)
+    torch.manual_seed(0)
     return randomise(spec.make().eval()).requires_grad_(False)
 
 

@@ -236,14 +236,15 @@ def run_all(indices: list[int], args: argparse.Namespace, done: set[str]) -> Non
         print(f"{name:40} {dict(counts)}", flush=True)
 
 
-def page(rows: list[Row]) -> str:
-    """The page of results."""
+def page(rows: list[Row], note: str = "") -> str:
+    """The page of results, with what is to be said of the run."""
     versions = ", ".join(f"{p} {importlib.metadata.version(p)}" for p in ("torch", "onnx", "onnxscript", "onnxruntime"))
     out = ["# torch's own samples of its operators", "", f"{datetime.date.today()}, {versions}, one thread.", ""]
     out += [
         "`python scripts/opinfo.py`; the judge is the script's own. Samples are the first three of each operator and"
     ]
     out += ["element type; *died*: onnxruntime ends the process, by stock's file or by ours.", ""]
+    out += [note, ""] if note else []
     for column in COLUMNS:
         own = [row for row in rows if row.get("column") == column and "ours" in row]
         ops = {row["op"] for row in own}
@@ -274,6 +275,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, required=True, help="rows, one JSON object a line")
     parser.add_argument("--page", type=Path)
+    parser.add_argument("--note", default="", help="what the page is to say of the run")
     parser.add_argument("--columns", nargs="+", default=list(COLUMNS), choices=COLUMNS)
     parser.add_argument("--dtypes", nargs="+", default=list(DTYPES), choices=list(DTYPES))
     parser.add_argument("--every", type=int, default=1, help="one operator in so many")
@@ -291,7 +293,7 @@ def main() -> None:
     run_all(wanted, args, done)
     if args.page is not None:
         rows = [json.loads(line) for line in args.out.read_text().splitlines()]
-        args.page.write_text(page([row for row in rows if "done" not in row]))
+        args.page.write_text(page([row for row in rows if "done" not in row], args.note))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """torch.fft: each transform is a product with a table of cosines and sines for each axis.
 
-Axes have a fixed size without a prime factor above 1024; others are declined.
+Where an axis has a fixed size, the table is in the file; a size with a prime factor above 1024 is declined. Where the
+size varies, the file computes the table.
 
-Math: torch_onnx_compat.functional.fourier.
+Math: torch_onnx_compat.functional.fourier, torch_onnx_compat.functional.fourier_of_any_size.
 """
 
 from collections.abc import Sequence

@@ -98,7 +98,7 @@ def stft_to_conv(
         signals = torch.nn.functional.pad(signals, (n_fft // 2, n_fft // 2), mode=pad_mode)
     hop = n_fft // 4 if hop_length is None else hop_length
     half = onesided is not False
-    if n_fft > DIRECT:
+    if n_fft > DIRECT or x.dtype == torch.float64:  # onnxruntime has no Conv of float64
         cut = frames(signals.squeeze(1), n_fft, hop) * frame_window(window, n_fft, win_length, x)
         transform, norm = rfft if half else fft, "ortho" if normalized else "backward"
         found = transform(cut, -1, n_fft, None, norm).transpose(-2, -1)

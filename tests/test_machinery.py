@@ -73,3 +73,23 @@ def test_two_ways_that_contradict_each_other():
 def test_what_finds_nothing_to_do_is_unused():
     result = export_compat(nn.ReLU(), torch.rand(2, 3), include=["strip_postprocessing"])
     assert result.unused == ("strip_postprocessing",)
+
+
+class WithOptions(torch.nn.Module):
+    """Notes in its state how it was made, as neuraloperator's models do."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.inner(x)
+
+    def state_dict(self, *args, **options):
+        return super().state_dict(*args, **options) | {"_metadata": {"width": 2}, "version": 1}
+
+
+@pytest.mark.parametrize("make", [WithOptions, lambda: torch.nn.Sequential(WithOptions(), torch.nn.ReLU())])
+def test_a_state_may_hold_what_is_no_tensor(make, exporter):
+    result = export_compat(make().eval(), torch.rand(2, 3), dynamic="batch", exporter=exporter)
+    assert result.axes[0].proven

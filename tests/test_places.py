@@ -1,3 +1,5 @@
+import importlib.util
+
 import pytest
 import torch
 from torch import nn
@@ -14,10 +16,36 @@ def test_entries_are_no_code_of_the_user(name):
 
 def test_the_rest_is():
     assert is_user_file(__file__)
-    assert is_user_file("/home/someone/rewrites/model.py")
+    for name in ("rewrites", "torch", "torch_onnx_compat", "onnxruntime"):
+        assert is_user_file(f"/home/someone/{name}/model.py")
     assert not is_user_file(torch.__file__)
     assert not is_user_file(rewrite.__code__.co_filename)
     assert not is_user_file("<string>")
+
+
+@pytest.mark.parametrize("folder", ["torch", "torch_onnx_compat", "onnxscript", "models"])
+def test_decisions_are_found_in_folders_of_any_name(folder, tmp_path, exporter):
+    """ncps.torch and resnest.torch are packages of models; somebody's project may lie in a folder named torch."""
+    file = tmp_path / folder / "steps.py"
+    file.parent.mkdir()
+    file.write_text(STEPS)
+    spec = importlib.util.spec_from_file_location("steps", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    result = export_compat(module.Steps(), torch.rand(2, 5, 4), dynamic={"x": {1: "t"}}, exporter=exporter)
+    assert "Loop" in result.nodes or "Scan" in result.nodes
+
+
+STEPS = """
+import torch
+
+class Steps(torch.nn.Module):
+    def forward(self, x):
+        state = torch.zeros_like(x[:, 0])
+        for step in range(x.shape[1]):
+            state = torch.tanh(state + x[:, step])
+        return state
+"""
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,16 @@ class Subject(nn.Module):
             result = self.boundary.call(self.twin, args, kwargs) if self.boundary else self.twin(*args, **kwargs)
             return undo.separate(self._flat(result))
 
+    def state_dict(self, *args: Any, **options: Any) -> Any:
+        """What nn.Module's returns; what models add to it that is no tensor, such as their options, is left out.
+
+        TorchScript's trace detaches all that is in it.
+        """
+        state = super().state_dict(*args, **options)
+        for name in [name for name, value in state.items() if not isinstance(value, Tensor)]:
+            del state[name]
+        return state
+
     def _flat(self, result: Any) -> tuple[Tensor, ...]:
         result = tree.map_leaves(result, _as_tensor)
         leaves, _ = tree.flatten(result)

@@ -3,23 +3,44 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import re
 import traceback
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
-_MACHINERY = ("torch", "torch_onnx_compat", "onnxscript", "onnx_ir", "onnxruntime")
-_CATALOGUE = tuple(f"{Path(__file__).parents[1] / folder}/".replace("\\", "/") for folder in ("symbolics", "rewrites"))
-"""In a checkout the entries lie beside the package."""
+_EXPORTERS = ("torch", "onnxscript", "onnx_ir", "onnxruntime")
+_OWN = tuple(
+    f"{folder}/".replace("\\", "/")
+    for folder in (Path(__file__).parent, *(Path(__file__).parents[1] / name for name in ("symbolics", "rewrites")))
+)
+"""This package; in a checkout the entries lie beside it."""
+
+
+@functools.cache
+def _machinery() -> tuple[str, ...]:
+    """The folders of the exporters' packages and of this one; others may have folders of the same names."""
+    return (*_OWN, *(f"{folder}/" for name in _EXPORTERS for folder in _folders(name)))
+
+
+@functools.cache
+def _folders(package: str) -> tuple[str, ...]:
+    """Where a package lies; nowhere if it is not installed."""
+    spec = importlib.util.find_spec(package)
+    return tuple(str(folder).replace("\\", "/") for folder in (spec and spec.submodule_search_locations) or ())
 
 
 @functools.lru_cache(maxsize=4096)
 def is_user_file(filename: str) -> bool:
     """Whether a file is neither torch, nor an exporter, nor this package's machinery."""
     path = filename.replace("\\", "/")
-    parts = path.split("/")
-    return not path.startswith(("<", *_CATALOGUE)) and not any(name in parts for name in _MACHINERY)
+    return not path.startswith(("<", *_machinery()))
+
+
+def is_torchs_layer(filename: str) -> bool:
+    """Whether a file is one of torch.nn's."""
+    return filename.replace("\\", "/").startswith(tuple(f"{folder}/nn/" for folder in _folders("torch")))
 
 
 def short(filename: str, line: int | None) -> str:

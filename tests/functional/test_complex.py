@@ -22,6 +22,11 @@ def _assigned(z, w):
 CALLS = {
     "arithmetic": lambda z, w: (z + w, z - w, 1 - z, 2 * z, z * w, z / w, 1 / w, -z, z**2, z + w.real, w.imag - z),
     "products": lambda z, w: (z @ w.mT, torch.einsum("bij,bkj->bik", z, w), torch.bmm(z, w.mH)),
+    "contractions": lambda z, w: (
+        *(torch.tensordot(z, w, dims) for dims in (0, ([0, 1], [0, 1]), ([2], [2]))),
+        *(torch.einsum("bij,bkj,bkl->" + kept, z, w, z[..., :2]) for kept in ("bil", "ik", "")),
+        torch.einsum("bij->ji", (z,)),
+    ),
     "shapes": lambda z, w: (z.reshape(6, 4), z[:, 1:], z.flatten(1), z.unsqueeze(0), z.permute(2, 0, 1), z.roll(1, 1)),
     "pieces": lambda z, w: (
         *z.chunk(2, 2),

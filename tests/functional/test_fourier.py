@@ -1,10 +1,14 @@
 """Transforms of more points than one product is good for."""
 
+import itertools
+
 import pytest
 import torch
+from torch import fft as fft_
 
 from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.functional.fourier import fft, irfft, rfft
+from torch_onnx_compat.functional.fourier_of_any_size import real_from_half, transform
 from torch_onnx_compat.testing import assert_entry
 
 NORMS = (None, "ortho", "forward")
@@ -45,3 +49,17 @@ def test_matches(exporter):
     x = torch.randn(2, 1500)
     result = assert_entry("rfft_to_matmul", lambda x: torch.fft.rfft(x).abs(), x, exporter, dynamic="batch")
     assert "Conv" not in result.nodes
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 6, 9])
+def test_tables_computed_from_sizes_equal_eager(size):
+    z = torch.randn(2, size, 3, dtype=torch.complex128)
+    x, pair = z.real.clone(), Pair.of(z)
+    for n, norm, inverse in itertools.product((None, 1, 2, 4, 5, 9), (*NORMS, "backward"), (False, True)):
+        whole, half, real = (fft_.ifft, fft_.ihfft, fft_.irfft) if inverse else (fft_.fft, fft_.rfft, fft_.hfft)
+        torch.testing.assert_close(transform(pair, 1, n, norm, inverse=inverse).tensor(), whole(z, n, 1, norm))
+        found = transform(x, 1, n, norm, inverse=inverse, half=True).tensor()
+        torch.testing.assert_close(found, half(x, n, 1, norm))
+        if n or size > 1:
+            found = real_from_half(pair, 1, n, norm, inverse=inverse)
+            torch.testing.assert_close(found, real(z, n, 1, norm))

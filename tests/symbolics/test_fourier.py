@@ -9,7 +9,6 @@ from torch import fft
 from torch_onnx_compat import export_compat
 from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.entry import Declined
-from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.testing import Example, assert_entry, assert_same_outputs
 
@@ -122,9 +121,20 @@ def test_declines_long_axes(name):
         catalogue()[name].body(torch.ones(2, 1, 4099), *length)
 
 
-def test_declines_axes_of_no_fixed_size():
-    with pytest.raises(CompatError, match="size of axis -1, which is transformed, must be fixed; give no dynamic name"):
-        assert_same_outputs(lambda x: fft.rfft(x).real, REAL, "torchscript", dynamic={"x": {2: "length"}})
+VARYING = {
+    "fft": lambda x: (torch.view_as_real(fft.fft(x)), fft.fft(z(x), 4, -2, "ortho").imag, fft.ifft(z(x), 7).real),
+    "rfft": lambda x: (torch.view_as_real(fft.rfft(x, norm="forward")), fft.ihfft(x).real, fft.rfft(x, 4).imag),
+    "irfft": lambda x: (fft.irfft(z(x), 2 * x.shape[2] + 1), fft.hfft(z(x), 5), fft.irfft(z(x), x.shape[2])),
+    "filter": lambda x: fft.irfft(fft.rfft(x, 2 * x.shape[2]) * 2, 2 * x.shape[2])[..., : x.shape[2]],
+    "fftn": lambda x: (fft.fft2(z(x)).abs(), fft.irfft2(fft.rfft2(x), s=(6, x.shape[2]))),
+}
+
+
+@pytest.mark.parametrize("name", VARYING)
+def test_axes_of_varying_size(name, exporter):
+    x = torch.randn(2, 6, 5)
+    result = export_compat(VARYING[name], x, dynamic={"x": {0: "batch", 2: "length"}}, exporter=exporter)
+    assert all(axis.proven for axis in result.axes)
 
 
 def test_products_only(exporter):

@@ -159,6 +159,16 @@ def test_long_frames_take_no_convolution(exporter):
     assert "Conv" not in result.nodes
 
 
+@UNWINDOWED
+@pytest.mark.parametrize("options", [{}, {"window": HANN.double()}, {"onesided": False, "normalized": True}], ids=str)
+def test_of_float64(options, exporter):
+    """onnxruntime has no Conv of float64."""
+    wave = torch.randn(2, 40, dtype=torch.float64)
+    model = lambda x: torch.view_as_real(torch.stft(x, 16, return_complex=True, **options))  # noqa: E731
+    result = assert_entry("stft_to_conv", model, wave, exporter, dynamic=DYNAMIC)
+    assert "Conv" not in result.nodes
+
+
 # Windows
 
 

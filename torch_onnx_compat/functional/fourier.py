@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.entry import decline
+from torch_onnx_compat.functional import fourier_of_any_size
 from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.tracing import constant, static_size
 
@@ -41,16 +42,9 @@ def signal(input: Any) -> Signal:
     return input if input.dtype.is_floating_point else input.to(torch.get_default_dtype())
 
 
-def fixed_size(input: Any, dim: int) -> int:
-    """Size of an axis that is to be transformed.
-
-    Raises:
-        Declined: It is not fixed.
-    """
-    size = static_size(input.real if isinstance(input, Pair) else input, dim)
-    if size is None:
-        decline(f"the size of axis {dim}, which is transformed, must be fixed; give no dynamic name to it")
-    return size
+def fixed_size(input: Any, dim: int) -> int | None:
+    """Size of an axis that is to be transformed; None if it varies."""
+    return static_size(input.real if isinstance(input, Pair) else input, dim)
 
 
 def as_pair(x: Any) -> Pair:
@@ -60,20 +54,26 @@ def as_pair(x: Any) -> Pair:
     return Pair.of(x) if x.dtype.is_complex else Pair(x, torch.zeros_like(x))
 
 
-def fft(x: Signal, dim: int, size: int, n: int | None, norm: str | None, *, inverse: bool = False) -> Pair:
+def fft(x: Signal, dim: int, size: int | None, n: Any, norm: str | None, *, inverse: bool = False) -> Pair:
     """Transforms one axis of `size` elements to n points."""
+    if size is None or _is_symbolic(n):
+        return fourier_of_any_size.transform(x, dim, n, norm, inverse=inverse)
     length = check_length(size if n is None else n)
     return _transform(x, dim, size, length, length, norm, inverse)
 
 
-def rfft(x: Tensor, dim: int, size: int, n: int | None, norm: str | None, *, inverse: bool = False) -> Pair:
+def rfft(x: Tensor, dim: int, size: int | None, n: Any, norm: str | None, *, inverse: bool = False) -> Pair:
     """Transforms a real axis; returns the first half of the spectrum."""
+    if size is None or _is_symbolic(n):
+        return fourier_of_any_size.transform(x, dim, n, norm, inverse=inverse, half=True)
     length = check_length(size if n is None else n)
     return _transform(x, dim, size, length, length // 2 + 1, norm, inverse)
 
 
-def irfft(x: Signal, dim: int, size: int, n: int | None, norm: str | None, *, inverse: bool = True) -> Tensor:
+def irfft(x: Signal, dim: int, size: int | None, n: Any, norm: str | None, *, inverse: bool = True) -> Tensor:
     """Transforms the first half of a spectrum back to a real axis."""
+    if size is None or _is_symbolic(n):
+        return fourier_of_any_size.real_from_half(x, dim, n, norm, inverse=inverse)
     length = check_length(2 * (size - 1) if n is None else n)
     if _factors(length) is not None:
         weights = np.full(length // 2 + 1, 2.0)
@@ -87,6 +87,11 @@ def irfft(x: Signal, dim: int, size: int, n: int | None, norm: str | None, *, in
     weighted[length // 2 + 1 :] = 0
     stacked = torch.cat((x.real, x.imag), -1) if _is_last(x, dim) else _move_last(torch.cat((x.real, x.imag), dim), dim)
     return _move_last(stacked @ constant(np.concatenate((weighted.real, -weighted.imag)), stacked), dim)
+
+
+def _is_symbolic(n: Any) -> bool:
+    """Whether a length is one of torch.export's sizes that vary; what a size is in a trace is asked for by `int`."""
+    return isinstance(n, torch.SymInt)
 
 
 def fftn(input: Any, s: Sequence[int] | None, dim: Any, norm: str | None, *, inverse: bool = False) -> Pair:
@@ -108,14 +113,14 @@ def irfftn(input: Any, s: Sequence[int] | None, dim: Any, norm: str | None) -> T
     return irfft(_fft_axes(as_pair(signal(input)), others, norm, True), axis, size, length, norm)
 
 
-def _fft_axes(x: Signal, axes: Sequence[tuple[int, int, int | None]], norm: str | None, inverse: bool) -> Any:
+def _fft_axes(x: Signal, axes: Sequence[tuple[int, int | None, Any]], norm: str | None, inverse: bool) -> Any:
     for axis, size, length in reversed(axes):
         x = fft(x, axis, size, length, norm, inverse=inverse)
     return x
 
 
-def _axes(input: Any, s: Sequence[int] | None, dim: Any) -> list[tuple[int, int, int | None]]:
-    """The axes of an n-dimensional transform: number, size, and length or None."""
+def _axes(input: Any, s: Sequence[int] | None, dim: Any) -> list[tuple[int, int | None, Any]]:
+    """The axes of an n-dimensional transform: number, size or None, and length or None."""
     if isinstance(dim, int):
         dim = (dim,)
     if dim is None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch_onnx_compat.backends.checks import Place, called_names, is_message, reads_one_size
 from torch_onnx_compat.backends.internals import symbolic
-from torch_onnx_compat.places import is_user_file, short
+from torch_onnx_compat.places import is_torchs_layer, is_user_file, short
 from torch_onnx_compat.questions.calls import Calls
 from torch_onnx_compat.questions.numbers import numbers_near
 from torch_onnx_compat.questions.question import Kind, Question
@@ -193,7 +193,7 @@ def _user_frame() -> types.FrameType | None:
     """The innermost frame of the model's own code; of a model that torch has whole, of torch's module."""
     stack = list(frames_of_model())
     own = (frame for frame in stack if is_user_file(frame.f_code.co_filename))
-    torchs = (frame for frame in stack if "/torch/nn/" in frame.f_code.co_filename.replace("\\", "/"))
+    torchs = (frame for frame in stack if is_torchs_layer(frame.f_code.co_filename))
     return next(own, None) or next(torchs, None)
 
 

@@ -201,11 +201,22 @@ def _rmatmul(input: Any, other: Any) -> Pair:
 @on_pairs("einsum")
 def _einsum(equation: str, *operands: Any) -> Any:
     operands = tuple(operands[0]) if len(operands) == 1 and isinstance(operands[0], (tuple, list)) else operands
-    if len(operands) == 1:
-        return Pair(torch.einsum(equation, operands[0].real), torch.einsum(equation, operands[0].imag))
-    if len(operands) != 2:
-        return NotImplemented
-    return _bilinear(lambda a, b: torch.einsum(equation, a, b), *operands)
+    place = next((index for index, operand in enumerate(operands) if isinstance(operand, Pair)), None)
+    if place is None:
+        return torch.einsum(equation, *operands)
+    # Linear in each operand: with the parts of the first pair, and so on to the last.
+    with_real, with_imag = (
+        _einsum(equation, *operands[:place], part, *operands[place + 1 :])
+        for part in (operands[place].real, operands[place].imag)
+    )
+    if not isinstance(with_real, Pair):
+        return Pair(with_real, with_imag)
+    return Pair(with_real.real - with_imag.imag, with_real.imag + with_imag.real)
+
+
+@on_pairs("tensordot")
+def _tensordot(a: Any, b: Any, dims: Any = 2, out: None = None) -> Pair:
+    return _bilinear(lambda x, y: torch.tensordot(x, y, dims), a, b)
 
 
 @on_pairs("div", "divide", "true_divide", "__div__", "__truediv__")

@@ -1,0 +1,10 @@
+"""Models of packages that nobody had in mind when export_compat was made, in small configurations.
+
+A model is made with random weights, and says how to draw its arguments. `n` is the batch; of every other dynamic size
+the first value is the example's, the others are for the judge. Packages are imported by the function that uses them.
+"""
+
+from unseen_models import architectures, pictures, pictures_classic, science, sequences, sound  # they add to MODELS
+from unseen_models.table import MODELS, Unseen
+
+__all__ = ["MODELS", "Unseen", "architectures", "pictures", "pictures_classic", "science", "sequences", "sound"]

@@ -1,0 +1,105 @@
+"""How a model is described, and what the modules of models share."""
+
+from __future__ import annotations
+
+import importlib
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+MODELS: list[Unseen] = []
+"""All models, in the order in which they are measured."""
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """A model with its inputs."""
+
+    name: str
+    package: str
+    """Its distribution's name."""
+    make: Callable[[], nn.Module]
+    inputs: Callable[..., Any]
+    """Arguments of the model for sizes by name: `n`, and those of `sizes`."""
+    axes: Sequence[Mapping[int, str]]
+    """Dynamic axes of each tensor."""
+    sizes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """Dynamic sizes but the batch: the example's, then those of the judge."""
+
+    def example(self) -> dict[str, int]:
+        """The sizes of the example."""
+        return {"n": 2} | {name: values[0] for name, values in self.sizes.items()}
+
+    def draw(self, seed: int, **sizes: int) -> tuple[Any, ...]:
+        """Arguments of these sizes."""
+        torch.manual_seed(seed)
+        args = self.inputs(**sizes)
+        return args if isinstance(args, tuple) else (args,)
+
+
+def add(
+    package: str,
+    name: str,
+    make: Callable[[], nn.Module],
+    inputs: Callable[..., Any],
+    *axes: Mapping[int, str],
+    **sizes: Sequence[int],
+) -> None:
+    """Adds a model; without axes, axis 0 of the one tensor is the batch."""
+    MODELS.append(Unseen(name, package, make, inputs, axes or ({0: "n"},), sizes))
+
+
+class Part(nn.Module):
+    """A module of which a method is called, or results or arguments are picked."""
+
+    def __init__(self, module: nn.Module, call: Callable[..., Any]) -> None:
+        super().__init__()
+        self.module = module
+        self.call = call
+
+    def forward(self, *args: Any) -> Any:
+        return self.call(self.module, *args)
+
+
+def image(size: int = 32, channels: int = 3) -> Callable[..., Tensor]:
+    """Draws pictures (n, channels, h, w), of a fixed size if none is given."""
+    return lambda n, h=size, w=size: torch.randn(n, channels, h, w)
+
+
+def tokens(vocabulary: int, length: int = 12) -> Callable[..., Tensor]:
+    """Draws token numbers (n, t)."""
+    return lambda n, t=length: torch.randint(1, vocabulary, (n, t))
+
+
+def features(width: int, length: int = 12) -> Callable[..., Tensor]:
+    """Draws sequences (n, t, width)."""
+    return lambda n, t=length: torch.randn(n, t, width)
+
+
+N, NT, NHW = {0: "n"}, {0: "n", 1: "t"}, {0: "n", 2: "h", 3: "w"}
+
+T12 = (12, 7, 19)
+
+
+def load(name: str) -> types.ModuleType:
+    """Imports a module when a model is made, not before."""
+    return importlib.import_module(name)
+
+
+def add_class(
+    package: str,
+    cls: str,
+    options: dict[str, Any],
+    inputs: Callable[..., Any],
+    *axes: Mapping[int, str],
+    module: str = "",
+    name: str = "",
+    **sizes: Sequence[int],
+) -> None:
+    """Adds a class that is made from keywords alone."""
+    where = module or package.replace("-", "_")
+    add(package, name or cls, lambda: getattr(load(where), cls)(**options), inputs, *axes, **sizes)
