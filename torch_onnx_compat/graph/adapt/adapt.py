@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from torch_onnx_compat.graph import schema, shapes
 from torch_onnx_compat.graph.adapt import (  # noqa: F401 - the rules register themselves
+    spelling,  # isort: skip - the least that can be done to a node is tried first
     attention,
     elementwise,
     functions,
