@@ -35,7 +35,7 @@ _FACTOR = 5
 _NARROW_FACTOR = 4
 """Largest error of an engine that computes in fewer bits, as a multiple of eager torch's error in that element type.
 RKNN was seen to be 0.5 to 1.5 times as far off, in nine networks."""
-_NARROW_LIMIT = 5e-2
+NARROW_LIMIT = 5e-2
 """Largest such error, relative to the output's largest value."""
 
 
@@ -271,6 +271,6 @@ def judge_by_narrow_run(
     return [
         row
         if row.ok or not exact.is_floating_point()
-        else judge_by_noise(row, array, own.to(exact.dtype), exact, _NARROW_LIMIT, _NARROW_FACTOR, name)
+        else judge_by_noise(row, array, own.to(exact.dtype), exact, NARROW_LIMIT, _NARROW_FACTOR, name)
         for row, array, own, exact in zip(rows, found, narrow, wanted, strict=True)
     ]

@@ -31,7 +31,7 @@ from torch_onnx_compat.surgery.on_graph.stage import Stage
 _LACKS = re.compile("NOT_IMPLEMENTED|not a registered|under development|No Op registered|Type Error")
 """What onnxruntime says of operators, opsets and types that it lacks."""
 
-_ORIGINAL, _NOISY, _NARROW, _NEW = "original", "noisy", "narrow", "new"
+_ORIGINAL, _NOISY, _NEW = "original", "noisy", "new"
 
 
 class Proof:
@@ -263,21 +263,24 @@ class Proof:
     def _open_noisy(self) -> bool:
         return self._open_changed(_NOISY, noise.make_noisy)
 
-    def run_narrow(self, case: FileCase, dtype: str) -> list[Value] | None:
-        """What the original computes where its inputs, weights and results are rounded to a narrower type.
+    def run_otherwise(self, case: FileCase, dtype: str = "float32") -> list[Value] | None:
+        """What the original computes where it rounds otherwise.
 
         Args:
             case: The case.
-            dtype: The type, such as float16.
+            dtype: float32, for a random change of each rounding; or a narrower type, to which inputs, weights and
+                results are rounded.
 
         Returns:
             The outputs; None where no such original can be made, or it does not run.
         """
-        kind = ir.DataType[dtype.upper()]
-        if not self._open_changed(f"{_NARROW} {dtype}", lambda model: noise.make_narrow(model, kind)):
-            return None
+        narrow, feeds = ir.DataType.from_numpy(np.dtype(dtype)), dict(case.source)
+        if narrow is ir.DataType.FLOAT:
+            is_open, feeds[noise.STEP] = self._open_noisy(), np.array(STEP, np.float32)
+        else:
+            is_open = self._open_changed(dtype, lambda model: noise.make_narrow(model, narrow))
         try:
-            return self._run_changed(f"{_NARROW} {dtype}", case.source)
+            return self._run_changed(_NOISY if narrow is ir.DataType.FLOAT else dtype, feeds) if is_open else None
         except Refused:
             return None
 
