@@ -1,4 +1,4 @@
-"""Removes nodes that nobody reads, and what only the branches and bodies of such nodes read."""
+"""Removes what nobody reads: nodes, what only the branches and bodies of such nodes read, and regions of a Resize."""
 
 from __future__ import annotations
 
@@ -54,3 +54,18 @@ def _drop_uses_of_the_removed(model: ir.Model) -> bool:
                     user.replace_input_with(index, None)
                     dropped = True
     return dropped
+
+
+def drop_unread_regions(model: ir.Model) -> None:
+    """Takes the region of interest from each Resize whose coordinates are not those of a region, in place.
+
+    onnx's version converter writes one for each Upsample, and some parsers know a Resize without a region alone.
+    """
+    if model.opset_imports.get("", 0) < 13:  # where it is no optional input
+        return
+    for graph in all_graphs(model):
+        for node in graph:
+            mode = node.attributes.get("coordinate_transformation_mode")
+            is_read = mode is not None and (mode.is_ref() or mode.value == "tf_crop_and_resize")
+            if node.op_type == "Resize" and not node.domain and not is_read and len(node.inputs) > 1:
+                node.replace_input_with(1, None)
