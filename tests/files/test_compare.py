@@ -78,7 +78,7 @@ def test_a_model_and_a_file(tmp_path):
     assert not found.is_equal
     assert found.first.operator == "Conv"
     assert found.first.reference == "aten.convolution in 2"
-    assert [layer.module for layer in found.first.layers if layer.error > layer.tolerance][0] == "2"
+    assert next(layer.module for layer in found.first.layers if layer.error > layer.tolerance) == "2"
 
 
 ADAPTER = """

@@ -17,6 +17,9 @@ import onnx_ir as ir
 from torch_onnx_compat.graph import shapes
 from torch_onnx_compat.graph.walk import all_graphs
 
+Make = Callable[[ir.Value], tuple[list[ir.Node], ir.Value]]
+"""Makes nodes that change a value: they, and the changed one."""
+
 STEP = "torch_onnx_compat_step"
 """The input that says how large the changes are, in units of the last place."""
 
@@ -79,23 +82,30 @@ def make_narrow(model: ir.Model, dtype: ir.DataType) -> None:
     shapes.infer_model(model)
     count = itertools.count()
     narrow = partial(_round, dtype=dtype, count=count)
+    for value in model.graph.inputs:
+        if value.dtype is ir.DataType.FLOAT and value.name not in model.graph.initializers:
+            _round_input(model.graph, value, narrow)
     for graph in list(all_graphs(model)):
-        for value in graph.inputs if graph is model.graph else ():
-            if value.dtype is ir.DataType.FLOAT and value.name not in graph.initializers:
-                nodes, rounded = narrow(value)
-                for user, index in list(value.uses()):
-                    if user not in nodes:
-                        user.replace_input_with(index, rounded)
-                graph.insert_before(graph[0], nodes)
         for value in graph.initializers.values():
-            if value.const_value is not None and value.dtype is ir.DataType.FLOAT:
-                array = value.const_value.numpy()
-                value.const_value = ir.tensor(array.astype(dtype.numpy()).astype(array.dtype), name=value.name)
+            _round_weight(value, dtype)
         for node in list(graph):
-            if node.domain or node.op_type not in _EXACT or node.op_type == "Constant":
-                for value in list(node.outputs):
-                    if value.dtype is ir.DataType.FLOAT:
-                        _change(graph, node, value, narrow, count)
+            if node.domain or node.op_type not in _EXACT - {"Cast", "Constant"}:
+                for value in [value for value in node.outputs if value.dtype is ir.DataType.FLOAT]:
+                    _change(graph, node, value, narrow, count)
+
+
+def _round_input(graph: ir.Graph, value: ir.Value, narrow: Make) -> None:
+    nodes, rounded = narrow(value)
+    for user, index in list(value.uses()):
+        if user not in nodes:
+            user.replace_input_with(index, rounded)
+    graph.insert_before(graph[0], nodes)
+
+
+def _round_weight(value: ir.Value, dtype: ir.DataType) -> None:
+    if value.const_value is not None and value.dtype is ir.DataType.FLOAT:
+        array = value.const_value.numpy()
+        value.const_value = ir.tensor(array.astype(dtype.numpy()).astype(array.dtype), name=value.name)
 
 
 def _round(value: ir.Value, *, dtype: ir.DataType, count: Iterator[int]) -> tuple[list[ir.Node], ir.Value]:
@@ -117,13 +127,7 @@ def _change_terms(node: ir.Node, step: ir.Value, count: Iterator[int]) -> None:
     graph.insert_before(node, nodes)
 
 
-def _change(
-    graph: ir.Graph,
-    node: ir.Node,
-    value: ir.Value,
-    make: Callable[[ir.Value], tuple[list[ir.Node], ir.Value]],
-    count: Iterator[int],
-) -> None:
+def _change(graph: ir.Graph, node: ir.Node, value: ir.Value, make: Make, count: Iterator[int]) -> None:
     """Puts nodes behind a value; whoever read it reads what they give, which gets its name."""
     if value.dtype not in _EPS or not value.name:
         return

@@ -11,7 +11,14 @@ import numpy as np
 import torch
 
 from torch_onnx_compat.check.compare import NOISE_FACTOR, NOISE_LIMIT, Comparison, compare, relative_distance
-from torch_onnx_compat.check.on_target import LIMIT, NARROW_LIMIT, cast_output, judge_by_narrow_run, judge_by_size, tolerance_of
+from torch_onnx_compat.check.on_target import (
+    LIMIT,
+    NARROW_LIMIT,
+    cast_output,
+    judge_by_narrow_run,
+    judge_by_size,
+    tolerance_of,
+)
 from torch_onnx_compat.engines import ENGINES, Engine, EngineProcess
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.files.cases import FileCase
@@ -19,7 +26,6 @@ from torch_onnx_compat.files.proof import Proof
 from torch_onnx_compat.files.runner import Array, Refused
 from torch_onnx_compat.files.values import is_plain
 from torch_onnx_compat.targets import Target
-
 
 _DRAWS = 3
 """Runs of the original with other roundings, of which the one that moves farthest counts."""

@@ -11,7 +11,8 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 8, 10, 30
 _LEAST = 1e-9
 """Smaller errors are drawn here: a logarithm has no zero."""
 _STYLE = """
-svg { background: #fff; font: 9px system-ui, sans-serif; } text { fill: #444; } .grid { stroke: #ccc; stroke-width: .5; }
+svg { background: #fff; font: 9px system-ui, sans-serif; } text { fill: #444; }
+.grid { stroke: #ccc; stroke-width: .5; }
 .limit { fill: none; stroke: #888; stroke-dasharray: 4 3; } .right { fill: #1f6f8b; }
 .wrong { fill: none; stroke: #a3151b; stroke-width: 2; }
 """

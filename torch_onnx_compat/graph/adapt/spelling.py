@@ -38,8 +38,11 @@ def name_every_output(op: Builder, node: ir.Node) -> Outputs:
 @alternative("Gemm")
 def add_zeros(op: Builder, node: ir.Node) -> Outputs:
     """Adds zeros where the third input is absent."""
-    sizes = op.sizes(node.inputs[1])
+    a, b = node.inputs[:2]
+    assert a is not None
+    assert b is not None
+    sizes = op.sizes(b)
     if input_at(node, 2) is not None or sizes is None:
         return None
     width = sizes[0] if attribute(node, "transB", 0) else sizes[1]
-    return op.clone(node, [*node.inputs[:2], op.constant(np.zeros(width), op.dtype(node.inputs[0]))], beta=1.0)
+    return op.clone(node, [a, b, op.constant(np.zeros(width), op.dtype(a))], beta=1.0)

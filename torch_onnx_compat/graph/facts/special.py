@@ -20,7 +20,7 @@
 * exponent, of a Pow: the number where it is one constant number, else various or computed;
 * keepdims.written, of a ReduceX, mode.written, of a Resize, upper.written, of a Trilu, and sampling_ratio.written, of a
   RoiAlign: yes where the attribute is written, no where its default is meant, for which some parsers take another one;
-* omitted, of an LSTM, GRU or RNN: yes where an output has no name, no where all have one, as torch's exporters write it;
+* omitted, of an LSTM, GRU or RNN: yes where an output has no name, no where all have one, as in torch's files;
 * sizes, of an EyeLike: fixed where those of its input are known, else dynamic;
 * types, of a Pow: equal where base and exponent have one element type, else mixed.
 """
