@@ -52,6 +52,7 @@ SIZES = {"timm:vit_tiny_patch16_224": 224}
 SIZE = 64
 """Height and width of the pictures of the other models."""
 
+EXPORTERS = ("torchscript", "dynamo")
 SLIMMERS = ("onnxsim", "onnxslim")
 WAYS = ("before", *SLIMMERS, "after")
 LIMIT = 120.0
@@ -74,7 +75,7 @@ onnx.save(made, target)
 def sources() -> Iterator[tuple[str, str]]:
     """The files: names of models with the exporter, and of other tools' files with nothing."""
     yield from ((name, "") for name in producers.FILES)
-    yield from ((name, exporter) for name in MODELS for exporter in ("torchscript", "dynamo"))
+    yield from ((name, exporter) for exporter in EXPORTERS for name in MODELS)
 
 
 def write(name: str, exporter: str, path: Path) -> None:
@@ -146,7 +147,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=Path)
     parser.add_argument("--slimmers", default="", help="an interpreter that has onnxsim and onnxslim")
-    parser.add_argument("--only", choices=("models", "others"), help="one kind of files")
+    parser.add_argument("--only", choices=(*EXPORTERS, "models", "others"), help="one kind of files")
     parser.add_argument("--targets", default="openvino,opencv,tract,mnn,ncnn,rknn")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "files_in_engines.md")
     options = parser.parse_args()
@@ -159,7 +160,7 @@ def main() -> None:
     with ExitStack() as stack:
         processes = {name: stack.enter_context(EngineProcess(ENGINES[name], LIMIT)) for name in targets}
         for name, exporter in sources():
-            if options.only not in (None, "models" if exporter else "others"):
+            if options.only not in (None, exporter or "others", "models" if exporter else "others"):
                 continue
             missing = [target for target in targets if (name, exporter, target) not in done]
             try:

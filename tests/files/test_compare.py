@@ -38,6 +38,9 @@ def test_a_planted_fault_is_found(tmp_path, kind, where):
     assert found.first.node == node
     assert f"'{node}'" in str(found)
     assert found.to_dict()["first"]["node"] == node
+    off = [layer.module for layer in found.first.layers if layer.error > layer.tolerance]
+    assert off[0].endswith(f" {node}")
+    assert len(found.first.layers) > len(off)
 
 
 def test_files_that_take_other_inputs(tmp_path):
@@ -75,6 +78,7 @@ def test_a_model_and_a_file(tmp_path):
     assert not found.is_equal
     assert found.first.operator == "Conv"
     assert found.first.reference == "aten.convolution in 2"
+    assert next(layer.module for layer in found.first.layers if layer.error > layer.tolerance) == "2"
 
 
 ADAPTER = """
@@ -118,6 +122,9 @@ def test_the_first_wrong_layer_of_an_engine(tmp_path, engine):
     assert not found.is_equal
     assert (found.first.node, found.first.operator) == ("act3", "LeakyRelu")
     assert "values differ" in found.first.detail
+    off = [layer.module for layer in found.first.layers if layer.error > layer.tolerance]
+    assert off[0] == "LeakyRelu act3"
+    assert len(found.first.layers) > len(off)
 
 
 def test_cutting_finds_it_too(tmp_path, engine, monkeypatch):
@@ -157,3 +164,5 @@ def test_an_engine_that_is_right(tmp_path):
     assert found.is_equal
     assert not found.first.found
     assert np.isfinite([row.max_abs for row in found.table]).all()
+    assert len(found.first.layers) > 10
+    assert all(layer.error <= layer.tolerance for layer in found.first.layers)

@@ -427,11 +427,15 @@ def test_the_engine_that_is_installed_has_the_last_word_on_what_its_profile_refu
 
 def test_what_an_engine_was_seen_to_compute_wrong_stays_refused(tmp_path, installed, runner):
     text = """<ir_version: 6, opset_import: ["": 11]> g (float[2, 1, 3] x) => (float[2, 1, 1, 4] y) {
-        y = LSTM<hidden_size = 4>(x, w, r) }"""
+        y = LSTM<hidden_size = 4, direction = "DIRECTION">(x, w, r) }"""
     weights = {name: np.full(shape, 0.1, np.float32) for name, shape in (("w", (1, 16, 3)), ("r", (1, 16, 4)))}
     installed("mnn")
+    reverse = write(tmp_path / "a.onnx", text.replace("DIRECTION", "reverse"), **weights)
     with pytest.raises(UnsupportedError, match="LSTM wrong on mnn"):
-        convert(write(tmp_path / "a.onnx", text, **weights), target="mnn", runner=runner)
+        convert(reverse, target="mnn", runner=runner)
+    forward = write(tmp_path / "b.onnx", text.replace("DIRECTION", "forward"), **weights)
+    made = onnx.load_model_from_string(convert(forward, target="mnn", runner=runner).model_bytes)
+    assert [bool(name) for node in made.graph.node for name in node.output] == [True] * 3
 
 
 def test_operators_of_other_domains(tmp_path):

@@ -72,8 +72,9 @@ def test_a_difference_exits_with_3(folder):
     del gemm.attribute[:]
     gemm.attribute.extend([*kept, onnx.helper.make_attribute("alpha", 1.5)])
     onnx.save(model, "planted.onnx")
-    done = run("compare", "model.onnx", "planted.onnx", "--layers")
+    done = run("compare", "model.onnx", "planted.onnx", "--layers", "--plot", "errors.svg")
     assert done.exit_code == 3
+    assert "layers are off by more than rounding, the first at Gemm" in Path("errors.svg").read_text()
     assert "first difference at Gemm" in done.stdout
     assert "WRONG" in done.stdout
 
@@ -105,6 +106,8 @@ def test_a_difference_exits_with_3(folder):
         (["bench", "model.onnx", "--batch", "one"], 2, "--batch 'one': wanted sizes of axis 0"),
         (["bench", "fixed.onnx", "--batch", "1,2"], 1, "axis 0 of its inputs is fixed"),
         (["bench", "model.onnx", "--plot", "nowhere/x.svg"], 2, "there is no folder"),
+        (["compare", "model.onnx", "fixed.onnx", "--plot", "x.svg"], 2, "add --layers"),
+        (["compare", "model.onnx", "fixed.onnx", "--layers", "--plot", "nowhere/x.svg"], 2, "there is no folder"),
         (["compare", "model.onnx"], 2, "give another file or a model, or --target"),
         (["compare", "model.onnx", "--target", "nothing"], 1, "unknown engine 'nothing'"),
         (["run", "model.onnx", "--sizes", "batch"], 2, "--sizes 'batch': wanted the name of a dynamic axis"),

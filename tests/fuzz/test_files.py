@@ -82,3 +82,22 @@ def test_a_wrong_conversion_would_be_seen(runner, tmp_path, monkeypatch):
     monkeypatch.setattr("torch_onnx_compat.files.proof.Proof.compare_outputs", lambda *_: [])
     assert judge_seed(0, runner, tmp_path)["verdict"] == "wrong"
     assert np.isfinite(float(judge_seed(0, runner, tmp_path)["why"].removeprefix("off by ")))
+
+
+CAST = """<ir_version: 9, opset_import: ["": 19]> g (int64[1] in_1, bool in_2) => (float[M] y) {
+    a = Cast<saturate = 3, to = 1>(in_1)
+    y = If(in_2) <else_branch = e () => (float[M] p) { p = Relu(a) },
+                  then_branch = t () => (float[M] q) { q = Relu(a) }> }"""
+
+
+@pytest.mark.parametrize(("operator", "is_right"), [("Relu", True), ("Exp", False)])
+def test_the_definition_decides_where_onnxruntime_reads_freed_memory(runner, tmp_path, monkeypatch, operator, is_right):
+    """onnxruntime 1.32 gives this If the memory of a value that it has freed, and 0 for any number."""
+    path, new = tmp_path / "a.onnx", tmp_path / "b.onnx"
+    onnx.save(onnx.parser.parse_model(CAST), path)
+    text = f"""<ir_version: 8, opset_import: ["": 18]> g (int64[1] in_1, bool in_2) => (float[M] y) {{
+        a = Cast<to = 1>(in_1)  y = {operator}(a) }}"""
+    onnx.save(onnx.parser.parse_model(text), new)
+    monkeypatch.setattr(file_judge, "_feeds", lambda path, seed: {"in_1": np.array([4]), "in_2": np.array(seed > 0)})
+    for seed in (0, 1):
+        assert (file_judge._difference(path, new, seed, runner, {}) == "") == is_right

@@ -26,6 +26,7 @@ for _probe in own_probes():
 ALIKE = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Max", "Min", "Pad"}
 ALIKE |= {"Gather", "GatherElements", "GatherND", "RoiAlign"}
 ALIKE |= {"ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "InstanceNormalization", "MatMul", "Softmax", "Div"}
+ALIKE |= {"GRU", "LSTM", "RNN", "Gemm"}
 TOLERANCE = (1e-4, 1e-4)
 
 
@@ -69,7 +70,16 @@ CONDITIONS = {
         Row("AveragePool", "wrong", {"rank": 3}),
         Row("AveragePool", "refused", {"after": "Pad"}),
     ],
-    "Resize": [Row("Resize", "wrong", {"input.2": "constant"}), Row("Resize", "wrong", {"input.3": "constant"})],
+    "GRU": [Row("GRU", "wrong", {"omitted": "yes"})],
+    "Gemm": [Row("Gemm", "wrong", {"input.2": "absent", "alpha": {"not": [1.0]}})],
+    "LSTM": [Row("LSTM", "wrong", {"omitted": "yes"})],
+    "ReduceL2": [Row("ReduceL2", "wrong", {"keepdims.written": "no"})],
+    "ReduceSum": [Row("ReduceSum", "wrong", {"keepdims.written": "no"})],
+    "Resize": [
+        Row("Resize", "wrong", {"input.2": "constant"}),
+        Row("Resize", "wrong", {"input.3": "constant"}),
+        Row("Resize", "wrong", {"mode.written": "no"}),
+    ],
     "Max": [Row("Max", "wrong", {"inputs": 3})],
     "Min": [Row("Min", "wrong", {"inputs": 3})],
     "Div": [Row("Div", "wrong", {"divisor": "repeated norm"})],

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from torch import nn
 
 from torch_onnx_compat import CompatError, export_compat
 from torch_onnx_compat.check.localisation import Layer, Localisation
+from torch_onnx_compat.report import plot as plots
 from torch_onnx_compat.report import write_report
 from torch_onnx_compat.report.page import page
 from torch_onnx_compat.report.picture import draw
@@ -246,6 +248,14 @@ def test_the_plot_tells_wrong_layers_by_shape_and_in_words():
     drawn = plot(layers)
     assert drawn.count('class="wrong"') == 2
     assert "2 of 3 layers are off by more than rounding, the first at second." in drawn
+
+
+def test_the_plot_stands_alone_too():
+    drawn = plots.draw([vars(Layer("first", 0.0, 1e-5)), vars(Layer("<second>", 0.5, 1e-5))])
+    root = ElementTree.fromstring(drawn)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert root[0].text == "1 of 2 layers are off by more than rounding, the first at <second>."
+    assert "no value inside was compared" in "".join(ElementTree.fromstring(plots.draw([])).itertext())
 
 
 @pytest.mark.parametrize("target", known_targets())

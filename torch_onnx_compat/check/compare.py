@@ -167,7 +167,8 @@ def judge_by_noise(
         return row
     if reference.shape != precise.shape or not np.isfinite(precise).all() or not np.isfinite(found).all():
         return row
-    noise = calmest_slice(np.abs(reference - precise))
+    change = np.abs(reference - precise)
+    noise = calmest_slice(np.where(np.isnan(change), 0.0, change))  # what overflowed there tells nothing of a rounding
     error = np.abs(found.astype(np.float64) - precise)
     scale = float(np.abs(precise).max(initial=0.0)) or 1.0
     if (error > np.minimum(factor * noise, limit * scale)).any():

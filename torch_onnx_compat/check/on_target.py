@@ -35,7 +35,7 @@ _FACTOR = 5
 _NARROW_FACTOR = 4
 """Largest error of an engine that computes in fewer bits, as a multiple of eager torch's error in that element type.
 RKNN was seen to be 0.5 to 1.5 times as far off, in nine networks."""
-_NARROW_LIMIT = 5e-2
+NARROW_LIMIT = 5e-2
 """Largest such error, relative to the output's largest value."""
 
 
@@ -246,12 +246,31 @@ def _judge_by_narrow_type(
         narrow = observation.reference(f"{case.label} in {computes_in}", case.inputs, getattr(torch, computes_in))
     except ModelRefused:
         return rows
-    if [o.shape for o in narrow.outputs] != [o.shape for o in wanted]:
-        return rows
+    return judge_by_narrow_run(rows, found, narrow.outputs, wanted, computes_in)
+
+
+def judge_by_narrow_run(
+    rows: Sequence[Comparison],
+    found: Sequence[Array],
+    narrow: Sequence[torch.Tensor],
+    wanted: Sequence[torch.Tensor],
+    computes_in: str,
+) -> list[Comparison]:
+    """Judges the failed rows by the original's own error in an engine's element type.
+
+    Args:
+        rows: One for each output.
+        found: What the engine gives.
+        narrow: What the original gives, run in that type.
+        wanted: What the original gives in its own.
+        computes_in: The type.
+    """
+    if [o.shape for o in narrow] != [o.shape for o in wanted]:
+        return list(rows)
     name = f"in {computes_in}"
     return [
         row
         if row.ok or not exact.is_floating_point()
-        else judge_by_noise(row, array, own.to(exact.dtype), exact, _NARROW_LIMIT, _NARROW_FACTOR, name)
-        for row, array, own, exact in zip(rows, found, narrow.outputs, wanted, strict=True)
+        else judge_by_noise(row, array, own.to(exact.dtype), exact, NARROW_LIMIT, _NARROW_FACTOR, name)
+        for row, array, own, exact in zip(rows, found, narrow, wanted, strict=True)
     ]

@@ -84,6 +84,10 @@ def compare_command(
     ] = None,
     target: AnyTarget = None,
     layers: Annotated[bool, typer.Option("--layers", help="Search for the first value that differs.")] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.svg", help="With --layers: draw the error of each layer.", rich_help_panel=OTHER),
+    ] = None,
     inputs: Inputs = None,
     sizes: Sizes = None,
     seed: Seed = 0,
@@ -95,9 +99,12 @@ def compare_command(
     debug: Debug = False,
 ) -> None:
     """Compares a file with another one, with a model, or with itself in another engine; exits 3 if they differ."""
-    with reporting(json, debug) as step:
+    with reporting(json, debug, plot) as step:
         with usage():
             check_file(file)
+            check_destination(plot)
+            if plot is not None and not layers:
+                raise UsageError("--plot draws the error of each layer; add --layers.")
             if (other is None) == (target is None):
                 raise UsageError("give another file or a model, or --target, and not both.")
             given, tried = [inputs_from(path, file) for path in inputs or ()], sizes_by_axis("--sizes", sizes)
@@ -111,6 +118,10 @@ def compare_command(
             sample = Model(other, size, shape, weights, pretrained).load(step)
             step("compare")
             found = compare_with_model(file, other, sample.model, sample.args, sample.kwargs, layers=layers)
+        if plot is not None and found.first is not None:
+            from torch_onnx_compat.report.plot import draw
+
+            plot.write_text(draw([vars(layer) for layer in found.first.layers]), encoding="utf-8")
     print_json(found.to_dict()) if json else print_text(str(found))
     raise typer.Exit(0 if found.is_equal else WRONG)
 

@@ -124,9 +124,10 @@ def _probe(name: str, entry: Mapping[str, Any], opset: int, attributes: Mapping[
             sizes = [f"{names[-1]}_{axis}" for axis in range(array.ndim)] if given.get("dynamic") else array.shape
             inputs.append(onnx.helper.make_tensor_value_info(names[-1], kind, sizes))
     outputs = [f"y{index}" for index in range(entry.get("outputs", 1))]
+    read = [outputs[index] for index in entry.get("read", range(len(outputs)))]
     written = {k: _attribute(k, v) for k, v in attributes.items()}
     node = onnx.helper.make_node(entry["op"], names, outputs, **written)
-    graph = onnx.helper.make_graph([node], name, inputs, [onnx.ValueInfoProto(name=o) for o in outputs], weights)
+    graph = onnx.helper.make_graph([node], name, inputs, [onnx.ValueInfoProto(name=o) for o in read], weights)
     return Probe(name, make_model(graph, opset), feeds)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -158,7 +158,8 @@ def _in_engine(proof: Proof, name: str, layers: bool) -> FileComparison:
         if layers and worst is not None:
             first = EngineValues(proof.file.path, worst.feeds, process, tolerance_of(engine)).first()
         elif layers:
-            first = FirstDifference(False)
+            values = EngineValues(proof.file.path, proof.cases[0].feeds, process, tolerance_of(engine))
+            first = FirstDifference(False, layers=values.layers())
     return FileComparison(str(proof.file.path), label, tuple(rows), first, tuple(proof.notes))
 
 
@@ -205,6 +206,12 @@ def compare_with_model(
         detail = place.detail or (f"{place.got:.6g} for {place.wanted:.6g}" if place.got is not None else "")
         where = f"{place.torch_operator} in {place.module or 'the model itself'}".strip()
         first = FirstDifference(
-            place.found, place.node, place.operator, place.tensor, where if place.found else "", detail
+            place.found,
+            place.node,
+            place.operator,
+            place.tensor,
+            where if place.found else "",
+            detail,
+            tuple(replace(layer, module=layer.module or "the model itself") for layer in place.layers),
         )
     return FileComparison(name, str(onnx_file.path), tuple(rows), first)

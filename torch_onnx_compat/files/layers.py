@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import torch
 from torch_onnx_compat.check.compare import compare
 from torch_onnx_compat.check.eager_log import FLOOR, EagerLog, Step
 from torch_onnx_compat.check.file_log import FileLog, scope_of
-from torch_onnx_compat.check.localisation import Localisation
+from torch_onnx_compat.check.localisation import Layer, Localisation
 from torch_onnx_compat.check.localise import OUTPUT_FACTOR, RETRIES, Search
 from torch_onnx_compat.engines import EngineProcess
 from torch_onnx_compat.files.runner import Array, Value
@@ -41,6 +41,7 @@ class FirstDifference:
         value: The value's name in the second file.
         reference: The value's name, or its node's operator, on the side that counts as right.
         detail: By how much, and where.
+        layers: The error of each value that stands on both sides, in the order in which they are computed.
     """
 
     found: bool
@@ -49,6 +50,7 @@ class FirstDifference:
     value: str = ""
     reference: str = ""
     detail: str = ""
+    layers: tuple[Layer, ...] = ()
 
     def __str__(self) -> str:
         if not self.found:
@@ -58,7 +60,7 @@ class FirstDifference:
 
     def to_dict(self) -> dict[str, Any]:
         """The finding as plain data."""
-        return dict(vars(self))
+        return {**vars(self), "layers": [vars(layer) for layer in self.layers]}
 
 
 def first_between_files(
@@ -91,7 +93,7 @@ def first_between_files(
         for step in eager.steps:
             step.tolerance *= OUTPUT_FACTOR
     if not found.found:
-        return FirstDifference(False)
+        return FirstDifference(False, layers=found.layers)
     values = f"{found.got:.6g} for {found.wanted:.6g}" if found.got is not None and found.wanted is not None else ""
     return FirstDifference(
         True,
@@ -100,6 +102,7 @@ def first_between_files(
         found.tensor,
         f"{found.torch_operator} {found.module}".strip(),
         found.detail or values,
+        found.layers,
     )
 
 
@@ -130,6 +133,7 @@ def _steps(log: FileLog, outputs: Sequence[str]) -> EagerLog:
             sample=value.sample,
             inputs=tuple(numbers[operand] for operand in log.operands(name) if operand in numbers),
             varies=name in varying,
+            boundary=f"{node.op_type} {node.name or name}",
         )
         step.tolerance = FLOOR[dtype] * step.scale if value.is_float else 0.0
         eager.steps.append(step)
@@ -157,18 +161,42 @@ class EngineValues:
 
     def first(self) -> FirstDifference:
         """The first value at which the engine differs."""
-        relevant = self._log.input_dependents() & self._log.ancestors(self._log.outputs)
-        order = [name for name in self._log.makers if name in relevant]
-        wanted = self._log.arrays(order)
-        order = [name for name in order if name in wanted]
-        for name in order:  # some engines refuse an output whose type is not declared
-            value = self._values[name]
-            value.type = value.type or ir.TensorType(ir.DataType.from_numpy(wanted[name].dtype))
+        order, wanted = self._wanted()
         found = self._run(order)
         bad = {name for name in found if self._off(found[name], wanted[name])}
         if found and bad:
-            return self._finding(next(name for name in order if name in bad), found, wanted)
+            first = self._finding(next(name for name in order if name in bad), found, wanted)
+            return replace(first, layers=self._layers(found, wanted))
         return self._by_cutting(order, wanted)
+
+    def layers(self) -> tuple[Layer, ...]:
+        """The error of each value; none where the engine does not give them all at once."""
+        order, wanted = self._wanted()
+        return self._layers(self._run(order), wanted)
+
+    def _wanted(self) -> tuple[list[str], dict[str, Array]]:
+        """The values that outputs follow from, in the order in which they are computed, and what onnxruntime gives."""
+        relevant = self._log.input_dependents() & self._log.ancestors(self._log.outputs)
+        wanted = self._log.arrays([name for name in self._log.makers if name in relevant])
+        order = [name for name in self._log.makers if name in wanted]
+        for name in order:  # some engines refuse an output whose type is not declared
+            value = self._values[name]
+            value.type = value.type or ir.TensorType(ir.DataType.from_numpy(wanted[name].dtype))
+        return order, wanted
+
+    def _layers(self, found: Mapping[str, Array], wanted: Mapping[str, Array]) -> tuple[Layer, ...]:
+        """The errors of the float values, relative to the largest value of each."""
+        layers = []
+        for name in found:
+            exact = wanted[name].astype(np.float64)
+            scale = np.abs(exact).max(initial=0.0)
+            if wanted[name].dtype.kind != "f" or not scale or not np.isfinite(scale):
+                continue
+            same = found[name].size == exact.size
+            error = np.abs(found[name].reshape(exact.shape) - exact).max() / scale if same else np.inf
+            node = self._log.makers[name]
+            layers.append(Layer(f"{node.op_type} {node.name or name}", float(error), sum(self._tolerance)))
+        return tuple(layers)
 
     def _run(self, names: Sequence[str]) -> dict[str, Array]:
         inputs = list(self._model.graph.inputs)
@@ -208,14 +236,16 @@ class EngineValues:
             if not earlier:
                 break
             name = earlier
+        ran = {known: seen[known][known] for known in order if seen.get(known)}
+        layers = self._layers(ran, wanted)
         if not name:
-            return FirstDifference(False)
+            return FirstDifference(False, layers=layers)
         if not seen[name]:
             node = self._log.makers[name]
             return FirstDifference(
-                True, node.name or name, node.op_type, name, "", "the engine refuses the file up to it"
+                True, node.name or name, node.op_type, name, "", "the engine refuses the file up to it", layers
             )
-        return self._finding(name, seen[name], wanted)
+        return replace(self._finding(name, seen[name], wanted), layers=layers)
 
     def _off(self, found: Array, wanted: Array) -> bool:
         if found.size == wanted.size == 1:

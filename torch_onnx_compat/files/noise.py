@@ -1,19 +1,24 @@
 """An original that rounds otherwise: the same file with a random change of a rounding behind every node that rounds.
 
 It is to files what `check/perturb.py` is to models: how far the original's own values move says how far a right
-conversion may be off, at every single value.
+conversion may be off, at every single value. `make_narrow` rounds to a narrower type instead, for engines that compute
+in one.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import onnx_ir as ir
 
 from torch_onnx_compat.graph import shapes
 from torch_onnx_compat.graph.walk import all_graphs
+
+Make = Callable[[ir.Value], tuple[list[ir.Node], ir.Value]]
+"""Makes nodes that change a value: they, and the changed one."""
 
 STEP = "torch_onnx_compat_step"
 """The input that says how large the changes are, in units of the last place."""
@@ -63,8 +68,54 @@ def make_noisy(model: ir.Model) -> None:
                 _change_terms(node, step, count)
             if node.domain or node.op_type not in _EXACT:
                 for value in list(node.outputs):
-                    _change(graph, node, value, step, count)
+                    _change(graph, node, value, partial(_nodes, step=step, factor=1.0, count=count), count)
     model.graph.inputs.append(step)
+
+
+def make_narrow(model: ir.Model, dtype: ir.DataType) -> None:
+    """Rounds the inputs, the weights and every result to a narrower type, in place; all of them stay float32.
+
+    Args:
+        model: A graph without functions of its own.
+        dtype: float16 or bfloat16.
+    """
+    shapes.infer_model(model)
+    count = itertools.count()
+    narrow = partial(_round, dtype=dtype, count=count)
+    for value in model.graph.inputs:
+        if value.dtype is ir.DataType.FLOAT and value.name not in model.graph.initializers:
+            _round_input(model.graph, value, narrow)
+    for graph in list(all_graphs(model)):
+        for value in graph.initializers.values():
+            _round_weight(value, dtype)
+        for node in list(graph):
+            if node.domain or node.op_type not in _EXACT - {"Cast", "Constant"}:
+                for value in [value for value in node.outputs if value.dtype is ir.DataType.FLOAT]:
+                    _change(graph, node, value, narrow, count)
+
+
+def _round_input(graph: ir.Graph, value: ir.Value, narrow: Make) -> None:
+    nodes, rounded = narrow(value)
+    for user, index in list(value.uses()):
+        if user not in nodes:
+            user.replace_input_with(index, rounded)
+    graph.insert_before(graph[0], nodes)
+
+
+def _round_weight(value: ir.Value, dtype: ir.DataType) -> None:
+    if value.const_value is not None and value.dtype is ir.DataType.FLOAT:
+        array = value.const_value.numpy()
+        value.const_value = ir.tensor(array.astype(dtype.numpy()).astype(array.dtype), name=value.name)
+
+
+def _round(value: ir.Value, *, dtype: ir.DataType, count: Iterator[int]) -> tuple[list[ir.Node], ir.Value]:
+    """The nodes that round a value, and the rounded one."""
+    short = ir.node("Cast", [value], {"to": dtype.value})
+    back = ir.node("Cast", [short.outputs[0]], {"to": ir.DataType.FLOAT.value})
+    for node in (short, back):
+        node.outputs[0].name = f"torch_onnx_compat_noise_{next(count)}"
+    back.outputs[0].type = ir.TensorType(ir.DataType.FLOAT)
+    return [short, back], back.outputs[0]
 
 
 def _change_terms(node: ir.Node, step: ir.Value, count: Iterator[int]) -> None:
@@ -76,13 +127,14 @@ def _change_terms(node: ir.Node, step: ir.Value, count: Iterator[int]) -> None:
     graph.insert_before(node, nodes)
 
 
-def _change(graph: ir.Graph, node: ir.Node, value: ir.Value, step: ir.Value, count: Iterator[int]) -> None:
+def _change(graph: ir.Graph, node: ir.Node, value: ir.Value, make: Make, count: Iterator[int]) -> None:
+    """Puts nodes behind a value; whoever read it reads what they give, which gets its name."""
     if value.dtype not in _EPS or not value.name:
         return
     name = value.name
     users, places = list(value.uses()), [i for i, output in enumerate(graph.outputs) if output is value]
     value.name = f"{name}_exact_{next(count)}"
-    nodes, changed = _nodes(value, step, 1.0, count)
+    nodes, changed = make(value)
     changed.name, changed.shape = name, value.shape
     for user, index in users:
         user.replace_input_with(index, changed)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass
 
 from torch_onnx_compat.check.compare import NOISE_FACTOR, NOISE_LIMIT, Comparison
@@ -69,7 +70,8 @@ class Proof:
         self._cases: list[FileCase] | None = None
         self._names: list[str] = []
         self._random: set[str] = set()
-        self._is_noisy: bool | None = None
+        self._changed: dict[str, bool] = {}
+        """Whether originals that round otherwise run, by their keys."""
         self.judge: Judge = "onnxruntime"
 
     def __enter__(self) -> Proof:
@@ -83,7 +85,7 @@ class Proof:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for key in () if self._owns_runner else (_ORIGINAL, _NOISY):
+        for key in () if self._owns_runner else (_ORIGINAL, *self._changed):
             self.runner.close(key)
         self._stack.close()
 
@@ -249,7 +251,7 @@ class Proof:
                 return
             try:
                 feeds = {**case.source, noise.STEP: np.array(step, np.float32)}
-                outputs = list(self._oracle.expect(self.runner.run(_NOISY, feeds, self._oracle.values)).values())
+                outputs = self._run_changed(_NOISY, feeds)
             except Refused:
                 return
             for index, doubt in doubts.items():
@@ -259,21 +261,48 @@ class Proof:
                     explain(doubt, value)
 
     def _open_noisy(self) -> bool:
+        return self._open_changed(_NOISY, noise.make_noisy)
+
+    def run_otherwise(self, case: FileCase, dtype: str = "float32") -> list[Value] | None:
+        """What the original computes where it rounds otherwise.
+
+        Args:
+            case: The case.
+            dtype: float32, for a random change of each rounding; or a narrower type, to which inputs, weights and
+                results are rounded.
+
+        Returns:
+            The outputs; None where no such original can be made, or it does not run.
+        """
+        narrow, feeds = ir.DataType.from_numpy(np.dtype(dtype)), dict(case.source)
+        if narrow is ir.DataType.FLOAT:
+            is_open, feeds[noise.STEP] = self._open_noisy(), np.array(STEP, np.float32)
+        else:
+            is_open = self._open_changed(dtype, lambda model: noise.make_narrow(model, narrow))
+        try:
+            return self._run_changed(_NOISY if narrow is ir.DataType.FLOAT else dtype, feeds) if is_open else None
+        except Refused:
+            return None
+
+    def _run_changed(self, key: str, feeds: Mapping[str, Value]) -> list[Value]:
+        return list(self._oracle.expect(self.runner.run(key, feeds, self._oracle.values)).values())
+
+    def _open_changed(self, key: str, change: Callable[[ir.Model], None]) -> bool:
         """Opens the original that rounds otherwise; False where there is none."""
-        if self._is_noisy is None:
+        if key not in self._changed:
             try:
                 model = self.file.graph()
                 model = raise_opset(model, noise.LOWEST_OPSET)
                 if model.functions:
                     InlinePass()(model)
-                noise.make_noisy(model)
+                change(model)
                 written = self._stack.enter_context(draft(model, None, is_large(model)))
-                self.runner.open(_NOISY, written.path, self.judge, plain=True)
-                self._is_noisy = True
+                self.runner.open(key, written.path, self.judge, plain=True)
+                self._changed[key] = True
             except Exception as error:  # a graph in which the changes have no place: nothing is excused then
                 self.notes.append(f"what rounding changes is not known: {' '.join(str(error).split())[:200]}")
-                self._is_noisy = False
-        return self._is_noisy
+                self._changed[key] = False
+        return self._changed[key]
 
     # The original
 

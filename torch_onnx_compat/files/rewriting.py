@@ -19,7 +19,7 @@ from torch_onnx_compat.files.reading import OnnxFile
 from torch_onnx_compat.graph.adapt.adapt import adapt_to_target
 from torch_onnx_compat.graph.padding import keep_zeros
 from torch_onnx_compat.graph.tidy.tidy import tidy
-from torch_onnx_compat.graph.unused import RemoveUnusedNodes
+from torch_onnx_compat.graph.unused import RemoveUnusedNodes, drop_unread_regions
 from torch_onnx_compat.graph.walk import all_nodes
 from torch_onnx_compat.request import METADATA_PREFIX
 from torch_onnx_compat.targets import Target
@@ -111,6 +111,7 @@ def _least_ir_version(job: Job) -> int:
 
 def _suit(model: ir.Model, target: Target) -> list[str]:
     """Writes the nodes that the target does not run right otherwise, and checks what is left."""
+    drop_unread_regions(model)
     _carry_out(f"suited to {target.name}", _in_place(lambda m: adapt_to_target(m, target) and None), model)
     keep_zeros(model)
     foreign = sorted({f"{n.domain}::{n.op_type}" for n in all_nodes(model.graph) if _is_foreign(n, model)})

@@ -10,14 +10,44 @@ _WIDTH, _HEIGHT = 360, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 8, 10, 30
 _LEAST = 1e-9
 """Smaller errors are drawn here: a logarithm has no zero."""
+_STYLE = """
+svg { background: #fff; font: 9px system-ui, sans-serif; } text { fill: #444; }
+.grid { stroke: #ccc; stroke-width: .5; }
+.limit { fill: none; stroke: #888; stroke-dasharray: 4 3; } .right { fill: #1f6f8b; }
+.wrong { fill: none; stroke: #a3151b; stroke-width: 2; }
+"""
+"""Of a picture that stands alone; in a page, the page's style holds."""
 
 
 def plot(layers: list[dict[str, Any]]) -> str:
-    """Draws the layers in the order in which they ran.
+    """Draws the layers in the order in which they ran, as a figure of a page.
 
     Args:
         layers: Module, error and tolerance of each, relative to the largest value.
     """
+    drawn, caption = _draw(layers, "")
+    return (
+        f"<figure>{drawn}<figcaption>{escape(caption)} Marks: largest difference over the layer's largest value. "
+        f"Dashed: what rounding explains.</figcaption></figure>"
+    )
+
+
+def draw(layers: list[dict[str, Any]]) -> str:
+    """The same as a picture that stands alone, an SVG whose title is what it shows in words.
+
+    Args:
+        layers: As for `plot`; where there are none, the picture says so.
+    """
+    if layers:
+        return _draw(layers, _STYLE)[0]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}"><style>{_STYLE}</style>'
+        f'<text x="{_LEFT}" y="{_HEIGHT // 2}">no value inside was compared</text></svg>'
+    )
+
+
+def _draw(layers: list[dict[str, Any]], style: str) -> tuple[str, str]:
+    """The drawing, and what it shows in words."""
     errors = [_finite(layer["error"]) for layer in layers]
     limits = [_finite(layer["tolerance"]) for layer in layers]
     low = math.floor(math.log10(min(*errors, *limits)))
@@ -36,13 +66,13 @@ def plot(layers: list[dict[str, Any]]) -> str:
         for i, (layer, error) in enumerate(zip(layers, errors, strict=True))
     )
     line = " ".join(f"{_x(i, len(layers)):.1f},{_y(limit, low, high):.1f}" for i, limit in enumerate(limits))
-    return (
-        f'<figure><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(caption)}">'
-        f"{_axes(low, high, len(layers))}"
-        f'<polyline class="limit" points="{line}"/>{marks}</svg>'
-        f"<figcaption>{escape(caption)} Marks: largest difference over the layer's largest value. "
-        f"Dashed: what rounding explains.</figcaption></figure>"
+    own = 'xmlns="http://www.w3.org/2000/svg" ' if style else ""
+    head = f"<title>{escape(caption)}</title><style>{style}</style>" if style else ""
+    drawn = (
+        f'<svg {own}viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(caption)}">'
+        f'{head}{_axes(low, high, len(layers))}<polyline class="limit" points="{line}"/>{marks}</svg>'
     )
+    return drawn, caption
 
 
 def _finite(value: float) -> float:

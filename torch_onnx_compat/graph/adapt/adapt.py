@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+import torch_onnx_compat.graph.adapt.spelling  # noqa: F401 - before the others: the least that can be done to a node
 from torch_onnx_compat.graph import schema, shapes
 from torch_onnx_compat.graph.adapt import (  # noqa: F401 - the rules register themselves
     attention,

@@ -102,16 +102,6 @@ def reshape(op: Builder, node: ir.Node) -> Outputs:
     return None if sizes is None or not sizes else op.Reshape(first_input(node), sizes)
 
 
-@alternative("RoiAlign", "Trilu")
-def write_the_default(op: Builder, node: ir.Node) -> Outputs:
-    """Writes the attribute whose default is meant: some parsers take another default."""
-    default = {"RoiAlign": {"sampling_ratio": 0}, "Trilu": {"upper": 1}}[node.op_type]
-    if default.keys() <= node.attributes.keys():
-        return None
-    written = {name: held.value for name, held in node.attributes.items()}
-    return op.node(node.op_type, node.inputs, {**default, **written})
-
-
 @alternative("Trilu")
 def trilu_by_mask(op: Builder, node: ir.Node) -> Outputs:
     """Multiplies by a constant mask."""

@@ -18,8 +18,9 @@
 * axes, of a ReduceX, Squeeze or Unsqueeze: also where they are an input;
 * terms, of an Add or a Sum: twin products where both inputs are products of one value with constants, else other;
 * exponent, of a Pow: the number where it is one constant number, else various or computed;
-* upper.written, of a Trilu, and sampling_ratio.written, of a RoiAlign: yes where the attribute is written, no where its
-  default is meant, for which some parsers take another number;
+* keepdims.written, of a ReduceX, mode.written, of a Resize, upper.written, of a Trilu, and sampling_ratio.written, of a
+  RoiAlign: yes where the attribute is written, no where its default is meant, for which some parsers take another one;
+* omitted, of an LSTM, GRU or RNN: yes where an output has no name, no where all have one, as in torch's files;
 * sizes, of an EyeLike: fixed where those of its input are known, else dynamic;
 * types, of a Pow: equal where base and exponent have one element type, else mixed.
 """
@@ -51,6 +52,11 @@ _KEEP_PLACES = frozenset({"BatchNormalization", "Cast", "Concat", "Identity", "L
 _KEEP_PLACES |= {"Transpose", "Where"}
 """Operators that leave the places along some axes as they are."""
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+RECURRENT = {"GRU": 2, "LSTM": 3, "RNN": 2}
+"""Recurrent operators, and how many outputs each of them has."""
+WRITTEN = {"Resize": "mode", "RoiAlign": "sampling_ratio", "Trilu": "upper"}
+WRITTEN |= {f"Reduce{kind}": "keepdims" for kind in _REDUCTIONS}
+"""Attributes for whose default some parsers take another value than ONNX's."""
 _FAR = 12
 """Nodes that a search goes back, at most."""
 
@@ -60,6 +66,8 @@ def special_facts(node: ir.Node, given: list[ir.Value]) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     if node.op_type in _ELEMENTWISE and len(given) > 1:
         facts |= _shapes([value.shape for value in given])
+    if node.op_type in WRITTEN:
+        facts |= _written(node, WRITTEN[node.op_type])
     special = _SPECIAL.get(node.op_type)
     return {**facts, **(special(node) if special else {})}
 
@@ -245,6 +253,11 @@ def _written(node: ir.Node, name: str) -> dict[str, Any]:
     return {f"{name}.written": "yes" if name in node.attributes else "no"}
 
 
+def _omitted(node: ir.Node) -> dict[str, Any]:
+    named = sum(bool(value.name) for value in node.outputs)
+    return {"omitted": "no" if named == RECURRENT[node.op_type] else "yes"}
+
+
 def _sizes(node: ir.Node) -> dict[str, Any]:
     shape = node.inputs[0].shape if node.inputs and node.inputs[0] is not None else None
     if shape is None:
@@ -266,9 +279,8 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "PRelu": _slope,
     "Pow": _power,
     "EyeLike": _sizes,
-    "RoiAlign": lambda node: _written(node, "sampling_ratio"),
+    **dict.fromkeys(RECURRENT, _omitted),
     "Reshape": lambda node: {**_rank_out(node), **batch(node)},
     "Slice": _slice,
     "Split": _parts,
-    "Trilu": lambda node: _written(node, "upper"),
 }

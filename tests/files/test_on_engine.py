@@ -1,0 +1,118 @@
+"""What is held against an engine: its own mistakes, neither its number format nor inputs that decide nothing."""
+
+import dataclasses
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+from files.file_models import write
+from onnx import numpy_helper
+
+from torch_onnx_compat.engines import ENGINES, Outcome
+from torch_onnx_compat.files import noise
+from torch_onnx_compat.files.on_engine import compare_in_engine
+from torch_onnx_compat.files.proof import Proof
+from torch_onnx_compat.files.reading import read
+from torch_onnx_compat.files.runner import Runner
+from torch_onnx_compat.publish import draft
+
+HALF = dataclasses.replace(ENGINES["opencv"], computes_in="float16", tolerance=(1e-5, 1e-5))
+SINGLE = dataclasses.replace(ENGINES["opencv"], tolerance=(1e-5, 1e-5))
+
+NETWORK = """<ir_version: 8, opset_import: ["": 17]> g (float[4, 64] x) => (float[4, 16] y)
+{ h = MatMul(x, w)  r = Relu(h)  p = Mul(r, r)  y = MatMul(p, v) }"""
+
+CHAOS = """<ir_version: 8, opset_import: ["": 17]> g (float[8, 8] x) => (float[8, 8] y)
+{ big = Constant<value = float {FACTOR}>()  a = Mul(x, big)  b = Exp(x)  c = Add(a, b)  y = Sin(c) }"""
+
+
+class Process:
+    """An engine that gives what a function makes of the inputs."""
+
+    version = "1"
+
+    def __init__(self, compute):
+        self.compute = compute
+
+    def run(self, path, feeds, names, ranges=None):
+        return Outcome("ran", tuple(self.compute(feeds)))
+
+
+def network(path):
+    random = np.random.default_rng(0)
+    model = onnx.parser.parse_model(NETWORK)
+    for name, shape in {"w": (64, 32), "v": (32, 16)}.items():
+        model.graph.initializer.append(numpy_helper.from_array(random.standard_normal(shape).astype(np.float32), name))
+    onnx.save(model, path)
+    return path
+
+
+def compute_in_half(feeds):
+    random = np.random.default_rng(0)
+    w, v = (random.standard_normal(shape).astype(np.float32).astype(np.float16) for shape in ((64, 32), (32, 16)))
+    h = np.maximum((feeds["x"].astype(np.float16).astype(np.float32) @ w.astype(np.float32)).astype(np.float16), 0)
+    return [((h * h).astype(np.float32) @ v.astype(np.float32)).astype(np.float32)]
+
+
+def rows_of(path, compute, engine):
+    with Proof(read(path)) as proof:
+        proof.make_cases()
+        rows = [row for _, _, rows in compare_in_engine(path, proof, engine, Process(compute)) for row in rows]
+        return rows, proof.notes
+
+
+def test_an_engine_in_half_precision_is_as_far_off_as_the_original_is_there(tmp_path):
+    rows, _ = rows_of(network(tmp_path / "a.onnx"), compute_in_half, HALF)
+    assert all(row.ok for row in rows)
+    assert any("the original's own rounding error in float16" in row.detail for row in rows)
+    rows, _ = rows_of(tmp_path / "a.onnx", compute_in_half, SINGLE)  # no excuse for another engine
+    assert not all(row.ok for row in rows)
+
+
+def test_what_half_precision_does_not_explain_is_wrong(tmp_path):
+    def compute(feeds):
+        (y,) = compute_in_half(feeds)
+        y[0, 0] *= 1.1
+        return [y]
+
+    rows, _ = rows_of(network(tmp_path / "a.onnx"), compute, HALF)
+    assert not all(row.ok for row in rows)
+
+
+@pytest.mark.parametrize(("engine", "factor"), [(HALF, 5e3), (SINGLE, 3e7)])
+def test_inputs_at_which_rounding_decides_everything_say_nothing(tmp_path, engine, factor):
+    path = write(tmp_path / "a.onnx", CHAOS.replace("FACTOR", str(factor)))
+
+    def compute(feeds):
+        x = feeds["x"].astype(np.float64)
+        x = x.astype(np.float16).astype(np.float64) if engine is HALF else x
+        return [np.sin(x * factor + np.exp(x)).astype(np.float32)]
+
+    rows, notes = rows_of(path, compute, engine)
+    assert all(row.ok for row in rows)
+    assert any("'random values' says nothing about opencv: the original's own values move by" in note for note in notes)
+    assert any("zeros" in row.case for row in rows)  # where nothing is rounded, the engine is judged
+
+    rows, _ = rows_of(path, lambda feeds: [20 * compute(feeds)[0]], engine)  # farther off than rounding moves anything
+    assert not all(row.ok for row in rows)
+
+
+def test_a_narrow_original_rounds_inputs_weights_and_results(tmp_path):
+    model = read(network(tmp_path / "a.onnx")).graph()
+    noise.make_narrow(model, ir.DataType.FLOAT16)
+    x = np.random.default_rng(1).standard_normal((4, 64)).astype(np.float32)
+    with Runner() as runner, draft(model, None, False) as written:
+        runner.open("narrow", written.path, plain=True)
+        (found,) = runner.run("narrow", {"x": x})
+    np.testing.assert_allclose(found, compute_in_half({"x": x})[0], rtol=2e-3, atol=2e-2)
+    assert (found == found.astype(np.float16)).all()
+
+
+def test_what_overflows_in_half_precision_excuses_nothing(tmp_path):
+    path = write(tmp_path / "a.onnx", CHAOS.replace("FACTOR", "1e6").replace("Sin(c)", "Tanh(c)"))
+    rows, _ = rows_of(path, lambda feeds: [np.cos(feeds["x"])], HALF)
+    assert not any(row.ok for row in rows if "zeros" not in row.case)
+    path = write(tmp_path / "b.onnx", CHAOS.replace("FACTOR", "1e6"))  # the original gives NaN in float16
+    rows, _ = rows_of(path, lambda feeds: [feeds["x"]], HALF)
+    assert not any(row.ok for row in rows if "zeros" not in row.case)
