@@ -10,6 +10,7 @@ from torch_onnx_compat.backends.internals.dynamo import (
     rnn_decompositions,
     size_conditions,
     torchlib_function,
+    untranslated,
 )
 from torch_onnx_compat.backends.internals.higher_order import (
     call_cond,
@@ -70,6 +71,7 @@ __all__ = [
     "symbolic_registry",
     "text_of_graph",
     "torchlib_function",
+    "untranslated",
     "trace",
     "without_function_modes",
     "without_weights",
