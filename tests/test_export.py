@@ -532,7 +532,7 @@ BAD = [
     ),
     pytest.param({"exporter": "dynamo", "dynamo": False}, "contradict each other", id="exporter and dynamo"),
     pytest.param({"input_nmes": ["a"]}, r"unknown keyword 'input_nmes'; did you mean 'input_names'\?", id="keyword"),
-    pytest.param({"report": True}, "report=True is not supported", id="unsupported keyword"),
+    pytest.param({"profile": True}, "profile=True is not supported", id="unsupported keyword"),
     pytest.param({"args": (X, X)}, r"do not fit Linear.forward\(input\): too many positional arguments", id="args"),
     pytest.param({"args": ()}, "missing a required argument: 'input'", id="no args"),
     pytest.param({"args": (3,)}, "hold no tensor", id="no tensor"),

@@ -175,3 +175,15 @@ def _symbolic_size(size: Any, unknown: int) -> int:
 def hints_of(shape_env: Any) -> Any:
     """Sizes of the example, by torch.export's symbol; an attribute that torch renamed."""
     return getattr(shape_env, "backed_var_to_val", None) or getattr(shape_env, "var_to_val", {})
+
+
+def dim_names(shape_env: Any) -> dict[str, str]:
+    """Names that the caller's Dim objects gave to sizes, by torch.export's symbol; none of a loaded program."""
+    names = getattr(shape_env, "source_name_to_debug_name", None) or {}
+    found = {}
+    for symbol, sources in (getattr(shape_env, "var_to_sources", None) or {}).items():
+        for source in sources:
+            name = source.name() if callable(source.name) else source.name  # a property from torch 2.10 on
+            if name in names and str(symbol) not in found:
+                found[str(symbol)] = names[name]
+    return found

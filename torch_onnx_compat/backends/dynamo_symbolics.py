@@ -14,7 +14,6 @@ from torch_onnx_compat.backends.dynamo_ops import DynamoOps
 from torch_onnx_compat.entry import Declined, Symbolic, decline
 from torch_onnx_compat.ops import ONNX_TYPES
 
-
 ON_SIZES: dict[str, Callable[..., Any]] = {
     "sym_not": lambda op, a: op.Not(a),
     "sym_float": lambda op, a: op.Cast(a, to=ONNX_TYPES[torch.float32]),

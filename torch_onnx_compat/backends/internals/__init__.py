@@ -71,8 +71,8 @@ __all__ = [
     "symbolic_registry",
     "text_of_graph",
     "torchlib_function",
-    "untranslated",
     "trace",
+    "untranslated",
     "without_function_modes",
     "without_weights",
 ]
