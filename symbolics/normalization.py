@@ -115,3 +115,45 @@ def _rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | N
     if weight is not None:
         output = output * (weight.float() if is_half else weight)
     return output.to(input.dtype) if is_half else output
+
+
+@decomposition(functional.layer_norm, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+def layer_norm_of_mixed_types(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalises 16-bit floats with float32 weights, as under CPU autocast; ONNX's operator wants one type.
+
+    Math: computed in float32 and rounded at the end, as torch's CPU kernel does.
+    Source: https://onnx.ai/onnx/operators/onnx__LayerNormalization.html
+    """
+    if not _are_mixed(input, weight, bias):
+        return NotImplemented
+    return functional.layer_norm(input.float(), normalized_shape, weight, bias, eps).to(input.dtype)
+
+
+@decomposition(functional.group_norm, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+def group_norm_of_mixed_types(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalises 16-bit floats with float32 weights, as under CPU autocast; ONNX's operators want one type.
+
+    Math: computed in float32 and rounded at the end, as torch's CPU kernel does.
+    Source: https://docs.pytorch.org/docs/stable/amp.html
+    """
+    if not _are_mixed(input, weight, bias):
+        return NotImplemented
+    return functional.group_norm(input.float(), num_groups, weight, bias, eps).to(input.dtype)
+
+
+def _are_mixed(input: Tensor, weight: Tensor | None, bias: Tensor | None) -> bool:
+    """Whether the input is narrower than its weights; on a GPU, autocast widens the input itself."""
+    others = [tensor.dtype for tensor in (weight, bias) if tensor is not None]
+    return not input.is_cuda and input.dtype in (torch.float16, torch.bfloat16) and torch.float32 in others

@@ -58,3 +58,19 @@ def test_a_condition_on_sizes_as_output():
     model = lambda x: (x + 1, torch.sym_not(x.shape[0] == x.shape[1]))  # noqa: E731
     result = export_compat(model, torch.rand(3, 4), exporter="dynamo", dynamic={"x": {0: "h", 1: "w"}})
     assert [bool(result(torch.rand(h, w))[1]) for h, w in ((3, 4), (5, 5), (2, 7))] == [True, False, True]
+
+
+SIZES = {
+    "not": lambda x: x * torch.sym_ite(torch.sym_not(x.shape[0] > x.shape[1]), 1, 0),
+    "ite": lambda x: x * torch.sym_ite(x.shape[0] > x.shape[1], 1, 0),
+    "float": lambda x: x * torch.sym_float(x.shape[0]),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_functions_on_sizes(name):
+    """Older versions of torch translate none of them."""
+    model = SIZES[name]
+    result = export_compat(model, torch.rand(3, 4), exporter="dynamo", dynamic={"x": {0: "h", 1: "w"}})
+    for x in (torch.rand(3, 4), torch.rand(5, 5), torch.rand(7, 2)):
+        torch.testing.assert_close(result(x)[0], model(x))

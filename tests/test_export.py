@@ -203,6 +203,27 @@ def test_every_keyword_of_torch_is_accepted():
     assert theirs <= {*inspect.signature(export_compat).parameters, *IGNORED_AT_DEFAULTS}
 
 
+def test_a_report_as_torch_s_keyword_asks(tmp_path):
+    export_compat(nn.ReLU(), torch.rand(3), report=True, artifacts_dir=tmp_path)
+    (file,) = tmp_path.iterdir()
+    assert file.name.startswith("onnx_export_")
+    assert file.name.endswith("_success.md")
+    assert "Relu" in file.read_text(encoding="utf-8")
+
+
+def test_a_report_of_a_failure(tmp_path):
+    with pytest.raises(CompatError) as caught:
+        export_compat(lambda x: x.numpy().sum(), torch.rand(3), report=True, artifacts_dir=tmp_path)
+    (file,) = tmp_path.iterdir()
+    assert file.name.endswith("_failure.md")
+    assert str(caught.value).splitlines()[0] in file.read_text(encoding="utf-8")
+
+
+def test_a_report_into_no_folder(tmp_path):
+    with pytest.raises(CompatError, match=r"artifacts_dir=.* is no folder"):
+        export_compat(nn.ReLU(), torch.rand(3), report=True, artifacts_dir=tmp_path / "missing")
+
+
 def test_dynamic_axes_and_dynamic_shapes_on_either_exporter(exporter):
     model = nn.Linear(3, 2).eval()
     for spec in (
@@ -532,7 +553,7 @@ BAD = [
     ),
     pytest.param({"exporter": "dynamo", "dynamo": False}, "contradict each other", id="exporter and dynamo"),
     pytest.param({"input_nmes": ["a"]}, r"unknown keyword 'input_nmes'; did you mean 'input_names'\?", id="keyword"),
-    pytest.param({"report": True}, "report=True is not supported", id="unsupported keyword"),
+    pytest.param({"profile": True}, "profile=True is not supported", id="unsupported keyword"),
     pytest.param({"args": (X, X)}, r"do not fit Linear.forward\(input\): too many positional arguments", id="args"),
     pytest.param({"args": ()}, "missing a required argument: 'input'", id="no args"),
     pytest.param({"args": (3,)}, "hold no tensor", id="no tensor"),
@@ -645,3 +666,96 @@ class _HoldsWhatDeepcopyRefuses(nn.Module):
 
 def test_a_model_that_keeps_a_staticmethod_or_a_python_module():
     assert export_compat(_HoldsWhatDeepcopyRefuses(), torch.randn(2, 3), exporter="torchscript").table
+
+
+# Numpy arrays
+
+
+@pytest.mark.parametrize("how", ["positional", "alone", "keyword", "nested"])
+def test_a_numpy_array_is_an_input(how):
+    array = np.random.default_rng(0).random((2, 3), dtype=np.float32)[::-1]  # a view, which torch.from_numpy refuses
+    model = (lambda x: x[0] * 2) if how == "nested" else (lambda x: x * 2)
+    example = {"positional": (array,), "alone": array, "keyword": ({"x": array},), "nested": ([array],)}[how]
+    result = export_compat(model, example, dynamic="batch")
+    other = np.ones((5, 3), np.float32)
+    (found,) = result([other]) if how == "nested" else result(other)
+    np.testing.assert_array_equal(found, other * 2)
+    assert array.flags.writeable
+
+
+def test_samples_may_be_numpy_arrays():
+    sample = np.full((4, 3), 7, np.float32)
+    result = export_compat(nn.ReLU(), torch.rand(2, 3), dynamic="batch", samples=[(sample,)])
+    assert any("sample" in row.case for row in result.table)
+
+
+@pytest.mark.parametrize(("dtype", "told"), [(np.float64, "float64"), (np.uint8, "uint8")])
+def test_an_input_of_another_type_than_the_weights(dtype, told):
+    with pytest.raises(
+        CompatError, match=rf"'input' is {told}, and the weights are float32: pass x.to\(torch.float32\)"
+    ):
+        export_compat(nn.Linear(3, 2).eval(), np.ones((2, 3), dtype))
+
+
+# Axes of an ExportedProgram
+
+
+class TwoInputs(nn.Module):
+    def forward(self, image, mask):
+        return image.mean((2, 3)), mask * 2
+
+
+def captured(strict=False):
+    batch = Dim("batch", max=64)
+    shapes = {"image": {0: batch, 2: Dim.DYNAMIC}, "mask": {0: 2 * batch}}
+    example = torch.rand(2, 3, 8, 8), torch.rand(4, 3)
+    return torch.export.export(TwoInputs().eval(), example, dynamic_shapes=shapes, strict=strict)
+
+
+def dims_of(result):
+    graph = result.model_proto.graph
+    return {v.name: [d.dim_param or d.dim_value for d in v.type.tensor_type.shape.dim] for v in graph.input}
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_axes_of_an_exported_program_have_the_names_of_its_dims(strict):
+    result = export_compat(captured(strict))
+    assert dims_of(result) == {"image": ["batch", 3, "image_dynamic_axes_3", 8], "mask": ["2*batch", 3]}
+    assert [axis.most for axis in result.axes if axis.name == "batch"] == [64]
+
+
+def test_axes_of_a_loaded_program_are_called_after_its_inputs(tmp_path):
+    torch.export.save(captured(), tmp_path / "program.pt2")
+    result = export_compat(torch.export.load(tmp_path / "program.pt2"))
+    assert dims_of(result) == {
+        "image": ["image_dynamic_axes_1", 3, "image_dynamic_axes_3", 8],
+        "mask": ["2*image_dynamic_axes_1", 3],
+    }
+
+
+# Autocast
+
+
+class UnderAutocast(nn.Module):
+    def __init__(self, dtype):
+        super().__init__()
+        self.conv, self.norm, self.dtype = nn.Conv2d(3, 8, 3), nn.GroupNorm(2, 8), dtype
+
+    def forward(self, image):
+        with torch.autocast("cpu", dtype=self.dtype):
+            return self.norm(self.conv(image)).mean((2, 3))
+
+
+@pytest.mark.parametrize(("dtype", "opset"), [(torch.float16, 20), (torch.bfloat16, 22)])
+def test_a_model_under_autocast(dtype, opset, exporter):
+    """Convolutions take bfloat16 from opset 22 on, which is taken where the opset was free."""
+    model, image = UnderAutocast(dtype).eval(), torch.rand(1, 3, 16, 16)
+    result = export_compat(model, image, dynamic="batch", exporter=exporter)
+    assert result.opset == opset
+    assert result.signature.names == ("image",)
+
+
+def test_the_opset_that_was_asked_for_stays_under_autocast():
+    with pytest.raises(VerificationError, match="pass opset_version=22") as caught:
+        export_compat(UnderAutocast(torch.bfloat16).eval(), torch.rand(1, 3, 16, 16), opset_version=17)
+    assert "lower opset_version" not in str(caught.value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.torch_version import TorchVersion
 
 from torch_onnx_compat import CompatError, export_compat, rewrite
 from torch_onnx_compat.entry import EXPORTERS
@@ -200,6 +201,8 @@ class Recurrent(nn.Module):
 @pytest.mark.parametrize("exporter", EXPORTERS)
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
 def test_recurrent_state_goes_in_and_out(kind: type[nn.RNNBase], exporter: str) -> None:
+    if exporter == "dynamo" and TorchVersion(torch.__version__) < "2.10":
+        pytest.skip("up to torch 2.9 torch.export fixes the length of an LSTM and a GRU; the export is refused")
     state = torch.randn(2, 3, 8)
     result = export_compat(
         Recurrent(kind),

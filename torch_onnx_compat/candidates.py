@@ -25,7 +25,7 @@ from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.control_flow import RewrittenJob, decides, rewrite_decisions
 from torch_onnx_compat.diagnosis import with_hint, with_reasons
 from torch_onnx_compat.entry import Exporter
-from torch_onnx_compat.errors import CompatError, EntryFailed, UnsupportedError, VerificationError
+from torch_onnx_compat.errors import CompatError, EntryFailed, InvalidFile, UnsupportedError, VerificationError
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.memory import forget_locals
 from torch_onnx_compat.observe import Observation, Subject
@@ -102,7 +102,7 @@ class Candidates:
                 if not self._avoid and error.is_avoidable(self._patch.registry):
                     self._avoid = error.operators
                     queue.append(exporter)
-            elif DECISIONS in job.plan.armed:
+            elif DECISIONS in job.plan.armed and not isinstance(error, InvalidFile):
                 error = yield from self._with_decisions(job, error)
             self._errors[exporter] = with_reasons(error, job.plan)
         yield from self._last_candidates()
@@ -148,9 +148,13 @@ class Candidates:
         if not self._file.is_opset_free:
             return
         for exporter, (_, error) in self._first.items():
-            if type(error) not in (UnsupportedError, Unsuitable):
+            if isinstance(error, InvalidFile):
+                opsets = self._file.later_opsets(error.least_opset)
+            elif type(error) in (UnsupportedError, Unsuitable):
+                opsets = self._file.other_opsets()
+            else:
                 continue
-            for opset in self._file.other_opsets():
+            for opset in opsets:
                 kept = f"opset {opset} was taken, as no file of opset {self._file.opset} is right."
                 yield self._made(exporter, kept, opset=opset)
 

@@ -51,6 +51,18 @@ class VerificationError(CompatError):
         self.place: Localisation | None = None
 
 
+class InvalidFile(VerificationError):
+    """The exported file is no valid ONNX, since its opset lacks an element type that a later one has.
+
+    Attributes:
+        least_opset: The first opset that has it.
+    """
+
+    def __init__(self, message: str, least_opset: int) -> None:
+        super().__init__(message)
+        self.least_opset = least_opset
+
+
 def causes(error: BaseException, *, contexts: bool = False) -> Iterator[BaseException]:
     """The error, what caused it, what caused that, and so on; each once, though causes may form a ring.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, BinaryIO, Literal
 
@@ -104,6 +104,8 @@ def export_compat(
     custom_opsets: Mapping[str, int] | None = None,
     do_constant_folding: bool = True,
     autograd_inlining: bool = True,
+    report: bool = False,
+    artifacts_dir: str | os.PathLike[str] = ".",
     **unsupported: Any,
 ) -> ExportResult:
     """Exports a patched twin of `model` to ONNX and proves the file; `model` itself is unchanged.
@@ -171,8 +173,11 @@ def export_compat(
         custom_opsets: Versions of custom domains, which are thereby allowed.
         do_constant_folding: As torch.onnx.export's; TorchScript only.
         autograd_inlining: As torch.onnx.export's; TorchScript only.
-        **unsupported: Other keywords of torch.onnx.export: report, profile, dump_exported_program, artifacts_dir,
-            operator_export_type, export_modules_as_functions and fallback are accepted at their defaults.
+        report: Whether a Markdown report is written into `artifacts_dir`, of a failed export too, as torch.onnx.export
+            does. `ExportResult.report` writes others.
+        artifacts_dir: The folder for that report.
+        **unsupported: Other keywords of torch.onnx.export: profile, dump_exported_program, operator_export_type,
+            export_modules_as_functions and fallback are accepted at their defaults.
 
     Returns:
         The result: where the file is, what was done, and the verification table.
@@ -214,7 +219,7 @@ def export_compat(
     proof = Proof.from_keywords(verify, samples)
     clock = Clock(progress or (print if verbose else None))
 
-    with export_conditions():
+    with _report_into(artifacts_dir if report else None) as done, export_conditions():
         with clock("prepare"):
             patch = Patch(
                 catalogue().with_entries([*symbolics, *rewrites]),
@@ -240,7 +245,7 @@ def export_compat(
             prepared = with_boundary_adapter(prepared, cut)
 
         try:
-            return _export(prepared, cut, patch, file, exporters, proof, clock)
+            return done(_export(prepared, cut, patch, file, exporters, proof, clock))
         except CompatError:
             with clock("settle"):
                 own_axes = settle_axes(prepared)
@@ -248,7 +253,18 @@ def export_compat(
             if own_axes is None and own_form is None:
                 raise
             with announce_export() if own_form is not None else nullcontext():
-                return _export(own_form or own_axes or prepared, cut, patch, file, exporters, proof, clock)
+                return done(_export(own_form or own_axes or prepared, cut, patch, file, exporters, proof, clock))
+
+
+def _report_into(
+    folder: str | os.PathLike[str] | None,
+) -> AbstractContextManager[Callable[[ExportResult], ExportResult]]:
+    """What `keep_report` does, where a report is wanted; reports need what an export does not."""
+    if folder is None:
+        return nullcontext(lambda result: result)
+    from torch_onnx_compat.report.artifact import keep_report
+
+    return keep_report(folder)
 
 
 def _export(

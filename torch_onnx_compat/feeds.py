@@ -59,7 +59,7 @@ class Signature:
             CompatError: A tensor is missing, or is none, or there is one that the file does not take, or another value
                 than the one that is part of the file.
         """
-        named = self._by_name(args, kwargs)
+        named = tree.with_tensors(self._by_name(args, kwargs))
         leaves, _ = tree.flatten(named)
         given = dict(leaves)
         self._check_constants(named)
@@ -123,7 +123,7 @@ def feeds_by_name(names: Sequence[str], args: Sequence[Any], kwargs: Mapping[str
     Raises:
         CompatError: There are too few or too many tensors.
     """
-    first, last = tree.flatten(tuple(args))[0], tree.flatten(kwargs)[0]
+    (first, _), (last, _) = (tree.flatten(tree.with_tensors(given)) for given in (tuple(args), dict(kwargs)))
     if len(first) + len(last) != len(names):
         raise CompatError(
             f"{len(first) + len(last)} tensors were given; the file takes {len(names)}: {', '.join(names)}."

@@ -179,6 +179,8 @@ class Inputs:
 def bind(model: nn.Module, args: Any, kwargs: Mapping[str, Any] | None, input_names: Sequence[str] | None) -> Inputs:
     """Binds the example to the model's forward.
 
+    Numpy arrays become tensors of their type.
+
     Args:
         model: The model.
         args: Positional arguments; a single tensor, or a last dict of keyword arguments, as torch.onnx.export takes
@@ -189,7 +191,7 @@ def bind(model: nn.Module, args: Any, kwargs: Mapping[str, Any] | None, input_na
     Raises:
         CompatError: The arguments do not fit forward, or hold no tensor or a sparse one, or the names do not fit.
     """
-    positional, keywords = _as_call(args, kwargs)
+    positional, keywords = tree.with_tensors(_as_call(args, kwargs))
     parameters = forward_parameters(model)
     ordered = _bind(model, parameters, positional, keywords)
     keys = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]

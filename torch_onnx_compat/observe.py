@@ -231,7 +231,21 @@ class Observation:
             except ModelRefused as refusal:
                 sizes = ", ".join(f"{n}={s}" for n, s in inputs.sizes().items() if s != example.sizes()[n])
                 what = f"input with {sizes}, sizes that are declared dynamic" if sizes else "example input"
-                raise CompatError(f"the model itself fails on the {what}: {refusal}") from refusal
+                raise CompatError(f"the model itself fails on the {what}: {refusal}{self._other_types()}") from refusal
+
+    def _other_types(self) -> str:
+        """A hint where inputs are of another type than the weights, as numpy's float64 and pictures in uint8 are."""
+        weights = {tensor.dtype for tensor in self.prepared.model.parameters() if tensor.is_floating_point()}
+        inputs = self.prepared.inputs
+        others = [
+            f"input {name!r} is {_bare(tensor.dtype)}"
+            for name, tensor in zip(inputs.names, inputs.tensors, strict=True)
+            if tensor.dtype not in weights and (tensor.is_floating_point() or tensor.dtype is torch.uint8)
+        ]
+        if len(weights) != 1 or not others:
+            return ""
+        (wanted,) = weights
+        return f". Here {', '.join(others)}, and the weights are {_bare(wanted)}: pass x.to({wanted})."
 
     def dry_run(self, subject: Subject, plan: Plan, inputs: Inputs) -> None:
         """Runs a rewritten twin in eager torch so that its plan is filled in, operators of symbolics included.
@@ -274,6 +288,10 @@ class _OperatorLog(TorchDispatchMode):
         if entry is not None:
             self._plan.applied(entry.name, "")
         return func(*args, **(kwargs or {}))
+
+
+def _bare(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _describe(error: BaseException) -> str:

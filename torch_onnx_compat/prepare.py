@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import re
 import sys
 import threading
 from collections import OrderedDict, deque
@@ -44,7 +45,7 @@ from torch_onnx_compat.inputs import Inputs, bind
 from torch_onnx_compat.reach import Reach, find_reach
 from torch_onnx_compat.rebind import rebind_functions
 from torch_onnx_compat.state import state_of
-from torch_onnx_compat.tracing import restore_modes
+from torch_onnx_compat.tracing import dim_names, restore_modes
 
 _WRAPPERS = {
     "DataParallel": "module",
@@ -386,12 +387,38 @@ def _as_module(model: Any, args: Any) -> tuple[nn.Module, Any]:
 
 
 def _captured_axes(program: torch.export.ExportedProgram, inputs: Inputs) -> dict[str, Any] | None:
-    """The dynamic axes that an ExportedProgram was captured with, by input."""
+    """The dynamic axes that an ExportedProgram was captured with, by input: names of its Dim objects, and bounds.
+
+    A size without such a name is called after the first axis that it is the size of.
+    """
     user = set(program.graph_signature.user_inputs)
     placeholders = [n for n in program.graph.nodes if n.op == "placeholder" and n.name in user]
     shapes = [n.meta["val"].shape for n in placeholders if isinstance(n.meta.get("val"), Tensor)]
-    specs = [{dim: str(size) for dim, size in enumerate(shape) if not isinstance(size, int)} for shape in shapes]
-    return {name: spec for name, spec in zip(inputs.names, specs, strict=True) if spec} or None
+    captured = [
+        (name, dim, size.node)
+        for name, shape in zip(inputs.names, shapes, strict=True)
+        for dim, size in enumerate(shape)
+        if not isinstance(size, int)
+    ]
+    names: dict[str, str] = {}
+    for name, dim, node in sorted(captured, key=lambda one: len(str(one[2].expr))):  # plain symbols first
+        names = dim_names(node.shape_env) | names
+        for symbol in map(str, node.expr.free_symbols):
+            names.setdefault(symbol, f"{_NO_LETTER.sub('_', name)}_dynamic_axes_{dim + 1}")
+    axes: dict[str, Any] = {}
+    for name, dim, node in captured:
+        text = re.sub(r"\w+", lambda word: names.get(word[0], word[0]), str(node.expr))
+        bounds = program.range_constraints.get(node.expr)
+        axes.setdefault(name, {})[dim] = (text, *_bounds(bounds)) if node.expr.is_symbol and bounds else text
+    return axes or None
+
+
+_NO_LETTER = re.compile(r"\W")
+
+
+def _bounds(sizes: Any) -> tuple[int, int | None]:
+    """The smallest and the largest size of a torch ValueRanges; its 2 for the smallest is what torch assumes itself."""
+    return max(int(sizes.lower), 1) if sizes.lower > 2 else 1, int(sizes.upper) if sizes.upper < 2**31 else None
 
 
 def _check_tree(module: nn.Module, path: str = "", above: tuple[int, ...] = (), done: set[int] | None = None) -> None:

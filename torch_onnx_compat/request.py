@@ -119,8 +119,16 @@ class File:
 
     def other_opsets(self) -> list[int]:
         """The opsets that the target takes too, up to two later ones, then the one before."""
-        low, high = max(MIN_OPSET, self.target.opsets[0]), min(LAST_OPSET, self.target.opsets[1])
+        low, high = self._range()
         return [o for o in (self.opset + 1, self.opset + 2, self.opset - 1) if low <= o <= high]
+
+    def later_opsets(self, least: int) -> list[int]:
+        """The first opset from `least` on that the target takes; none if it takes none."""
+        low, high = self._range()
+        return [max(least, low)] if self.opset < least <= high else []
+
+    def _range(self) -> tuple[int, int]:
+        return max(MIN_OPSET, self.target.opsets[0]), min(LAST_OPSET, self.target.opsets[1])
 
 
 @dataclass(frozen=True)
@@ -183,10 +191,8 @@ def _check_metadata(metadata: Any) -> None:
 
 
 IGNORED_AT_DEFAULTS: dict[str, tuple[Any, ...]] = {
-    "report": (False,),
     "profile": (False,),
     "dump_exported_program": (False,),
-    "artifacts_dir": (".",),
     "operator_export_type": (None, torch.onnx.OperatorExportTypes.ONNX),
     "export_modules_as_functions": (False,),
     "fallback": (False,),
@@ -198,7 +204,7 @@ def check_keywords(given: Mapping[str, Any], known: Iterable[str]) -> None:
     for name, value in given.items():
         if name not in IGNORED_AT_DEFAULTS:
             raise unknown_name("keyword", name, (*known, *IGNORED_AT_DEFAULTS))
-        if value not in IGNORED_AT_DEFAULTS[name] and name != "artifacts_dir":
+        if value not in IGNORED_AT_DEFAULTS[name]:
             raise CompatError(f"{name}={value!r} is not supported; leave it out. ExportResult holds what was done.")
 
 

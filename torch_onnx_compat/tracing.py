@@ -14,6 +14,7 @@ from typing import Any
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.torch_version import TorchVersion
 
 StaticSizes = Callable[[Tensor], "tuple[int | None, ...] | None"]
 """Tells the sizes of a tensor argument, None where an axis may vary."""
@@ -175,3 +176,26 @@ def _symbolic_size(size: Any, unknown: int) -> int:
 def hints_of(shape_env: Any) -> Any:
     """Sizes of the example, by torch.export's symbol; an attribute that torch renamed."""
     return getattr(shape_env, "backed_var_to_val", None) or getattr(shape_env, "var_to_val", {})
+
+
+def extreme_of_sizes(largest: bool, a: Any, b: Any) -> Any:
+    """The larger or the smaller of two sizes, as a trace records it.
+
+    torch.export of torch 2.6 takes the one that it is in the example, and assumes nothing.
+    """
+    is_symbolic = isinstance(a, (torch.SymInt, torch.SymFloat)) or isinstance(b, (torch.SymInt, torch.SymFloat))
+    if is_symbolic and TorchVersion(torch.__version__) < "2.9":
+        return b + torch.sym_ite(a > b if largest else a < b, 1, 0) * (a - b)
+    return torch.sym_max(a, b) if largest else torch.sym_min(a, b)
+
+
+def dim_names(shape_env: Any) -> dict[str, str]:
+    """Names that the caller's Dim objects gave to sizes, by torch.export's symbol; none of a loaded program."""
+    names = getattr(shape_env, "source_name_to_debug_name", None) or {}
+    found = {}
+    for symbol, sources in (getattr(shape_env, "var_to_sources", None) or {}).items():
+        for source in sources:
+            name = source.name() if callable(source.name) else source.name  # a property from torch 2.10 on
+            if name in names and str(symbol) not in found:
+                found[str(symbol)] = names[name]
+    return found

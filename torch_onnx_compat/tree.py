@@ -11,11 +11,14 @@ import dataclasses
 import enum
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils import _pytree
+
+_T = TypeVar("_T")
 
 Path: TypeAlias = "tuple[str | int, ...]"
 
@@ -78,6 +81,18 @@ def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
         return change(value)
     pairs, build = parts
     return build([map_leaves(child, change) for _, child in pairs])
+
+
+def with_tensors(value: _T) -> _T:
+    """The same nested value with tensors for numeric numpy arrays; itself where it holds none."""
+    if not any(_is_numeric(leaf) for _, leaf in constants(value)):
+        return value
+    changed: _T = map_leaves(value, lambda leaf: torch.from_numpy(np.array(leaf)) if _is_numeric(leaf) else leaf)
+    return changed
+
+
+def _is_numeric(leaf: Any) -> bool:
+    return isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biufc"
 
 
 def _flatten(value: Any, path: Path, leaves: list[tuple[Path, Tensor]]) -> Structure:

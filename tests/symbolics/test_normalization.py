@@ -12,7 +12,9 @@ from torch.torch_version import TorchVersion
 from torch_onnx_compat.symbolics.normalization import (
     batch_norm_inference,
     batch_norm_of_batch,
+    group_norm_of_mixed_types,
     instance_norm_to_batch_norm,
+    layer_norm_of_mixed_types,
     rms_norm_to_mean,
 )
 
@@ -77,6 +79,20 @@ class RMSNorms(nn.Module):
         )
 
 
+class Mixed(nn.Module):
+    """Norms with float32 weights of a float16 input, as under autocast."""
+
+    def __init__(self, *norms):
+        super().__init__()
+        self.norms = nn.ModuleList(norms)
+        with torch.no_grad():
+            for parameter in self.parameters():
+                parameter.normal_()
+
+    def forward(self, input):
+        return tuple(norm(input.half()) for norm in self.norms)
+
+
 def with_another_eps(op, input, weight, bias, running_mean, running_var, momentum, eps):
     return batch_norm_inference(op, input, weight, bias, running_mean, running_var, momentum, 0.5)
 
@@ -118,6 +134,25 @@ EXAMPLES = [
         broken=lambda input, shape, weight=None, eps=None: rms_norm_to_mean(input, shape, weight),
         dynamic=LENGTHS,
         leaves=nn.LayerNorm(6).eval(),
+    ),
+    Example(
+        "layer_norm_of_mixed_types",
+        Mixed(nn.LayerNorm(6), nn.LayerNorm((3, 6), bias=False, eps=0.1)),
+        (torch.randn(2, 3, 6),),
+        broken=lambda input, shape, weight=None, bias=None, eps=1e-5: layer_norm_of_mixed_types(
+            input, shape, weight, None, 0.5
+        ),
+        leaves=nn.LayerNorm(6).eval(),
+    ),
+    Example(
+        "group_norm_of_mixed_types",
+        Mixed(nn.GroupNorm(1, 3), nn.GroupNorm(3, 3, eps=0.1)),
+        (torch.randn(2, 3, 6),),
+        broken=lambda input, groups, weight=None, bias=None, eps=1e-5: group_norm_of_mixed_types(
+            input, groups, weight, None, 0.5
+        ),
+        dynamic={"input": {0: "batch", 2: "length"}},
+        leaves=nn.GroupNorm(1, 3).eval(),
     ),
 ]
 

@@ -6,20 +6,44 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import ExportFailed, ExportJob
 from torch_onnx_compat.backends.dynamo_ops import DynamoOps
 from torch_onnx_compat.entry import Declined, Symbolic, decline
+from torch_onnx_compat.ops import ONNX_TYPES
+
+ON_SIZES: dict[str, Callable[..., Any]] = {
+    "sym_not": lambda op, a: op.Not(a),
+    "sym_float": lambda op, a: op.Cast(a, to=ONNX_TYPES[torch.float32]),
+    "sym_max": lambda op, a, b: op.Max(a, b),
+    "sym_min": lambda op, a, b: op.Min(a, b),
+    "sym_ite": lambda op, condition, a, b: op.Where(condition, *op.promoted(a, b)[1]),
+}
+"""Torch's functions on sizes; later versions of its exporter translate them alike."""
 
 
 def translation_table(job: ExportJob, opset: int) -> dict[Any, Callable[..., Any]]:
-    """The plan's symbolics by overload."""
-    table: dict[Any, Callable[..., Any]] = {}
+    """The plan's symbolics by overload, and the functions on sizes that this version of torch does not translate."""
+    op = DynamoOps(opset)
+    table: dict[Any, Callable[..., Any]] = {
+        function: _of_sizes(op, ON_SIZES[function.__name__]) for function in internals.untranslated(ON_SIZES)
+    }
     for entry in job.plan.symbolics():
         if not entry.op.startswith("autograd::"):
             for overload in internals.overloads(entry.op):
                 table[overload] = translation_of(entry, job, opset, overload)
     return table
+
+
+def _of_sizes(op: DynamoOps, body: Callable[..., Any]) -> Callable[..., Any]:
+    """A function without default arguments: torch reads a signature from what it is given."""
+
+    def lower(*sizes: Any) -> Any:
+        return body(op, *sizes)
+
+    return lower
 
 
 def translation_of(entry: Symbolic, job: ExportJob, opset: int, overload: Any = None) -> Callable[..., Any]:

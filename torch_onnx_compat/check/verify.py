@@ -21,7 +21,7 @@ from torch_onnx_compat.check.chain import Chain
 from torch_onnx_compat.check.compare import Array, Comparison
 from torch_onnx_compat.check.rounding import compare_outputs
 from torch_onnx_compat.check.special import Findings, check_special
-from torch_onnx_compat.errors import VerificationError
+from torch_onnx_compat.errors import InvalidFile, VerificationError
 from torch_onnx_compat.graph.rendering import holds_bfloat16, render
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.memory import trim
@@ -116,19 +116,21 @@ def _open_all(
     return Chain([*first, *opened, *last], names)
 
 
+BFLOAT16_OPSET = 22
+"""From it on convolutions, pooling and others take bfloat16."""
+
+
 def _open_rendering(path: str | os.PathLike[str]) -> onnxruntime.InferenceSession:
     """Opens a float32 rendering of a file.
 
     Raises:
-        VerificationError: The file is no valid ONNX, such as one with an operator that has no bfloat16 at its opset.
+        InvalidFile: The file is no valid ONNX, such as one with an operator that has no bfloat16 at its opset.
     """
     try:
         onnx.checker.check_model(os.fspath(path), full_check=True)
     except Exception as error:
-        raise VerificationError(
-            f"the file is not valid: {_reason(error)}; many operators have bfloat16 from opset 22 on: pass "
-            f"opset_version=22."
-        ) from error
+        text = f"many operators have bfloat16 from opset {BFLOAT16_OPSET} on: pass opset_version={BFLOAT16_OPSET}."
+        raise InvalidFile(f"the file is not valid: {_reason(error)}; {text}", BFLOAT16_OPSET) from error
     rendering = render(ir.load(path))
     with draft(rendering, None, is_large(rendering)) as written:
         return open_session(written.path, sess_options=_options_without_spinning())

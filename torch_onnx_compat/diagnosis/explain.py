@@ -12,7 +12,7 @@ from typing import Any
 from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.diagnosis.match import Message, messages, positions, score, words
 from torch_onnx_compat.entry import Symbolic
-from torch_onnx_compat.errors import CompatError, causes
+from torch_onnx_compat.errors import CompatError, InvalidFile, causes
 from torch_onnx_compat.places import is_user_file, plain, short
 from torch_onnx_compat.plan import Plan
 
@@ -119,9 +119,10 @@ def with_hint(error: CompatError, *reasons: CompatError) -> CompatError:
 
     Args:
         error: The error that the caller will see.
-        *reasons: The errors that it sums up; itself by default.
+        *reasons: The errors that it sums up; itself by default. One that names the remedy itself gets no other.
     """
-    hints = dict.fromkeys(hint(*_chain(reason)) for reason in reasons or (error,))
+    open_ones = [reason for reason in reasons or (error,) if not isinstance(reason, InvalidFile)]
+    hints = dict.fromkeys(hint(*_chain(reason)) for reason in open_ones)
     if len(reasons) > 1:  # every exporter was tried
         hints = dict.fromkeys(_OTHER_EXPORTER.sub("", found) for found in hints)
     lines = [f"\n  diagnosis: {found}" for found in hints if found and found not in str(error)]

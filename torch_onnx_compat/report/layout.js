@@ -447,11 +447,12 @@ function flatten(drawn, x, y, boxes, lines) {
   for (const cell of drawn.cells ?? []) flatten(cell, cell.x + x, cell.y + y, boxes, lines);
 }
 
-// Opens every group around an item; a group that holds one group alone is opened with it.
+// Opens every group around an item.
 function openTo(item) {
   for (let at = item.parent; at; at = at.parent) at.open = true;
 }
 
+// Opens a group, and the group inside where it holds that one alone.
 function openGroup(group) {
   group.open = true;
   if (group.items.length === 1 && group.items[0].items) openGroup(group.items[0]);

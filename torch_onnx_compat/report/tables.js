@@ -1,22 +1,28 @@
 "use strict";
 // Sorts tables by a click on a heading, and shows of the models those that a text, a choice or a link asks for.
 
-function text(row, column) {
-  return row.cells[column].textContent.trim();
+const collator = new Intl.Collator();
+
+function keyOf(row, column) {
+  const text = row.cells[column].textContent.trim();
+  return { row, text, number: parseFloat(text) };
 }
 
-function compare(a, b) {
-  const [x, y] = [parseFloat(a), parseFloat(b)];
-  if (!Number.isNaN(x) && !Number.isNaN(y)) return x - y;
-  return (a === "") - (b === "") || a.localeCompare(b); // what is empty stands last
+// Numbers before texts, what is empty last in either direction.
+function compare(a, b, sign) {
+  if (!a.text || !b.text) return !a.text - !b.text;
+  const [isText, otherIsText] = [Number.isNaN(a.number), Number.isNaN(b.number)];
+  if (isText !== otherIsText) return sign * (isText - otherIsText);
+  return sign * (isText ? collator.compare(a.text, b.text) : a.number - b.number);
 }
 
 function sort(table, column, heading) {
   const falling = heading.getAttribute("aria-sort") === "ascending";
   for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
   heading.setAttribute("aria-sort", falling ? "descending" : "ascending");
-  const rows = [...table.tBodies[0].rows].sort((a, b) => compare(text(a, column), text(b, column)));
-  table.tBodies[0].append(...(falling ? rows.reverse() : rows));
+  const keys = [...table.tBodies[0].rows].map((row) => keyOf(row, column));
+  keys.sort((a, b) => compare(a, b, falling ? -1 : 1));
+  table.tBodies[0].append(...keys.map((key) => key.row));
 }
 
 for (const table of document.querySelectorAll("table.sortable")) {
@@ -31,6 +37,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
 const section = document.getElementById("models");
 const models = section.querySelector("table");
 const rows = models ? [...models.tBodies[0].rows] : [];
+const texts = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
 const FILTERS = ["zoo", "family", "target", "by", "verdict"].filter((name) => rows[0]?.dataset[name] !== undefined);
 const bar = document.createElement("form");
 const count = document.createElement("output");
@@ -52,7 +59,7 @@ function show() {
       const value = controls[name].value;
       return value === "" || row.dataset[name] === value;
     });
-    row.hidden = !fits || !row.textContent.toLowerCase().includes(wanted);
+    row.hidden = !fits || !texts.get(row).includes(wanted);
     shown += !row.hidden;
   }
   count.textContent = `${shown} of ${rows.length} rows`;

@@ -35,6 +35,9 @@ class View {
     this.tree = buildTree(data);
     this.measure = measurer();
     this.byKey = new Map();
+    this.numbers = new Map(data.modules.map((path, i) => [path, i]));
+    this.changed = new Set(data.changed);
+    this.wrong = new Set(data.wrong);
     this.mark(this.tree.root);
     this.zoom = { k: 1, x: 0, y: 0 };
     this.found = [];
@@ -47,16 +50,15 @@ class View {
 
   // What is changed, wrong or refused, from the nodes up.
   mark(group) {
-    const { modules, classes, changed, wrong } = this.data;
     for (const item of group.items) {
       this.byKey.set(item.key, item);
-      const at = item.path === undefined || item.path === null ? -1 : modules.indexOf(item.path);
+      const at = this.numbers.get(item.path) ?? -1;
       const mine = item.items ? item.kind !== "call" : item.module;
-      item.class = mine && at >= 0 ? classes[at] : "";
+      item.class = mine && at >= 0 ? this.data.classes[at] : "";
       item.marks = new Set();
       if (item.node?.[6]) item.marks.add("refused");
-      if (at > 0 && changed.includes(at)) item.marks.add("changed");
-      if (at > 0 && wrong.includes(at)) item.marks.add("wrong");
+      if (at > 0 && this.changed.has(at)) item.marks.add("changed");
+      if (at > 0 && this.wrong.has(at)) item.marks.add("wrong");
       if (item.items) this.mark(item);
       for (const mark of item.marks) for (let up = group; up.marks; up = up.parent) if (mark !== "changed") up.marks.add(mark);
     }
@@ -69,6 +71,7 @@ class View {
       "form",
       { class: "tools" },
       element("label", {}, "find a node ", this.search),
+      button("Previous", () => this.next(-1)),
       button("Next", () => this.next(1)),
       this.count,
       element(
@@ -232,12 +235,13 @@ class View {
     this.choose(leaf, false);
   }
 
+  // Shows the next node that was searched for, or with step -1 the one before; after the last comes the first.
   next(step) {
     const wanted = this.search.value.trim().toLowerCase();
     if (wanted !== this.wanted) {
       this.wanted = wanted;
       this.found = wanted ? this.tree.leaves.filter((leaf) => this.textOf(leaf).includes(wanted)) : [];
-      this.at = -1;
+      this.at = step > 0 ? -1 : this.found.length;
     }
     if (this.found.length) {
       this.at = (this.at + step + this.found.length) % this.found.length;
@@ -266,6 +270,8 @@ class View {
     const wide = this.place.classList.toggle("wide");
     this.wide.setAttribute("aria-pressed", String(wide));
     document.body.classList.toggle("covered", wide);
+    // What lies under the picture is out of reach for the keyboard, too.
+    for (let at = this.place; at !== document.body; at = at.parentElement) for (const other of at.parentElement.children) if (other !== at) other.inert = wide;
     this.fit(READABLE);
   }
 
@@ -322,7 +328,10 @@ class View {
       pointers.set(event.pointerId, now);
       this.move();
     });
-    const end = (event) => pointers.delete(event.pointerId);
+    const end = (event) => {
+      pointers.delete(event.pointerId);
+      setTimeout(() => (this.moved = false)); // after the click of a drag's end; a click without a pointer may follow
+    };
     for (const name of ["pointerup", "pointercancel", "pointerleave"]) this.svg.addEventListener(name, end);
     this.svg.addEventListener(
       "wheel",

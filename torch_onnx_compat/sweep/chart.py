@@ -16,7 +16,10 @@ _STYLE = """
 text { font: 14px system-ui, sans-serif; fill: #1b1f24; }
 .count { font-weight: 600; fill: #ffffff; }
 .verified { fill: #11632b; } .wrong { fill: #a3151b; } .refused { fill: #8a5a00; } .other { fill: #4f5863; }
-@media (prefers-color-scheme: dark) { text { fill: #e7ecf1; } .count { fill: #ffffff; } }
+@media (prefers-color-scheme: dark) {
+  text { fill: #e7ecf1; } .count { fill: #10151a; }
+  .verified { fill: #4cc06f; } .wrong { fill: #ff8f8f; } .refused { fill: #e0b04a; } .other { fill: #9aa5b1; }
+}
 """
 
 

@@ -10,6 +10,7 @@ from torch_onnx_compat.backends.internals.dynamo import (
     rnn_decompositions,
     size_conditions,
     torchlib_function,
+    untranslated,
 )
 from torch_onnx_compat.backends.internals.higher_order import (
     call_cond,
@@ -71,6 +72,7 @@ __all__ = [
     "text_of_graph",
     "torchlib_function",
     "trace",
+    "untranslated",
     "without_function_modes",
     "without_weights",
 ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -80,6 +81,19 @@ def torchlib_function(target: OpOverload) -> Callable[..., Any] | None:
             function: Callable[..., Any] = metas[0].onnx_function
             return function
     return None
+
+
+def untranslated(names: Iterable[str]) -> list[Callable[..., Any]]:
+    """Torch's functions on sizes of these names, such as sym_not, that its exporter has no translation for.
+
+    torch 2.6 translates none of them, later versions more and more.
+    """
+    translations: Any
+    try:
+        translations = importlib.import_module("torch.onnx._internal.exporter._torchlib.ops.symops")
+    except ImportError:
+        translations = None
+    return [getattr(torch, name) for name in names if hasattr(torch, name) and not hasattr(translations, name)]
 
 
 def allow_dynamic_composites() -> Any:

@@ -18,7 +18,7 @@ from torch_onnx_compat.control_flow.run.branch import Branch
 from torch_onnx_compat.control_flow.run.decide import decide
 from torch_onnx_compat.control_flow.run.exact import widened
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, Session, as_tensor, current, is_number, refusal
-from torch_onnx_compat.tracing import is_tracing
+from torch_onnx_compat.tracing import extreme_of_sizes, is_tracing
 
 
 def callee(function: Any) -> Any:
@@ -263,7 +263,7 @@ def _extreme(largest: bool) -> Callable[..., Any]:
         if kwargs or not numbers or not any(_varies(session, v) for v in values):
             return function(*args, **kwargs)
         if not any(isinstance(v, Tensor) for v in values):
-            return functools.reduce(torch.sym_max if largest else torch.sym_min, values)
+            return functools.reduce(functools.partial(extreme_of_sizes, largest), values)
         result = functools.reduce(functools.partial(_extreme_of_two, largest), values)
         exact = [session.exact(v) if isinstance(v, Tensor) else v for v in values]
         if all(number is not None for number in exact):
