@@ -178,10 +178,10 @@ class Session:
 
     def exact(self, value: Any) -> Tensor | None:
         """A tensor of one element, a number as Python computes it; None for what is not known to be a number."""
-        if not isinstance(value, Tensor) or value.dim() or not self.numbers:
+        if not isinstance(value, Tensor) or value.dim():
             return None
         found = self.numbers.exact(value)
-        if found is None and is_tracing() and self.number_type(value) is not None:
+        if found is None and is_tracing() and not value.is_floating_point() and self.number_type(value) is not None:
             return value
         return found
 

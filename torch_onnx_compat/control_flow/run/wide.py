@@ -32,6 +32,10 @@ class Numbers:
     def __contains__(self, value: Tensor) -> bool:
         return _key(value) in self._tensors
 
+    def knows(self, value: Tensor) -> bool:
+        """Whether a tensor of shape () stands for a number: one that was noted, or a size in a trace."""
+        return value in self or is_size(value)
+
     def has_recorded(self, unique: int) -> bool:
         """Whether a value of the trace, by its number there, is one."""
         return unique in self._tensors
@@ -49,25 +53,29 @@ class Numbers:
             self._wide[key] = wide
 
     def wide(self, value: Tensor) -> Tensor | None:
-        """A real number in float64, of shape (1,), a whole one as it is; None for what is not known to be a number.
+        """A number in float64, of shape (1,); None for what is not known to be a number.
 
         TorchScript's exporter takes float64 of shape () for a Python number, and makes float32 of it.
         """
-        key = _key(value)
-        if key not in self._tensors:
+        if not self.knows(value):
             return None
-        if key in self._wide:
-            return self._wide[key]
-        return value.reshape(1).to(torch.float64) if value.is_floating_point() else value
+        if _key(value) in self._wide:
+            return self._wide[_key(value)]
+        return value.reshape(1).to(torch.float64)
 
     def exact(self, value: Tensor) -> Tensor | None:
         """A tensor of one element, which is the number: the tensor, or float64's where it was computed from numbers."""
-        return self._wide.get(_key(value), value) if value in self else None
+        return self._wide.get(_key(value), value) if self.knows(value) else None
 
     def clear(self) -> None:
         """Forgets all."""
         self._tensors.clear()
         self._wide.clear()
+
+
+def is_size(value: Tensor) -> bool:
+    """Whether a traced tensor is a size of another, which Python has as a number."""
+    return is_tracing() and not value.is_floating_point() and recorded_value(value).node().kind() == "prim::NumToTensor"
 
 
 def _key(value: Tensor) -> int:
@@ -86,8 +94,8 @@ class WideNumbers(Watcher):
         self._numbers = numbers
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Nothing, until there is a number."""
-        return bool(self._numbers())
+        """Nothing, until there is a number; a trace may have sizes from its beginning."""
+        return bool(self._numbers()) or is_tracing()
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Makes the call, and makes it again in float64 if it is one of numbers."""
@@ -105,7 +113,7 @@ class WideNumbers(Watcher):
         wide_args, wide_kwargs = structure.unflatten([number for number in wide if number is not None])
         try:
             found = func(*wide_args, **wide_kwargs)
-        except (RuntimeError, TypeError, ValueError):  # a function of one element type: its result is the number
-            found = None
-        is_wide = isinstance(found, Tensor) and found.dtype == torch.float64 and found.dim() == 1
-        numbers.note(result, found if is_wide else None)
+        except (RuntimeError, TypeError, ValueError):  # a function of another element type: nobody knows better
+            return
+        if isinstance(found, Tensor) and found.dtype == torch.float64 and found.dim() == 1:
+            numbers.note(result, found)
