@@ -11,6 +11,8 @@ from pathlib import Path
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _EXPORTERS = ("torch", "onnxscript", "onnx_ir", "onnxruntime")
+_INSTALLED = re.compile(rf"/(?:site|dist)-packages/(?:{'|'.join((*_EXPORTERS, 'torch_onnx_compat'))})/")
+"""Where they lie on the machine of somebody who sends a traceback."""
 _OWN = tuple(
     f"{folder}/".replace("\\", "/")
     for folder in (Path(__file__).parent, *(Path(__file__).parents[1] / name for name in ("symbolics", "rewrites")))
@@ -35,7 +37,7 @@ def _folders(package: str) -> tuple[str, ...]:
 def is_user_file(filename: str) -> bool:
     """Whether a file is neither torch, nor an exporter, nor this package's machinery."""
     path = filename.replace("\\", "/")
-    return not path.startswith(("<", *_machinery()))
+    return not path.startswith(("<", *_machinery())) and not _INSTALLED.search(path)
 
 
 def is_torchs_layer(filename: str) -> bool:

@@ -16,6 +16,7 @@ from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.autograd_functions import as_custom_operators
 from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, ExportJob, refuse
 from torch_onnx_compat.backends.capture_log import CaptureLog
+from torch_onnx_compat.backends.dynamo_fractions import fraction_table
 from torch_onnx_compat.backends.dynamo_symbolics import translation_table
 from torch_onnx_compat.backends.internals import symbolic
 from torch_onnx_compat.backends.internals.export_flag import in_onnx_export
@@ -51,6 +52,7 @@ def export(job: ExportJob) -> ExportedGraph:
             )
         _drop_assertions(program)
         table = {
+            **fraction_table(opset),
             **translation_table(job, opset),
             **function_table,
             **(job.options.get("custom_translation_table") or {}),

@@ -43,6 +43,10 @@ class Sides:
         ranges = {symbol: self._bounds.get(str(symbol), (1, None)) for symbol in self._symbols}
         return symbolic.has_one_value(self.question.expression, ranges)
 
+    @cached_property
+    def _computes_floats(self) -> bool:
+        return symbolic.computes_floats(self.question.expression)
+
     def answer(self, sizes: Mapping[str, int]) -> Any:
         """The answer at some sizes; None where there is none."""
         key = tuple(sizes[axis] for axis in self.axes)
@@ -148,7 +152,12 @@ class Sides:
         return at(low)
 
     def _ladder(self, axes: Sequence[str]) -> Iterable[int]:
-        """Sizes to look at: small ones, neighbours of the example's, of the expression's constants, and powers."""
+        """Sizes to look at: small ones, neighbours of the example's, of the expression's constants, and powers.
+
+        What is computed in floating point may come out otherwise at any size: 0.7 * 90 is less than 63.
+        """
+        if self._computes_floats:
+            yield from range(1, FAR + 1)
         yield from range(1, 34)
         for axis in axes:
             example = self._example[axis]

@@ -172,11 +172,11 @@ def _compare_two(left: Any, symbol: str, right: Any) -> Any:
         if symbol in ("==", "!=") and _are_alike(left, right) and (_holds_numbers(left) or _holds_numbers(right)):
             equal = _are_equal(left, right)
             return equal if symbol == "==" else not_(equal)
-        if (isinstance(left, SYMBOLS) or isinstance(right, SYMBOLS)) and _are_numbers(left, right):
-            return _COMPARISONS[symbol](as_tensor(left), as_tensor(right))
         compared = _compare_numbers(left, symbol, right)
         if compared is not None:
             return compared
+        if (isinstance(left, SYMBOLS) or isinstance(right, SYMBOLS)) and _are_numbers(left, right):
+            return _COMPARISONS[symbol](as_tensor(left), as_tensor(right))
     result = _COMPARISONS[symbol](left, right)
     log = present_log()
     if log is not None:
@@ -225,6 +225,8 @@ def _compare_numbers(left: Any, symbol: str, right: Any) -> Any:
     """A comparison of numbers as Python makes it; None where none of them is a tensor that stands for one."""
     session = current()
     one, other = (None if session is None else session.exact(side) for side in (left, right))
+    if isinstance(left, torch.SymInt) or isinstance(right, torch.SymInt):
+        one, other = (as_tensor(s) if isinstance(s, torch.SymInt) else e for s, e in ((left, one), (right, other)))
     found: Any = None
     if one is not None and type(right) in (int, float):
         found = compare_exactly(one, symbol, right)

@@ -178,6 +178,8 @@ class Session:
 
     def exact(self, value: Any) -> Tensor | None:
         """A tensor of one element, a number as Python computes it; None for what is not known to be a number."""
+        if isinstance(value, torch.SymFloat) and self.computes_wide:
+            return torch.full((), value, dtype=torch.float64)
         if not isinstance(value, Tensor) or value.dim():
             return None
         found = self.numbers.exact(value)
