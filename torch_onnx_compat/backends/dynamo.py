@@ -52,7 +52,7 @@ def export(job: ExportJob) -> ExportedGraph:
             )
         _drop_assertions(program)
         table = {
-            **fraction_table(opset),
+            **(fraction_table(opset) if job.plan.target.computes_double else {}),
             **translation_table(job, opset),
             **function_table,
             **(job.options.get("custom_translation_table") or {}),

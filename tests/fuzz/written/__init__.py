@@ -20,6 +20,7 @@ SUBJECTS = (
     "choices",
     "rare_branches",
     "python_numbers",
+    "fraction_sizes",
 )
 
 

@@ -1,0 +1,64 @@
+"""Sizes at which rounding decides: those of a brute-force search, whatever the fraction."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from torch_onnx_compat.observe import Observation
+from torch_onnx_compat.prepare import prepare
+from torch_onnx_compat.questions.rounding import FAR_APART, sides_of
+from torch_onnx_compat.questions.run import SymbolicRuns
+from torch_onnx_compat.questions.search import FAR
+
+
+class Keeps(nn.Module):
+    def __init__(self, number):
+        super().__init__()
+        self.number = number
+
+    def forward(self, x):
+        return x[: self.number(x.shape[0])]
+
+
+def roundings(number):
+    prepared = prepare(Keeps(number).eval(), (torch.randn(4, 3),), dynamic={"x": {0: "n"}})
+    run = SymbolicRuns(Observation(prepared)).at({})
+    assert run.is_complete
+    return [sides_of(q, {"n": 4}, {"n": (1, None)}) for q in run.questions if q.kind == "rounding"]
+
+
+@pytest.mark.parametrize("hundredths", [70, 58, 29, 7, 111, 35, 99])
+@pytest.mark.parametrize(
+    ("whole", "single"),
+    [
+        (lambda n, c: int(n * c), lambda n, c: int(np.float32(n) * np.float32(c))),
+        (lambda n, c: math.ceil(n * c), lambda n, c: math.ceil(np.float32(n) * np.float32(c))),
+        (lambda n, c: math.floor(n / 3 * c), lambda n, c: math.floor(np.float32(n) / np.float32(3) * np.float32(c))),
+    ],
+    ids=["int", "ceil", "floor"],
+)
+def test_the_sizes_are_those_at_which_float32_differs(hundredths, whole, single):
+    c = hundredths / 100
+    sides = roundings(lambda n: whole(n, c))
+    found = {sizes["n"] for side in sides for sizes in side.others()}
+    assert {n for n in range(1, FAR + 1) if whole(n, c) != single(n, c)} <= found
+
+
+def test_far_sizes_are_tried_too():
+    (side, *_) = roundings(lambda n: int(n * 0.7))
+    assert [sizes["n"] for sizes in side.others()][:3] == [90, 170, 180]
+    named = [sizes["n"] for sizes in side.named()]
+    assert len(named) > len(FAR_APART)
+    assert any(n >= 40 * 4 for n in named)
+
+
+@pytest.mark.parametrize("number", [lambda n: n // 2, lambda n: n * 3 % 7 + 1, lambda n: min(n, 5)])
+def test_whole_numbers_have_no_rounding(number):
+    assert not roundings(number)
+
+
+def test_a_half_is_exact():
+    assert all(side.is_proven or not list(side.others()) for side in roundings(lambda n: int(n * 0.5)))
