@@ -75,20 +75,36 @@ def _translation(op: DynamoOps, function: Any) -> Callable[..., Any]:
         args = args if args[-1] is not None else args[:-1]  # round(x, None)
         if not any(map(_is_fraction, args)) and function not in _MAKES_FRACTIONS:
             return _torchs_own(function)(*args)
+        if function is round and len(args) == 2:
+            return _rounded(op, *args)
         doubles = [_double(op, arg) for arg in args]
         if function in _TRUTHS:
             return _TRUTHS[function](op, *doubles)
-        if function in _WHOLE and len(args) == 1:
+        if function in _WHOLE:
             return op.Cast(_WHOLE[function](op, *doubles), to=ONNX_TYPES[torch.int64])
-        if function not in _FRACTIONS:
-            return _torchs_own(function)(*args)
         double = _FRACTIONS[function](op, *doubles)
         is_of_whole = function in (operator.mod, operator.floordiv)  # torch's own takes whole numbers only
-        single = op.Cast(double, to=ONNX_TYPES[torch.float32]) if is_of_whole else _torchs_own(function)(*args)
-        single.meta[_TWIN] = double
-        return single
+        return _with_twin(_in_single(op, double) if is_of_whole else _torchs_own(function)(*args), double)
 
     return lower
+
+
+def _rounded(op: DynamoOps, value: Any, digits: int) -> Any:
+    """``round(value, digits)``: the float64 nearest to the decimal number."""
+    scale = op.constant(10.0 ** abs(digits), torch.float64)
+    double = _double(op, value)
+    there, back = (op.Mul, op.Div) if digits > 0 else (op.Div, op.Mul)
+    double = back(op.Round(there(double, scale)), scale)
+    return _with_twin(_in_single(op, double), double)
+
+
+def _in_single(op: DynamoOps, double: Any) -> Any:
+    return op.Cast(double, to=ONNX_TYPES[torch.float32])
+
+
+def _with_twin(single: Any, double: Any) -> Any:
+    single.meta[_TWIN] = double
+    return single
 
 
 def _torchs_own(function: Any) -> Callable[..., Any]:
