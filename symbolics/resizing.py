@@ -149,11 +149,13 @@ def _nearest_exact_cells(axis: Axis, like: Tensor) -> Tensor:
         cells = np.floor((np.arange(axis.output, dtype=np.float32) + np.float32(0.5)) * step)
         return constant(np.minimum(cells, axis.size - 1).astype(np.int64), like=like, dtype=torch.int64)
     numbers = torch.arange(axis.output, device=like.device)
+    # As torch does, round what one output covers to float32, and only once: 6.5 * (106 / 13) is less than 53 then.
+    covered: Any
     if axis.scale is None:
-        return (2 * numbers + 1) * axis.size // (2 * axis.output)
-    # As torch does, round what one output covers to float32, and only once.
-    step = (1 / axis.scale).to(torch.float32) if isinstance(axis.scale, Tensor) else 1 / axis.scale
-    return torch.minimum(((numbers.float() + 0.5) * step).floor().long(), _count(axis.size, like) - 1)
+        covered = _count(axis.size, like).float() / _count(axis.output, like).float()
+    else:
+        covered = (1 / axis.scale).to(torch.float32) if isinstance(axis.scale, Tensor) else 1 / axis.scale
+    return torch.minimum(((numbers.float() + 0.5) * covered).floor().long(), _count(axis.size, like) - 1)
 
 
 # Antialiased: a product with a matrix for each axis

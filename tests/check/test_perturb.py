@@ -89,6 +89,24 @@ def test_a_factorisation_is_off_by_a_rounding_of_the_matrix(function, matrix):
     assert ((found - exact).abs() <= 8 * change + 2e-7 * exact.abs()).all()
 
 
+@pytest.mark.parametrize("length", [60, 650, 3000])
+@pytest.mark.parametrize("kind", ["bilinear", "bicubic", "linear", "grid"])
+def test_a_long_picture_is_resized_with_the_rounding_of_its_places(length, kind):
+    """As far as float32 is from float64, whose places are exact; beside large cells small ones are as far off."""
+    x = torch.randn(1, 2, length, 4, generator=torch.Generator().manual_seed(0))
+    x[:, :, ::3] *= 0.01
+    grid = torch.rand(1, length, 4, 2, generator=torch.Generator().manual_seed(1)) * 2 - 1
+
+    def resize(x):
+        if kind == "grid":
+            return nn.functional.grid_sample(x, grid.to(x), align_corners=False)
+        small = x[..., 0] if kind == "linear" else x
+        return nn.functional.interpolate(small, scale_factor=0.7, mode=kind, align_corners=True)
+
+    change, found = changes(resize, x, seeds=8)
+    assert ((found - resize(x.double())).abs() <= 4 * change + 1e-6).float().mean() > 0.999
+
+
 COMPLEX = X[:4, :4] + 1j * X[:4, 6:10]
 
 

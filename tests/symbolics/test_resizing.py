@@ -242,6 +242,13 @@ def test_fixed_sizes(entry, model, exporter):
     assert_entry(entry, model, IMAGE, exporter, dynamic="batch")
 
 
+def test_nearest_cells_are_those_of_float32(exporter):
+    """6.5 * (106 / 13) is 53, and less than that in float32; both exporters, as a size at which it matters is tried."""
+    samples = [(torch.randn(1, 3, height, 7),) for height in (53, 106, 212, 318)]
+    model = lambda x: nearest_exact(x, (13, 4))  # noqa: E731
+    assert_entry("interpolate_nearest_exact", model, IMAGE, exporter, dynamic=SIZES, samples=samples)
+
+
 def test_areas_of_any_size(exporter):
     model = lambda x: (area(x, (4, 5)), area(x, 1))  # noqa: E731
     samples = [(torch.randn(1, 3, 7, 12),), (torch.randn(3, 3, 5, 4),)]

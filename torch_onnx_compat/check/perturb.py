@@ -8,11 +8,12 @@ every single value. A run in another element type says less: it may take another
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_onnx_compat.check.cases import Case
@@ -66,11 +67,19 @@ _HALVES: dict[str, Callable[[Tensor], Tensor]] = {"sigmoid": torch.ones_like, "s
 """Operators that engines compute as 1/2 plus something, as (1 + tanh(x / 2)) / 2, with what they multiply that by:
 where the sigmoid is small, the two cancel, and its rounding is that of 1/2. A detector's scores are such values."""
 
-PLACES = 256.0
-"""Change of the cells that a resized picture is made of: a place at cell 200 has eight bits less for its weights."""
+PLACES = 256
+"""Change of the cells that a resized picture is made of: a place at cell 200 has eight bits less for its weights.
+
+Of longer pictures, their length: the weights at cell 600 are differences of numbers near 600."""
 
 TERMS = 4.0
 """Change of the terms of a sum, in changes of a result: partial sums are rounded one after the other."""
+
+_POOLS: dict[int, Callable[..., Tensor]] = {
+    1: functional.max_pool1d,
+    2: functional.max_pool2d,
+    3: functional.max_pool3d,
+}
 
 _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
@@ -95,8 +104,10 @@ class RoundOtherwise(TorchDispatchMode):
         if name in _EXACT_NAMES or _is_view(func):
             return func(*args, **(kwargs or {}))
         if name in _SUM_NAMES and not written:
-            terms = PLACES if "upsample" in name or "grid_sampler" in name else TERMS
-            args = [self._change(a, terms) if isinstance(a, Tensor) else a for a in args]
+            if "upsample" in name or "grid_sampler" in name:
+                args = [self._change_cells(args[0], _places(args)), *args[1:]]
+            else:
+                args = [self._change(a, TERMS) if isinstance(a, Tensor) else a for a in args]
         if name in _FACTORISATION_NAMES and not written:
             args = [self._change_matrix(a) if isinstance(a, Tensor) else a for a in args]
         rounded = self._halves(args[0], _HALVES[name]) if name in _HALVES else None
@@ -124,6 +135,16 @@ class RoundOtherwise(TorchDispatchMode):
         changed = matrix + noise * largest
         return torch.where(changed.isfinite(), changed, matrix)
 
+    def _change_cells(self, x: Tensor, places: float) -> Tensor:
+        """Changes every cell by a rounding of the largest one beside it, whose weight is off by one of its place."""
+        if not _is_plain(x) or x.dim() - 2 not in _POOLS or not x.numel():
+            return self._change(x, places)
+        wide = torch.promote_types(x.dtype, torch.float32)
+        noise = 2 * torch.rand(x.shape, generator=self._generator, dtype=wide) - 1
+        near = _POOLS[x.dim() - 2](x.to(wide).abs(), 3, 1, 1)
+        changed = (x + noise * near * (torch.finfo(x.dtype).eps * self._step * places)).to(x.dtype)
+        return torch.where(_has_few_digits(x) | ~changed.isfinite(), x, changed)
+
     def _halves(self, x: Tensor, factor: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor] | None:
         """Adds a rounding of 1/2 to the result of an operator on `x`; None where its element type is not known."""
         if not _is_plain(x):
@@ -143,6 +164,12 @@ class RoundOtherwise(TorchDispatchMode):
         largest = torch.finfo(tensor.dtype).eps * self._step * factor
         changed = (tensor * (1 + largest * noise)).to(tensor.dtype)
         return torch.where(_has_few_digits(tensor) | ~changed.isfinite(), tensor, changed)
+
+
+def _places(args: Sequence[Any]) -> float:
+    """The length of the longest axis that is resized, before or after."""
+    after = args[1] if len(args) > 1 and isinstance(args[1], (list, tuple)) else ()
+    return float(max(PLACES, *args[0].shape[2:], *(size for size in after if isinstance(size, int))))
 
 
 def _is_plain(tensor: Tensor) -> bool:
