@@ -327,11 +327,9 @@ def interpolate_antialias_to_matmul(*args: Any, **kwargs: Any) -> Tensor:
 _POOLS = {1: nn.functional.avg_pool1d, 2: nn.functional.avg_pool2d, 3: nn.functional.avg_pool3d}
 
 
-@decomposition(nn.functional.interpolate, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+@decomposition(nn.functional.interpolate, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
 def interpolate_area_to_pool(*args: Any, **kwargs: Any) -> Tensor:
     """Resizes by averaging; stock TorchScript errs or refuses where the output does not divide the input.
-
-    Stock dynamo errs at the sizes whose product with a scale such as 0.7 float32 takes for a whole number.
 
     Math:   area interpolation is adaptive average pooling; torch_onnx_compat.functional.adaptive_avg_pool.
     Source: torch/nn/functional.py

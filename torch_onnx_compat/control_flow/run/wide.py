@@ -94,15 +94,14 @@ class WideNumbers(Watcher):
         self._numbers = numbers
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Nothing, until there is a number; a trace may have sizes from its beginning."""
-        return bool(self._numbers()) or is_tracing()
+        """No call is handled, only looked at afterwards."""
+        return False
 
-    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Makes the call, and makes it again in float64 if it is one of numbers."""
-        result = self.pass_on(func, args, kwargs)
-        if isinstance(result, Tensor) and not result.dim() and result.is_floating_point():
+    def check(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        """Makes the call again in float64 if it was one of numbers; a trace has sizes from its beginning."""
+        is_real = isinstance(result, Tensor) and not result.dim() and result.is_floating_point()
+        if is_real and (self._numbers() or is_tracing()):
             self._widen(func, args, kwargs, result)
-        return result
 
     def _widen(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Tensor) -> None:
         leaves, structure = tree.flatten((args, kwargs))
