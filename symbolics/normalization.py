@@ -135,7 +135,7 @@ def layer_norm_of_mixed_types(
     return functional.layer_norm(input.float(), normalized_shape, weight, bias, eps).to(input.dtype)
 
 
-@decomposition(functional.group_norm, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
+@decomposition(functional.group_norm, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 def group_norm_of_mixed_types(
     input: Tensor,
     num_groups: int,
