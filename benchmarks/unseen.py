@@ -21,6 +21,7 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import resource
 import statistics
 import sys
@@ -354,9 +355,14 @@ def table(rows: dict[tuple[str, str], Row], note: str = "") -> str:
     head += ["", "Where ours is not right:", ""]
     for (name, route), found in rows.items():
         if route.startswith("ours") and found["verdict"] not in ("right", "not built"):
-            head.append(f"* {name}, {route.split()[1]}: {found['verdict']}: {' '.join(found['reason'].split())[:400]}")
+            reason = _FOLDERS.sub("", " ".join(found["reason"].split()))
+            head.append(f"* {name}, {route.split()[1]}: {found['verdict']}: {reason[:400]}")
     head += ["", "Packages: " + ", ".join(f"{name} {version}" for name, version in known.items()) + "."]
     return "\n".join(head) + "\n"
+
+
+_FOLDERS = re.compile(r"(?<!\w)(?:[A-Za-z]:)?/(?:[^\s'\":]+/)+(?=[^\s/'\":]+/[^\s/'\":]+:\d)")
+"""Where a file of a message lies on this machine, but for its own folder."""
 
 
 def _version(package: str) -> str:

@@ -24,8 +24,10 @@ def _fixed_seed():
 
 @pytest.fixture(autouse=True)
 def _nothing_leaks(torchs_functions):
-    """After every test, torch's functions and their code are its own again, and nothing watches what runs."""
+    """After every test, torch's functions, their code and its settings are as before, and nothing watches what runs."""
+    before = settings()
     yield
+    assert settings() == before
     changed = [place for place, known in torchs_functions.items() if state(*place) != known]
     assert [place for place in changed if not is_of_compiler(*place)] == []
     assert sys.getprofile() is None
@@ -42,6 +44,16 @@ def torchs_functions():
     exchanged = [name for entry in catalogue().rewrites() if entry.kind == "attribute" for name in entry.match]
     places += [place for name in exchanged for place in owners_of(name, nn.Module())]
     return {place: state(*place) for place in places if inspect.isfunction(getattr(*place))}
+
+
+def settings():
+    """What an export sets for the whole process while it runs."""
+    return {
+        "checks of distributions": torch.distributions.Distribution._validate_args,
+        "fast path of attention": torch.backends.mha.get_fastpath_enabled(),
+        "gradients": torch.is_grad_enabled(),
+        "depth of calls": sys.getrecursionlimit(),
+    }
 
 
 def is_of_compiler(owner, name):
