@@ -41,8 +41,9 @@ class Watcher(TorchFunctionMode):
         with self:
             return copy(*args, **kwargs)
 
-    def check(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        """Looks at what a call returned that was passed on."""
+    def check(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
+        """Looks at what a call returned that was passed on; returns what the caller gets."""
+        return result
 
     def note_failure(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Looks at a call that failed."""
@@ -56,8 +57,7 @@ class Watcher(TorchFunctionMode):
             copy = self._copy_of(func)
             if copy is None:
                 result = func(*args, **kwargs)
-                self.check(func, args, kwargs, result)
-                return result
+                return self.check(func, args, kwargs, result)
             with self:
                 return copy(*args, **kwargs)
         except Exception:  # whatever a model may catch: the error goes on, the trace must too

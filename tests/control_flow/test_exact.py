@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torch_onnx_compat.control_flow.run.exact import compare_exactly, neighbours, widened
+from torch_onnx_compat.control_flow.run.exact import compare_exactly, neighbours, promoted
 
 SYMBOLS = {
     "<": operator.lt,
@@ -58,6 +58,6 @@ def test_neighbours_are_next_to_each_other(dtype):
 
 
 @pytest.mark.parametrize("dtype", INTEGERS[:-1])
-def test_what_is_widened_does_not_overflow(dtype):
+def test_what_is_promoted_does_not_overflow(dtype):
     most = torch.tensor(torch.iinfo(dtype).max, dtype=dtype)
-    assert dtype == torch.int64 or int(widened(most) + 1) == most.item() + 1
+    assert dtype == torch.int64 or int(promoted(most) + 1) == most.item() + 1

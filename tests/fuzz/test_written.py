@@ -12,6 +12,7 @@ from fuzz.written import all_programs
 from fuzz.written.judge import judge
 from torch_onnx_compat import export_compat
 from torch_onnx_compat.control_flow.find.users import NumberUsers
+from torch_onnx_compat.targets.target import Target
 
 STEP = 16
 BAD = ("WRONG", "fails-at-legal-size", "other exception")
@@ -22,9 +23,14 @@ STAND_INS = [
     for by in ("Attribute", "Result", "Closure", "Generator", "Map", "Decorator", "CachedProperty", "Vmap")
 ]
 
+NUMBERS = [
+    f"numbers_in_tensors.{name}"
+    for name in ("FilledInPlace", "FractionsInAList", "ASingleFraction", "ScaledPositions", "TensorOfAValue")
+]
+
 
 @pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
-@pytest.mark.parametrize("name", [*list(PROGRAMS)[::STEP], *STAND_INS])
+@pytest.mark.parametrize("name", [*list(PROGRAMS)[::STEP], *STAND_INS, *NUMBERS])
 def test_no_file_is_wrong(name, exporter):
     found = judge(PROGRAMS[name], exporter, stock=False)
     assert found.verdict not in BAD, found.detail
@@ -33,6 +39,14 @@ def test_no_file_is_wrong(name, exporter):
 def test_a_helper_that_only_asks_what_a_number_is_would_be_missed(monkeypatch):
     monkeypatch.setattr(NumberUsers, "begin", lambda self: None)
     assert judge(PROGRAMS["stand_ins.ThroughAttribute"], "torchscript", stock=False).verdict == "WRONG"
+
+
+@pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
+def test_fractions_of_float32_in_a_tensor_are_refused(exporter, monkeypatch):
+    monkeypatch.setattr(Target, "computes_double", False)
+    found = judge(PROGRAMS["numbers_in_tensors.FilledInPlace"], exporter, stock=False)
+    assert found.verdict == "refused"
+    assert "in floating point, and the file rounds otherwise" in found.detail
 
 
 def test_the_callers_profile_function_comes_back():

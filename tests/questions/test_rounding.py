@@ -62,3 +62,25 @@ def test_whole_numbers_have_no_rounding(number):
 
 def test_a_half_is_exact():
     assert all(side.is_proven or not list(side.others()) for side in roundings(lambda n: int(n * 0.5)))
+
+
+def test_a_fraction_that_a_tensor_takes_may_become_whole_there():
+    """Its floor, the nearest whole number or its ceiling: 0.7 * 90 is a little less than 63."""
+
+    class Fills(nn.Module):
+        def forward(self, x):
+            return torch.full((2,), x.shape[0] * 0.7, dtype=torch.float64)
+
+    prepared = prepare(Fills().eval(), (torch.randn(4, 3),), dynamic={"x": {0: "n"}})
+    (question,) = [q for q in SymbolicRuns(Observation(prepared)).at({}).questions if q.kind == "rounding"]
+    sides = sides_of(question, {"n": 4}, {"n": (1, None)})
+    found = {sizes["n"] for sizes in sides.others()}
+
+    def whole(number):
+        return math.floor(number), round(number), math.ceil(number)
+
+    single = {n: float(np.float32(n) * np.float32(0.7)) for n in range(1, FAR + 1)}
+    assert found == {n for n in single if whole(n * 0.7) != whole(single[n])}
+    assert {90, 170, 180} <= found
+    named = [sizes["n"] for sizes in sides.named()]
+    assert {90, 170} <= set(named)

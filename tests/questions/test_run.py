@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from torch_onnx_compat.backends.internals import symbolic
+from torch_onnx_compat.backends.internals import expressions, symbolic
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.prepare import export_conditions, prepare
 from torch_onnx_compat.questions.run import run_symbolically
@@ -193,15 +193,15 @@ def test_expressions_become_functions():
     h, w = sympy.symbols("h w", integer=True, positive=True)
     from torch.utils._sympy.functions import CeilToInt, FloorDiv, IntTrueDiv, Mod
 
-    expressions = {
+    written = {
         FloorDiv(h, 16) * w: lambda a, b: a // 16 * b,
         sympy.Ne(Mod(h, 7), 0): lambda a, b: a % 7 != 0,
         sympy.Max(h, w) - 1: lambda a, b: max(a, b) - 1,
         (h > 4) & (w <= 9): lambda a, b: a > 4 and b <= 9,
         CeilToInt(IntTrueDiv(h, 3)): lambda a, b: -(-a // 3),
     }
-    for expression, plain in expressions.items():
-        function = symbolic.compile_expression(expression, [h, w])
+    for expression, plain in written.items():
+        function = expressions.compile_expression(expression, [h, w])
         for a, b in itertools.product(range(1, 20, 3), repeat=2):
             assert function(a, b) == plain(a, b), expression
 
@@ -210,7 +210,7 @@ def test_what_no_table_knows_is_computed_by_sympy():
     import sympy
 
     h = sympy.Symbol("h", integer=True, positive=True)
-    assert symbolic.compile_expression(sympy.gamma(h), [h])(5) == 24
+    assert expressions.compile_expression(sympy.gamma(h), [h])(5) == 24
 
 
 def test_an_expression_without_a_value_is_none():
@@ -218,7 +218,7 @@ def test_an_expression_without_a_value_is_none():
     from torch.utils._sympy.functions import FloorDiv
 
     h = sympy.Symbol("h", integer=True, positive=True)
-    assert symbolic.compile_expression(FloorDiv(8, h - 2), [h])(2) is None
+    assert expressions.compile_expression(FloorDiv(8, h - 2), [h])(2) is None
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_what_holds_for_a_whole_range_is_proven(text, proven):
 
     h = sympy.Symbol("h", integer=True, positive=True)
     expression = sympy.sympify(text, {"h": h}, evaluate=False)
-    assert symbolic.has_one_value(expression, {h: (1, None)}) is proven
+    assert expressions.has_one_value(expression, {h: (1, None)}) is proven
 
 
 def test_a_function_is_a_model_too():

@@ -147,12 +147,16 @@ class DecisionLog(Watcher):
         """Whether a call converts a tensor, or reads sizes, or yields what a trace loses."""
         return any(func in functions for functions in _WATCHED) or has_bool_answer(func)
 
-    def check(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def check(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
         """Records every other call that makes a Python value of a tensor; the list is one of what does not."""
         if is_tracing():
             self.has_selections = self.has_selections or selects(func, args)
             self.note_failure(func, args, kwargs)
-        if isinstance(result, Tensor) or result is None or not is_tracing() or is_metadata(func):
+            self._record_values(func, args, kwargs, result)
+        return result
+
+    def _record_values(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        if isinstance(result, Tensor) or result is None or is_metadata(func):
             return
         leaves = [leaf for _, leaf in tree.flatten((result,))[0]]
         if leaves or (type(result) in (tuple, list) and not result):

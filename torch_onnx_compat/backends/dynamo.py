@@ -16,9 +16,9 @@ from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.autograd_functions import as_custom_operators
 from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, ExportJob, refuse
 from torch_onnx_compat.backends.capture_log import CaptureLog
-from torch_onnx_compat.backends.dynamo_fractions import fraction_table
+from torch_onnx_compat.backends.dynamo_fractions import with_fractions
 from torch_onnx_compat.backends.dynamo_symbolics import translation_table
-from torch_onnx_compat.backends.internals import symbolic
+from torch_onnx_compat.backends.internals import expressions, symbolic
 from torch_onnx_compat.backends.internals.export_flag import in_onnx_export
 from torch_onnx_compat.backends.quiet import quiet_logs, without_partial_program
 from torch_onnx_compat.caller import undo_capture
@@ -52,11 +52,12 @@ def export(job: ExportJob) -> ExportedGraph:
             )
         _drop_assertions(program)
         table = {
-            **(fraction_table(opset) if job.plan.target.computes_double else {}),
             **translation_table(job, opset),
             **function_table,
             **(job.options.get("custom_translation_table") or {}),
         }
+        if job.plan.target.computes_double:
+            table = with_fractions(table, opset)
         try:
             with internals.cache_torchlib(), internals.allow_dynamic_composites(), internals.decompose_by_node():
                 converted = torch.onnx.export(
@@ -74,7 +75,7 @@ def export(job: ExportJob) -> ExportedGraph:
     assert converted is not None
     for value, name in zip(converted.model.graph.inputs, job.inputs.names, strict=True):
         claim_name(converted.model, value, name)
-    has_selections = any(map(symbolic.data_symbols, program.range_constraints))
+    has_selections = any(map(expressions.data_symbols, program.range_constraints))
     return ExportedGraph(converted.model, renamed_axes=axes, assumed=assumed, has_selections=has_selections)
 
 

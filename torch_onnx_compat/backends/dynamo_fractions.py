@@ -1,15 +1,15 @@
 """Fractions of sizes under torch's dynamo exporter: in float64, as Python has them, where they become whole numbers.
 
-torch translates ``int(x.shape[0] * 0.7)`` in float32, in which 0.7 * 90 is 63, and not a little less. Each such
-operation is translated twice: in float32 for arithmetic on tensors, and in float64 for what becomes a size or a
-decision. What nobody uses is not written.
+torch translates ``int(x.shape[0] * 0.7)`` in float32, in which 0.7 * 90 is 63, and not a little less. Here each such
+operation is one of float64, for what becomes a size, a decision or a tensor of float64; arithmetic on other tensors
+gets it rounded once, as torch rounds Python's numbers.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -17,9 +17,10 @@ import torch
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import ExportFailed
 from torch_onnx_compat.backends.dynamo_ops import DynamoOps
+from torch_onnx_compat.decimals import round_decimal
 from torch_onnx_compat.ops import ONNX_TYPES
 
-_TWIN = "torch_onnx_compat.double"
+_WIDE = "torch_onnx_compat.wide"
 """Where a value of the graph has the same in float64."""
 
 _FRACTIONS: dict[Any, Callable[..., Any]] = {
@@ -56,55 +57,58 @@ _TRUTHS: dict[Any, Callable[..., Any]] = {
 """What compares fractions."""
 
 
-def fraction_table(opset: int) -> dict[Any, Callable[..., Any]]:
-    """Translations of Python's arithmetic on sizes, by function.
+_FILLING = {
+    torch.ops.aten.full.default: "fill_value",
+    torch.ops.aten.full_like.default: "fill_value",
+    torch.ops.aten.fill.Scalar: "value",
+    torch.ops.aten.scalar_tensor.default: "s",
+}
+"""Operators that make tensors of numbers, by the argument that is the number."""
+
+_OF_DEFAULT_TYPE = (torch.ops.aten.full.default, torch.ops.aten.scalar_tensor.default)
+"""Those that make torch's default element type where none is given."""
+
+
+def with_fractions(table: Mapping[Any, Callable[..., Any]], opset: int) -> dict[Any, Callable[..., Any]]:
+    """Translations, with those of Python's arithmetic on sizes and of the operators that make tensors of numbers.
 
     Args:
+        table: Translations by function, which stay in force for other arguments.
         opset: Opset of the export.
     """
     op = DynamoOps(opset)
-    table = {function: _translation(op, function) for function in (*_FRACTIONS, *_WHOLE, *_TRUTHS)}
-    table[torch.ops.aten.full.default] = _full(op)
-    return table
+    arithmetic = {f: _translation(op, f, table.get(f)) for f in (*_FRACTIONS, *_WHOLE, *_TRUTHS)}
+    filling = {overload: _filling(overload, table.get(overload)) for overload in _FILLING}
+    return {**table, **arithmetic, **filling}
 
 
-def _translation(op: DynamoOps, function: Any) -> Callable[..., Any]:
-    """A function without default arguments: torch reads a signature from what it is given."""
+def _translation(op: DynamoOps, function: Any, of_whole: Callable[..., Any] | None) -> Callable[..., Any]:
+    """The translation of one of Python's operations; of whole numbers it is the given one, or torch's.
+
+    A function without default arguments: torch reads a signature from what it is given.
+    """
 
     def lower(*args: Any) -> Any:
         args = args if args[-1] is not None else args[:-1]  # round(x, None)
         if not any(map(_is_fraction, args)) and function not in _MAKES_FRACTIONS:
-            return _torchs_own(function)(*args)
+            return (of_whole or _torchs_own(function))(*args)
         if function is round and len(args) == 2:
-            return _rounded(op, *args)
-        doubles = [_double(op, arg) for arg in args]
+            return _with_wide(op, round_decimal(op, _in_float64(op, args[0]), args[1]))
+        wide = [_in_float64(op, arg) for arg in args]
         if function in _TRUTHS:
-            return _TRUTHS[function](op, *doubles)
+            return _TRUTHS[function](op, *wide)
         if function in _WHOLE:
-            return op.Cast(_WHOLE[function](op, *doubles), to=ONNX_TYPES[torch.int64])
-        double = _FRACTIONS[function](op, *doubles)
-        is_of_whole = function in (operator.mod, operator.floordiv)  # torch's own takes whole numbers only
-        return _with_twin(_in_single(op, double) if is_of_whole else _torchs_own(function)(*args), double)
+            return op.Cast(_WHOLE[function](op, *wide), to=ONNX_TYPES[torch.int64])
+        return _with_wide(op, _FRACTIONS[function](op, *wide))
 
     return lower
 
 
-def _rounded(op: DynamoOps, value: Any, digits: int) -> Any:
-    """``round(value, digits)``: the float64 nearest to the decimal number."""
-    scale = op.constant(10.0 ** abs(digits), torch.float64)
-    double = _double(op, value)
-    there, back = (op.Mul, op.Div) if digits > 0 else (op.Div, op.Mul)
-    double = back(op.Round(there(double, scale)), scale)
-    return _with_twin(_in_single(op, double), double)
-
-
-def _in_single(op: DynamoOps, double: Any) -> Any:
-    return op.Cast(double, to=ONNX_TYPES[torch.float32])
-
-
-def _with_twin(single: Any, double: Any) -> Any:
-    single.meta[_TWIN] = double
-    return single
+def _with_wide(op: DynamoOps, wide: Any) -> Any:
+    """A fraction in float32 that knows itself in float64."""
+    narrow = op.Cast(wide, to=ONNX_TYPES[torch.float32])
+    narrow.meta[_WIDE] = wide
+    return narrow
 
 
 def _torchs_own(function: Any) -> Callable[..., Any]:
@@ -114,28 +118,33 @@ def _torchs_own(function: Any) -> Callable[..., Any]:
     return found
 
 
-def _full(op: DynamoOps) -> Callable[..., Any]:
-    """aten::full, of a fraction in float64."""
+def _filling(overload: Any, translation: Callable[..., Any] | None) -> Callable[..., Any]:
+    """The translation, torch's if None, of an operator that makes a tensor of a number: it casts the number."""
+    place = [argument.name for argument in overload._schema.arguments].index(_FILLING[overload])
 
-    def lower(size: Any, fill_value: Any, **kwargs: Any) -> Any:
-        if _twin(fill_value) is None or kwargs.get("dtype") not in (torch.float64, ONNX_TYPES[torch.float64]) or size:
-            return _torchs_own(torch.ops.aten.full.default)(size, fill_value, **kwargs)
-        return op.Identity(_twin(fill_value))
+    def lower(*args: Any, **kwargs: Any) -> Any:
+        translate = translation or _torchs_own(overload)
+        wide = _wide(args[place]) if len(args) > place else None
+        if wide is None:
+            return translate(*args, **kwargs)
+        if overload in _OF_DEFAULT_TYPE and kwargs.get("dtype") is None:
+            kwargs["dtype"] = ONNX_TYPES[torch.get_default_dtype()]
+        return translate(*args[:place], wide, *args[place + 1 :], **kwargs)
 
     return lower
 
 
 def _is_fraction(value: Any) -> bool:
-    return isinstance(value, float) or _twin(value) is not None
+    return isinstance(value, float) or _wide(value) is not None
 
 
-def _twin(value: Any) -> Any:
-    return getattr(value, "meta", {}).get(_TWIN)
+def _wide(value: Any) -> Any:
+    return getattr(value, "meta", {}).get(_WIDE)
 
 
-def _double(op: DynamoOps, value: Any) -> Any:
+def _in_float64(op: DynamoOps, value: Any) -> Any:
     """A size, a fraction or a number in float64."""
     if isinstance(value, (bool, int, float)):
         return op.constant(float(value), torch.float64)
-    twin = _twin(value)
-    return op.Cast(value, to=ONNX_TYPES[torch.float64]) if twin is None else twin
+    wide = _wide(value)
+    return op.Cast(value, to=ONNX_TYPES[torch.float64]) if wide is None else wide

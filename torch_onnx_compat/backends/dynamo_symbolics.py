@@ -24,12 +24,17 @@ ON_SIZES: dict[str, Callable[..., Any]] = {
 """Torch's functions on sizes; later versions of its exporter translate them alike."""
 
 
+_WITH_SCALARS = ("add", "sub", "mul", "bitwise_and", "bitwise_or", "bitwise_xor")
+"""Operators whose ``Scalar`` overload torch translates for constants only, and not for numbers made of sizes."""
+
+
 def translation_table(job: ExportJob, opset: int) -> dict[Any, Callable[..., Any]]:
     """The plan's symbolics by overload, and the functions on sizes that this version of torch does not translate."""
     op = DynamoOps(opset)
     table: dict[Any, Callable[..., Any]] = {
         function: _of_sizes(op, ON_SIZES[function.__name__]) for function in internals.untranslated(ON_SIZES)
     }
+    table |= {getattr(torch.ops.aten, name).Scalar: _with_scalar(op, name) for name in _WITH_SCALARS}
     for entry in job.plan.symbolics():
         if not entry.op.startswith("autograd::"):
             for overload in internals.overloads(entry.op):
@@ -42,6 +47,20 @@ def _of_sizes(op: DynamoOps, body: Callable[..., Any]) -> Callable[..., Any]:
 
     def lower(*sizes: Any) -> Any:
         return body(op, *sizes)
+
+    return lower
+
+
+def _with_scalar(op: DynamoOps, name: str) -> Callable[..., Any]:
+    """The ``Scalar`` overload by the ``Tensor`` one, where the number is computed in the file."""
+    packet = getattr(torch.ops.aten, name)
+
+    def lower(x: Any, other: Any, **kwargs: Any) -> Any:
+        is_constant = isinstance(other, (bool, int, float, complex))
+        built_in = internals.torchlib_function(packet.Scalar if is_constant else packet.Tensor)
+        if built_in is None:
+            raise ExportFailed(f"dynamo exporter: torch does not translate {packet.Scalar}.")
+        return built_in(x, other if is_constant else op.CastLike(other, x), **kwargs)
 
     return lower
 

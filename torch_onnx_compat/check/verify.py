@@ -212,7 +212,7 @@ def _message(rows: Sequence[Comparison], case: Case | None = None) -> str:
     output = f", output {first.output!r}" if first.output else ""
     more = f" ({len(bad) - 1} more)" if len(bad) > 1 else ""
     question = case.question if case is not None else None
-    asked = f". {question}, and the file holds the example's answer" if question is not None else ""
+    asked = f". {question}, and {question.consequence}" if question is not None else ""
     return (
         f"the file does not compute what the model computes: case {first.case!r}{output}: {first.detail}{more}{asked}"
     )

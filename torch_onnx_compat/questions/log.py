@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torch_onnx_compat.backends.checks import Place, called_names, is_message, reads_one_size
-from torch_onnx_compat.backends.internals import symbolic
+from torch_onnx_compat.backends.internals import expressions, symbolic
 from torch_onnx_compat.places import is_torchs_layer, is_user_file, short
 from torch_onnx_compat.questions.calls import Calls
 from torch_onnx_compat.questions.numbers import numbers_near
@@ -86,11 +86,11 @@ class Log:
             self._add(kind, expression, answer, symbolic.is_asked_by_python(frames_of_model()))
 
     def computed(self, expression: Any, answer: Any) -> None:
-        """Notes a size, or a condition on sizes, that is computed in floating point."""
+        """Notes a number, or a condition on sizes, that is computed in floating point."""
         if expression in self._computed:
             return
         self._computed.add(expression)
-        if symbolic.computes_floats(expression) and not symbolic.data_symbols(expression):
+        if expressions.computes_floats(expression) and not expressions.data_symbols(expression):
             self._add("rounding", expression, answer, True)
 
     def note_pending(self) -> None:
@@ -144,7 +144,7 @@ class Log:
             return
         if place:
             self._note_count(place)
-        if symbolic.data_symbols(expression):
+        if expressions.data_symbols(expression):
             self.found.asks_values = True
             self.fixes_data |= kind == "number" and not by_python
             if not self.operator:

@@ -41,6 +41,11 @@ class Question:
         """Whether it asks if two sizes are equal."""
         return type(self.expression).__name__ in ("Equality", "Unequality")
 
+    @property
+    def consequence(self) -> str:
+        """What a file that is wrong on the other side does."""
+        return "the file rounds otherwise" if self.kind == "rounding" else "the file holds the example's answer"
+
     def __str__(self) -> str:
         return f"{self.place} {_TEXTS[self.kind].format(self.expression)}"
 

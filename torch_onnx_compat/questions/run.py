@@ -158,13 +158,13 @@ class _Beside(TorchDispatchMode):
         return result
 
     def _note_computed(self, leaves: Sequence[Any], result: Any) -> None:
-        """Notes the whole numbers that an operator is given or, as arange, makes of fractions."""
-        sizes = [leaf for leaf in leaves if isinstance(leaf, torch.SymInt)]
-        if any(isinstance(leaf, torch.SymFloat) for leaf in leaves):
+        """Notes the numbers that an operator is given, and the whole ones that it, as arange, makes of fractions."""
+        numbers = [leaf for leaf in leaves if isinstance(leaf, (torch.SymInt, torch.SymFloat))]
+        if any(isinstance(number, torch.SymFloat) for number in numbers):
             fakes = (leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, self._symbols.kind))
-            sizes += [size for fake in fakes for size in fake.shape if isinstance(size, torch.SymInt)]
-        for size in sizes:
-            self._log.computed(size.node.expr, symbolic.number_of(size))
+            numbers += [size for fake in fakes for size in fake.shape if isinstance(size, torch.SymInt)]
+        for number in numbers:
+            self._log.computed(number.node.expr, symbolic.number_of(number))
 
     def _control(self, func: Any, *args: Any, **kwargs: Any) -> Any:
         if func.name() not in ("cond", "while_loop"):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
-from torch_onnx_compat.backends.internals import symbolic
+from torch_onnx_compat.backends.internals import expressions
 from torch_onnx_compat.inputs import Bounds, is_within
 from torch_onnx_compat.questions.question import Question
 
@@ -35,17 +35,17 @@ class Sides:
         self._known: dict[tuple[int, ...], Any] = {}
         self.axes = sorted(str(symbol) for symbol in question.expression.free_symbols)
         self._symbols = sorted(question.expression.free_symbols, key=str)
-        self._value = symbolic.compile_expression(question.expression, self._symbols)
+        self._value = expressions.compile_expression(question.expression, self._symbols)
 
     @cached_property
     def is_proven(self) -> bool:
         """Whether every size within the bounds has the same answer."""
         ranges = {symbol: self._bounds.get(str(symbol), (1, None)) for symbol in self._symbols}
-        return symbolic.has_one_value(self.question.expression, ranges)
+        return expressions.has_one_value(self.question.expression, ranges)
 
     @cached_property
     def _computes_floats(self) -> bool:
-        return symbolic.computes_floats(self.question.expression)
+        return expressions.computes_floats(self.question.expression)
 
     def answer(self, sizes: Mapping[str, int]) -> Any:
         """The answer at some sizes; None where there is none."""
@@ -115,7 +115,7 @@ class Sides:
     def _roots(self, axis: str, at: Callable[[int], Sizes]) -> Iterator[int]:
         """Sizes at which both sides of an equality agree, which a ladder misses."""
         left, right = self.question.expression.args
-        difference = symbolic.compile_expression(left - right, self._symbols)
+        difference = expressions.compile_expression(left - right, self._symbols)
         found = self._solve(at, axis, 0, difference)
         if found is not None and self.is_other(found):
             yield found[axis]
@@ -163,7 +163,7 @@ class Sides:
             example = self._example[axis]
             yield from range(max(1, example - 9), example + 34)
             yield from (2 * example, 2 * example + 1, example // 2, 4 * example)
-        for constant in symbolic.constants_of(self.question.expression):
+        for constant in expressions.constants_of(self.question.expression):
             yield from (constant - 1, constant, constant + 1)
         yield from (2**power + step for power in range(6, 13) for step in (-1, 0, 1))
 

@@ -21,6 +21,7 @@ SUBJECTS = (
     "rare_branches",
     "python_numbers",
     "fraction_sizes",
+    "numbers_in_tensors",
 )
 
 

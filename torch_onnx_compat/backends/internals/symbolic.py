@@ -7,18 +7,17 @@ every question is answered from the example and forgotten, so the next one is as
 from __future__ import annotations
 
 import importlib
-import math
 import sys
 import types
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from torch_onnx_compat.backends.internals import expressions
 from torch_onnx_compat.places import is_user_file
 
 Asked = Callable[[Any, Any], None]
@@ -113,16 +112,9 @@ def _is_same_size(one: Any, other: Any) -> bool:
     return bool(a == b)
 
 
-def data_symbols(expression: Any) -> list[Any]:
-    """The symbols in an expression that stand for sizes that values decide."""
-    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
-
-    return sorted(free_unbacked_symbols(expression), key=str)
-
-
 def is_of_data(size: Any) -> bool:
     """Whether values decide a size."""
-    return is_symbolic(size) and bool(data_symbols(size.node.expr))
+    return is_symbolic(size) and bool(expressions.data_symbols(size.node.expr))
 
 
 def is_symbolic(value: Any) -> bool:
@@ -142,174 +134,6 @@ def number_of(value: Any) -> Any:
     if node.hint is not None:
         return node.hint
     return node.shape_env.number(node.expr)
-
-
-def compile_expression(expression: Any, symbols: Sequence[Any]) -> Callable[..., Any]:
-    """A function of whole numbers that computes an expression; it returns None where there is no value.
-
-    Args:
-        expression: A sympy expression with torch's own functions.
-        symbols: Its symbols, in the order of the function's arguments.
-    """
-    import sympy
-
-    names = {symbol: f"s{index}" for index, symbol in enumerate(symbols)}
-    try:
-        source = _as_python(expression, names)
-    except KeyError:  # a function that is not in the table
-        source = None
-    if source is None:
-
-        def function(*sizes: int) -> Any:
-            return expression.xreplace({s: sympy.Integer(size) for s, size in zip(symbols, sizes, strict=True)})
-
-    else:
-        function = eval(f"lambda {', '.join(names.values())}: {source}", {"__builtins__": {}, **_FUNCTIONS})
-
-    def value(*sizes: int) -> Any:
-        try:
-            found = function(*sizes)
-        except Exception:  # a division by 0, which torch's own functions assert
-            return None
-        if isinstance(found, (bool, int, float)):
-            return found
-        if found in (sympy.true, sympy.false):
-            return bool(found)
-        return float(found) if found.is_number and found.is_real else None
-
-    return value
-
-
-_FUNCTIONS: dict[str, Any] = {
-    "min": min,
-    "max": max,
-    "abs": abs,
-    "floor": math.floor,
-    "ceil": math.ceil,
-    "trunc": int,
-    "round": round,
-}
-
-_FORMS = {
-    "Add": " + ",
-    "Mul": " * ",
-    "And": " and ",
-    "Or": " or ",
-    "Equality": " == ",
-    "Unequality": " != ",
-    "StrictLessThan": " < ",
-    "LessThan": " <= ",
-    "StrictGreaterThan": " > ",
-    "GreaterThan": " >= ",
-    "FloorDiv": " // ",
-    "CleanDiv": " // ",
-    "PythonMod": " % ",
-    "Mod": " % ",
-    "IntTrueDiv": " / ",
-    "FloatTrueDiv": " / ",
-    "Pow": " ** ",
-    "PowByNatural": " ** ",
-    "FloatPow": " ** ",
-}
-"""Python's operator for each of sympy's and torch's functions, by class."""
-
-_CALLS = {
-    "Max": "max",
-    "Min": "min",
-    "Abs": "abs",
-    "floor": "floor",
-    "ceiling": "ceil",
-    "FloorToInt": "floor",
-    "CeilToInt": "ceil",
-    "TruncToInt": "trunc",
-    "RoundToInt": "round",
-    "ToFloat": "",
-    "Identity": "",
-    "Not": "not ",
-}
-
-
-def _as_python(expression: Any, names: Mapping[Any, str], *, rounds: bool = False) -> str:
-    """The source of an expression; with `rounds`, of one that calls `rounded` on every fraction."""
-    if expression in names:
-        return names[expression]
-    kind = type(expression).__name__
-    if kind in ("BooleanTrue", "BooleanFalse"):
-        return str(bool(expression))
-    if expression.is_Integer:
-        return f"({int(expression)})"
-    if expression.is_Rational:
-        return f"({expression.p} / {expression.q})"
-    if expression.is_Float:
-        return f"rounded({float(expression)!r})" if rounds else repr(float(expression))
-    parts = [_as_python(part, names, rounds=rounds) for part in expression.args]
-    if rounds and kind in _FLOATS:
-        parts[:1] = [f"rounded({parts[0]})"]
-    if kind in _CALLS:
-        return f"({_CALLS[kind]}({', '.join(parts)}))"
-    return f"({_FORMS[kind].join(parts)})"
-
-
-_FLOATS = frozenset({"IntTrueDiv", "FloatTrueDiv", "ToFloat", "FloatPow"})
-"""What makes fractions of whole numbers, or computes with them."""
-
-
-def computes_floats(expression: Any) -> bool:
-    """Whether a part of an expression is computed in floating point."""
-    import sympy
-
-    return any(
-        getattr(part, "is_Float", False) or type(part).__name__ in _FLOATS
-        for part in sympy.preorder_traversal(expression)
-    )
-
-
-def compile_rounded(
-    expression: Any, symbols: Sequence[Any], rounded: Callable[[float], Any]
-) -> Callable[..., int | float | None]:
-    """A function of whole numbers that computes an expression, and rounds every fraction in its own way.
-
-    Args:
-        expression: As for `compile_expression`.
-        symbols: As for `compile_expression`.
-        rounded: Rounds a number, to numpy's float32 for example.
-    """
-    names = {symbol: f"s{index}" for index, symbol in enumerate(symbols)}
-    try:
-        source = _as_python(expression, names, rounds=True)
-    except KeyError:  # a function that is not in the table
-        return compile_expression(expression, symbols)
-    scope = {"__builtins__": {}, **_FUNCTIONS, "rounded": rounded}
-    function: Callable[..., Any] = eval(f"lambda {', '.join(names.values())}: {source}", scope)
-
-    def value(*sizes: int) -> int | float | None:
-        try:
-            found = function(*sizes)
-        except Exception:  # a division by 0, or no whole number
-            return None
-        plain: int | float = found.item() if isinstance(found, np.generic) else found
-        return plain
-
-    return value
-
-
-def constants_of(expression: Any) -> set[int]:
-    """The whole numbers that stand in an expression."""
-    return {abs(int(atom)) for atom in expression.atoms() if getattr(atom, "is_Integer", False)}
-
-
-def has_one_value(expression: Any, ranges: Mapping[Any, tuple[int, int | None]]) -> bool:
-    """Whether an expression has the same value for all sizes within these ranges, as far as torch can tell."""
-    from torch.utils._sympy.numbers import int_oo
-    from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
-
-    limits: Any = {
-        symbol: ValueRanges(least, int_oo if most is None else most) for symbol, (least, most) in ranges.items()
-    }
-    try:
-        return bool(bound_sympy(expression, limits).is_singleton())
-    except Exception:  # a function that it does not know
-        return False
 
 
 def is_data_dependent(error: BaseException) -> bool:

@@ -13,12 +13,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from torch_onnx_compat.backends.wide import WIDE
 from torch_onnx_compat.control_flow.run import iterables
 from torch_onnx_compat.control_flow.run.branch import Branch
 from torch_onnx_compat.control_flow.run.decide import decide
-from torch_onnx_compat.control_flow.run.exact import widened
+from torch_onnx_compat.control_flow.run.exact import promoted
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, Session, as_tensor, current, is_number, refusal
-from torch_onnx_compat.tracing import extreme_of_sizes, is_tracing
+from torch_onnx_compat.decimals import TorchArithmetic, round_decimal
+from torch_onnx_compat.tracing import below_function_modes, extreme_of_sizes, is_tracing
 
 
 def callee(function: Any) -> Any:
@@ -41,8 +43,7 @@ def _note_number(session: Session, function: Any, *args: Any, **kwargs: Any) -> 
     result = _FUNCTIONS[function](session, function, *args, **kwargs)
     if isinstance(result, Tensor) and any(result is value for value in args):
         result = result.clone()  # the tensor itself stays a tensor
-    session.note_number(result)
-    return result
+    return session.note_number(result)
 
 
 def _is_hashable(function: Any) -> bool:
@@ -68,7 +69,7 @@ def _item(session: Session, function: Any, tensor: Tensor) -> Any:
         return function()
     if not is_tracing() and not tensor.is_floating_point():
         return function()  # torch.export has symbols for integers, and these may be used as sizes
-    number = widened(tensor.reshape(()))
+    number = promoted(tensor.reshape(()))
     session.note_number(number)
     return number
 
@@ -132,7 +133,7 @@ def _float(session: Session, function: Any, *args: Any) -> Any:
         return torch.sym_float(value)
     if not isinstance(value, Tensor) or not _varies(session, value):
         return function(*args)
-    number = widened(value.reshape(()))
+    number = promoted(value.reshape(()))
     return number if number.is_floating_point() else number.to(torch.get_default_dtype())
 
 
@@ -161,12 +162,10 @@ def _round_by(to: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
         if not isinstance(value, Tensor) or not _varies(session, value):
             return function(value, *digits)
         if digits and digits[0] is not None:
-            rounded = torch.round(widened(value.reshape(())), decimals=digits[0])
+            rounded = torch.round(promoted(value.reshape(())), decimals=digits[0])
             if rounded.is_floating_point() and session.computes_wide:
-                # Python's result is the float64 nearest to the decimal number.
-                wide, scale = _in_double(_exact(session, value)), 10.0 ** abs(digits[0])
-                wide = torch.round(wide * scale) / scale if digits[0] > 0 else torch.round(wide / scale) * scale
-                session.note_number(rounded, wide)
+                wide = round_decimal(TorchArithmetic, _in_double(_exact(session, value)), digits[0])
+                return session.note_number(rounded, wide)
             return rounded
         number = _exact(session, value)
         return (to(number).to(torch.int64) if number.is_floating_point() else number).reshape(())
@@ -183,8 +182,7 @@ def _real_function(of_tensor: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
         if not args and isinstance(value, Tensor) and _varies(session, value):
             result = of_tensor(_float(session, float, value))
             wide = of_tensor(_in_double(_exact(session, value))) if session.computes_wide else None
-            session.note_number(result, wide)
-            return result
+            return session.note_number(result, wide)
         return function(value, *args)
 
     return stand_in
@@ -267,7 +265,7 @@ def _extreme(largest: bool) -> Callable[..., Any]:
         result = functools.reduce(functools.partial(_extreme_of_two, largest), values)
         exact = [session.exact(v) if isinstance(v, Tensor) else v for v in values]
         if all(number is not None for number in exact):
-            session.note_number(result, _wide_extreme(largest, exact) if session.computes_wide else None)
+            return session.note_number(result, _wide_extreme(largest, exact) if session.computes_wide else None)
         return result
 
     return stand_in
@@ -323,11 +321,14 @@ def _either(session: Session, known: Tensor, value: Any, decisive: bool) -> Any:
 
 
 def _tensor(session: Session, function: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
-    if isinstance(data, Tensor) or not _has_varying(session, data) or args:
+    is_tensor = isinstance(data, Tensor) and session.exact(data) is None
+    if is_tensor or not _has_varying(session, data) or args:
         return function(data, *args, **kwargs)
-    built = _stack_numbers(data)
     dtype, device = kwargs.get("dtype"), kwargs.get("device")
-    return built.to(device=device or built.device, dtype=dtype or built.dtype)
+    built = _stack_numbers(session, data, is_wide=dtype is not None and dtype in WIDE)
+    built = built.to(device=device or built.device, dtype=dtype or built.dtype)
+    with below_function_modes():  # a number no more
+        return built.clone()
 
 
 def _has_varying(session: Session, data: Any) -> bool:
@@ -336,10 +337,11 @@ def _has_varying(session: Session, data: Any) -> bool:
     return _varies(session, data)
 
 
-def _stack_numbers(data: Any) -> Tensor:
+def _stack_numbers(session: Session, data: Any, *, is_wide: bool) -> Tensor:
     if not isinstance(data, (list, tuple)):
-        return as_tensor(data)
-    items = [_stack_numbers(item) for item in data]
+        exact = session.exact(data) if is_wide and session.computes_wide else None
+        return as_tensor(data) if exact is None else exact.reshape(())
+    items = [_stack_numbers(session, item, is_wide=is_wide) for item in data]
     dtype = functools.reduce(torch.promote_types, (item.dtype for item in items))
     return torch.stack([item.to(dtype) for item in items])
 

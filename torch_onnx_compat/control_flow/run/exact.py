@@ -31,7 +31,7 @@ LIMIT = 2**63
 """What int64 does not hold any more."""
 
 
-def widened(number: Tensor) -> Tensor:
+def promoted(number: Tensor) -> Tensor:
     """A tensor that stands for a Python number, in an element type in which small numbers do not overflow."""
     if number.is_floating_point():
         return number.to(torch.float32) if number.element_size() < 4 else number
@@ -51,7 +51,7 @@ def compare_exactly(number: Tensor, symbol: str, constant: float, *, turned: boo
         A boolean tensor of the same shape; a bool where every value has the same answer.
     """
     below, above = neighbours(constant, number.dtype)
-    number = widened(number.to(torch.int64) if number.dtype == torch.bool else number)
+    number = promoted(number.to(torch.int64) if number.dtype == torch.bool else number)
     if symbol in ("==", "!="):
         if below != above or not _is_held(below, number):
             return symbol == "!="

@@ -20,7 +20,7 @@ from torch_onnx_compat.control_flow.run.branch import Branch, call_in_scope
 from torch_onnx_compat.control_flow.run.callees import callee
 from torch_onnx_compat.control_flow.run.callees import is_same as same_object
 from torch_onnx_compat.control_flow.run.decide import decide
-from torch_onnx_compat.control_flow.run.exact import compare_exactly, widened
+from torch_onnx_compat.control_flow.run.exact import compare_exactly, promoted
 from torch_onnx_compat.control_flow.run.iterables import AppendLog
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.runtime_loops import Loop, collect, for_, steps, while_
@@ -222,11 +222,8 @@ def _is_number(value: Any) -> bool:
 
 
 def _compare_numbers(left: Any, symbol: str, right: Any) -> Any:
-    """A comparison of numbers as Python makes it; None where none of them is a tensor that stands for one."""
-    session = current()
-    one, other = (None if session is None else session.exact(side) for side in (left, right))
-    if isinstance(left, torch.SymInt) or isinstance(right, torch.SymInt):
-        one, other = (as_tensor(s) if isinstance(s, torch.SymInt) else e for s, e in ((left, one), (right, other)))
+    """A comparison of numbers as Python makes it; None where no side is a number that values or sizes decide."""
+    one, other = _exact(left), _exact(right)
     found: Any = None
     if one is not None and type(right) in (int, float):
         found = compare_exactly(one, symbol, right)
@@ -235,6 +232,14 @@ def _compare_numbers(left: Any, symbol: str, right: Any) -> Any:
     elif one is not None and other is not None and torch.float64 in (one.dtype, other.dtype):
         found = _COMPARISONS[symbol](*(side.reshape(1).to(torch.float64) for side in (one, other)))
     return found.reshape(()) if isinstance(found, Tensor) else found
+
+
+def _exact(side: Any) -> Tensor | None:
+    """A tensor of one element, which is the number; None for what is no number that values or sizes decide."""
+    if isinstance(side, torch.SymInt):
+        return as_tensor(side)
+    session = current()
+    return None if session is None else session.exact(side)
 
 
 def _are_equal(left: Any, right: Any) -> Any:
@@ -262,7 +267,7 @@ def _contains(container: Any, value: Any) -> Any:
     if isinstance(container, range) and len(container) and _is_number(value):
         return _lies_in(container, value)
     if is_tracing() and len(container) > MANY and _is_number(value) and all(type(i) in (int, bool) for i in container):
-        number = widened(as_tensor(value))
+        number = promoted(as_tensor(value))
         if not number.is_floating_point():  # large whole numbers would be rounded to it
             return (number == constant(sorted(container), number, torch.int64)).any()
     items = [_equality(value, item) for item in container]
@@ -271,7 +276,7 @@ def _contains(container: Any, value: Any) -> Any:
 
 def _lies_in(numbers: range, value: Any) -> Any:
     """``value in range(…)``, which is not empty; a fraction lies in none."""
-    number = widened(as_tensor(value))
+    number = promoted(as_tensor(value))
     least, most = sorted((numbers[0], numbers[-1]))
     found = (number >= least) & (number <= most)
     if numbers.step in (1, -1) and not number.is_floating_point():

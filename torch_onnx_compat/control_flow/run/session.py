@@ -20,10 +20,10 @@ from torch_onnx_compat.backends.backend import ExportFailed
 from torch_onnx_compat.backends.data_sizes import DataSizes
 from torch_onnx_compat.backends.decisions import DecisionLog, asks_for_emptiness, origins
 from torch_onnx_compat.backends.trace_numbers import is_settled
+from torch_onnx_compat.backends.wide import Numbers, WideNumbers
 from torch_onnx_compat.control_flow.find.users import NumberUsers
 from torch_onnx_compat.control_flow.run.lifting import present
 from torch_onnx_compat.control_flow.run.raising import find_catcher
-from torch_onnx_compat.control_flow.run.wide import Numbers, WideNumbers
 from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames
@@ -164,17 +164,21 @@ class Session:
     def _origins(self, value: Tensor) -> tuple[bool, list[int]]:
         return origins(value, self.inputs, self.log.data_sizes if self.log else DataSizes())
 
-    def note_number(self, value: Any, wide: Tensor | None = None) -> None:
+    def note_number(self, value: Any, wide: Tensor | None = None) -> Any:
         """Notes that a tensor stands for what Python has as a number.
 
         Args:
             value: The tensor; anything else is no matter.
             wide: Its value in float64, of shape (1,), where that is another.
+
+        Returns:
+            The tensor that stands for it from now on.
         """
         if isinstance(value, Tensor):
             if wide is not None or value not in self.numbers:
-                self.numbers.note(value, wide)
+                value = self.numbers.note(value, wide)
             self.users.begin()
+        return value
 
     def exact(self, value: Any) -> Tensor | None:
         """A tensor of one element, a number as Python computes it; None for what is not known to be a number."""
