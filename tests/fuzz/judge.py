@@ -108,6 +108,13 @@ def run_eager(program: Program, path: Path, inputs: tuple[Tensor, ...]) -> list[
     return [t.clone() for t in (found if isinstance(found, (tuple, list)) else (found,))]
 
 
+_FRACTION = re.compile(r"(shape\[[^]]*\]|size\([^)]*\)) \* \d*\.\d")
+"""Where a program computes a fraction of a size."""
+
+ROUNDING = [90, 50, 52]
+"""Sizes at which fractions of float32 have other floors: 0.7 * 90, 0.58 * 50, multiples of a tenth of 52."""
+
+
 def name_sizes(program: Program) -> list[dict[str, int]]:
     """Sizes of the axes that vary: each alone, then several at once; those that the source names come first."""
     dice = random.Random(program.seed + 1)
@@ -117,7 +124,8 @@ def name_sizes(program: Program) -> list[dict[str, int]]:
         near = {example - 1, example + 1, example * 2, example * 2 + 1}
         asked = [n for n in sorted(named | {n + 1 for n in named}) if 2 < n < MOST_SIZES]
         dice.shuffle(asked)
-        wanted = [1, 2, *asked[:3], *sorted(near)[:3], *dice.sample(SIZES, len(SIZES))]
+        asked = ROUNDING if _FRACTION.search(program.source) else asked[:3]
+        wanted = [1, 2, *asked, *sorted(near)[:3], *dice.sample(SIZES, len(SIZES))]
         kept = [n for n in dict.fromkeys(wanted) if n > 0 and n != example][:EACH_AXIS]
         chosen += [{name: n} for n in kept]
     if len(program.sizes) > 1:

@@ -85,6 +85,12 @@ SAME_SHAPE = (
     "{t} + {t}.shape.numel()",
     "torch.tril({t})",
     "{t} ** 2 / 4",
+    "{t} + torch.full(({t}.shape[-1],), {t}.shape[-1] * 0.7, dtype=torch.float64).floor().float()",
+    "{t} + torch.tensor({t}.shape[-1] * 0.58).floor()",
+    "{t} * (torch.arange({t}.shape[-1]) / ({t}.shape[-1] * 0.1)).floor()",
+    "{t} * (torch.arange({t}.shape[-1]) * round({t}.shape[-1] * 0.35, 1)).floor()",
+    "({t}.double() * ({t}.shape[-1] * {f})).float()",
+    "{t} + torch.tensor({t}.flatten()[0].clamp(-99, 99).round().item() * 0.7).floor()",
 )
 
 DATA_CONDITIONS = (
