@@ -75,6 +75,8 @@ class RoundingSides(Sides):
 
     @cached_property
     def _by_step(self) -> list[list[Sizes]]:
+        if self._makes_whole is _OF_FRACTIONS:  # every whole quotient of sizes would be one
+            return []
         return [list(self._where(self._rounded[1:], make)) for make in self._makes_whole]
 
     def _where(self, rounded: Sequence[Callable[..., Any]], make: Callable[[Any], Any]) -> Iterator[Sizes]:

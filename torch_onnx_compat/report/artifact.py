@@ -25,7 +25,9 @@ def keep_report(folder: str | os.PathLike[str]) -> Iterator[Callable[[ExportResu
     """
     place = Path(folder)
     if not place.is_dir():
-        raise CompatError(f"artifacts_dir={str(folder)!r} is no folder; make it first, or leave artifacts_dir out for the current one.")
+        raise CompatError(
+            f"artifacts_dir={str(folder)!r} is no folder; make it first, or leave artifacts_dir out for this one."
+        )
     start = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f")
 
     def write(subject: ExportResult | CompatError, outcome: str) -> None:
