@@ -23,6 +23,12 @@ def _fixed_seed():
 
 
 @pytest.fixture(autouse=True)
+def _distributions_check_arguments():
+    """The first torch.compile of a process switches that off for good."""
+    torch.distributions.Distribution.set_default_validate_args(True)
+
+
+@pytest.fixture(autouse=True)
 def _nothing_leaks(torchs_functions):
     """After every test, torch's functions, their code and its settings are as before, and nothing watches what runs."""
     before = settings()
@@ -49,7 +55,6 @@ def torchs_functions():
 def settings():
     """What an export sets for the whole process while it runs."""
     return {
-        "checks of distributions": torch.distributions.Distribution._validate_args,
         "fast path of attention": torch.backends.mha.get_fastpath_enabled(),
         "gradients": torch.is_grad_enabled(),
         "depth of calls": sys.getrecursionlimit(),
