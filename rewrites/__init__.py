@@ -8,6 +8,7 @@ FAMILIES = (
     "masks",
     "preprocessing",
     "postprocessing",
+    "whole_map_pools",
     "pools",
     "adaptive_pools",
     "yolo_focus",

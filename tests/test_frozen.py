@@ -40,6 +40,8 @@ ORDERS = {
     "torch.linalg.norm": ["linalg_norm_to_vector_norm", "matrix_norm_to_rotations"],
     "torch.lstm": ["float64_recurrent", "lstm_of_packed", "lstm_projection_to_matmul"],
     "torch.nn.functional.affine_grid": ["affine_grid_of_any_size", "affine_grid_to_sum"],
+    "torch.nn.functional.avg_pool2d": ["avg_pool2d_of_whole_map", "avg_pool2d_to_sum"],
+    "torch.nn.functional.avg_pool3d": ["avg_pool3d_of_whole_map", "avg_pool3d_to_sum"],
     "torch.nn.functional.fold": ["fold_of_batch", "fold_to_take"],
     "torch.nn.functional.interpolate": [
         "interpolate_antialias_by_scale",
@@ -51,6 +53,7 @@ ORDERS = {
         "interpolate_recomputed_scale",
         "interpolate_varying_scale",
     ],
+    "torch.nn.functional.max_pool2d": ["max_pool2d_of_whole_map", "max_pool2d_unbatched"],
     "torch.nn.functional.one_hot": ["one_hot_of_largest", "one_hot_of_number"],
     "torch.nn.functional.softplus": ["softplus_in_double", "softplus_threshold"],
     "torch.pixel_shuffle": ["pixel_shuffle_of_integers", "pixel_shuffle_of_images"],

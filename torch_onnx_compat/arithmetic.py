@@ -32,6 +32,48 @@ def varies(number: Any) -> bool:
     return isinstance(number, (Tensor, *SYMBOLS))
 
 
+def is_size_of(number: Any, x: Tensor, dim: int) -> bool:
+    """Whether a number is the size of an axis for every input, as far as its origin tells.
+
+    Args:
+        number: A size in a TorchScript trace, or a symbolic number.
+        x: A tensor.
+        dim: Its axis, negative from the end.
+    """
+    if isinstance(number, SYMBOLS):
+        size: Any = x.shape[dim]
+        return isinstance(size, SYMBOLS) and bool(number.node.expr == size.node.expr)
+    if not (isinstance(number, Tensor) and is_tracing()):
+        return False
+    node = recorded_value(number).node()
+    while node.kind() in _KEPT:
+        node = next(node.inputs()).node()
+    inputs = list(node.inputs())
+    if node.kind() != "aten::size" or len(inputs) != 2:
+        return False
+    is_axis = inputs[1].toIValue() % x.dim() == dim % x.dim()
+    return bool(is_axis and _shaped_as(inputs[0]).unique() == _shaped_as(recorded_value(x)).unique())
+
+
+_ELEMENTWISE_NAMES = """
+abs batch_norm celu clamp clone contiguous detach dropout elu exp gelu hardsigmoid hardswish hardtanh instance_norm
+leaky_relu log mish neg prelu relu relu6 selu sigmoid silu softplus sqrt tanh to
+"""
+_ELEMENTWISE = frozenset(f"aten::{name}{end}" for name in _ELEMENTWISE_NAMES.split() for end in ("", "_"))
+"""What yields a tensor of its first operand's shape."""
+
+
+def _shaped_as(value: Any) -> Any:
+    """The earliest value of a trace from which a value has its shape."""
+    while True:
+        node = value.node()
+        inputs = list(node.inputs())
+        is_power = node.kind() == "aten::pow" and inputs[1].node().kind() == "prim::Constant"
+        if node.kind() not in _ELEMENTWISE and not is_power:
+            return value
+        value = inputs[0]
+
+
 def exact(number: Any, like: Tensor) -> Tensor:
     """A number as a float64 tensor of shape (1,).
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from fuzz.calls import VARYING, Call, Draw, Input
+from fuzz.calls import VARYING, Call, Draw, Input, compute_a_number
 
 Maker = Callable[[Draw], Call]
 TABLE: dict[str, Maker] = {}
@@ -20,7 +20,7 @@ FLOATS, NUMBERS, WHOLE, ALL = ("float",), ("float", "int"), ("int",), ("float", 
 def make_call(seed: int) -> Call:
     """The call of a seed."""
     draw = Draw(seed)
-    return TABLE[draw.pick(*TABLE)](draw)
+    return compute_a_number(TABLE[draw.pick(*TABLE)](draw), draw)
 
 
 def names() -> list[str]:

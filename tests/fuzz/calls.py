@@ -118,6 +118,16 @@ KINDS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @dataclass(frozen=True)
+class FromSize:
+    """A whole number that the model computes from the size of the axis that varies: `n + difference`."""
+
+    difference: int
+
+    def __repr__(self) -> str:
+        return f"n{self.difference:+d}"
+
+
+@dataclass(frozen=True)
 class Call:
     """A function and its arguments, in which Inputs stand for tensors."""
 
@@ -154,6 +164,17 @@ class Call:
         )
 
 
+def compute_a_number(call: Call, draw: Draw) -> Call:
+    """The call, sometimes with a number that follows from the size of the axis that varies: the same at VARYING."""
+    leaves, structure = pytree.tree_flatten((call.args, call.kwargs))
+    numbers = [i for i, leaf in enumerate(leaves) if type(leaf) is int]
+    if not (numbers and call.varies and draw.chance(0.3)):
+        return call
+    chosen = draw.pick(*numbers)
+    leaves[chosen] = FromSize(leaves[chosen] - VARYING)
+    return Call(call.name, call.function, *pytree.tree_unflatten(leaves, structure))
+
+
 class Model(nn.Module):
     """The call as a model of its inputs."""
 
@@ -167,7 +188,10 @@ class Model(nn.Module):
         """The result of the call."""
         leaves = list(self.leaves)
         for place, tensor in zip(self.places, tensors, strict=True):
+            if VARYING in leaves[place].shape:
+                size = tensor.shape[leaves[place].shape.index(VARYING)]
             leaves[place] = tensor
+        leaves = [size + leaf.difference if isinstance(leaf, FromSize) else leaf for leaf in leaves]
         args, kwargs = pytree.tree_unflatten(leaves, self.structure)
         return self.function(*args, **kwargs)
 

@@ -144,8 +144,10 @@ class DecisionLog(Watcher):
             super().__exit__(*error)  # type: ignore[no-untyped-call,unused-ignore]
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether a call converts a tensor, or reads sizes, or yields what a trace loses."""
-        return any(func in functions for functions in _WATCHED) or has_bool_answer(func)
+        """Whether a call converts a tensor, or reads sizes, or yields what a trace loses, or is given a number."""
+        if any(func in functions for functions in _WATCHED) or has_bool_answer(func):
+            return True
+        return is_tracing() and bool(_numbers_in(args, kwargs))
 
     def check(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
         """Records every other call that makes a Python value of a tensor; the list is one of what does not."""
@@ -185,12 +187,24 @@ class DecisionLog(Watcher):
         if answer is not None:
             return answer
         self._record_call(func, args, kwargs)
+        uses = [(number, _uses(number)) for number in _numbers_in(args, kwargs)]
         result = self.pass_on(func, args, kwargs)
+        if uses and func not in _CONVERSIONS:
+            self.check(func, args, kwargs, result)
+            self._record_unused(func, uses, result)
         if isinstance(result, torch.Size):
             self._remember(result)
         elif isinstance(result, Tensor) and func in _READS:
             self._remember((result,))
         return result
+
+    def _record_unused(self, func: Any, uses: list[tuple[Tensor, tuple[Any, int]]], result: Any) -> None:
+        """Records the numbers that C++ took from tensors: nothing that the call added to the trace reads them."""
+        if self._copy_of(func) is not None or not tree.flatten((result,))[0]:
+            return  # what torch's Python calls is looked at itself
+        for number, (value, count) in uses:
+            if len(value.uses()) == count and recorded_value(number) is not None:
+                self._record(number, f"{getattr(func, '__name__', func)}()")
 
     def _record_call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         conversion = _CONVERSIONS.get(func)
@@ -347,6 +361,24 @@ def _is_never_empty(node: Any) -> bool:
 
 def _round_size(tensor: Tensor, digits: int | None = None) -> int | float:
     return round(tensor.item(), digits)
+
+
+def _numbers_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
+    """The tensors of shape () among a call's arguments, and in its lists."""
+    found = []
+    for value in (*args, *kwargs.values()) if kwargs else args:
+        found += [v for v in value if isinstance(v, Tensor)] if type(value) in (tuple, list) else []
+        if isinstance(value, Tensor):
+            found.append(value)
+    if not found:
+        return found
+    with below_function_modes():
+        return [tensor for tensor in found if not tensor.dim()]
+
+
+def _uses(number: Tensor) -> tuple[Any, int]:
+    value = recorded_value(number)
+    return value, len(value.uses())
 
 
 def _tensors_in(data: Any) -> Iterator[Tensor]:
