@@ -23,8 +23,8 @@ def pools(kind, axes):
     pool = POOLS[kind][axes]
 
     def forward(x):
-        y = F.relu(x)
-        results = [pool(x, x.shape[2:]), pool(y, kernel_size=x.size()[2:]), pool(x[0], x[0].shape[1:], padding=0)]
+        y, image = F.relu(x), x[0]
+        results = [pool(x, x.shape[2:]), pool(y, kernel_size=x.size()[2:]), pool(image, image.shape[1:], padding=0)]
         if axes > 1:
             first = (x.shape[2], *[2] * (axes - 1))
             results += [pool(x, first), pool(x, first, [1, *[2] * (axes - 1)], [0, *[1] * (axes - 1)])]
