@@ -50,6 +50,10 @@ class SymbolicRuns:
             self._runs[key] = run_symbolically(self.observation, inputs, self._functions)
         return self._runs[key]
 
+    def on(self, inputs: Inputs) -> SymbolicRun:
+        """A run on other values, which is not kept."""
+        return run_symbolically(self.observation, inputs, self._functions)
+
     def places(self) -> frozenset[str] | None:
         """The model's statements that ask something of its sizes at the example; None if more may do."""
         run = self.at({})

@@ -21,6 +21,10 @@ SUBJECTS = (
     "rare_branches",
     "python_numbers",
     "fraction_sizes",
+    "few_sizes",
+    "sized_operators",
+    "protocols",
+    "nested_sizes",
 )
 
 
