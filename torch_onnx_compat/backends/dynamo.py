@@ -66,6 +66,7 @@ def export(job: ExportJob) -> ExportedGraph:
                     internals.decompose_by_node,
                 ):
                     stack.enter_context(scope())
+                stack.enter_context(internals.closing_transforms())
                 stack.enter_context(undo_capture(job.subject.twin))  # torch 2.6 writes to constants once more
                 converted = torch.onnx.export(
                     program,

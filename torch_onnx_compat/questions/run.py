@@ -72,6 +72,7 @@ def run_symbolically(observation: Observation, inputs: Inputs, functions: Sequen
     start = time.perf_counter()
     log = Log(found)
     symbols = symbolic.Symbols(log.asked)
+    log.value_of = symbols.environment.number
     mode = _Beside(symbols, log)
     found.calls = Calls(functions)
     try:

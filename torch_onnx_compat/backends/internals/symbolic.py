@@ -264,6 +264,19 @@ def computes_floats(expression: Any) -> bool:
     )
 
 
+_WHOLE_OF_FRACTION = frozenset({"floor", "ceiling", "FloorToInt", "CeilToInt", "TruncToInt", "RoundToInt"})
+"""What makes a whole number of a fraction."""
+
+
+def whole_parts(expression: Any) -> Iterator[Any]:
+    """The parts of an expression that are whole numbers made of fractions."""
+    import sympy
+
+    for part in sympy.preorder_traversal(expression):
+        if type(part).__name__ in _WHOLE_OF_FRACTION and computes_floats(part):
+            yield part
+
+
 def compile_rounded(
     expression: Any, symbols: Sequence[Any], rounded: Callable[[float], Any]
 ) -> Callable[..., int | float | None]:
