@@ -62,3 +62,9 @@ def test_whole_numbers_have_no_rounding(number):
 
 def test_a_half_is_exact():
     assert all(side.is_proven or not list(side.others()) for side in roundings(lambda n: int(n * 0.5)))
+
+
+def test_the_whole_parts_of_a_condition_are_rounded_for_themselves():
+    """Nowhere near 90 has the condition another answer: there it is that a part of it comes out otherwise."""
+    sides = roundings(lambda n: 2 if math.floor(n * 0.7) == int(n * 0.7 + 1e-9) else 3)
+    assert any({"n": 90} in list(side.others()) for side in sides)
