@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.export import Dim
 from torch.torch_version import TorchVersion
 
-from torch_onnx_compat import export_compat
+from torch_onnx_compat import CompatError, export_compat
 from torch_onnx_compat.backends.internals import decompose
 from torch_onnx_compat.backends.internals.find import first_module
 
@@ -260,3 +260,32 @@ def _decomposed(program: Any) -> Callable[..., Any]:
     registry = first_module("torch.onnx._internal.exporter._registration").ONNXRegistry.from_torchlib()
     made = decompose.decompose_nodes(program, decompose.Tables(registry))
     return made.module()
+
+
+class _Nested(nn.Module):
+    """What torch.export records of a vmap opens and closes it by calls of the program."""
+
+    def forward(self, x):
+        gram = torch.vmap(lambda a: torch.vmap(lambda r: (a * r).sum(-1))(a))(x)
+        return gram, torch.vmap(lambda a: a.cumsum(0) / a.shape[0], in_dims=2, out_dims=0)(x)
+
+
+class _Ensemble(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weights = nn.Parameter(torch.randn(3, 4, 4))
+
+    def forward(self, x):
+        return torch.vmap(lambda w: torch.tanh(x @ w))(self.weights).var(0)
+
+
+def test_an_ensemble_by_vmap_is_right() -> None:
+    assert export_compat(_Ensemble(), (torch.randn(3, 4),), exporter="dynamo", dynamic="batch").table
+
+
+def test_no_vmap_is_left_open_by_a_failure() -> None:
+    before = torch._C._functorch.get_dynamic_layer_stack_depth()
+    with suppress(CompatError):
+        export_compat(_Nested(), (torch.randn(3, 5, 4),), exporter="dynamo", dynamic={"x": {0: "batch", 1: "length"}})
+    assert torch._C._functorch.get_dynamic_layer_stack_depth() == before
+    assert torch.vmap(lambda row: row + 1)(torch.randn(2, 3)).shape == (2, 3)

@@ -9,6 +9,7 @@ from torch import nn
 
 from torch_onnx_compat import Verify, export_compat, rewrite
 from torch_onnx_compat.check import other_sides
+from torch_onnx_compat.check.elsewhere import Elsewhere
 from torch_onnx_compat.check.other_sides import OtherSides
 from torch_onnx_compat.check.variations import between, variations
 from torch_onnx_compat.errors import CompatError
@@ -44,6 +45,33 @@ TAKEN_BY_OTHERS = ("place",)
 @rewrite(torch.frac, name="frac_but_wrong", needed_on=("torchscript", "dynamo"), registry=None)
 def frac_but_wrong(input):
     return torch.fmod(input, 1) + 0.5
+
+
+def in_four(x):
+    if x.max() > 50:
+        return x * 2 if len(x.chunk(4, -1)) == 4 else x * 3
+    return x
+
+
+@pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
+def test_a_size_that_only_the_other_side_asks_of_is_tried_there(exporter, monkeypatch):
+    options = {"exporter": exporter, "dynamic": {"x": {1: "width"}}}
+    x = torch.rand(3, 20)
+    with pytest.raises(CompatError, match=r"case 'the other side of check/test_other_sides.py:\d+, width=\d+'"):
+        export_compat(in_four, (x,), **options)
+    monkeypatch.setattr(Elsewhere, "_asked", lambda self, found: iter(()))
+    monkeypatch.setattr(Elsewhere, "_unasked", lambda self, found: iter(()))
+    assert export_compat(in_four, (x,), **options).table
+
+
+def test_the_other_side_is_tried_at_other_sizes_too():
+    def halved(x):
+        return x[:, ::2] * 2 if x.max() > 50 else x[:, ::2]
+
+    result = export_compat(halved, (torch.rand(3, 20),), exporter="torchscript", dynamic={"x": {1: "width"}})
+    sides = [case for case in cases_of(result) if case.startswith("the other side of")]
+    assert len(sides) > 1
+    assert all("width=" in case for case in sides[1:])
 
 
 def loud(x):

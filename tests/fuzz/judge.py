@@ -178,7 +178,7 @@ def spread(program: Program, path: Path, case: Case, wanted: Arrays) -> Arrays:
     runs: list[tuple[Any, AbstractContextManager[Any]]] = [(tuple(x.double() for x in case.inputs), same)]
     if not is_discrete(case):
         runs += [(tuple(x * (1 + step) for x in case.inputs), same) for step in steps]
-    runs += [(case.inputs, MoveSigmoids(step)) for step in steps]
+    runs += [(case.inputs, MoveRoundings(step)) for step in steps]
     for inputs, mode in runs:
         try:
             with mode:
@@ -193,8 +193,10 @@ def spread(program: Program, path: Path, case: Case, wanted: Arrays) -> Arrays:
     return noise
 
 
-class MoveSigmoids(TorchDispatchMode):
+class MoveRoundings(TorchDispatchMode):
     """While active, every sigmoid is off by the rounding of 1/2, from which engines compute it, however small it is.
+
+    Every mean and sum is off by a last place: what is left of equal values less their mean is rounding alone.
 
     Args:
         step: Its change, relative to 1/2.
@@ -209,6 +211,8 @@ class MoveSigmoids(TorchDispatchMode):
         packet = getattr(func, "overloadpacket", None)
         if packet is torch.ops.aten.sigmoid:
             return result + self._step / 2
+        if packet in (torch.ops.aten.mean, torch.ops.aten.sum) and result.is_floating_point():
+            return result * (1 + self._step)
         return result + args[0] * (self._step / 2) if packet is torch.ops.aten.silu else result
 
 

@@ -84,3 +84,9 @@ def test_a_fraction_that_a_tensor_takes_may_become_whole_there():
     assert {90, 170, 180} <= found
     named = [sizes["n"] for sizes in sides.named()]
     assert {90, 170} <= set(named)
+
+
+def test_the_whole_parts_of_a_condition_are_rounded_for_themselves():
+    """Nowhere near 90 has the condition another answer: there it is that a part of it comes out otherwise."""
+    sides = roundings(lambda n: 2 if math.floor(n * 0.7) == int(n * 0.7 + 1e-9) else 3)
+    assert any({"n": 90} in list(side.others()) for side in sides)

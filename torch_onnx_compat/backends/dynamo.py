@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 import types
+from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -59,7 +60,15 @@ def export(job: ExportJob) -> ExportedGraph:
         if job.plan.target.computes_double:
             table = with_fractions(table, opset)
         try:
-            with internals.cache_torchlib(), internals.allow_dynamic_composites(), internals.decompose_by_node():
+            with ExitStack() as stack:
+                for scope in (
+                    internals.cache_torchlib,
+                    internals.allow_dynamic_composites,
+                    internals.decompose_by_node,
+                ):
+                    stack.enter_context(scope())
+                stack.enter_context(internals.closing_transforms())
+                stack.enter_context(undo_capture(job.subject.twin))  # torch 2.6 writes to constants once more
                 converted = torch.onnx.export(
                     program,
                     (),

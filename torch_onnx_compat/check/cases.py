@@ -12,7 +12,8 @@ from typing import Any
 
 from torch_onnx_compat import tree
 from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, frozen_error
-from torch_onnx_compat.check.other_sides import FLOOR_S, PART_OF_PROOF, OtherSides
+from torch_onnx_compat.check.elsewhere import Elsewhere
+from torch_onnx_compat.check.other_sides import FLOOR_S, PART_OF_PROOF, Found, OtherSides
 from torch_onnx_compat.check.sizes import TOO_LARGE, AxisProof, SizeTrials, Trial, Verdict, is_affordable
 from torch_onnx_compat.control_flow.values import ValueDecisions
 from torch_onnx_compat.errors import CompatError
@@ -202,7 +203,8 @@ class Cases:
         search.take(self.inputs_so_far)
         # What is accepted as it is has a wrong side, and where only the caller's values make sense, none are made up.
         is_wanted = self._verify.random and not self.baked_places
-        for found in search.search(self.inputs_so_far) if is_wanted else ():
+        sides = list(search.search(self.inputs_so_far)) if is_wanted else []
+        for found in [*sides, *self._at_sizes_of(sides, search, seconds)]:
             number = sum(label.startswith(found.label) for label in self._other_sides)
             label = f"{found.label} ({number + 1})" if number else found.label
             self._other_sides[label] = found.inputs
@@ -210,6 +212,13 @@ class Cases:
         for label in list(self._other_sides):
             if label not in {case.label for case in self.so_far}:
                 yield from self._searched(label, self._other_sides[label])
+
+    def _at_sizes_of(self, sides: Sequence[Found], search: OtherSides, seconds: float) -> Iterator[Found]:
+        """The same sides at other sizes."""
+        if self._trials is not None:
+            there = Elsewhere(search, self._runs, self._trials, self._check_run, self._check_tried, seconds)
+            for found in sides:
+                yield from there.of(found)
 
     def _searched(self, label: str, inputs: Inputs) -> Iterator[Case]:
         try:
@@ -324,6 +333,11 @@ class Cases:
     def _ask(self, sizes: dict[str, int]) -> SymbolicRun:
         """What the original asks of its sizes when it has these."""
         run = self._runs.at(sizes)
+        self._check_run(run)
+        return run
+
+    def _check_run(self, run: SymbolicRun) -> None:
+        """Raises if the model decides on what values decide, and the file holds it as a constant."""
         constant = self._exported.constant_places if self._exported is not None else frozenset()
         frozen = sorted((run.value_places & constant) - {*self.baked_places, *self._decision_places})
         ranks = sorted(run.rank_places - set(self.baked_places))
@@ -331,7 +345,6 @@ class Cases:
             places = [f"{place}: a size that values decide" for place in frozen]
             places += [f"{place}: a number of dimensions that values decide, after a squeeze" for place in ranks]
             raise frozen_error("; ".join(places), (frozen + ranks)[0])
-        return run
 
     def _answer(self, questions: Sequence[Question], asked_at: dict[str, int], trials: SizeTrials) -> Iterator[Case]:
         """The cases on the other sides of questions."""
@@ -343,17 +356,22 @@ class Cases:
             else:
                 trials.refuse(trial.sizes)
         for verdict in trials.verdicts:
-            if verdict.outcome == TOO_LARGE and verdict.question in questions:
-                self._reject_untried(verdict, trials)
+            if verdict.question in questions:
+                self._check_tried(verdict, trials)
 
     @property
     def _assumed(self) -> tuple[Question, ...]:
         return self._exported.assumed if self._exported is not None else ()
 
-    def _reject_untried(self, verdict: Verdict, trials: SizeTrials) -> None:
-        """Raises for a decision of the model's Python that the exporter met, and did not write into the file."""
+    def _check_tried(self, verdict: Verdict, trials: SizeTrials) -> None:
+        """Raises for a decision that is too large to try, that the exporter met, and did not write into the file."""
         question, sizes = verdict.question, verdict.too_large or {}
-        if question.kind != "condition" or question.operator or question in self._assumed:
+        if (
+            verdict.outcome != TOO_LARGE
+            or question.kind != "condition"
+            or question.operator
+            or question in self._assumed
+        ):
             return
         axes = question.expression.free_symbols
         is_met = self._exported is not None and question.place in self._exported.constant_places

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -47,6 +47,9 @@ HALVINGS = 24
 MOST_DISTANT = 1 << 15
 """Largest step from the example's whole numbers: identifiers of words go so far."""
 
+REDRAWS = 3
+"""Draws at other sizes, where the values themselves do not take the side."""
+
 _WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 Side = bool | str
@@ -59,6 +62,8 @@ class Found:
 
     label: str
     inputs: Inputs
+    site: Site
+    side: Side
 
 
 @dataclass
@@ -119,11 +124,29 @@ class OtherSides:
                 is_enough = not self._wanted() and (not self._wishes() or self._tried > RUNS_FOR_ROUNDS)
                 if self._is_over() or is_enough or found == MOST:
                     return
-                label = self._try(inputs)
-                if label:
+                new = self._try(inputs)
+                if new is not None:
                     found += 1
                     queue.append(inputs)
-                    yield Found(label, inputs)
+                    yield new
+
+    def at_sizes(self, found: Found, sizes: Mapping[str, int], label: str) -> Found | None:
+        """Inputs at other sizes that take the same side.
+
+        Args:
+            found: Inputs that take it.
+            sizes: Of the dynamic axes.
+            label: Names the inputs.
+
+        Returns:
+            The values of `found`, shortened or repeated, or values drawn like them; None where neither take the side.
+        """
+        there = found.inputs.at_sizes(sizes)
+        for inputs in (there, *(there.redrawn(self.seed + draw) for draw in range(REDRAWS))):
+            run = self.decisions.run(fresh_subject(self.observation), inputs, self._slowest)
+            if run is not None and found.side in _sides(run).get(found.site, ()) and self._is_judgeable(run):
+                return replace(found, label=label, inputs=inputs)
+        return None
 
     @property
     def untaken(self) -> list[str]:
@@ -206,25 +229,25 @@ class OtherSides:
         self._tried += 1
         return self.decisions.run(self._subject, inputs, self._slowest)
 
-    def _try(self, inputs: Inputs) -> str:
-        """The label of inputs that are worth a case; empty if they are not."""
+    def _try(self, inputs: Inputs) -> Found | None:
+        """Inputs that are worth a case; None if they are not."""
         if not _are_finite(inputs.tensors) and _are_finite(self.observation.prepared.inputs.tensors):
-            return ""
+            return None
         run = self._run(inputs)
         self._was_refused = run is None
         if run is None:
-            return ""
+            return None
         self._learn(run)
         if not self._new_sides(run) or not self._is_judgeable(run):
-            return ""
+            return None
         self._subject = fresh_subject(self.observation)  # what the runs before left in its buffers decides nothing
         run = self._run(inputs)
         new = self._new_sides(run) if run is not None else []
         if run is None or not new:
-            return ""
+            return None
         self._accept(run)
         site, side = new[0]
-        return _name(self._place(site), side)
+        return Found(_name(self._place(site), side), inputs, site, side)
 
     def _is_judgeable(self, run: Run) -> bool:
         """Whether no rounding may decide otherwise, and the results are numbers."""

@@ -123,6 +123,16 @@ class SizeTrials:
         self._python_frontier = 0
         self.legal_sizes.append(self._example)
 
+    def on(self, inputs: Inputs) -> SizeTrials:
+        """Trials on other values, for what was not asked so far.
+
+        Args:
+            inputs: Those values, at the sizes of a symbolic run.
+        """
+        trials = SizeTrials(inputs, self.seconds, axes_of_caller=self.axes_of_caller)
+        trials._seen = self._seen
+        return trials
+
     def accept(self, sizes: Sizes, question: Question | None = None) -> None:
         """Says that the model takes these sizes, which answer a question otherwise."""
         self.legal_sizes.append({**self._example, **sizes})

@@ -6,7 +6,7 @@ import functools
 import inspect
 import types
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,6 +70,8 @@ class Log:
         """The same of the call of torch that runs, its operators' and its own."""
         self.fixes_data = False
         """Whether C++ made a number of a size that values decide: the shapes after it may be fixed by mistake."""
+        self.value_of: Callable[[Any], Any] = lambda expression: expression
+        """An expression at the example's sizes."""
         self._seen: set[Any] = set()
         self._computed: set[Any] = set()
         self._count: Counter[str] = Counter()
@@ -86,12 +88,18 @@ class Log:
             self._add(kind, expression, answer, symbolic.is_asked_by_python(frames_of_model()))
 
     def computed(self, expression: Any, answer: Any) -> None:
-        """Notes a number, or a condition on sizes, that is computed in floating point."""
+        """Notes a number, or a condition on sizes, that is computed in floating point.
+
+        A condition hides what rounding does to its parts: ``floor(0.7 * n) == 14`` holds nowhere near 90 in any way.
+        """
         if expression in self._computed:
             return
         self._computed.add(expression)
         if expressions.computes_floats(expression) and not expressions.data_symbols(expression):
             self._add("rounding", expression, answer, True)
+            for part in expressions.whole_parts(expression):
+                if part != expression:
+                    self.computed(part, self.value_of(part))
 
     def note_pending(self) -> None:
         """Notes what the operator that runs has asked."""

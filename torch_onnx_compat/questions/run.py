@@ -50,6 +50,10 @@ class SymbolicRuns:
             self._runs[key] = run_symbolically(self.observation, inputs, self._functions)
         return self._runs[key]
 
+    def on(self, inputs: Inputs) -> SymbolicRun:
+        """A run on other values, which is not kept."""
+        return run_symbolically(self.observation, inputs, self._functions)
+
     def places(self) -> frozenset[str] | None:
         """The model's statements that ask something of its sizes at the example; None if more may do."""
         run = self.at({})
@@ -68,6 +72,7 @@ def run_symbolically(observation: Observation, inputs: Inputs, functions: Sequen
     start = time.perf_counter()
     log = Log(found)
     symbols = symbolic.Symbols(log.asked)
+    log.value_of = symbols.environment.number
     mode = _Beside(symbols, log)
     found.calls = Calls(functions)
     try:

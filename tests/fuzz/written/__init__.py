@@ -22,6 +22,10 @@ SUBJECTS = (
     "python_numbers",
     "fraction_sizes",
     "numbers_in_tensors",
+    "few_sizes",
+    "sized_operators",
+    "protocols",
+    "nested_sizes",
 )
 
 

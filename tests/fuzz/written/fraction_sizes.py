@@ -126,3 +126,19 @@ class WarmsUp(nn.Module):
     def forward(self, x):
         share = min(1.0, x.shape[0] / 30)
         return x * share if share < 0.7 else x[: int(share * x.shape[0] * 0.9)]
+
+
+@program(x="float length=4 3")
+class FloorsAgree(nn.Module):
+    """A float that is just below a whole number, and one that is not: at 90 only, and then at 170."""
+
+    def forward(self, x):
+        n = x.shape[0]
+        return x * 2 if math.floor(n * 0.7) == int(n * 0.7 + 1e-9) else x - 1
+
+
+@program(x="float length=4 3")
+class CeilingsAgree(nn.Module):
+    def forward(self, x):
+        n = x.shape[0]
+        return x * 2 if math.ceil(n * 0.1) == round(n * 0.1 + 0.4999999) else x - 1

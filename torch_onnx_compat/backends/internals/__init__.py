@@ -1,6 +1,6 @@
 """Every use of torch's internals; tests/backends/test_internals.py fails if one of them moves."""
 
-from torch_onnx_compat.backends.internals.decompose import decompose_by_node
+from torch_onnx_compat.backends.internals.decompose import closing_transforms, decompose_by_node
 from torch_onnx_compat.backends.internals.dynamo import (
     allow_dynamic_composites,
     build_torchlib,
@@ -49,6 +49,7 @@ __all__ = [
     "call_cond",
     "call_scan",
     "call_while_loop",
+    "closing_transforms",
     "compile_without_own_modes",
     "decompose_by_node",
     "exports_scan",

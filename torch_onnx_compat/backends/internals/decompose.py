@@ -49,6 +49,17 @@ def decompose_by_node() -> Iterator[None]:
         passes.decompose_with_registry = decompose_whole
 
 
+@contextmanager
+def closing_transforms() -> Iterator[None]:
+    """Ends what is still open of torch.vmap and its like: a captured program opens them by calls of its own."""
+    functorch = torch._C._functorch
+    depth = functorch.get_dynamic_layer_stack_depth()
+    try:
+        yield
+    finally:
+        functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
+
+
 class TooMuch(Exception):
     """The program needs torch's own decomposition of the whole."""
 
@@ -247,8 +258,16 @@ def _check_type(node: Node) -> None:
 
 
 def _storages(node: Node) -> list[int]:
+    """The storages of what a node yields.
+
+    Raises:
+        TooMuch: It has none: within torch.vmap a tensor stands for one row of another.
+    """
     values = pytree.tree_leaves(node.meta.get("val"))
-    return [value.untyped_storage()._cdata for value in values if isinstance(value, Tensor)]
+    try:
+        return [value.untyped_storage()._cdata for value in values if isinstance(value, Tensor)]
+    except NotImplementedError as error:
+        raise TooMuch from error
 
 
 def _exchange(arguments: Any, exchange: Callable[[Node], Any]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -144,6 +144,19 @@ def computes_floats(expression: Any) -> bool:
         getattr(part, "is_Float", False) or type(part).__name__ in _FLOATS
         for part in sympy.preorder_traversal(expression)
     )
+
+
+_WHOLE_OF_FRACTION = frozenset({"floor", "ceiling", "FloorToInt", "CeilToInt", "TruncToInt", "RoundToInt"})
+"""What makes a whole number of a fraction."""
+
+
+def whole_parts(expression: Any) -> Iterator[Any]:
+    """The parts of an expression that are whole numbers made of fractions."""
+    import sympy
+
+    for part in sympy.preorder_traversal(expression):
+        if type(part).__name__ in _WHOLE_OF_FRACTION and computes_floats(part):
+            yield part
 
 
 def constants_of(expression: Any) -> set[int]:
