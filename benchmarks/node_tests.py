@@ -175,7 +175,11 @@ def judge_in_engine(case: Case, data: bytes, process: EngineProcess, engine: str
     found = [np.asarray(a).reshape(np.shape(b)) if np.size(a) == np.size(b) == 1 else a for a, b in pairs]
     if case.is_random:
         return "random", ""
-    return ("right" if is_right(found, case.wanted, max(rtol, case.rtol), max(atol, case.atol)) else "wrong"), ""
+    rtol, atol = max(rtol, case.rtol), max(atol, case.atol)
+    if is_right(found, case.wanted, rtol, atol):
+        return "right", ""
+    same = any(is_right(found, outputs, rtol, atol) for outputs in case.original.values())
+    return ("as the original" if same else "wrong"), ""
 
 
 def judge_onnx(case: Case, opset: int) -> str:
@@ -198,32 +202,42 @@ def main() -> None:
     targets = [name for name in options.targets.split(",") if name]
     wanted: list[int | str] = [*targets] or [int(text) for text in options.opsets.split(",")]
     rows = _read(options.rows)
-    done = {row["case"] for row in rows}
     cases = [c for c in node_cases.collect_testcases(None) if options.match in c.name]
     count, cases = len(cases), cases[:: options.every]
     with ExitStack() as stack:
         runner, folder = stack.enter_context(Runner()), stack.enter_context(tempfile.TemporaryDirectory())
-        processes = {name: stack.enter_context(EngineProcess(ENGINES[name])) for name in targets}
+        processes = {name: runner.engine(ENGINES[name]) for name in targets}
         for one in cases:
-            if one.name in done:
+            missing = [goal for goal in wanted if str(goal) not in rows.get(one.name, {})]
+            if not missing:
                 continue
             case, start = Case(one, runner, Path(folder)), time.process_time()
             row: dict[str, Any] = {"case": case.name}
-            for goal in wanted:
+            for goal in missing:
                 ours, why = judge_ours(case, goal, runner, processes.get(str(goal)))
                 row[str(goal)] = [ours, judge_onnx(case, goal) if isinstance(goal, int) else "", why]
-            rows.append({**row, "seconds": round(time.process_time() - start, 3)})
+            row["seconds"] = round(time.process_time() - start, 3)
+            _add(rows, row)
             if options.rows:
                 with options.rows.open("a") as file:
-                    file.write(json.dumps(rows[-1]) + "\n")
+                    file.write(json.dumps(row) + "\n")
         versions = {name: process.version for name, process in processes.items()}
-    page = _page(rows, wanted, count, versions)
+    page = _page([*rows.values()], wanted, count, versions)
     options.output.write_text(page, encoding="utf-8")
     print(page)
 
 
-def _read(path: Path | None) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path and path.exists() else []
+def _read(path: Path | None) -> dict[str, dict[str, Any]]:
+    rows: dict[str, dict[str, Any]] = {}
+    for line in path.read_text().splitlines() if path and path.exists() else ():
+        _add(rows, json.loads(line))
+    return rows
+
+
+def _add(rows: dict[str, dict[str, Any]], row: dict[str, Any]) -> None:
+    """Adds what was measured of a case to what is known of it."""
+    known = rows.get(row["case"], {})
+    rows[row["case"]] = {**known, **row, "seconds": known.get("seconds", 0) + row["seconds"]}
 
 
 def _headline(why: str) -> str:
@@ -239,6 +253,8 @@ def _page(rows: Sequence[dict[str, Any]], wanted: Sequence[int | str], total: in
     bad = []
     for row in rows:
         for opset in wanted:
+            if str(opset) not in row:
+                continue
             ours, theirs, why = row[str(opset)]
             counts["files.convert", opset][ours] += 1
             counts["onnx.version_converter", opset][theirs] += 1
@@ -256,13 +272,13 @@ def _page(rows: Sequence[dict[str, Any]], wanted: Sequence[int | str], total: in
         f"{sum(row['seconds'] for row in rows):.0f} processor seconds besides those of the engines. The script's first "
         "lines say what the words mean.",
         "",
-        f"| converter | to {'engine' if versions else 'opset'} | {' | '.join(VERDICTS)} |",
-        f"|---|---|{'---|' * len(VERDICTS)}",
+        f"| converter | to {'engine' if versions else 'opset'} | cases | {' | '.join(VERDICTS)} |",
+        f"|---|---|---|{'---|' * len(VERDICTS)}",
     ]
     for name in ("files.convert", *(() if versions else ("onnx.version_converter",))):
         for opset in wanted:
             numbers = " | ".join(str(counts[name, opset][verdict]) for verdict in VERDICTS)
-            lines.append(f"| {name} | {opset} | {numbers} |")
+            lines.append(f"| {name} | {opset} | {counts[name, opset].total()} | {numbers} |")
     lines += ["", "What `files.convert` refuses, by the first operator that it names, cases times opsets:", ""]
     lines += [", ".join(f"{name} {n}" for name, n in reasons.most_common())]
     lines += ["", "Wrong, failed or rejected:", "", *(f"* {line}" for line in bad or ["none"])]
