@@ -186,7 +186,10 @@ class CaseMaker:
         for name in self.sizes:
             if name not in plan.names:
                 known = ", ".join(plan.names) or "none"
-                raise CompatError(f"sizes: the file has no dynamic axis {name!r}; it has {known}.")
+                hint = (
+                    " It declares no shapes; give inputs of the sizes that are meant." if plan.has_unknown_ranks else ""
+                )
+                raise CompatError(f"sizes: the file has no dynamic axis {name!r}; it has {known}.{hint}")
         reason: CompatError | None = None
         plans = [plan.with_rank(rank) for rank in RANKS] if plan.has_unknown_ranks else [plan]
         for candidate in plans:
