@@ -7,8 +7,8 @@ The files are those that torch.onnx.export alone writes for zoo models, by both 
 zoo's own random weights; and small ones as other tools write them (producers.py). Each runs in each engine that is
 installed as it is (before), slimmed by onnxsim, slimmed by onnxslim, and after `files.convert(target=...)`. It is right
 where every value is within the engine's tolerance of the original's in onnxruntime, on the same cases for all four:
-random numbers of four kinds. Rows that are there are not measured again; rows of --earlier, measured on earlier code,
-stand for those that are missing at the end.
+random numbers of four kinds. Rows that are there are not measured again, nor those of --earlier, which were measured on
+earlier code, and which the page counts.
 """
 
 from __future__ import annotations
@@ -155,8 +155,8 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     targets = [name for name in options.targets.split(",") if ENGINES[name].interpreter() is not None]
-    rows = _read(options.rows)
-    done = set(map(_key, rows))
+    rows, earlier = _read(options.rows), _read(options.earlier)
+    done = set(map(_key, [*rows, *earlier]))
     with ExitStack() as stack:
         processes = {name: stack.enter_context(EngineProcess(ENGINES[name], LIMIT)) for name in targets}
         for name, exporter in sources():
@@ -172,7 +172,6 @@ def main() -> None:
                             file.write(json.dumps(row) + "\n")
             except Exception as error:  # torch's own exporter refuses some models
                 print(f"{name} {exporter}: no file: {' '.join(str(error).split())[:200]}", flush=True)
-    earlier = _read(options.earlier)
     options.output.write_text(write_page(rows, earlier, targets), encoding="utf-8")
 
 

@@ -218,8 +218,8 @@ def main() -> None:
     targets = [name for name in options.targets.split(",") if name]
     wanted: list[int | str] = [*targets] or [int(text) for text in options.opsets.split(",")]
     rows = _read(options.rows)
-    cases = [c for c in node_cases.collect_testcases(None) if options.match in c.name]
-    count, cases = len(cases), cases[:: options.every]
+    every = node_cases.collect_testcases(None)
+    count, cases = len(every), [case for case in every if options.match in case.name][:: options.every]
     with ExitStack() as stack:
         runner, folder = stack.enter_context(Runner()), stack.enter_context(tempfile.TemporaryDirectory())
         processes = {name: runner.engine(ENGINES[name]) for name in targets}
@@ -254,6 +254,35 @@ def _add(rows: dict[str, dict[str, Any]], row: dict[str, Any]) -> None:
     """Adds what was measured of a case to what is known of it."""
     known = rows.get(row["case"], {})
     rows[row["case"]] = {**known, **row, "seconds": known.get("seconds", 0) + row["seconds"]}
+
+
+_CAUSES = {
+    "does not run": "does not run the new file, case '",
+    "infinities": "NaN or infinities stand elsewhere",
+    "shape": "of shape (",
+    "values": "values differ",
+    "before": "",
+}
+"""Causes of rejection by what the errors say, in the order in which they are looked for."""
+
+
+def _cause(why: str) -> str:
+    if why.startswith("the new file"):  # onnxruntime's word
+        return "before"
+    return next(cause for cause, text in _CAUSES.items() if text in why)
+
+
+def _causes(rows: Sequence[dict[str, Any]], engines: Sequence[str]) -> list[str]:
+    """The table of causes for which engines' files are rejected; nothing without engines."""
+    if not engines:
+        return []
+    lines = ["", "Why the files for engines are rejected, of which nothing is kept:", ""]
+    lines += ["| engine | does not run it | infinities or NaN | another shape | other values | before the engine |"]
+    lines += ["|---|---|---|---|---|---|"]
+    for name in engines:
+        causes = Counter(_cause(row[name][2]) for row in rows if row.get(name, [""])[0] == "rejected")
+        lines.append(f"| {name} | {' | '.join(str(causes[cause]) for cause in _CAUSES)} |")
+    return lines
 
 
 def _headline(why: str) -> str:
@@ -297,6 +326,7 @@ def _page(rows: Sequence[dict[str, Any]], wanted: Sequence[int | str], total: in
             lines.append(f"| {name} | {opset} | {counts[name, opset].total()} | {numbers} |")
     lines += ["", "What `files.convert` refuses, by the first operator that it names, cases times opsets:", ""]
     lines += [", ".join(f"{name} {n}" for name, n in reasons.most_common())]
+    lines += _causes(rows, [*versions])
     lines += ["", "Wrong, failed or rejected:", "", *(f"* {line}" for line in bad or ["none"])]
     return "\n".join(lines) + "\n"
 

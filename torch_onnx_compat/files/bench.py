@@ -184,9 +184,9 @@ def _grid(
     """The sizes at which a file is timed."""
     if not batches:
         return [dict(one) for one in sizes]
-    graph = read(file).graph()
-    names = plan_inputs(graph).first
-    if not names and set(batches) == {value.shape[0] if value.shape else None for value in graph.inputs}:
+    model = read(file).graph()
+    names = plan_inputs(model).first
+    if not names and set(batches) == {value.shape[0] if value.shape else None for value in model.graph.inputs}:
         return [dict(one) for one in sizes]  # the only batch that it takes
     if not names:
         raise CompatError(
