@@ -71,7 +71,7 @@ class Runner:
         self._process: subprocess.Popen[bytes] | None = None
         self._files: dict[str, _Open] = {}
         self._opened: set[str] = set()
-        self._engines: dict[str, EngineProcess] = {}
+        self._engines: dict[Engine, EngineProcess] = {}
         self._stack = contextlib.ExitStack()
         self.seconds = 0.0
         """Processor seconds of the last run."""
@@ -90,9 +90,9 @@ class Runner:
         Raises:
             CompatError: The engine is not installed, or does not start.
         """
-        if engine.name not in self._engines:
-            self._engines[engine.name] = self._stack.enter_context(EngineProcess(engine, self._limit))
-        return self._engines[engine.name]
+        if engine not in self._engines:
+            self._engines[engine] = self._stack.enter_context(EngineProcess(engine, self._limit))
+        return self._engines[engine]
 
     def open(self, key: str, path: Path, judge: Judge = "onnxruntime", *, plain: bool = False) -> None:
         """Opens a file.
