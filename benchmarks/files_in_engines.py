@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import re
 import subprocess
 import tempfile
 import time
@@ -185,7 +186,7 @@ def _key(row: dict[str, Any]) -> tuple[str, str, str]:
 
 def _short(text: str) -> str:
     """What a row says, without the traceback that an engine puts before its reason."""
-    text = " ".join(text.split())
+    text = re.sub(r"/tmp/[^\s\"']*/", "", " ".join(text.split()))
     before, _, trace = text.partition("Traceback (most recent call last): ")
     return (f"{before}... {trace[-110:]}" if trace else before)[:200]
 

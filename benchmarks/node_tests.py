@@ -26,6 +26,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import re
 import tempfile
 import time
 import warnings
@@ -304,7 +305,7 @@ def _page(rows: Sequence[dict[str, Any]], wanted: Sequence[int | str], total: in
             counts["files.convert", opset][ours] += 1
             counts["onnx.version_converter", opset][theirs] += 1
             if ours in ("wrong", "fails", "rejected"):
-                bad.append(f"{row['case']} to {opset}, {ours}: {why}")
+                bad.append(f"{row['case']} to {opset}, {ours}: " + re.sub(r"/tmp/[^\s\"']*/", "", why))
             if ours == "refused":
                 reasons[_headline(why)] += 1
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
