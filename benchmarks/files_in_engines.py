@@ -7,7 +7,8 @@ The files are those that torch.onnx.export alone writes for zoo models, by both 
 zoo's own random weights; and small ones as other tools write them (producers.py). Each runs in each engine that is
 installed as it is (before), slimmed by onnxsim, slimmed by onnxslim, and after `files.convert(target=...)`. It is right
 where every value is within the engine's tolerance of the original's in onnxruntime, on the same cases for all four:
-random numbers of four kinds. Rows that are there are not measured again.
+random numbers of four kinds. Rows that are there are not measured again, nor those of --earlier, which were measured on
+earlier code, and which the page counts.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import re
 import subprocess
 import tempfile
 import time
@@ -146,6 +148,7 @@ def main() -> None:
     """Runs what is missing and writes the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=Path)
+    parser.add_argument("--earlier", type=Path, help="rows of earlier code, for what is not measured now")
     parser.add_argument("--slimmers", default="", help="an interpreter that has onnxsim and onnxslim")
     parser.add_argument("--only", choices=(*EXPORTERS, "models", "others"), help="one kind of files")
     parser.add_argument("--targets", default="openvino,opencv,tract,mnn,ncnn,rknn")
@@ -153,10 +156,8 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     targets = [name for name in options.targets.split(",") if ENGINES[name].interpreter() is not None]
-    rows: list[dict[str, Any]] = []
-    if options.rows and options.rows.exists():
-        rows = [json.loads(line) for line in options.rows.read_text().splitlines()]
-    done = {(row["file"], row["exporter"], row["target"]) for row in rows}
+    rows, earlier = _read(options.rows), _read(options.earlier)
+    done = set(map(_key, [*rows, *earlier]))
     with ExitStack() as stack:
         processes = {name: stack.enter_context(EngineProcess(ENGINES[name], LIMIT)) for name in targets}
         for name, exporter in sources():
@@ -172,11 +173,29 @@ def main() -> None:
                             file.write(json.dumps(row) + "\n")
             except Exception as error:  # torch's own exporter refuses some models
                 print(f"{name} {exporter}: no file: {' '.join(str(error).split())[:200]}", flush=True)
-            options.output.write_text(write_page(rows, targets), encoding="utf-8")
+    options.output.write_text(write_page(rows, earlier, targets), encoding="utf-8")
 
 
-def write_page(rows: Sequence[dict[str, Any]], targets: Sequence[str]) -> str:
+def _read(path: Path | None) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path and path.exists() else []
+
+
+def _key(row: dict[str, Any]) -> tuple[str, str, str]:
+    return row["file"], row["exporter"], row["target"]
+
+
+def _short(text: str) -> str:
+    """What a row says, without the traceback that an engine puts before its reason."""
+    text = re.sub(r"/tmp/[^\s\"']*/", "", " ".join(text.split()))
+    before, _, trace = text.partition("Traceback (most recent call last): ")
+    return (f"{before}... {trace[-110:]}" if trace else before)[:200]
+
+
+def write_page(rows: Sequence[dict[str, Any]], earlier: Sequence[dict[str, Any]], targets: Sequence[str]) -> str:
     """The page with the counts, and every row that is not right everywhere."""
+    done = set(map(_key, rows))
+    old = [row for row in earlier if _key(row) not in done]
+    rows = [*rows, *old]
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     models = {row["file"] for row in rows if row["exporter"]}
     files = {(row["file"], row["exporter"]) for row in rows}
@@ -185,7 +204,8 @@ def write_page(rows: Sequence[dict[str, Any]], targets: Sequence[str]) -> str:
         "",
         f"Measured {date} with torch_onnx_compat {__version__}, torch {torch.__version__}, onnx {onnx.__version__}, "
         f"onnxruntime {onnxruntime.__version__}, by `python benchmarks/files_in_engines.py`, which says what the words "
-        f"mean: {len(files)} files, stock torch's of {len(models)} models, the others of other tools.",
+        f"mean: {len(files)} files, stock torch's of {len(models)} models, the others of other tools. Of {len(rows)} "
+        f"rows, {len(old)} were measured on earlier code of the day.",
         "",
         "| engine | files | right before | slimmed by onnxsim | by onnxslim | converted | refused by name | rejected |",
         "|---|---|---|---|---|---|---|---|",
@@ -200,7 +220,7 @@ def write_page(rows: Sequence[dict[str, Any]], targets: Sequence[str]) -> str:
     worse = [row for row in rows if row["before"] == "right" and row["after"] != "right"]
     lines += ["", f"Right before, and not after: {len(worse)}.", "", "Not right in one of the four ways:", ""]
     for row in rows:
-        bad = {way: " ".join(row[way].split())[:140] for way in WAYS if row.get(way, "right") != "right"}
+        bad = {way: _short(row[way]) for way in WAYS if row.get(way, "right") != "right"}
         if bad:
             what = "; ".join(f"{way}: {text}" for way, text in bad.items())
             lines.append(f"* {' '.join(filter(None, (row['file'], row['exporter'])))}, {row['target']}: {what}")

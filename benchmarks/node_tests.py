@@ -14,6 +14,7 @@ with those of the case, within the case's tolerances.
 * refused: the converter says that it cannot, and names why.
 * rejected: the new file is not equal to the original, which convert() finds, and keeps nothing.
 * as the original: the engine computes the same for the original, and that is not what the case wants.
+* rounding: a whole number differs where the original's own rounding decides it, which convert() says in its table.
 * wrong: the new file is off, and the original is right in the same engine; or the new file does not load or run.
 * fails: the converter raised an error that is none of its own, or its process died.
 * no judge: neither onnxruntime nor the reference evaluator runs the original.
@@ -25,6 +26,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import re
 import tempfile
 import time
 import warnings
@@ -50,7 +52,18 @@ from torch_onnx_compat.files.runner import Judge, Refused, Runner, flatten
 from torch_onnx_compat.version import __version__
 
 JUDGES: tuple[Judge, ...] = ("onnxruntime", "reference")
-VERDICTS = ("right", "random", "refused", "rejected", "as the original", "wrong", "fails", "no judge", "not run")
+VERDICTS = (
+    "right",
+    "random",
+    "refused",
+    "rejected",
+    "as the original",
+    "rounding",
+    "wrong",
+    "fails",
+    "no judge",
+    "not run",
+)
 
 
 def array(value: Any) -> Any:
@@ -159,7 +172,10 @@ def judge_ours(case: Case, wanted: int | str, runner: Runner, process: EnginePro
     assert result.model_bytes is not None
     if process is None:
         return case.verdict(result.model_bytes), ""
-    return judge_in_engine(case, result.model_bytes, process, str(wanted))
+    verdict, why = judge_in_engine(case, result.model_bytes, process, str(wanted))
+    rows = [row for row in result.table if row.case.startswith("given on ")]
+    is_told = any("values off where the original" in row.detail for row in rows)
+    return ("rounding" if verdict == "wrong" and is_told else verdict), why
 
 
 def judge_in_engine(case: Case, data: bytes, process: EngineProcess, engine: str) -> tuple[str, str]:
@@ -172,10 +188,15 @@ def judge_in_engine(case: Case, data: bytes, process: EngineProcess, engine: str
         return "wrong", f"fails: {outcome.error}"
     rtol, atol = tolerance_of(ENGINES[engine])
     pairs = zip(outcome.outputs, case.wanted, strict=True)
-    found = [np.asarray(a).reshape(np.shape(b)) if np.size(a) == np.size(b) == 1 else a for a, b in pairs]
+    # Some engines have no scalars, and give no shape of what is empty.
+    found = [np.asarray(a).reshape(np.shape(b)) if np.size(a) == np.size(b) <= 1 else a for a, b in pairs]
     if case.is_random:
         return "random", ""
-    return ("right" if is_right(found, case.wanted, max(rtol, case.rtol), max(atol, case.atol)) else "wrong"), ""
+    rtol, atol = max(rtol, case.rtol), max(atol, case.atol)
+    if is_right(found, case.wanted, rtol, atol):
+        return "right", ""
+    same = any(is_right(found, outputs, rtol, atol) for outputs in case.original.values())
+    return ("as the original" if same else "wrong"), ""
 
 
 def judge_onnx(case: Case, opset: int) -> str:
@@ -198,32 +219,71 @@ def main() -> None:
     targets = [name for name in options.targets.split(",") if name]
     wanted: list[int | str] = [*targets] or [int(text) for text in options.opsets.split(",")]
     rows = _read(options.rows)
-    done = {row["case"] for row in rows}
-    cases = [c for c in node_cases.collect_testcases(None) if options.match in c.name]
-    count, cases = len(cases), cases[:: options.every]
+    every = node_cases.collect_testcases(None)
+    count, cases = len(every), [case for case in every if options.match in case.name][:: options.every]
     with ExitStack() as stack:
         runner, folder = stack.enter_context(Runner()), stack.enter_context(tempfile.TemporaryDirectory())
-        processes = {name: stack.enter_context(EngineProcess(ENGINES[name])) for name in targets}
+        processes = {name: runner.engine(ENGINES[name]) for name in targets}
         for one in cases:
-            if one.name in done:
+            missing = [goal for goal in wanted if str(goal) not in rows.get(one.name, {})]
+            if not missing:
                 continue
             case, start = Case(one, runner, Path(folder)), time.process_time()
             row: dict[str, Any] = {"case": case.name}
-            for goal in wanted:
+            for goal in missing:
                 ours, why = judge_ours(case, goal, runner, processes.get(str(goal)))
                 row[str(goal)] = [ours, judge_onnx(case, goal) if isinstance(goal, int) else "", why]
-            rows.append({**row, "seconds": round(time.process_time() - start, 3)})
+            row["seconds"] = round(time.process_time() - start, 3)
+            _add(rows, row)
             if options.rows:
                 with options.rows.open("a") as file:
-                    file.write(json.dumps(rows[-1]) + "\n")
+                    file.write(json.dumps(row) + "\n")
         versions = {name: process.version for name, process in processes.items()}
-    page = _page(rows, wanted, count, versions)
+    page = _page([*rows.values()], wanted, count, versions)
     options.output.write_text(page, encoding="utf-8")
     print(page)
 
 
-def _read(path: Path | None) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path and path.exists() else []
+def _read(path: Path | None) -> dict[str, dict[str, Any]]:
+    rows: dict[str, dict[str, Any]] = {}
+    for line in path.read_text().splitlines() if path and path.exists() else ():
+        _add(rows, json.loads(line))
+    return rows
+
+
+def _add(rows: dict[str, dict[str, Any]], row: dict[str, Any]) -> None:
+    """Adds what was measured of a case to what is known of it."""
+    known = rows.get(row["case"], {})
+    rows[row["case"]] = {**known, **row, "seconds": known.get("seconds", 0) + row["seconds"]}
+
+
+_CAUSES = {
+    "does not run": "does not run the new file, case '",
+    "infinities": "NaN or infinities stand elsewhere",
+    "shape": "of shape (",
+    "values": "values differ",
+    "before": "",
+}
+"""Causes of rejection by what the errors say, in the order in which they are looked for."""
+
+
+def _cause(why: str) -> str:
+    if why.startswith("the new file"):  # onnxruntime's word
+        return "before"
+    return next(cause for cause, text in _CAUSES.items() if text in why)
+
+
+def _causes(rows: Sequence[dict[str, Any]], engines: Sequence[str]) -> list[str]:
+    """The table of causes for which engines' files are rejected; nothing without engines."""
+    if not engines:
+        return []
+    lines = ["", "Why the files for engines are rejected, of which nothing is kept:", ""]
+    lines += ["| engine | does not run it | infinities or NaN | another shape | other values | before the engine |"]
+    lines += ["|---|---|---|---|---|---|"]
+    for name in engines:
+        causes = Counter(_cause(row[name][2]) for row in rows if row.get(name, [""])[0] == "rejected")
+        lines.append(f"| {name} | {' | '.join(str(causes[cause]) for cause in _CAUSES)} |")
+    return lines
 
 
 def _headline(why: str) -> str:
@@ -239,11 +299,13 @@ def _page(rows: Sequence[dict[str, Any]], wanted: Sequence[int | str], total: in
     bad = []
     for row in rows:
         for opset in wanted:
+            if str(opset) not in row:
+                continue
             ours, theirs, why = row[str(opset)]
             counts["files.convert", opset][ours] += 1
             counts["onnx.version_converter", opset][theirs] += 1
             if ours in ("wrong", "fails", "rejected"):
-                bad.append(f"{row['case']} to {opset}, {ours}: {why}")
+                bad.append(f"{row['case']} to {opset}, {ours}: " + re.sub(r"/tmp/[^\s\"']*/", "", why))
             if ours == "refused":
                 reasons[_headline(why)] += 1
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
@@ -256,15 +318,16 @@ def _page(rows: Sequence[dict[str, Any]], wanted: Sequence[int | str], total: in
         f"{sum(row['seconds'] for row in rows):.0f} processor seconds besides those of the engines. The script's first "
         "lines say what the words mean.",
         "",
-        f"| converter | to {'engine' if versions else 'opset'} | {' | '.join(VERDICTS)} |",
-        f"|---|---|{'---|' * len(VERDICTS)}",
+        f"| converter | to {'engine' if versions else 'opset'} | cases | {' | '.join(VERDICTS)} |",
+        f"|---|---|---|{'---|' * len(VERDICTS)}",
     ]
     for name in ("files.convert", *(() if versions else ("onnx.version_converter",))):
         for opset in wanted:
             numbers = " | ".join(str(counts[name, opset][verdict]) for verdict in VERDICTS)
-            lines.append(f"| {name} | {opset} | {numbers} |")
+            lines.append(f"| {name} | {opset} | {counts[name, opset].total()} | {numbers} |")
     lines += ["", "What `files.convert` refuses, by the first operator that it names, cases times opsets:", ""]
     lines += [", ".join(f"{name} {n}" for name, n in reasons.most_common())]
+    lines += _causes(rows, [*versions])
     lines += ["", "Wrong, failed or rejected:", "", *(f"* {line}" for line in bad or ["none"])]
     return "\n".join(lines) + "\n"
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from torch_onnx_compat.check.compare import calmest_slice, compare, judge_by_noise
+from torch_onnx_compat.check.compare import calmest_slice, compare, is_close, judge_by_noise
 
 VALUES = torch.tensor([1.0, -2.0, 3.0, 0.0])
 
@@ -41,6 +41,15 @@ def test_special_values_have_their_places():
     assert compare_outputs(wanted.numpy().copy(), wanted).ok
     for wrong in ([1.0, np.inf, -np.inf, 1.0], [np.nan, -np.inf, -np.inf, 1.0], [np.inf, np.inf, -np.inf, 1.0]):
         assert not compare_outputs(np.array(wrong, np.float32), wanted).ok
+
+
+def test_beside_an_infinity_nothing_else_is_near():
+    wanted = np.array([np.inf, -np.inf, np.nan, 1.0], np.float32)
+    assert is_close(wanted.copy(), wanted).all()
+    most = np.finfo(np.float32).max
+    found = np.array([most, np.inf, 0.0, np.inf], np.float32)
+    assert not is_close(found, wanted).any()
+    assert is_close(np.array([5.0, most], np.float32), np.array([5.0, most], np.float32)).all()
 
 
 def test_shapes_and_types_count():

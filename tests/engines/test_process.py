@@ -48,6 +48,22 @@ def test_adapter(name):
 
 
 @pytest.mark.usefixtures("here")
+def test_a_file_stays_loaded_for_inputs_alike(tmp_path):
+    path = tmp_path / "a.onnx"
+    path.write_bytes(model())
+    with EngineProcess(find_engine("onnxruntime")) as process:
+        first = process.run(path, {"x": X}, ["y"])
+        again = process.run(path, {"x": -X}, ["y"])
+        assert (again.loading, again.status) == (first.loading, "ran")
+        np.testing.assert_array_equal(again.outputs[0], np.maximum(-X, 0))
+        text = model().replace(b"Relu", b"Sqrt")  # the same path, size and inputs
+        path.write_bytes(text)
+        np.testing.assert_array_equal(process.run(path, {"x": abs(X)}, ["y"]).outputs[0], np.sqrt(abs(X)))
+        assert process.run(path, {"x": X[:1]}, ["y"]).status == "refused"
+        assert process.run(path, {"x": abs(X)}, ["y"]).status == "ran"
+
+
+@pytest.mark.usefixtures("here")
 def test_what_the_engine_says_is_told():
     with EngineProcess(find_engine("onnxruntime")) as process:
         outcome = process.run(b"no model", {"x": X}, ["y"])

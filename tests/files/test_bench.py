@@ -48,6 +48,8 @@ def test_batches_threads_and_a_picture(tmp_path):
     assert "refuses &amp; says so" in picture
     with pytest.raises(CompatError, match=r"axis 0 of its inputs is fixed.*--dynamic batch"):
         bench([net(tmp_path / "c.onnx", batch=2)], batches=(1,))
+    (row,) = bench([tmp_path / "c.onnx"], batches=(2,), rounds=1, runs=1)  # the batch that it is for
+    assert not row.error
     with pytest.raises(CompatError, match="nothing sets the threads of 'tract'"):
         bench(files, engines=["tract"], threads=2)
 

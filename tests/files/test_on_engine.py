@@ -36,7 +36,7 @@ class Process:
         self.compute = compute
 
     def run(self, path, feeds, names, ranges=None):
-        return Outcome("ran", tuple(self.compute(feeds)))
+        return Outcome("ran", tuple(map(np.asarray, self.compute(feeds))))
 
 
 def network(path):
@@ -116,3 +116,46 @@ def test_what_overflows_in_half_precision_excuses_nothing(tmp_path):
     path = write(tmp_path / "b.onnx", CHAOS.replace("FACTOR", "1e6"))  # the original gives NaN in float16
     rows, _ = rows_of(path, lambda feeds: [feeds["x"]], HALF)
     assert not any(row.ok for row in rows if "zeros" not in row.case)
+
+
+def test_where_both_leave_the_range_of_half_precision_nothing_is_known(tmp_path):
+    path = write(tmp_path / "a.onnx", CHAOS.replace("FACTOR", "1e6"))
+
+    def compute(feeds):
+        x = feeds["x"]
+        return [np.where(np.abs(x).max() > 0, np.nan, np.sin(np.exp(x))).astype(np.float32)]
+
+    rows, notes = rows_of(path, compute, HALF)
+    assert [row.case for row in rows] == ["zeros values on opencv 1"]
+    assert any(
+        "'unit values' says nothing about opencv: the original's own values leave the range of" in n for n in notes
+    )
+    rows, _ = rows_of(path, compute, SINGLE)
+    assert not all(row.ok for row in rows)
+
+
+REDUCE = """<ir_version: 8, opset_import: ["": 17]> g (float[4] x) => (float y) { y = ReduceSum<keepdims = 0>(x) }"""
+
+
+def test_an_engine_without_scalars_gives_one_number(tmp_path):
+    path = write(tmp_path / "a.onnx", REDUCE)
+    for shape in ((1,), ()):
+        rows, _ = rows_of(path, lambda feeds, shape=shape: [feeds["x"].sum().reshape(shape)], SINGLE)
+        assert all(row.ok for row in rows)
+    rows, _ = rows_of(path, lambda feeds: [feeds["x"].sum().reshape(1) + 1], SINGLE)
+    assert not any(row.ok for row in rows)
+
+
+def test_given_inputs_are_run_whatever_comes_of_them(tmp_path):
+    path = write(
+        tmp_path / "a.onnx",
+        """<ir_version: 8, opset_import: ["": 17]> g (float[2] x) => (float[2] y) { y = Exp(x) }""",
+    )
+    most = np.finfo(np.float32).max
+    with Proof(read(path), [{"x": np.array([1.0, 1000.0], np.float32)}]) as proof:
+        proof.make_cases()
+        process = Process(lambda feeds: [np.where(feeds["x"] > 80, most, np.exp(feeds["x"].clip(max=80)))])
+        rows = [row for _, _, rows in compare_in_engine(path, proof, SINGLE, process) for row in rows]
+    assert {row.case.partition(" on")[0] for row in rows if not row.ok} == {
+        "given"
+    }  # the largest number is no infinity

@@ -68,6 +68,32 @@ def test_a_truncated_file_is_refused_wherever_it_ends(tmp_path):
         refuse(path, "no ONNX file|cut off|holds|opset|no outputs|does not run as it is|negative size")
 
 
+def test_maps_are_named_and_what_to_do(tmp_path):
+    out = onnx.ValueInfoProto(name="chances")
+    out.type.sequence_type.elem_type.map_type.key_type = TensorProto.INT64
+    out.type.sequence_type.elem_type.map_type.value_type.tensor_type.elem_type = TensorProto.FLOAT
+    node = helper.make_node("ZipMap", ["x"], ["chances"], domain="ai.onnx.ml", classlabels_int64s=[0, 1])
+    graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [None, 2])], [out])
+    opsets = [helper.make_opsetid("", 15), helper.make_opsetid("ai.onnx.ml", 3)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "a.onnx")
+    refuse(tmp_path / "a.onnx", "'chances' holds maps.*options=.'zipmap': False")
+
+
+def test_sizes_of_a_file_without_shapes(tmp_path):
+    model = helper.make_model(
+        helper.make_graph(
+            [helper.make_node("Relu", ["x"], ["y"])],
+            "g",
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "x"],
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "y"],
+        ),
+        opset_imports=[helper.make_opsetid("", 13)],
+        ir_version=8,
+    )
+    onnx.save(model, tmp_path / "a.onnx")
+    refuse(tmp_path / "a.onnx", "no dynamic axis 'height'.*declares no shapes; give inputs", sizes={"height": 16})
+
+
 def test_a_cycle(tmp_path):
     nodes = [helper.make_node("Add", ["x", "b"], ["a"]), helper.make_node("Relu", ["a"], ["b"])]
     refuse(save(tmp_path / "a.onnx", nodes, outputs=["b"]), "does not run as it is|cannot be read")

@@ -318,12 +318,13 @@ def test_nearest_mode(mode, name):
         ("a = MatMul(x, w) c = MatMul(x, w) b = Mul(c, z)", "other"),  # not scaled by a constant
         ("a = MatMul(x, w) c = MatMul(x, w) b = Relu(c)", "other"),
         ("a = MatMul(x, w) c = Neg(x) b = MatMul(c, w)", "other"),
+        ("a = MatMul(x, w) c = BatchNormalization(x, v, v, v, v) b = MatMul(c, w)", "twin products"),
         ("a = MatMul(x, w) b = Constant<value_float = 1.0>()", "other"),
         ("a = MatMul(x, w) b = MatMul(x, w) again = Neg(b)", "other"),  # whose result is needed besides
     ],
 )
 def test_terms(nodes, name):
-    weights = "<float[2,2] w = {1.0, 2.0, 3.0, 4.0}, float two = {2.0}>"
+    weights = "<float[2,2] w = {1.0, 2.0, 3.0, 4.0}, float two = {2.0}, float[2] v = {1, 2}>"
     text = f"g (float[1,2] x, float[1,2] z) => (float[1,2] y) {weights} {{ {nodes} y = Add(a, b) }}"
     assert facts(text, -1)["terms"] == name
 

@@ -202,7 +202,8 @@ def is_close(found: Array, wanted: Array) -> Array:
         return equal
     a, b = found.astype(np.float64), wanted.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
-        near: Array = (np.abs(a - b) <= allowance(wanted)) | (a == b) | (np.isnan(a) & np.isnan(b))
+        # Beside an infinity, the tolerance is infinite: nothing but the same infinity is near it.
+        near: Array = np.isfinite(b) & (np.abs(a - b) <= allowance(wanted)) | (a == b) | (np.isnan(a) & np.isnan(b))
     return near
 
 

@@ -116,7 +116,7 @@ def cast_output(found: Array, declared: onnx.ValueInfoProto) -> Array:
     if tensor.elem_type:
         found = found.astype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
     is_number = tensor.HasField("shape") and not tensor.shape.dim
-    return np.ascontiguousarray(found.reshape(()) if is_number and found.size == 1 else found)
+    return np.asarray(found.reshape(()) if is_number and found.size == 1 else found, order="C")
 
 
 def verify_on_target(

@@ -16,6 +16,7 @@ from torch_onnx_compat.destination import check_destination
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.targets import Target, known_targets, load_target
 from torch_onnx_compat.targets.profile import ALIASES, DIRECTORY, resolve_alias, to_toml
+from torch_onnx_compat.targets.target import BETTER, PASSED
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -46,7 +47,7 @@ def targets_command(
         print_json(rows[0] if name else rows)
     elif name:
         print_text("\n".join(f"{key:13}  {value}" for key, value in rows[0].items()))
-        print_table([_objection(row) for row in chosen[0].rows if row.verdict not in ("works", "built", "slow")])
+        print_table([_objection(row) for row in chosen[0].rows if row.verdict not in (*PASSED, *BETTER)])
     else:
         shown = ("name", "version", "opset", "known from", "dynamic axes", "also called")
         print_table([{key: row[key] for key in shown} for row in rows])

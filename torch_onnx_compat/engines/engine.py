@@ -13,6 +13,9 @@ from torch_onnx_compat.errors import CompatError, unknown_name
 HOME_VARIABLE = "TORCH_ONNX_COMPAT_ENGINES"
 """Environment variable: the directory of the engines' virtual environments."""
 
+_SEEN: set[tuple[str, str]] = set()
+"""Modules of engines with the interpreters that were seen to have them: to ask one takes a process."""
+
 
 @dataclass(frozen=True)
 class Engine:
@@ -74,13 +77,18 @@ class Engine:
         return next((c for c in candidates if self._is_in(c)), None)
 
     def _is_in(self, interpreter: str) -> bool:
+        if (self.module, interpreter) in _SEEN:
+            return True
         code = f"import importlib.util, sys; sys.exit(not importlib.util.find_spec({self.module!r}))"
         if self.npm:
             code = f"import os, sys; sys.exit(not os.path.exists(os.path.join(sys.prefix, {self.module!r})))"
         try:
-            return subprocess.run([interpreter, "-c", code], capture_output=True, timeout=60).returncode == 0
+            found = subprocess.run([interpreter, "-c", code], capture_output=True, timeout=60).returncode == 0
         except (OSError, subprocess.TimeoutExpired):
             return False
+        if found:
+            _SEEN.add((self.module, interpreter))
+        return found
 
     def install(self) -> Path:
         """Makes its virtual environment.

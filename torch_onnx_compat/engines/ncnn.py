@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -56,7 +57,12 @@ def _convert(path: str, folder: str) -> str:
     assert spec.submodule_search_locations is not None
     folder = os.path.abspath(folder)
     model = os.path.join(folder, "m.onnx")
-    os.symlink(path, model)
+    _link(path, model)
+    with open(path, "rb") as file:
+        told = file.read()
+    for beside in os.scandir(os.path.dirname(path)):  # weights; pnnx refuses those that a symbolic link leads to
+        if beside.is_file() and beside.path != path and beside.name.encode() in told:
+            _link(beside.path, os.path.join(folder, beside.name))
     program = os.path.join(spec.submodule_search_locations[0], "pnnx")
     done = subprocess.run([program, model, "fp16=0"], cwd=folder, capture_output=True, text=True, errors="replace")
     script = os.path.join(folder, "m_ncnn.py")
@@ -64,6 +70,13 @@ def _convert(path: str, folder: str) -> str:
         raise RuntimeError(f"pnnx ends with {done.returncode}: {done.stderr[-200:]}")
     with open(script, encoding="utf-8") as file:
         return file.read()
+
+
+def _link(path: str, to: str) -> None:
+    try:
+        os.link(path, to)
+    except OSError:  # another file system
+        shutil.copyfile(path, to)
 
 
 def _unknown_layers(path: str) -> str:

@@ -7,6 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import cv2
+import numpy as np
+
+_NOT_FOUND = -204
+"""OpenCV's code for an object that is not there."""
 
 
 def version() -> str:
@@ -22,7 +26,11 @@ def load(path: str, feeds: dict[str, Any], outputs: list[str], variant: str) -> 
 
     def run(feeds: dict[str, Any]) -> list[Any]:
         for name, array in feeds.items():
-            net.setInput(array, name)
-        return list(net.forward(outputs))
+            try:
+                net.setInput(array, name)
+            except cv2.error as error:
+                if error.code != _NOT_FOUND:  # an input that nothing reads is dropped
+                    raise
+        return [np.zeros(0, np.float32) if array is None else array for array in net.forward(outputs)]
 
     return run

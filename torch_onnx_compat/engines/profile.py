@@ -15,7 +15,7 @@ from torch_onnx_compat.engines.process import EngineProcess
 from torch_onnx_compat.engines.type_probes import condense_types, run_type_probes
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.targets.profile import known_targets, load_target
-from torch_onnx_compat.targets.target import PASSED, Row, Target
+from torch_onnx_compat.targets.target import BETTER, PASSED, Row, Target
 
 
 def measure(
@@ -68,14 +68,14 @@ def measure_operators(
             f"engine {engine.name!r} is {version} here, its profile of {shipped.version}: measure all operators."
         )
     works, rows = condense(found)
-    kept = [row for row in shipped.rows if row.op_type not in operators or row.verdict == "slow"]
-    slow = {row.op_type for row in kept if row.verdict == "slow"}
+    kept = [row for row in shipped.rows if row.op_type not in operators or row.verdict in BETTER]
+    better = {row.op_type for row in kept if row.verdict in BETTER}
     how, _, before = shipped.how.partition(f"; again on {date}: ")
     again = ", ".join(sorted({*operators, *filter(None, before.split(", "))}))
     return replace(
         shipped,
         rows=tuple(sorted((*rows, *kept), key=lambda row: row.op_type)),
-        works=(shipped.works - {*operators}) | (works - slow),
+        works=(shipped.works - {*operators}) | (works - better),
         how=f"{how}; again on {date}: {again}",
     )
 
@@ -83,7 +83,8 @@ def measure_operators(
 def profile(engine: Engine, version: str, found: Sequence[Sample], date: str, typed: Sequence[Sample] = ()) -> Target:
     """Makes the profile from samples; opsets, IR versions and dynamic axes are tried here.
 
-    Samples hold no times: the rows of the shipped profile with the verdict slow are kept.
+    Samples hold no times, and errors only beside a tolerance: the rows of the shipped profile with the verdicts slow
+    and rough are kept.
 
     Args:
         engine: The engine.
@@ -93,7 +94,7 @@ def profile(engine: Engine, version: str, found: Sequence[Sample], date: str, ty
         typed: The samples of operators in other element types.
     """
     works, rows = condense(found)
-    slow = _slow(engine.name)
+    better = _better(engine.name)
     counts = Counter(sample.verdict for sample in found)
     summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in sorted(counts))
     with EngineProcess(engine, limit=20.0) as process:
@@ -112,13 +113,13 @@ def profile(engine: Engine, version: str, found: Sequence[Sample], date: str, ty
         version=version,
         opset=min(engine.opset, opsets[1]),
         opsets=opsets,
-        rows=tuple(sorted((*rows, *slow), key=lambda row: row.op_type)),
+        rows=tuple(sorted((*rows, *better), key=lambda row: row.op_type)),
         measured=True,
         runs=not engine.builds,
         ir_version=ir_version,
         dynamic=dynamic,
         folds=folds,
-        works=works - {row.op_type for row in slow},
+        works=works - {row.op_type for row in better},
         types=condense_types(typed),
         date=date,
         how=how,
@@ -126,5 +127,5 @@ def profile(engine: Engine, version: str, found: Sequence[Sample], date: str, ty
     )
 
 
-def _slow(name: str) -> list[Row]:
-    return [row for row in load_target(name).rows if row.verdict == "slow"] if name in known_targets() else []
+def _better(name: str) -> list[Row]:
+    return [row for row in load_target(name).rows if row.verdict in BETTER] if name in known_targets() else []

@@ -11,7 +11,7 @@ import importlib.abc
 import importlib.machinery
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -78,11 +78,21 @@ def version() -> str:
     return metadata.version("rknn-toolkit2")
 
 
+@contextlib.contextmanager
+def _short_errors() -> Iterator[None]:
+    """Leaves the last line of the toolkit's errors, each of which holds a whole traceback."""
+    try:
+        yield
+    except ValueError as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise RuntimeError(lines[-1] if lines else "no reason given") from error
+
+
 def load(path: str, feeds: dict[str, Any], outputs: list[str], variant: str) -> Callable[[dict[str, Any]], list[Any]]:
     """Returns a function from feeds to outputs."""
     engine = RKNN(verbose=False)
     engine.config(target_platform="rk3588")
-    with contextlib.ExitStack() as on_failure:
+    with _short_errors(), contextlib.ExitStack() as on_failure:
         on_failure.callback(engine.release)
         for step, failed in (
             ("load_onnx", engine.load_onnx(path)),
@@ -94,7 +104,8 @@ def load(path: str, feeds: dict[str, Any], outputs: list[str], variant: str) -> 
         on_failure.pop_all()
 
     def run(feeds: dict[str, Any]) -> list[Any]:
-        found = engine.inference(inputs=list(feeds.values()), data_format=["nchw"] * len(feeds))
+        with _short_errors():
+            found = engine.inference(inputs=list(feeds.values()), data_format=["nchw"] * len(feeds))
         if found is None or len(found) != len(outputs):
             raise RuntimeError("inference returns no outputs")
         return list(found)

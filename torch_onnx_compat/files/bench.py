@@ -184,7 +184,10 @@ def _grid(
     """The sizes at which a file is timed."""
     if not batches:
         return [dict(one) for one in sizes]
-    names = plan_inputs(read(file).graph()).first
+    model = read(file).graph()
+    names = plan_inputs(model).first
+    if not names and set(batches) == {value.shape[0] if value.shape else None for value in model.graph.inputs}:
+        return [dict(one) for one in sizes]  # the only batch that it takes
     if not names:
         raise CompatError(
             f"{os.fspath(file)}: axis 0 of its inputs is fixed, so it cannot be timed in batches of {list(batches)}; "

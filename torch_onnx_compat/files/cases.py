@@ -35,6 +35,7 @@ class FileCase:
         outputs: What the file should compute.
         sizes: Of the dynamic axes.
         source: The inputs of the original of which both follow; the same ones where the files take the same.
+        is_given: Whether they are the caller's.
     """
 
     label: str
@@ -42,6 +43,7 @@ class FileCase:
     outputs: Sequence[Value] = field(repr=False)
     sizes: Mapping[str, int] = field(default_factory=dict)
     source: Mapping[str, Value] = field(default_factory=dict, repr=False)
+    is_given: bool = False
 
 
 @dataclass
@@ -100,7 +102,7 @@ class CaseMaker:
                 if not self.fall_back(feeds):
                     raise CompatError(f"{self.file}: the original refuses the given inputs: {error}") from error
                 outputs = self.run(feeds)
-            yield FileCase(f"given {number}" if len(self.given) > 1 else "given", feeds, outputs)
+            yield FileCase(f"given {number}" if len(self.given) > 1 else "given", feeds, outputs, is_given=True)
 
     def _drawn_cases(self, plan: Plan, sizes: Mapping[str, int]) -> Iterator[FileCase]:
         for kind in KINDS[1:] if plan.inputs else ():
@@ -184,7 +186,10 @@ class CaseMaker:
         for name in self.sizes:
             if name not in plan.names:
                 known = ", ".join(plan.names) or "none"
-                raise CompatError(f"sizes: the file has no dynamic axis {name!r}; it has {known}.")
+                hint = (
+                    " It declares no shapes; give inputs of the sizes that are meant." if plan.has_unknown_ranks else ""
+                )
+                raise CompatError(f"sizes: the file has no dynamic axis {name!r}; it has {known}.{hint}")
         reason: CompatError | None = None
         plans = [plan.with_rank(rank) for rank in RANKS] if plan.has_unknown_ranks else [plan]
         for candidate in plans:

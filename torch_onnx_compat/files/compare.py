@@ -12,8 +12,8 @@ import numpy as np
 from torch_onnx_compat.check.compare import Comparison, as_array, comparison_lines
 from torch_onnx_compat.check.compare import compare as compare_arrays
 from torch_onnx_compat.check.localise import localise
-from torch_onnx_compat.check.on_target import LIMIT, tolerance_of
-from torch_onnx_compat.engines import EngineProcess, find_engine
+from torch_onnx_compat.check.on_target import tolerance_of
+from torch_onnx_compat.engines import find_engine
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.files.cases import FileCase
 from torch_onnx_compat.files.layers import EngineValues, FirstDifference, first_between_files
@@ -150,16 +150,16 @@ def _in_engine(proof: Proof, name: str, layers: bool) -> FileComparison:
     engine = find_engine(name)
     rows: list[Comparison] = []
     first, worst = None, None
-    with EngineProcess(engine, LIMIT) as process:
-        for case, _, compared in compare_in_engine(proof.file.path, proof, engine, process):
-            rows += compared
-            worst = worst or (None if all(row.ok for row in compared) else case)
-        label = f"{proof.file.path} in {engine.name} {process.version}"
-        if layers and worst is not None:
-            first = EngineValues(proof.file.path, worst.feeds, process, tolerance_of(engine)).first()
-        elif layers:
-            values = EngineValues(proof.file.path, proof.cases[0].feeds, process, tolerance_of(engine))
-            first = FirstDifference(False, layers=values.layers())
+    process = proof.runner.engine(engine)
+    for case, _, compared in compare_in_engine(proof.file.path, proof, engine, process):
+        rows += compared
+        worst = worst or (None if all(row.ok for row in compared) else case)
+    label = f"{proof.file.path} in {engine.name} {process.version}"
+    if layers and worst is not None:
+        first = EngineValues(proof.file.path, worst.feeds, process, tolerance_of(engine)).first()
+    elif layers:
+        values = EngineValues(proof.file.path, proof.cases[0].feeds, process, tolerance_of(engine))
+        first = FirstDifference(False, layers=values.layers())
     return FileComparison(str(proof.file.path), label, tuple(rows), first, tuple(proof.notes))
 
 

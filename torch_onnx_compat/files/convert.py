@@ -234,6 +234,12 @@ def _ways(job: Job, asks_opset: bool) -> Iterator[tuple[str, Job]]:
             yield simple
     if job.target is None or not is_installed(job.target):
         return
+    if job.target.is_rough:
+        exact = replace(plain[1], target=replace(job.target, exact=True))
+        yield (
+            f"with what {job.target.name} computes roughly written otherwise, as it is too far off without that",
+            exact,
+        )
     keeps_opset = not asks_opset and job.original.opset <= job.target.opsets[1]
     opset = job.original.opset if keeps_opset else job.opset
     name = job.target.name
@@ -261,7 +267,10 @@ def _try(goal: _Goal, proof: Proof, clock: Clock, failed: Sequence[str]) -> Conv
         if job.target is not None:
             with clock("run in the engine"):
                 within = 0.0 if narrow is None else narrow.precision.allowance
-                table += verify_in_engine(written.path, proof, job.target, within=within)
+                ran = verify_in_engine(written.path, proof, job.target, within=within)
+                if not job.suits and not ran:
+                    raise VerificationError(f"{job.target.name} was given no case, and so has no word.", table)
+                table += ran
         notes = [*failed, *basis.notes, *proof.notes, *corrected]
         if goal.ending is not None:
             notes.append(put_operator_behind(model, goal.ending))

@@ -12,7 +12,6 @@ import torch
 
 from torch_onnx_compat.check.compare import NOISE_FACTOR, NOISE_LIMIT, Comparison, compare, relative_distance
 from torch_onnx_compat.check.on_target import (
-    LIMIT,
     NARROW_LIMIT,
     cast_output,
     judge_by_narrow_run,
@@ -23,7 +22,7 @@ from torch_onnx_compat.engines import ENGINES, Engine, EngineProcess
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.files.cases import FileCase
 from torch_onnx_compat.files.proof import Proof
-from torch_onnx_compat.files.runner import Array, Refused
+from torch_onnx_compat.files.runner import Array, Refused, Value
 from torch_onnx_compat.files.values import is_plain
 from torch_onnx_compat.targets import Target
 
@@ -60,17 +59,16 @@ def verify_in_engine(path: Path, proof: Proof, target: Target, *, within: float 
         proof.notes.append(f"not run on {target.name}: {why}.")
         return ()
     table: list[Comparison] = []
-    with EngineProcess(engine, LIMIT) as process:
-        for case, found, rows in compare_in_engine(path, proof, engine, process):
-            if within and all(row.output for row in rows):
-                wanted = dict(zip(proof.names, _values_of_file(path, proof, case), strict=True))
-                rows = [judge_by_size(row, found[row.output], wanted[row.output], within) for row in rows]
-            table += rows
-            bad = next((row for row in rows if not row.ok), None)
-            if bad is not None:
-                what = f"computes something else than the original, case {case.label!r}, output {bad.output!r}"
-                what = what if bad.output else f"does not run the new file, case {case.label!r}"
-                raise VerificationError(f"{target.name} {what}: {bad.detail}", tuple(table))
+    for case, found, rows in compare_in_engine(path, proof, engine, proof.runner.engine(engine)):
+        if within and all(row.output for row in rows):
+            wanted = dict(zip(proof.names, _values_of_file(path, proof, case), strict=True))
+            rows = [judge_by_size(row, found[row.output], wanted[row.output], within) for row in rows]
+        table += rows
+        bad = next((row for row in rows if not row.ok), None)
+        if bad is not None:
+            what = f"computes something else than the original, case {case.label!r}, output {bad.output!r}"
+            what = what if bad.output else f"does not run the new file, case {case.label!r}"
+            raise VerificationError(f"{target.name} {what}: {bad.detail}", tuple(table))
     return tuple(table)
 
 
@@ -106,18 +104,25 @@ def compare_in_engine(
         label = f"{case.label} on {engine.name} {process.version}"
         outcome = process.run(path, dict(case.feeds), proof.names)
         if outcome.status != "ran":
+            process.restart()  # what a failure left behind is not the next file's
             nan = float("nan")
             yield case, {}, [Comparison(label, "", nan, nan, "", False, f"fails: {outcome.error}")]
             continue
-        found = [cast_output(array, value) for array, value in zip(outcome.outputs, declared, strict=True)]
+        cast = [cast_output(array, value) for array, value in zip(outcome.outputs, declared, strict=True)]
+        found = [_in_shape(array, value) for array, value in zip(cast, case.outputs, strict=True)]
         rows = _compare(label, found, case, proof, engine)
-        if not all(row.ok for row in rows) and (moved := _is_chaotic(found, case, proof, engine)):
+        if not all(row.ok for row in rows) and (why := _why_chaotic(found, case, proof, engine)):
             proof.notes.append(
-                f"case {case.label!r} says nothing about {engine.name}: the original's own values move by {moved:.0%} "
-                f"where its operations round otherwise."
+                f"case {case.label!r} says nothing about {engine.name}: the original's own values {why}."
             )
             continue
         yield case, dict(zip(proof.names, found, strict=True)), rows
+
+
+def _in_shape(found: Array, wanted: Value) -> Array:
+    """An output of an engine that has no scalars, or gives no shape of what is empty, in the shape that is meant."""
+    is_meant = (found.shape == (1,) and wanted.shape == ()) or (found.shape == (0,) and wanted.size == 0)
+    return found.reshape(wanted.shape) if is_meant else found
 
 
 def _obstacle(case: FileCase) -> str:
@@ -125,26 +130,34 @@ def _obstacle(case: FileCase) -> str:
     values: list[Any] = [*case.feeds.values(), *case.outputs]
     if not all(isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and is_plain(value) for value in values):
         return "not all values are plain tensors"
-    if not all(np.isfinite(value).all() for value in case.outputs if value.dtype.kind == "f"):
+    is_finite = all(np.isfinite(value).all() for value in case.outputs if value.dtype.kind == "f")
+    if not is_finite and not case.is_given:
         return "the original's outputs are not all finite"
     return ""
 
 
-def _is_chaotic(found: Sequence[Any], case: FileCase, proof: Proof, engine: Engine) -> float:
-    """How far the original's own rounding moves its values, where that is too far to judge an engine by; else 0.
+def _why_chaotic(found: Sequence[Any], case: FileCase, proof: Proof, engine: Engine) -> str:
+    """What the original's own rounding does to its values, where that is too much to judge an engine by; else nothing.
 
     An engine that is off by much more than that is wrong all the same.
     """
-    is_float32 = engine.computes_in == "float32"
+    is_float32, overflows = engine.computes_in == "float32", False
     draws = [proof.run_otherwise(case, engine.computes_in) for _ in range(_DRAWS if is_float32 else 1)]
-    limit, most = NOISE_LIMIT if is_float32 else NARROW_LIMIT, 0.0
+    limit, most = NOISE_LIMIT if is_float32 else NARROW_LIMIT / NOISE_FACTOR, 0.0
     for array, exact, *runs in zip(found, case.outputs, *filter(None, draws), strict=True):
+        if exact.dtype.kind != "f" or array.shape != exact.shape:
+            return ""
+        if not is_float32 and not np.isfinite(array).all() and not all(np.isfinite(run).all() for run in runs):
+            overflows = True  # both leave the range; an engine that gives numbers there is held to them
+            continue
         distance = relative_distance([(array, exact)])
         moved = max((relative_distance([(rounded, exact)]) for rounded in runs), default=0.0)
-        if exact.dtype.kind != "f" or not np.isfinite(moved) or distance > NOISE_FACTOR * max(moved, limit):
-            return 0.0
+        if not np.isfinite(moved) or distance > NOISE_FACTOR * max(moved, limit):
+            return ""
         most = max(most, moved)
-    return most if most > limit else 0.0
+    if overflows:
+        return f"leave the range of {engine.computes_in}"
+    return f"move by {most:.0%} where its operations round otherwise" if most > limit else ""
 
 
 def _compare(label: str, found: list[Any], case: FileCase, proof: Proof, engine: Engine) -> list[Comparison]:

@@ -61,6 +61,7 @@ class OnnxFile:
         Raises:
             CompatError: The graph cannot be taken apart, as with two values of one name.
         """
+        _refuse_maps(self.path, self.proto)
         log = logging.getLogger("onnx_ir")
         level = log.level
         log.setLevel(logging.ERROR)  # its warnings are told by the proof, as one error
@@ -126,6 +127,17 @@ def describe_structure(path: Path) -> str:
         text = _one_line(error)
         return "" if text.startswith("Field 'shape' of 'type' is required") else text  # many files lack shapes
     return ""
+
+
+def _refuse_maps(path: Path, proto: onnx.ModelProto) -> None:
+    """Names what holds maps, such as the probabilities of a classifier, before the graph cannot be read for it."""
+    for value in (*proto.graph.input, *proto.graph.output, *proto.graph.value_info):
+        held = value.type.sequence_type.elem_type if value.type.WhichOneof("value") == "sequence_type" else value.type
+        if held.WhichOneof("value") == "map_type":
+            raise CompatError(
+                f"{path}: {value.name!r} holds maps, and only tensors and sequences of them are read; write the file "
+                f"without ZipMap, as skl2onnx does with options={{'zipmap': False}}."
+            )
 
 
 def _parse(path: Path) -> onnx.ModelProto:

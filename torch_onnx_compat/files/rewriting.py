@@ -68,6 +68,7 @@ def rewrite(job: Job, before: Sequence[str] = ()) -> tuple[ir.Model, list[str]]:
         model = _carry_out(text, step, model)
         done.append(text)
     if job.target is not None:
+        model.opset_imports.setdefault("", job.opset)  # a file of another domain's operators alone has none
         done += _suit(model, job.target) if job.suits else _leave(model, job.target)
     # A pass may have left what nobody reads; opsets that nothing imports trouble some engines.
     for clean in (RemoveUnusedNodes(), RemoveUnusedFunctionsPass(), RemoveUnusedOpsetsPass()):

@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from torch_onnx_compat.engines import Engine, EngineProcess
 from torch_onnx_compat.errors import CompatError
 
 Array = npt.NDArray[Any]
@@ -56,7 +57,8 @@ class _Open:
 class Runner:
     """Opens files in onnxruntime, or in onnx's reference evaluator, and runs them; a context manager.
 
-    The process that does it is started again after a crash. Files are opened there again when they are run next.
+    The process that does it is started again after a crash. Files are opened there again when they are run next. Other
+    engines have processes of their own, which live as long.
 
     Args:
         limit: Seconds that one answer may take.
@@ -69,6 +71,8 @@ class Runner:
         self._process: subprocess.Popen[bytes] | None = None
         self._files: dict[str, _Open] = {}
         self._opened: set[str] = set()
+        self._engines: dict[Engine, EngineProcess] = {}
+        self._stack = contextlib.ExitStack()
         self.seconds = 0.0
         """Processor seconds of the last run."""
 
@@ -77,6 +81,18 @@ class Runner:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._stop()
+        self._engines.clear()
+        self._stack.close()
+
+    def engine(self, engine: Engine) -> EngineProcess:
+        """The process of another engine, which is started at the first call.
+
+        Raises:
+            CompatError: The engine is not installed, or does not start.
+        """
+        if engine not in self._engines:
+            self._engines[engine] = self._stack.enter_context(EngineProcess(engine, self._limit))
+        return self._engines[engine]
 
     def open(self, key: str, path: Path, judge: Judge = "onnxruntime", *, plain: bool = False) -> None:
         """Opens a file.

@@ -11,13 +11,16 @@ from torch_onnx_compat.entry import MIN_OPSET, Operator
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.targets.placement import Placement
 
-Verdict = Literal["works", "built", "wrong", "refused", "crashes", "slow", "unknown"]
+Verdict = Literal["works", "built", "wrong", "refused", "crashes", "slow", "rough", "unknown"]
 Dynamic = Literal["yes", "partly", "no"]
 PASSED: tuple[Verdict, ...] = ("works", "built")
 """The verdicts of nodes that nothing is held against. built: the engine parses and builds the node as it is meant; what
 its kernels compute was not seen."""
-VERDICTS: tuple[Verdict, ...] = ("works", "built", "wrong", "refused", "crashes", "slow")
-"""The verdicts of rows. slow: the engine runs the node right, but another form of it faster."""
+VERDICTS: tuple[Verdict, ...] = ("works", "built", "wrong", "refused", "crashes", "slow", "rough")
+"""The verdicts of rows. slow: the engine runs the node right, but another form of it faster; rough: right within the
+engine's tolerance, but another form of it nearer."""
+BETTER: tuple[Verdict, ...] = ("slow", "rough")
+"""The verdicts of nodes that run right, and better in another form."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,7 @@ class Target:
         date: When it was measured.
         how: With which probes it was measured.
         placement: The quantized form that it runs in eight bits; None where it has none, or none is known.
+        exact: Whether nodes that it runs roughly are written otherwise: the other form takes longer.
     """
 
     name: str
@@ -105,6 +109,7 @@ class Target:
     date: str = ""
     how: str = ""
     placement: Placement | None = None
+    exact: bool = False
 
     def judge(self, op_type: str, opset: int, facts: Mapping[str, Any]) -> Objection | None:
         """The objection to a node; None where it works or nothing is known.
@@ -148,10 +153,16 @@ class Target:
         """The operators that do not run in some element type."""
         return frozenset().union(*(ops for table in self.types.values() for ops in table.values()))
 
-    def is_slow(self, op_type: str, opset: int, facts: Mapping[str, Any]) -> bool:
-        """Whether the engine is known to run a node faster in another form."""
+    @property
+    def is_rough(self) -> bool:
+        """Whether the engine is known to run some nodes roughly."""
+        return any(row.verdict == "rough" for row in self.rows)
+
+    def has_better_form(self, op_type: str, opset: int, facts: Mapping[str, Any]) -> bool:
+        """Whether the engine is known to run a node faster in another form; if it is to be `exact`, or nearer."""
+        verdicts = BETTER if self.exact else ("slow",)
         rows = self._by_operator.get(op_type, ())
-        return any(row.verdict == "slow" and row.matches(opset, facts) for row in rows)
+        return any(row.verdict in verdicts and row.matches(opset, facts) for row in rows)
 
     @cached_property
     def _by_operator(self) -> dict[str, list[Row]]:
@@ -165,7 +176,7 @@ class Target:
         if first is None or opset < first:
             yield Objection("refused", f"needs opset {first} or later" if first else "is no ONNX operator")
         for row in self._by_operator.get(op_type, ()):
-            if row.verdict != "slow" and (row.matches if sure else row.may_match)(opset, facts):
+            if row.verdict not in BETTER and (row.matches if sure else row.may_match)(opset, facts):
                 if row.verdict in PASSED:
                     return
                 where = f" where {row.condition}" if row.condition else ""

@@ -41,7 +41,7 @@ _MOST_STEPS = 4
 
 
 def adapt_to_target(model: ir.Model, target: Target) -> dict[str, int]:
-    """Rewrites, in place, the nodes that the target does not run right, or runs faster in another form.
+    """Rewrites, in place, the nodes that the target does not run right, or runs better in another form.
 
     A node stays where no alternative is known that the target runs. Nodes that depend only on constants and known sizes
     are folded where the target objects to one of them.
@@ -91,20 +91,20 @@ def _is_bad(node: ir.Node, opset: int, target: Target) -> bool:
     return target.judge(node.op_type, opset, facts) is not None
 
 
-def _is_slow(node: ir.Node, opset: int, target: Target) -> bool:
+def _has_better_form(node: ir.Node, opset: int, target: Target) -> bool:
     asked = not node.domain and target.asks(node.op_type)
-    return asked and target.is_slow(node.op_type, opset, node_facts(node, opset))
+    return asked and target.has_better_form(node.op_type, opset, node_facts(node, opset))
 
 
 def _is_unwanted(node: ir.Node, opset: int, target: Target) -> bool:
-    return _is_bad(node, opset, target) or _is_slow(node, opset, target)
+    return _is_bad(node, opset, target) or _has_better_form(node, opset, target)
 
 
 def _rewrite(node: ir.Node, scope: Scope, opset: int, target: Target) -> bool:
     """Replaces the node; returns whether that succeeded.
 
-    An alternative that the target runs is preferred. If there is none, a node that is wrong, not merely slow, is
-    replaced by one whose nodes have alternatives of their own, which the next pass tries.
+    An alternative that the target runs is preferred. If there is none, a node that is wrong, not merely slow or rough,
+    is replaced by one whose nodes have alternatives of their own, which the next pass tries.
     """
     ways = (True, False) if _is_bad(node, opset, target) else (True,)
     return any(_try(rule, node, scope, opset, target, strict) for strict in ways for rule in _rules(node, opset))

@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from torch_onnx_compat.graph.adapt.alternatives import alternative
 from torch_onnx_compat.graph.builder import Builder
+from torch_onnx_compat.graph.facts.special import gelu_parts
 from torch_onnx_compat.graph.opset.lowering import Outputs, attribute, first_input, input_at
 
 _SQUARES = 4
@@ -25,6 +26,13 @@ def softplus(op: Builder, node: ir.Node) -> ir.Value:
     """Writes max(x, 0) + log(1 + exp(-|x|))."""
     x = first_input(node)
     return op.Add(op.Relu(x), op.Log(op.Add(op.Exp(op.Neg(op.Abs(x))), 1)))
+
+
+@alternative("Mul")
+def gelu_of_half(op: Builder, node: ir.Node) -> Outputs:
+    """Writes the end of a Gelu, (x * (1 + erf(...))) * 0.5, as x * ((1 + erf(...)) * 0.5), which no converter fuses."""
+    parts = gelu_parts(node)
+    return None if parts is None else op.Mul(parts[0], op.Mul(parts[1], parts[2]))
 
 
 @alternative("HardSigmoid")

@@ -141,7 +141,8 @@ def resize_by_other_input(op: Builder, node: ir.Node) -> Outputs:
     """Gives scales instead of sizes, or sizes instead of scales, where both mean the same."""
     x, y = first_input(node), node.outputs[0]
     before, after = op.sizes(x), op.sizes(y)
-    if before is None or after is None or "axes" in node.attributes:
+    crops = attribute(node, "coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
+    if before is None or after is None or "axes" in node.attributes or crops or _is_scaled_at_run_time(op, node):
         return None
     factors = np.array(after, np.float64) / np.array(before, np.float64)
     scales = input_at(node, 2)
@@ -206,7 +207,7 @@ class _Axis:
 def _axes_to_resize(op: Builder, node: ir.Node) -> list[_Axis] | None:
     """The axes that a Resize changes; None where one has no fixed size. The batch and the channels may vary."""
     x, y, scales = first_input(node), node.outputs[0], input_at(node, 2)
-    if x.shape is None or y.shape is None or "axes" in node.attributes:
+    if x.shape is None or y.shape is None or "axes" in node.attributes or _is_scaled_at_run_time(op, node):
         return None
     given = op.numbers(scales) if scales is not None else None
     factors = given.tolist() if given is not None and given.size else None
@@ -219,6 +220,12 @@ def _axes_to_resize(op: Builder, node: ir.Node) -> list[_Axis] | None:
         elif number >= 2:
             return None
     return axes
+
+
+def _is_scaled_at_run_time(op: Builder, node: ir.Node) -> bool:
+    """Whether scales are computed: sizes that a file declares tell them roughly."""
+    scales = input_at(node, 2)
+    return scales is not None and scales.shape != (0,) and op.numbers(scales) is None
 
 
 def _resize_axis(
@@ -278,3 +285,20 @@ def _cubic_weights(d: npt.NDArray[Any], a: float) -> npt.NDArray[Any]:
     near = ((a + 2) * d - (a + 3)) * d * d + 1
     far = ((d - 5) * d + 8) * d * a - 4 * a
     return np.asarray(near * (d <= 1) + far * ((d > 1) & (d < 2)))
+
+
+@alternative("Conv")
+def wide_kernel(op: Builder, node: ir.Node) -> Outputs:
+    """Appends a column of zeros to a square kernel: by Winograd, as engines compute square ones, it is rounded more."""
+    weight = node.inputs[1]
+    numbers = op.numbers(weight) if weight is not None else None
+    if weight is None or weight.dtype is None or numbers is None or numbers.ndim != 4:
+        return None
+    # With a larger stride, a wider image could hold one window more; auto_pad follows from the kernel.
+    plain = attribute(node, "strides", (1, 1))[1] == attribute(node, "dilations", (1, 1))[1] == 1
+    if numbers.shape[2] != numbers.shape[3] or not plain or attribute(node, "auto_pad", "NOTSET") != "NOTSET":
+        return None
+    wide = np.pad(numbers, ((0, 0), (0, 0), (0, 0), (0, 1)))
+    top, left, bottom, right = attribute(node, "pads", (0, 0, 0, 0))
+    inputs = [node.inputs[0], op.constant(wide, weight.dtype), *node.inputs[2:]]
+    return op.clone(node, inputs, kernel_shape=list(wide.shape[2:]), pads=[top, left, bottom, right + 1])

@@ -16,6 +16,7 @@
 * parts, of a Split: even or uneven;
 * axis, of a DFT: also where it is a constant input;
 * axes, of a ReduceX, Squeeze or Unsqueeze: also where they are an input;
+* forms, of a Mul: gelu where it halves x * (1 + erf(...)), which some converters take for one operator, else other;
 * terms, of an Add or a Sum: twin products where both inputs are products of one value with constants, else other;
 * exponent, of a Pow: the number where it is one constant number, else various or computed;
 * keepdims.written, of a ReduceX, mode.written, of a Resize, upper.written, of a Trilu, and sampling_ratio.written, of a
@@ -90,6 +91,29 @@ def _terms(node: ir.Node) -> dict[str, Any]:
     return {"terms": "twin products" if twins else "other"}
 
 
+def _forms(node: ir.Node) -> dict[str, Any]:
+    return {"forms": "gelu" if gelu_parts(node) is not None else "other"}
+
+
+def gelu_parts(node: ir.Node) -> tuple[ir.Value, ir.Value, ir.Value] | None:
+    """x, 1 + erf(...) and the constant, of a Mul that multiplies their product in this order; else None."""
+    half = next((value for value in node.inputs if value is not None and constant_tensor(value) is not None), None)
+    product = next((_made_by(value, "Mul") for value in node.inputs if value is not half), None)
+    if half is None or product is None:
+        return None
+    for value in product.inputs:
+        shifted = _made_by(value, "Add")
+        if shifted is not None and any(_made_by(term, "Erf") for term in shifted.inputs):
+            x = next((other for other in product.inputs if other is not value), None)
+            return (x, shifted.outputs[0], half) if x is not None else None
+    return None
+
+
+def _made_by(value: ir.Value | None, op_type: str) -> ir.Node | None:
+    producer = value.producer() if value is not None else None
+    return producer if producer is not None and producer.op_type == op_type else None
+
+
 def _factor(value: ir.Value | None) -> ir.Value | None:
     """The value whose product with a constant matrix, perhaps scaled, shifted or reshaped, is `value`; else None."""
     for _ in range(_FAR):
@@ -100,7 +124,8 @@ def _factor(value: ir.Value | None) -> ir.Value | None:
             return None
         value = producer.inputs[0]
         if producer.op_type in ("Gemm", "MatMul"):
-            return value
+            before = _made_by(value, "BatchNormalization")  # an engine may fold it into the product
+            return before.inputs[0] if before is not None else value
         if producer.op_type not in ("Add", "Div", "Mul", "Reshape", "Sub"):
             return None
     return None
@@ -275,6 +300,7 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "DFT": _dft_axis,
     "Div": _divisor,
     "GatherElements": _index,
+    "Mul": _forms,
     **dict.fromkeys(("LayerNormalization", "RMSNormalization"), _scale),
     "PRelu": _slope,
     "Pow": _power,
