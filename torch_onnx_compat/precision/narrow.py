@@ -31,7 +31,7 @@ from torch_onnx_compat.precision.measure import Feeds, Measurement, feeds_of, me
 from torch_onnx_compat.precision.plan import HalfPlan, everything, make_plan
 from torch_onnx_compat.precision.verdict import Kept, Precision
 from torch_onnx_compat.publish import draft, is_large
-from torch_onnx_compat.session import open_session
+from torch_onnx_compat.session import open_session, options_of_few_runs
 from torch_onnx_compat.surgery.on_graph.stage import Stage
 
 ATTEMPTS = 3
@@ -98,6 +98,7 @@ class PrecisionJob:
             **options: Passed on to the session.
         """
         first, last = ([(s.session(), s.feeds) for s in stages] for stages in (self.before, self.after))
+        options.setdefault("sess_options", options_of_few_runs())
         session: Any = open_session(path, **options)
         if first or last:
             session = Chain([*first, (session, {}), *last], self.names)
