@@ -248,7 +248,7 @@ class _Conversion:
 def narrow_tensor(tensor: Any, half: Half) -> ir.Tensor[Any]:
     """A float32 constant in the format; finite numbers beyond its range become its largest."""
     wide = np.asarray(tensor.numpy(), dtype=np.float32)
-    exact = torch.from_numpy(np.ascontiguousarray(wide).reshape(wide.shape))
+    exact = torch.from_numpy(np.require(wide, requirements=["C", "W"]).reshape(wide.shape))
     narrow = exact.to(half.torch_type)
     if exact.numel() and not float(exact.abs().max()) <= half.largest:
         largest = torch.tensor(half.largest, dtype=half.torch_type)

@@ -47,6 +47,8 @@ CARRIED = "carried from round to round, which adds up roundings"
 ASKED = "keep"
 JOINED = "between nodes in float32"
 ISLAND = "what a node in float32 is computed from"
+RANGE = ("values up to", "adds up to")
+"""How the reasons begin that are a matter of the format's range."""
 
 Measure = Callable[[Sequence[Island]], list[float]]
 
@@ -100,7 +102,7 @@ def make_plan(
         plan.keep(_cheap_ancestors(layout, number), Reason(ISLAND))
     for island, is_enough in _islands(layout, measured, allowed, measure):
         for number in island.targets:
-            plan.keep([number], _loss_reason(measured, number))
+            plan.keep([number], _loss_reason(half, measured, number))
         plan.keep(island.members, Reason(ISLAND))
         if not is_enough:
             plan.keep(_ancestors_in_all_graphs(layout, island.members), Reason(ISLAND))
@@ -259,9 +261,9 @@ def _discrete(layout: Layout, measured: Measurement, allowed: float) -> dict[int
     }
 
 
-def _loss_reason(measured: Measurement, number: int) -> Reason:
+def _loss_reason(half: Half, measured: Measurement, number: int) -> Reason:
     loss, peak = measured.of("loss", number), measured.of("peak", number)
-    return Reason(f"loses {loss:.1%} by itself" if loss < 10 else "loses everything by itself", loss, peak)
+    return Reason(half.loss_text(loss, peak), loss, peak)
 
 
 # Islands
