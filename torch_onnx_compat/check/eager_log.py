@@ -209,6 +209,8 @@ def _storage(tensor: Tensor) -> int:
 
 def _sample_tensor(value: Tensor) -> Array:
     value = value.detach()
+    if value.is_quantized:
+        value = value.dequantize()
     if value.is_complex():
         value = torch.view_as_real(value.resolve_conj())
     flat = value.reshape(-1)
