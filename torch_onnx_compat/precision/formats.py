@@ -84,8 +84,7 @@ class Half:
     def too_strict(self) -> tuple[str, str]:
         """What is said of a limit that a single rounding exceeds, and what to do."""
         return (
-            f"the limit {self.bound:.1e} is less than a single rounding to {self.name} costs, {self.unit / 2:.1e}, so "
-            f"that nothing can be in it",
+            f"the limit {self.bound:.1e} is less than a single rounding to {self.name} costs, {self.unit / 2:.1e}",
             f"pass a limit of some units, such as {UNITS * self.unit:.2g}, the default",
         )
 

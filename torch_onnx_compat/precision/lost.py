@@ -27,7 +27,7 @@ from torch_onnx_compat.precision.judge import CaseError, Judge, Run
 from torch_onnx_compat.precision.layout import MOVES, Layout
 from torch_onnx_compat.precision.measure import feeds_of, measure_islands, measure_nodes
 from torch_onnx_compat.precision.narrow import PrecisionJob
-from torch_onnx_compat.precision.plan import ISLAND, JOINED, NO_FORM, RANGE, Reason, make_plan
+from torch_onnx_compat.precision.plan import ISLAND, JOINED, MOVED, NO_FORM, RANGE, Reason, make_plan
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.publish import draft, is_large
 
@@ -145,7 +145,7 @@ def _lost_nodes(model: ir.Model, wide: ir.Model, half: Half, inputs: Inputs) -> 
     for number, reason in plan.kept.items():
         node = narrow.nodes[number]
         is_narrow = any(v is not None and v.dtype in NARROW for v in (*node.inputs, *node.outputs))
-        if is_narrow and node.op_type not in MOVES and reason.text not in (ISLAND, JOINED, NO_FORM):
+        if is_narrow and node.op_type not in MOVES and reason.text not in (ISLAND, JOINED, MOVED, NO_FORM):
             overflows = measured.of("peak", number) > half.largest or reason.largest > half.largest
             found.append((-float("inf") if overflows else -reason.loss, number, reason))
     return [_lost(layout.nodes[number], reason, half) for _, number, reason in sorted(found, key=lambda f: f[:2])]

@@ -228,8 +228,9 @@ class _Search:
         narrow = [n for n in computing if any(v is not None and v.dtype in NARROW for v in (*n.inputs, *n.outputs))]
         wide = [n for n in computing if n not in narrow and any(is_float(v) for v in (*n.inputs, *n.outputs))]
         if not narrow:
-            strict = f"{'; '.join(self.half.too_strict)}." if self.half.bound < self.half.unit / 2 else ""
-            self._note(strict or f"nothing is in {self.half.name}: no node could be, or none within the limit.")
+            why = "no node could be, or none within the limit"
+            is_strict = self.half.bound < self.half.unit / 2
+            self._note(f"nothing is in {self.half.name}: {'; '.join(self.half.too_strict) if is_strict else why}.")
         products = {n: self.measured.of("products", n) for n in range(len(layout.nodes))}
         total = sum(products.values())
         share = sum(count for n, count in products.items() if n not in plan.kept) / total if total else None

@@ -46,6 +46,7 @@ WHOLE = "computes whole numbers"
 CARRIED = "carried from round to round, which adds up roundings"
 ASKED = "keep"
 JOINED = "between nodes in float32"
+MOVED = "moves values only"
 ISLAND = "what a node in float32 is computed from"
 RANGE = ("values up to", "adds up to")
 """How the reasons begin that are a matter of the format's range."""
@@ -106,7 +107,7 @@ def make_plan(
         plan.keep(island.members, Reason(ISLAND))
         if not is_enough:
             plan.keep(_ancestors_in_all_graphs(layout, island.members), Reason(ISLAND))
-    _join(layout, plan)
+    _join(layout, half, plan)
     for number in range(len(layout.nodes)):
         if measured.of("peak", number) > half.largest:
             plan.peaks[number] = measured.of("peak", number)
@@ -345,7 +346,7 @@ def _merge(islands: Sequence[Island]) -> list[Island]:
 # Casts
 
 
-def _join(layout: Layout, plan: HalfPlan) -> None:
+def _join(layout: Layout, half: Half, plan: HalfPlan) -> None:
     """Keeps groups of nodes around which more casts would stand than they hold nodes that compute.
 
     A group is what is left of the graph in the format between nodes in float32. One that holds a product of matrices,
@@ -360,8 +361,9 @@ def _join(layout: Layout, plan: HalfPlan) -> None:
         is_used = any(layout.producer(v) in plan.kept for v in into) or any(
             layout.numbers.get(u.node) in plan.kept for v in out for u in v.uses()
         )
-        if is_used and len(into) + len(out) > computing:
-            plan.keep(members, Reason(JOINED))
+        only_rounds = half.keep_io and not computing
+        if only_rounds or (is_used and len(into) + len(out) > computing):
+            plan.keep(members, Reason(MOVED if only_rounds else JOINED))
 
 
 def _reads_weights(node: ir.Node) -> bool:
