@@ -67,7 +67,7 @@ _SMALL = {
     "ultralytics": """yolov8n yolov8n-cls yolov8n-seg yolov8n-pose yolov8n-obb yolo11n yolo11n-seg yolov5n yolov9t
         yolov10n yolo12n yolo26n yolov3-tiny""",
     "smp": """unet-resnet18 fpn-mobilenet_v2 linknet-resnet18 pspnet-resnet18 segformer-resnet18 manet-resnet18
-        pan-mobilenet_v2 deeplabv3plus-mobilenet_v2 unetplusplus-timm-mobilenetv3_small_minimal_100 upernet-resnet18""",
+        pan-mobilenet_v2 deeplabv3plus-mobilenet_v2 unetplusplus-resnet18 upernet-resnet18""",
 }
 _LISTS = [[f"{zoo}:{name}" for name in names.split()] for zoo, names in _SMALL.items()]
 MODELS = [spec for specs in itertools.zip_longest(*_LISTS) for spec in specs if spec is not None]
@@ -327,22 +327,35 @@ def verdict(worst: dict[str, Any]) -> str:
     return "as eager half" if off <= 2 * half < math.inf else "wrong"
 
 
+_HEAD = """# Files in float16 over the zoo
+
+`python benchmarks/precision_zoo.py` measures it again and goes on where this run was stopped; its first lines say how a
+file is judged. Axes are dynamic as the zoo says, batches among them; weights are random. Inputs are ones that no export
+saw, drawn evenly between the example's least and largest value, which some random networks amplify: "as eager half".
+"""
+
+
 def page(path: Path) -> str:
     """The results in Markdown."""
     rows = sorted(rows_of(path), key=lambda row: row["model"])
     for row in rows:
         row["verdict"] = verdict(row) if "rendering" in row else row["verdict"]
-    packages = ("torch", "torchvision", "timm", "transformers", "ultralytics", "onnx", "onnx-ir", "onnxruntime")
+    packages = ("torch", "torchvision", "timm", "transformers", "ultralytics", "segmentation-models-pytorch")
+    packages += ("onnx", "onnx-ir", "onnxruntime")
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
     counts = Counter(row["verdict"] for row in rows)
     made = [row for row in rows if "share" in row]
+    zoos = Counter(row["model"].partition(":")[0] for row in rows)
     shares = [row["share"] for row in made if row["share"] is not None]
     ratios = [row["seconds"] / row["seconds float32"] for row in made]
     sizes = [row["bytes"] / row["bytes float32"] for row in made]
     lines = [
+        _HEAD,
         f"Measured {datetime.date.today()} with {versions}; one thread, processor time.",
         "",
-        f"{len(rows)} models: " + ", ".join(f"{count} {what}" for what, count in counts.most_common()) + ".",
+        f"{len(rows)} models ({', '.join(f'{count} of {zoo}' for zoo, count in zoos.most_common())}): "
+        + ", ".join(f"{count} {what}" for what, count in counts.most_common())
+        + ".",
         f"At least 90 % of the multiplications in float16: {sum(s >= 0.9 for s in shares)} of {len(shares)} models "
         f"that multiply. Size / float32: {geometric_mean(sizes):.2f}; time / float32: {geometric_mean(ratios):.2f} "
         f"(geometric means).",
