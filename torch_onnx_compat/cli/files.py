@@ -280,7 +280,11 @@ def _localise(sample: Sample, file: Path, step: Steps) -> Localisation:
     try:
         return localise(sample.model, file, sample.args, kwargs=sample.kwargs)
     except NotRun as error:
-        raise CompatError(f"{file}: {error} Give --size or --shape, so that the example fits the file.") from error
+        reason = " ".join(str(error.__cause__).split())
+        raise CompatError(
+            f"{file}: onnxruntime does not run it on the model's example: {reason} Give --size or --shape, so that the "
+            f"example fits the file."
+        ) from error
 
 
 def _timed(row: Bench) -> dict[str, str]:
