@@ -20,3 +20,10 @@ def open_session(path: str | os.PathLike[str] | bytes, **options: Any) -> onnxru
     options.setdefault("providers", ["CPUExecutionProvider"])
     source = path if isinstance(path, bytes) else os.fspath(path)
     return onnxruntime.InferenceSession(source, settings, **options)
+
+
+def options_of_few_runs() -> onnxruntime.SessionOptions:
+    """Options with threads that sleep between operators: spinning gains nothing in a few runs and occupies cores."""
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return options

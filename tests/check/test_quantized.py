@@ -2,15 +2,18 @@
 
 import pytest
 import torch
+from onnx import numpy_helper
 from torch import nn
 from torch.ao import quantization
+from torch.ao.quantization import quantize_fx
 
-from torch_onnx_compat import Verify
+from torch_onnx_compat import Verify, export_compat
 from torch_onnx_compat.check.cases import Case
 from torch_onnx_compat.check.quantized import is_quantized
 from torch_onnx_compat.check.rounding import compare_outputs
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.prepare import prepare
+from torch_onnx_compat.session import open_session
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
 X = torch.randn(1, 3, 24, 24, generator=torch.Generator().manual_seed(1))
@@ -81,3 +84,51 @@ def test_errors_do_not(change):
 
 def test_the_callers_tolerance_is_the_last_word():
     assert not verdict(nudged(0.1), Verify(rtol=1e-3)).ok
+
+
+def mlp():
+    """Layers without a skip, by FX: one value in a hundred falls to another step in an engine's integer kernels."""
+    rows = [torch.randn(4, 64, generator=torch.Generator().manual_seed(n)) for n in range(8)]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        floating = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 10)).eval()
+    prepared = quantize_fx.prepare_fx(floating, quantization.get_default_qconfig_mapping("fbgemm"), (rows[0],))
+    for batch in rows:
+        prepared(batch)
+    return quantize_fx.convert_fx(prepared), rows[0]
+
+
+@pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
+def test_values_that_fall_to_other_steps_at_large_batches_pass(exporter):
+    quantized, rows = mlp()
+    result = export_compat(quantized, rows, dynamic="batch", exporter=exporter)
+    assert any(row.case.startswith("batch=") and "eager torch's own" in row.detail for row in result.table)
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_a_bias_that_is_off_by_steps_does_not_pass(steps):
+    """In one layer of the file; the verdict is that of a batch of 128."""
+    quantized, rows = mlp()
+    proto = export_compat(quantized, rows, dynamic="batch", exporter="dynamo").model_proto
+    gemms = [node for node in proto.graph.node if node.op_type == "Gemm"]
+    (scale,) = _scales(proto, gemms[0])
+    tensors = {t.name: t for t in proto.graph.initializer}
+    bias = tensors[gemms[0].input[2]]
+    off = numpy_helper.to_array(bias) + steps * float(numpy_helper.to_array(tensors[scale]).reshape(-1)[0])
+    bias.CopyFrom(numpy_helper.from_array(off.astype("float32"), bias.name))
+    inputs = torch.randn(128, 64, generator=torch.Generator().manual_seed(9))
+    prepared = prepare(quantized, (inputs,))
+    observation = Observation(prepared)
+    case = Case("example", prepared.inputs, observation.reference("example", prepared.inputs))
+    found = open_session(proto.SerializeToString()).run(None, {proto.graph.input[0].name: inputs.numpy()})
+    (row,) = compare_outputs(["output"], found, case, Verify(), observation)
+    assert not row.ok
+
+
+def _scales(proto, gemm):
+    """Names of the scales of the QuantizeLinear behind a product and its ReLU."""
+    names = {gemm.output[0]}
+    for node in proto.graph.node:
+        if node.op_type == "Relu" and node.input[0] in names:
+            names.add(node.output[0])
+    return [node.input[1] for node in proto.graph.node if node.op_type == "QuantizeLinear" and node.input[0] in names]

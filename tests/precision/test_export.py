@@ -294,3 +294,9 @@ def test_a_row_that_is_masked_as_a_whole_is_finite():
 def test_values_near_the_end_of_the_range_stay_in_float32():
     result = export_compat(lambda x: torch.relu(x * 40000), torch.rand(3, 20), precision="float16")
     assert any(row.why.startswith("values up to") and row.largest > 20000 for row in result.precision.kept)
+
+
+def test_a_file_that_only_moves_values_has_no_casts():
+    result = export_compat(lambda x: x.transpose(0, 1)[:, ::2], torch.randn(4, 6), precision="float16")
+    assert "Cast" not in result.nodes
+    assert any("nothing is in float16" in note for note in result.precision.notes)

@@ -327,3 +327,24 @@ def test_external_data(net, tmp_path):
     export_compat(net, images()[0], str(path), precision=Int8(images()), external_data=True)
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     assert session.run(None, {"image": images()[0].numpy()})[0].shape == (4, 5)
+
+
+class Heads(nn.Module):
+    """Products of tensors whose ranks onnx does not find once the quantiser has written the file."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(16, 4, batch_first=True)
+
+    def forward(self, x, padding):
+        return self.attention(x, x, x, key_padding_mask=padding)[0]
+
+
+def test_a_target_that_asks_for_ranks_finds_them_in_a_quantized_file():
+    torch.manual_seed(0)
+    padding = torch.zeros(2, 6).bool()
+    batches = [(torch.randn(2, 6, 16), padding) for _ in range(6)]
+    axes = {"x": {0: "n", 1: "s"}, "padding": {0: "n", 1: "s"}}
+    asked = Int8(calibration=batches, limit=0.5)
+    result = export_compat(Heads().eval(), batches[0], dynamic=axes, target="opencv", precision=asked)
+    assert result.nodes["QuantizeLinear"] > 0

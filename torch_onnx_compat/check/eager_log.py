@@ -127,6 +127,18 @@ def _positions(size: int) -> Array:
 
 
 def _run(prepared: Prepared, inputs: Inputs, dtype: torch.dtype | None) -> EagerLog:
+    return log_run(prepared, inputs, OperatorLog(), dtype)
+
+
+def log_run(prepared: Prepared, inputs: Inputs, log: OperatorLog, dtype: torch.dtype | None = None) -> EagerLog:
+    """Runs the original model once, and logs its tensors.
+
+    Args:
+        prepared: The model.
+        inputs: The inputs to run it on.
+        log: Takes the tensors.
+        dtype: Floating-point type to run in; the model's own by default.
+    """
     twin = prepared.twin()
     tensors = [t.clone() for t in inputs.tensors]
     if dtype is not None:
@@ -134,15 +146,14 @@ def _run(prepared: Prepared, inputs: Inputs, dtype: torch.dtype | None) -> Eager
         tensors = [t.to(dtype) if t.is_floating_point() else t for t in tensors]
     for tensor in tensors:
         setattr(tensor, _MARK, -1)
-    mode = _Log()
     subject = Subject(twin, inputs, boundary=prepared.boundary)
-    with _track_modules(twin, mode), mode:
+    with _track_modules(twin, log), log:
         results = subject(*tensors)
-    mode.log.outputs = [getattr(result, _MARK, None) for result in results]
-    return mode.log
+    log.log.outputs = [getattr(result, _MARK, None) for result in results]
+    return log.log
 
 
-class _Log(TorchDispatchMode):
+class OperatorLog(TorchDispatchMode):
     """Logs every operator; `modules` is the stack of modules that are running."""
 
     def __init__(self) -> None:
@@ -198,6 +209,8 @@ def _storage(tensor: Tensor) -> int:
 
 def _sample_tensor(value: Tensor) -> Array:
     value = value.detach()
+    if value.is_quantized:
+        value = value.dequantize()
     if value.is_complex():
         value = torch.view_as_real(value.resolve_conj())
     flat = value.reshape(-1)
@@ -216,7 +229,7 @@ def _statement() -> str:
 
 
 @contextmanager
-def _track_modules(model: nn.Module, mode: _Log) -> Iterator[None]:
+def _track_modules(model: nn.Module, mode: OperatorLog) -> Iterator[None]:
     """Keeps the stack of running modules up to date."""
     handles: list[Any] = []
 

@@ -11,16 +11,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import onnx
+import onnx_ir as ir
 import onnxruntime
 
 from torch_onnx_compat.check.compare import Array
 from torch_onnx_compat.check.eager_log import sample
 from torch_onnx_compat.check.verify import run_session
+from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.places import module_path
 from torch_onnx_compat.session import open_session
 
 _SCOPES = "pkg.torch.onnx.name_scopes"
+
+
+class NotRun(CompatError):
+    """onnxruntime does not load the file, or does not run it on the inputs."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,13 @@ class FileLog:
         log.makers = {name: node for node in log.model.graph.node for name in node.output if name}
         return log
 
+    def graph(self) -> ir.Model:
+        """The graph with its weights; those outside the file are read when they are used."""
+        model = ir.from_proto(self.model)
+        if self.folder is not None:
+            ir.external_data.set_base_dir(model.graph, self.folder)
+        return model
+
     @property
     def outputs(self) -> list[str]:
         """The file's outputs."""
@@ -84,10 +97,17 @@ class FileLog:
                 path = stack.enter_context(self._write_model())
             finally:
                 del outputs[len(present) :]
-            session = open_session(path, sess_options=_options_without_fusion())
-            tensors = {o.name for o in session.get_outputs() if o.type.startswith("tensor(")}
-            wanted = [name for name in names if name in tensors]
-            found = dict(zip(wanted, run_session(session, self.inputs, wanted), strict=True))
+            try:
+                session = open_session(path, sess_options=_options_without_fusion())
+                tensors = {o.name for o in session.get_outputs() if o.type.startswith("tensor(")}
+                wanted = [name for name in names if name in tensors]
+                found = dict(zip(wanted, run_session(session, self.inputs, wanted), strict=True))
+            except Exception as error:
+                if not type(error).__module__.startswith("onnxruntime"):
+                    raise
+                raise NotRun(
+                    f"onnxruntime does not run the file on these inputs: {' '.join(str(error).split())}"
+                ) from error
         return {name: array for name, array in found.items() if array.dtype.kind in "fiub"}
 
     @contextmanager

@@ -17,13 +17,15 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx_ir as ir
+import torch
 from torch import nn
 
 from torch_onnx_compat.check.compare import Array
 from torch_onnx_compat.check.eager_log import EagerLog, Step, difference, run_eager
 from torch_onnx_compat.check.file_log import FileLog, Value, module_of
 from torch_onnx_compat.check.kinds import PARTS, is_same_kind
-from torch_onnx_compat.check.localisation import Layer, Localisation
+from torch_onnx_compat.check.localisation import Layer, Localisation, Loss
 from torch_onnx_compat.check.matching import (
     AHEAD,
     closure,
@@ -37,6 +39,9 @@ from torch_onnx_compat.check.matching import (
 )
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.precision.formats import Half
+from torch_onnx_compat.precision.judge import CaseError
+from torch_onnx_compat.precision.lost import LostNode, find_lost, half_of, is_wide
 from torch_onnx_compat.prepare import Prepared, prepare
 
 BUDGET = 512 * 2**20
@@ -44,6 +49,8 @@ BUDGET = 512 * 2**20
 
 OUTPUT_FACTOR = 4.0
 """Largest error of an output, in tolerances: rounding errors have added up by then."""
+
+FLOAT32_UNIT = torch.finfo(torch.float32).eps
 
 RETRIES = 2
 """How often the search is repeated with larger tolerances, where the difference that it found is near its tolerance."""
@@ -88,7 +95,24 @@ def localise_prepared(
         if len(names) != len(inputs.names):
             raise CompatError(f"the file takes the inputs {list(names)}, but the model {list(inputs.names)}.")
         log.inputs = replace(inputs, names=names)
-    eager, modules = run_eager(prepared, inputs), dict(prepared.model.named_modules())
+    if is_wide(prepared):
+        model = log.graph()
+        half = half_of(model)
+        if half is not None:
+            return _localise_narrow(prepared, model, half, log.inputs)
+    return _search(prepared, log)
+
+
+def _search(prepared: Prepared, log: FileLog, coarser: float = 1.0) -> Localisation:
+    """Searches for the first difference, with tolerances this many times as large."""
+    try:
+        eager, modules = run_eager(prepared, log.inputs), dict(prepared.model.named_modules())
+    except CompatError:
+        raise
+    except Exception as error:  # the model's own, of any class
+        raise CompatError(f"the model itself fails on these inputs: {type(error).__name__}: {error}") from error
+    for step in eager.steps:
+        step.tolerance *= coarser
     search = Search(eager, log, modules)
     found = search.run()
     for _ in range(RETRIES):
@@ -99,6 +123,59 @@ def localise_prepared(
         search = Search(eager, log, modules)
         found = search.run()
     return found
+
+
+def _localise_narrow(prepared: Prepared, model: ir.Model, half: Half, inputs: Inputs) -> Localisation:
+    """Finds what a file of half the width lost; where its float32 form is off, too, the first layer that differs."""
+    finding = find_lost(prepared, model, half, inputs)
+    if finding.ok:
+        return Localisation(False, format=half.name)
+    log = FileLog.open(ir.to_proto(finding.wide), inputs)
+    if not finding.is_precision or not finding.nodes:
+        return replace(_search(prepared, log, half.unit / FLOAT32_UNIT), format=half.name)
+    eager, modules = run_eager(prepared, inputs), dict(prepared.model.named_modules())
+    for step in eager.steps:
+        step.tolerance *= half.unit / FLOAT32_UNIT  # the weights are rounded
+    search = Search(eager, log, modules)
+    lost = tuple(_loss(node, search) for node in finding.nodes)
+    first = lost[0]
+    kind = type(modules[first.module]).__name__ if first.module in modules else ""
+    return Localisation(
+        found=True,
+        module=first.module,
+        kind=kind,
+        operator=first.operator,
+        node=first.node,
+        tensor=finding.nodes[0].output,
+        statement=first.statement,
+        torch_operator=first.torch_operator,
+        detail=first.why,
+        format=half.name,
+        off=tuple(_off(row, half) for row in finding.rows if not row.ok),
+        lost=lost,
+    )
+
+
+def _loss(node: LostNode, search: Search) -> Loss:
+    step = search.step_of(node.output)
+    made = search.file.makers.get(node.output)
+    known = (step.module if step else None) or (made and module_of(made, search.modules))
+    return Loss(
+        module=known or ("" if step else node.place),
+        operator=node.op_type,
+        node=node.name,
+        statement=step.statement if step else "",
+        torch_operator=step.operator if step else "",
+        why=node.why,
+        loss=node.loss,
+        largest=node.largest,
+    )
+
+
+def _off(row: CaseError, half: Half) -> str:
+    worst = max(error.worst for error in (row.file, row.rendering) if error is not None)
+    how = "is not finite" if worst == float("inf") else f"is off by {worst:.2g}"
+    return f"output {row.output!r} {how}, of {half.bound:.2g} at most"
 
 
 class Search:
@@ -278,6 +355,21 @@ class Search:
             if wrong and any(i in reach and self.steps[i].module == step.module for i in step.inputs):
                 reach[index] = None
         return list(reach)
+
+    def step_of(self, name: str) -> Step | None:
+        """The step of the model that a tensor of the file corresponds to, by its values; None where none does."""
+        if name not in self.file.makers:
+            return None
+        self.file.read([name])
+        value = self.file.values.get(name)
+        alike = self.alike.get(squeeze_shape(value.shape)) if value is not None else None
+        if value is None or alike is None or not is_evidence(value.sample):
+            return None
+        return min(
+            (self.steps[index] for index in alike.equal_steps(value.sample)),
+            key=lambda step: (not is_same_kind(step.operator, self.file.makers[name].op_type), distance(step, value)),
+            default=None,
+        )
 
     # The result
 

@@ -179,6 +179,11 @@ def _is_plain(tensor: Tensor) -> bool:
     return tensor.layout is torch.strided and not tensor.is_mkldnn and tensor.device.type == "cpu"
 
 
+def rounds(func: Any) -> bool:
+    """Whether an operator computes values that it rounds, and does not only move or choose them."""
+    return _base_name(func) not in _EXACT_NAMES and not _is_view(func)
+
+
 @functools.cache
 def _is_view(func: Any) -> bool:
     """Whether the results share memory with an argument that is not written to."""
@@ -286,7 +291,7 @@ def runs_rounded_otherwise(
     """
     for number in range(first, first + count):
         label = f"{case.label}, rounded by {step:g}, {number}"
-        yield from _run(label, case, observation, RoundOtherwise(step, number))
+        yield from run_within(label, case, observation, RoundOtherwise(step, number))
 
 
 def runs_with_ties_broken(case: Case, observation: Observation) -> Iterator[Case]:
@@ -298,12 +303,12 @@ def runs_with_ties_broken(case: Case, observation: Observation) -> Iterator[Case
     """
     for word, lowest_first in (("first", True), ("last", False)):
         mode = BreakTies(lowest_first=lowest_first)
-        yield from _run(f"{case.label}, {word} of equal values", case, observation, mode)
+        yield from run_within(f"{case.label}, {word} of equal values", case, observation, mode)
         if not mode.has_ties:
             return
 
 
-def _run(label: str, case: Case, observation: Observation, mode: TorchDispatchMode) -> Iterator[Case]:
+def run_within(label: str, case: Case, observation: Observation, mode: TorchDispatchMode) -> Iterator[Case]:
     """A run inside a mode; none where the model does not run in it."""
     try:
         reference = observation.reference(label, case.inputs, within=mode)

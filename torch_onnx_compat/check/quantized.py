@@ -82,4 +82,4 @@ def _distance(found: Array, wanted: Array) -> float:
 
 
 def _describe(off: float, own: float) -> str:
-    return f"off by {off:.2g} in the mean, eager torch's own {own:.2g} when its inputs change by a few roundings"
+    return f"off by {off:.2g} in the mean, eager torch's own {own:.2g} when its values fall to other steps"

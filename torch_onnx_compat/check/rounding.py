@@ -31,6 +31,7 @@ from torch_onnx_compat.check.compare import (
 from torch_onnx_compat.check.order import row_orders
 from torch_onnx_compat.check.perturb import runs_rounded_otherwise, runs_with_ties_broken
 from torch_onnx_compat.check.quantized import is_quantized, judge_by_spread
+from torch_onnx_compat.check.steps import runs_fallen_otherwise
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused, Observation, Reference
 
@@ -107,7 +108,9 @@ def compare_outputs(
         return tied or rows
     if is_quantized(observation.prepared.model):
         others = chain(  # the layers between two roundings to steps may compute in floats
-            runs_rounded_otherwise(case, observation, STEP, len(_CHANGES)), _runs_on_changed_inputs(case, observation)
+            runs_fallen_otherwise(case, observation, len(_CHANGES)),
+            runs_rounded_otherwise(case, observation, STEP, len(_CHANGES)),
+            _runs_on_changed_inputs(case, observation),
         )
         return judge_by_spread(rows, found, case, _within_budget(others))
     if [a.shape for a in found] != [tuple(w.shape) for w in case.reference.outputs]:

@@ -26,7 +26,7 @@ from torch_onnx_compat.graph.rendering import holds_bfloat16, render
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.memory import trim
 from torch_onnx_compat.publish import draft, external_data_path, is_large
-from torch_onnx_compat.session import open_session
+from torch_onnx_compat.session import open_session, options_of_few_runs
 
 if TYPE_CHECKING:
     from torch_onnx_compat.surgery.on_graph.stage import Stage
@@ -111,7 +111,7 @@ def _open_all(
     if path is not None and not before and not after:
         return opened[0][0]
     first, last = (
-        [(s.session(sess_options=_options_without_spinning()), s.feeds) for s in stages] for stages in (before, after)
+        [(s.session(sess_options=options_of_few_runs()), s.feeds) for s in stages] for stages in (before, after)
     )
     return Chain([*first, *opened, *last], names)
 
@@ -133,7 +133,7 @@ def _open_rendering(path: str | os.PathLike[str]) -> onnxruntime.InferenceSessio
         raise InvalidFile(f"the file is not valid: {_reason(error)}; {text}", BFLOAT16_OPSET) from error
     rendering = render(ir.load(path))
     with draft(rendering, None, is_large(rendering)) as written:
-        return open_session(written.path, sess_options=_options_without_spinning())
+        return open_session(written.path, sess_options=options_of_few_runs())
 
 
 def open_to_verify(path: str | os.PathLike[str]) -> onnxruntime.InferenceSession:
@@ -149,15 +149,8 @@ def open_to_verify(path: str | os.PathLike[str]) -> onnxruntime.InferenceSession
     files = (Path(path), external_data_path(Path(path)))
     is_large = sum(file.stat().st_size for file in files if file.exists()) > FOLDING_LIMIT
     return open_session(
-        path, sess_options=_options_without_spinning(), disabled_optimizers=["ConstantFolding"] if is_large else None
+        path, sess_options=options_of_few_runs(), disabled_optimizers=["ConstantFolding"] if is_large else None
     )
-
-
-def _options_without_spinning() -> onnxruntime.SessionOptions:
-    """Options with threads that sleep between operators: spinning gains nothing in a few runs and occupies cores."""
-    options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return options
 
 
 def run_session(

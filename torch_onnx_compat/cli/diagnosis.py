@@ -15,8 +15,10 @@ from torch_onnx_compat.cli.options import (
     Exporter,
     Include,
     Json,
+    Limit,
     Model,
     Opset,
+    Precision,
     Pretrained,
     Shape,
     Size,
@@ -49,19 +51,22 @@ def doctor_command(
     shape: Shape = None,
     weights: Weights = None,
     pretrained: Pretrained = False,
+    precision: Precision = "float32",
+    limit: Limit = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Looks for what will stand in the way of an export, without exporting; exits 1 if something does."""
     with reporting(json, debug) as step:
         options = export_options(target, opset, exporter, ("auto", *EXPORTERS), include, exclude)
+        narrower = arguments.precision(precision, limit, None, None, None, narrow_io=False)
         model = Model(spec, size, shape, weights, pretrained, dynamic)
         sample = model.load(step)
         axes = model.axes(sample)
         from torch_onnx_compat.doctor.doctor import doctor
 
         step("examine")
-        found = doctor(sample.model, sample.args, kwargs=sample.kwargs, dynamic=axes, **options)
+        found = doctor(sample.model, sample.args, kwargs=sample.kwargs, dynamic=axes, precision=narrower, **options)
     if json:
         print_json(found.to_dict())
     elif found.findings:

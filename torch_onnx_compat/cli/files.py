@@ -273,15 +273,14 @@ def report_command(
 
 
 def _localise(sample: Sample, file: Path, step: Steps) -> Localisation:
+    from torch_onnx_compat.check.file_log import NotRun
     from torch_onnx_compat.check.localise import localise
 
     step("localise")
     try:
         return localise(sample.model, file, sample.args, kwargs=sample.kwargs)
-    except Exception as error:
-        if not type(error).__module__.startswith("onnxruntime"):
-            raise
-        reason = " ".join(str(error).split())
+    except NotRun as error:
+        reason = " ".join(str(error.__cause__).split())
         raise CompatError(
             f"{file}: onnxruntime does not run it on the model's example: {reason} Give --size or --shape, so that the "
             f"example fits the file."

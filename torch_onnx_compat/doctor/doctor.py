@@ -12,11 +12,14 @@ from torch import nn
 from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.check.cases import Cases, Verify
 from torch_onnx_compat.doctor.model import Severity, Symptom, examine_forward, examine_weights
+from torch_onnx_compat.doctor.precision import examine_precision
 from torch_onnx_compat.doctor.trace import examine_trace
 from torch_onnx_compat.entry import EXPORTERS
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.plan import make_plan
+from torch_onnx_compat.precision.formats import Half, precision_from_keyword
+from torch_onnx_compat.precision.int8.request import Request
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
 from torch_onnx_compat.questions.run import SymbolicRuns
 from torch_onnx_compat.questions.size_facts import SizeFacts
@@ -63,6 +66,7 @@ def doctor(
     dynamic: str | Mapping[str, Any] | None = None,
     include: Collection[str] = (),
     exclude: Collection[str] = (),
+    precision: Literal["float32", "float16", "bfloat16"] | Half | Request | None = None,
 ) -> Checkup:
     """Looks for obstacles to an export, in some eager runs and one trace.
 
@@ -76,14 +80,21 @@ def doctor(
         dynamic: As for export_compat.
         include: As for export_compat.
         exclude: As for export_compat.
+        precision: The narrower format of the file that is planned: what overflows in it, and what loses too much.
 
     Returns:
         Errors, which stop an export; warnings, with which it may give another result than is wanted; and
         information.
 
     Raises:
-        CompatError: The target, the exporter or an entry's name is wrong.
+        CompatError: The target, the exporter, the precision or an entry's name is wrong.
     """
+    half = precision_from_keyword(precision)
+    if half is not None and not isinstance(half, Half):
+        raise CompatError(
+            f"precision={half.name!r}: doctor() measures float16 and bfloat16; what fewer bits lose is measured on "
+            f"the finished graph, and told in result.precision."
+        )
     resolved = load_target(target)
     if exporter not in ("auto", *EXPORTERS):
         raise unknown_name("exporter", exporter, ("auto", *EXPORTERS))
@@ -98,13 +109,15 @@ def doctor(
     )
     findings: list[Symptom] = []
     with export_conditions():
-        for finding in _examine(model, args, kwargs, dynamic, plan, exporter):
+        for finding in _examine(model, args, kwargs, dynamic, plan, exporter, half):
             findings.append(finding)
     unique = dict.fromkeys(findings)
     return Checkup(tuple(sorted(unique, key=lambda finding: _ORDER.index(finding.severity))))
 
 
-def _examine(model: Any, args: Any, kwargs: Any, dynamic: Any, plan: Any, exporter: str) -> Iterator[Symptom]:
+def _examine(
+    model: Any, args: Any, kwargs: Any, dynamic: Any, plan: Any, exporter: str, half: Half | None
+) -> Iterator[Symptom]:
     if isinstance(model, nn.Module):
         yield from examine_weights(model)
     try:
@@ -123,6 +136,9 @@ def _examine(model: Any, args: Any, kwargs: Any, dynamic: Any, plan: Any, export
     if failed:
         return
     yield from _examine_sizes(prepared, observation)
+    if half is not None:
+        samples = Cases(observation, Verify(), half.samples).samples()
+        yield from examine_precision(prepared, observation, half, list(samples))
     inputs = observation.trace_inputs()
     functions = watched_functions(plan.rewrites())
     facts = SizeFacts(SymbolicRuns(observation, functions), functions, inputs)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
 import onnx
@@ -30,10 +31,22 @@ def render(model: ir.Model) -> ir.Model:
     Args:
         model: The graph of a file in float16, bfloat16, or with parts in one of them; unchanged.
     """
+    return _widened(model, itertools.count())
+
+
+def widen(model: ir.Model) -> ir.Model:
+    """Makes the float32 form of a graph with narrow values, which rounds nowhere; its nodes keep their order.
+
+    Args:
+        model: As for render.
+    """
+    return _widened(model, None)
+
+
+def _widened(model: ir.Model, count: Iterator[int] | None) -> ir.Model:
     copy = copy_of(model)
     infer_model(copy)  # a value of unknown type would not be rounded
     infer_functions(copy)
-    count = itertools.count()
     for graph in list(all_graphs(copy)):
         for value in graph.inputs:
             _widen(value)
@@ -46,7 +59,7 @@ def render(model: ir.Model) -> ir.Model:
     return copy
 
 
-def _render_node(node: ir.Node, count: Any) -> None:
+def _render_node(node: ir.Node, count: Iterator[int] | None) -> None:
     if node.op_type == "Constant" and not node.domain:
         tensor = constant_tensor(node.outputs[0])
         if tensor is not None and tensor.dtype in NARROW:
@@ -63,8 +76,10 @@ def _render_node(node: ir.Node, count: Any) -> None:
     if given is not None and given.as_tensor().dtype in NARROW:
         node.attributes["value"] = ir.AttrTensor("value", ir.Tensor(given.as_tensor().numpy().astype(np.float32)))
     for value in list(node.outputs):
-        if value.dtype in NARROW:
+        if value.dtype in NARROW and count is not None:
             _round(node, value, count)
+        else:
+            _widen(value)
 
 
 def _widen(value: ir.Value) -> None:
@@ -72,7 +87,7 @@ def _widen(value: ir.Value) -> None:
         value.dtype = FLOAT
 
 
-def _round(node: ir.Node, value: ir.Value, count: Any) -> None:
+def _round(node: ir.Node, value: ir.Value, count: Iterator[int]) -> None:
     """Rounds a result; whoever read it reads the rounded one, and an output of the graph keeps its name."""
     narrow, graph = value.dtype, node.graph
     assert narrow is not None
@@ -92,8 +107,12 @@ def _round(node: ir.Node, value: ir.Value, count: Any) -> None:
 
 def holds_bfloat16(path: str | os.PathLike[str]) -> bool:
     """Whether some value of a file is in bfloat16."""
-    model = ir.from_proto(onnx.load(path, load_external_data=False))
+    return ir.DataType.BFLOAT16 in narrow_types(ir.from_proto(onnx.load(path, load_external_data=False)))
+
+
+def narrow_types(model: ir.Model) -> Counter[ir.DataType]:
+    """How many values of a graph are in each of the narrow types; weights and declared types count."""
     graphs = list(all_graphs(model))
     values = [value for graph in graphs for value in (*graph.inputs, *graph.initializers.values())]
     values += [value for graph in graphs for node in graph for value in node.outputs]
-    return any(value.dtype is ir.DataType.BFLOAT16 for value in values)
+    return Counter(value.dtype for value in values if value.dtype in NARROW)

@@ -248,8 +248,11 @@ class _Conversion:
 def narrow_tensor(tensor: Any, half: Half) -> ir.Tensor[Any]:
     """A float32 constant in the format; finite numbers beyond its range become its largest."""
     wide = np.asarray(tensor.numpy(), dtype=np.float32)
-    finite = np.where(np.isfinite(wide), np.clip(wide, -half.largest, half.largest), wide)
-    narrow = torch.from_numpy(np.ascontiguousarray(finite).reshape(wide.shape)).to(half.torch_type)
+    exact = torch.from_numpy(np.require(wide, requirements=["C", "W"]).reshape(wide.shape))
+    narrow = exact.to(half.torch_type)
+    if exact.numel() and not float(exact.abs().max()) <= half.largest:
+        largest = torch.tensor(half.largest, dtype=half.torch_type)
+        narrow = torch.where(narrow.isinf() & exact.isfinite(), torch.where(exact > 0, largest, -largest), narrow)
     if half.torch_type is torch.bfloat16:
         array = narrow.view(torch.int16).numpy().view(half.onnx_type.numpy())
     else:

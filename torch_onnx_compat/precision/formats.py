@@ -69,6 +69,25 @@ class Half:
         """The largest error that passes."""
         return UNITS * self.unit if self.limit is None else self.limit
 
+    def reach(self, number: float) -> str:
+        """Where a magnitude lies in the format's range."""
+        where = "beyond" if number > self.largest else "near"
+        return f"{where} {self.name}'s largest number, {self.largest:.5g}"
+
+    def loss_text(self, loss: float, peak: float) -> str:
+        """What is said of a loss, with the cause where values are so small that the format has few steps there."""
+        lost = f"loses {loss:.1%} by itself" if loss < 10 else "loses everything by itself"
+        least = torch.finfo(self.torch_type).tiny
+        return f"{lost}, as its values are below {self.name}'s {least:.1e}" if 0 < peak < least else lost
+
+    @property
+    def too_strict(self) -> tuple[str, str]:
+        """What is said of a limit that a single rounding exceeds, and what to do."""
+        return (
+            f"the limit {self.bound:.1e} is less than a single rounding to {self.name} costs, {self.unit / 2:.1e}",
+            f"pass a limit of some units, such as {UNITS * self.unit:.2g}, the default",
+        )
+
 
 UNITS = 20.0
 """The default limit, in units of the last place."""

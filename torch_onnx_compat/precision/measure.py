@@ -15,7 +15,7 @@ from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.instrument import BEYOND, STATISTICS, Island, Key, can_be_shadowed, instrument
 from torch_onnx_compat.precision.layout import MOVES, Layout, is_float
 from torch_onnx_compat.publish import draft, is_large
-from torch_onnx_compat.session import open_session
+from torch_onnx_compat.session import open_session, options_of_few_runs
 
 Feeds = Mapping[str, Any]
 """Inputs of a graph by name, as numpy arrays."""
@@ -104,9 +104,8 @@ def _measure(
 
 def _options() -> onnxruntime.SessionOptions:
     """Options of a few runs: nothing can be fused, as every result is read, and optimising takes as long as a run."""
-    options = onnxruntime.SessionOptions()
+    options = options_of_few_runs()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return options
 
 

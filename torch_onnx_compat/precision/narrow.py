@@ -31,7 +31,7 @@ from torch_onnx_compat.precision.measure import Feeds, Measurement, feeds_of, me
 from torch_onnx_compat.precision.plan import HalfPlan, everything, make_plan
 from torch_onnx_compat.precision.verdict import Kept, Precision
 from torch_onnx_compat.publish import draft, is_large
-from torch_onnx_compat.session import open_session
+from torch_onnx_compat.session import open_session, options_of_few_runs
 from torch_onnx_compat.surgery.on_graph.stage import Stage
 
 ATTEMPTS = 3
@@ -98,6 +98,7 @@ class PrecisionJob:
             **options: Passed on to the session.
         """
         first, last = ([(s.session(), s.feeds) for s in stages] for stages in (self.before, self.after))
+        options.setdefault("sess_options", options_of_few_runs())
         session: Any = open_session(path, **options)
         if first or last:
             session = Chain([*first, (session, {}), *last], self.names)
@@ -227,7 +228,9 @@ class _Search:
         narrow = [n for n in computing if any(v is not None and v.dtype in NARROW for v in (*n.inputs, *n.outputs))]
         wide = [n for n in computing if n not in narrow and any(is_float(v) for v in (*n.inputs, *n.outputs))]
         if not narrow:
-            self._note(f"nothing is in {self.half.name}: no node could be, or none within the limit.")
+            why = "no node could be, or none within the limit"
+            is_strict = self.half.bound < self.half.unit / 2
+            self._note(f"nothing is in {self.half.name}: {'; '.join(self.half.too_strict) if is_strict else why}.")
         products = {n: self.measured.of("products", n) for n in range(len(layout.nodes))}
         total = sum(products.values())
         share = sum(count for n, count in products.items() if n not in plan.kept) / total if total else None

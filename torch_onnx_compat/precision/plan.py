@@ -46,7 +46,10 @@ WHOLE = "computes whole numbers"
 CARRIED = "carried from round to round, which adds up roundings"
 ASKED = "keep"
 JOINED = "between nodes in float32"
+MOVED = "moves values only"
 ISLAND = "what a node in float32 is computed from"
+RANGE = ("values up to", "adds up to")
+"""How the reasons begin that are a matter of the format's range."""
 
 Measure = Callable[[Sequence[Island]], list[float]]
 
@@ -100,11 +103,11 @@ def make_plan(
         plan.keep(_cheap_ancestors(layout, number), Reason(ISLAND))
     for island, is_enough in _islands(layout, measured, allowed, measure):
         for number in island.targets:
-            plan.keep([number], _loss_reason(measured, number))
+            plan.keep([number], _loss_reason(half, measured, number))
         plan.keep(island.members, Reason(ISLAND))
         if not is_enough:
             plan.keep(_ancestors_in_all_graphs(layout, island.members), Reason(ISLAND))
-    _join(layout, plan)
+    _join(layout, half, plan)
     for number in range(len(layout.nodes)):
         if measured.of("peak", number) > half.largest:
             plan.peaks[number] = measured.of("peak", number)
@@ -259,9 +262,9 @@ def _discrete(layout: Layout, measured: Measurement, allowed: float) -> dict[int
     }
 
 
-def _loss_reason(measured: Measurement, number: int) -> Reason:
+def _loss_reason(half: Half, measured: Measurement, number: int) -> Reason:
     loss, peak = measured.of("loss", number), measured.of("peak", number)
-    return Reason(f"loses {loss:.1%} by itself" if loss < 10 else "loses everything by itself", loss, peak)
+    return Reason(half.loss_text(loss, peak), loss, peak)
 
 
 # Islands
@@ -343,7 +346,7 @@ def _merge(islands: Sequence[Island]) -> list[Island]:
 # Casts
 
 
-def _join(layout: Layout, plan: HalfPlan) -> None:
+def _join(layout: Layout, half: Half, plan: HalfPlan) -> None:
     """Keeps groups of nodes around which more casts would stand than they hold nodes that compute.
 
     A group is what is left of the graph in the format between nodes in float32. One that holds a product of matrices,
@@ -358,8 +361,9 @@ def _join(layout: Layout, plan: HalfPlan) -> None:
         is_used = any(layout.producer(v) in plan.kept for v in into) or any(
             layout.numbers.get(u.node) in plan.kept for v in out for u in v.uses()
         )
-        if is_used and len(into) + len(out) > computing:
-            plan.keep(members, Reason(JOINED))
+        only_rounds = half.keep_io and not computing
+        if only_rounds or (is_used and len(into) + len(out) > computing):
+            plan.keep(members, Reason(MOVED if only_rounds else JOINED))
 
 
 def _reads_weights(node: ir.Node) -> bool:

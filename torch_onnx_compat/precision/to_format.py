@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import onnx_ir as ir
+
+from torch_onnx_compat.graph.shapes import infer_model
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.int8.quantize import QuantizedNetwork, quantize_network
@@ -31,5 +34,19 @@ def bring_to_format(
     if isinstance(asked, Half):
         return narrow_network(job, asked)
     if isinstance(asked, Int8):
-        return quantize_network(job, asked, target, calibration)
-    return quantize_uncalibrated(job, asked, target)
+        made = quantize_network(job, asked, target, calibration)
+    else:
+        made = quantize_uncalibrated(job, asked, target)
+    _take_over_shapes(job.network, made.model)
+    return made
+
+
+def _take_over_shapes(known: ir.Model, model: ir.Model) -> None:
+    """Gives the values of a graph the types and shapes that they had before: the quantisers' files say few of them."""
+    before = {value.name: value for node in known.graph for value in node.outputs if value.shape is not None}
+    for node in model.graph:
+        for value in node.outputs:
+            same = before.get(value.name)
+            if same is not None and value.shape is None and value.dtype in (None, same.dtype):
+                value.type, value.shape = same.type, same.shape
+    infer_model(model)  # those of the pairs

@@ -19,7 +19,7 @@ from torch_onnx_compat.check.compare import Array
 from torch_onnx_compat.precision.int8.writer import Ranges, Writer
 from torch_onnx_compat.precision.layout import is_constant
 from torch_onnx_compat.publish import draft, is_large
-from torch_onnx_compat.session import open_session
+from torch_onnx_compat.session import open_session, options_of_few_runs
 from torch_onnx_compat.targets.placement import Placement
 
 Feeds = Mapping[str, Any]
@@ -173,8 +173,7 @@ class _Construction:
 
 def _open(stack: ExitStack, model: ir.Model) -> onnxruntime.InferenceSession:
     """Opens a model as it is written: an optimizer would take pairs for a file's, and run them in eight bits."""
-    options = onnxruntime.SessionOptions()
+    options = options_of_few_runs()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     written = stack.enter_context(draft(model, None, is_large(model)))
     return open_session(written.path, sess_options=options)

@@ -28,7 +28,7 @@ from torch_onnx_compat.precision.int8.writer import RangeCollector, Writer
 from torch_onnx_compat.precision.layout import HEAVY, Layout
 from torch_onnx_compat.precision.narrow import PrecisionJob
 from torch_onnx_compat.publish import draft, is_large
-from torch_onnx_compat.session import open_session
+from torch_onnx_compat.session import open_session, options_of_few_runs
 from torch_onnx_compat.targets import Target
 
 EFFECT_SECONDS = 20.0
@@ -96,7 +96,7 @@ class _Quantization:
         outputs = [str(value.name) for value in self.graph.model.graph.outputs]
         collector = RangeCollector()
         endless: set[str] = set()
-        session = open_session(self._with_outputs(tensors))
+        session = open_session(self._with_outputs(tensors), sess_options=options_of_few_runs())
         for feed in feeds:
             found = {name: np.asarray(feed[name]) for name in given}
             results: Any = session.run(tensors, feed) if tensors else ()

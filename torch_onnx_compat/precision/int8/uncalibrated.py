@@ -32,7 +32,7 @@ from torch_onnx_compat.precision.layout import is_float, is_inside
 from torch_onnx_compat.precision.measuring_inputs import SEED
 from torch_onnx_compat.precision.narrow import PrecisionJob
 from torch_onnx_compat.publish import draft, is_large
-from torch_onnx_compat.session import open_session
+from torch_onnx_compat.session import open_session, options_of_few_runs
 from torch_onnx_compat.targets import Target
 from torch_onnx_compat.targets.placement import Placement
 
@@ -226,7 +226,8 @@ class _Switches:
         model = ir.from_proto(written)
         model.graph.sort()
         path = stack.enter_context(draft(model, None, is_large(model))).path
-        return cls(layers, open_session(path), [str(v.name) for v in model.graph.outputs])
+        session = open_session(path, sess_options=options_of_few_runs())
+        return cls(layers, session, [str(v.name) for v in model.graph.outputs])
 
     def run(self, feeds: Mapping[str, Any], layer: str | None) -> list[Array]:
         """The outputs with one layer in few bits, or with none."""
