@@ -200,7 +200,7 @@ class DecisionLog(Watcher):
 
     def _record_unused(self, func: Any, uses: list[tuple[Tensor, tuple[Any, int]]], result: Any) -> None:
         """Records the numbers that C++ took from tensors: nothing that the call added to the trace reads them."""
-        if self._copy_of(func) is not None or not tree.flatten((result,))[0]:
+        if self._copy_of(func) is not None or is_metadata(func) or not tree.flatten((result,))[0]:
             return  # what torch's Python calls is looked at itself
         for number, (value, count) in uses:
             if len(value.uses()) == count and recorded_value(number) is not None:
