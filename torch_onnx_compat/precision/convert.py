@@ -14,6 +14,7 @@ import torch
 from torch_onnx_compat.graph.constants import constant_tensor
 from torch_onnx_compat.graph.excerpt import copy_of
 from torch_onnx_compat.graph.names import claim_name
+from torch_onnx_compat.graph.tidy.products import turn_products
 from torch_onnx_compat.graph.unused import RemoveUnusedNodes
 from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.layout import FLOAT, Layout, bodies, is_float, takes_half
@@ -32,6 +33,7 @@ def convert(model: ir.Model, half: Half, plan: HalfPlan) -> ir.Model:
     layout = Layout.of(copy)
     _Conversion(layout, half, plan.kept, set(plan.peaks)).carry_out()
     RemoveUnusedNodes()(copy)
+    turn_products(copy)
     return copy
 
 

@@ -17,6 +17,7 @@ from torch_onnx_compat.caller import put_back
 from torch_onnx_compat.graph.slim.slim import slim
 from torch_onnx_compat.graph.slim.weights import is_second_form
 from torch_onnx_compat.graph.tidy.fused_weights import restore_types
+from torch_onnx_compat.graph.tidy.products import turn_products
 from torch_onnx_compat.graph.tidy.sequences import slice_split_sequences, unroll_maps
 from torch_onnx_compat.graph.unused import RemoveUnusedNodes
 from torch_onnx_compat.graph.walk import all_graphs, all_nodes
@@ -57,6 +58,7 @@ def tidy(model: ir.Model, *, fold: bool, whole: bool = False, is_fixed: bool = T
             restore_types(model)
         for step in _clean_passes():
             step(model)
+        turn_products(model)
         _separate_outputs(model)
         passes.NameFixPass()(model)
 
