@@ -75,9 +75,7 @@ def test_an_input_that_is_no_tensor(tmp_path):
     model = onnx.load(net(tmp_path / "a.onnx"))
     model.graph.input[0].type.map_type.key_type = TensorProto.INT64
     onnx.save(model, tmp_path / "a.onnx")
-    with pytest.raises(
-        CompatError, match=r"only tensors and sequences of them are read|cannot be read"
-    ):
+    with pytest.raises(CompatError, match=r"only tensors and sequences of them are read|cannot be read"):
         plan_inputs(read(tmp_path / "a.onnx").graph())
 
 
