@@ -101,3 +101,15 @@ def test_a_window_that_c_took_from_a_size_is_a_decision(seed):
     torch.manual_seed(seed)
     with pytest.raises(CompatError, match=r"freeze a Python decision.*max_pool1d\(\) of a size"):
         export_compat(Frozen().eval(), torch.randn(1, 3, 9), dynamic={"x": {2: "n"}}, exporter="torchscript")
+
+
+def test_a_window_that_the_file_would_have_to_compute_is_refused_in_words():
+    model = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), Window()).eval()
+    with pytest.raises(CompatError, match="sizes of a window have to be constants in ONNX") as error:
+        export_compat(model, torch.randn(1, 3, 9, 8), dynamic={"input": {2: "h"}}, exporter="torchscript")
+    assert "%" not in str(error.value)
+
+
+class Window(nn.Module):
+    def forward(self, x):
+        return F.max_pool2d(x, (x.size(2) - 1, 2))
