@@ -388,6 +388,17 @@ def test_an_axis_that_the_model_fixes_is_an_error(exporter):
         export_compat(Fixed(), torch.rand(4, 3), dynamic="batch", exporter=exporter)
 
 
+def test_an_axis_that_torch_export_fixes_is_told_with_the_place():
+    class Windowed(nn.Module):
+        def forward(self, x):
+            return x * torch.hann_window(x.shape[1])
+
+    told = r"'n'.*came out fixed at 9; .*test_export.py:\d+ asks for n as a number"
+    with pytest.raises(CompatError, match=told) as error:
+        export_compat(Windowed(), torch.rand(4, 9), dynamic={"x": {1: "n"}}, exporter="dynamo")
+    assert "diagnosis: the model's code fixes an axis" in str(error.value)
+
+
 # Custom operators and autograd Functions
 
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends import ExportFailed, ExportJob
-from torch_onnx_compat.backends.backend import FrozenDecision
+from torch_onnx_compat.backends.backend import FixedAxis, FrozenDecision
 from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.check.lint import Unsuitable
 from torch_onnx_compat.clock import Clock
@@ -211,7 +211,15 @@ class Candidates:
     def reject(self, error: CompatError) -> None:
         """Says why the candidate that was yielded last is no good."""
         forget_locals(error)
+        if isinstance(error, FixedAxis):
+            self._add_place(error)
         self._last = error
+
+    def _add_place(self, error: FixedAxis) -> None:
+        """Adds the model's code that asks for the axis' size as a number, which torch.export does not tell."""
+        found = self._runs.at({}).questions
+        asked = [q for q in found if q.kind == "number" and error.axis in map(str, q.expression.free_symbols)]
+        error.args = (f"{error}; {asked[0]}." if asked else f"{error}.",)
 
     def failure(self) -> CompatError:
         """The one error for all candidates, once none is left.

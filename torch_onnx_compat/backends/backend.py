@@ -32,6 +32,18 @@ class FrozenDecision(ExportFailed):
         self.of_values = of_values
 
 
+class FixedAxis(ExportFailed):
+    """A capture has one size only of an axis that was declared dynamic.
+
+    Attributes:
+        axis: Its name.
+    """
+
+    def __init__(self, message: str, *, axis: str) -> None:
+        super().__init__(message)
+        self.axis = axis
+
+
 @dataclass(frozen=True)
 class ExportJob:
     """One export."""

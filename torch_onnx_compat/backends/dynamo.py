@@ -15,7 +15,7 @@ from torch.export import Dim
 
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.autograd_functions import as_custom_operators
-from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, ExportJob, refuse
+from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, ExportJob, FixedAxis, refuse
 from torch_onnx_compat.backends.capture_log import CaptureLog
 from torch_onnx_compat.backends.dynamo_fractions import with_fractions
 from torch_onnx_compat.backends.dynamo_symbolics import translation_table
@@ -135,7 +135,7 @@ def _with_parameters(subject: Subject, names: list[str]) -> Subject:
     return subject
 
 
-def _fixed_axis_error(job: ExportJob, error: Exception) -> ExportFailed | None:
+def _fixed_axis_error(job: ExportJob, error: Exception) -> FixedAxis | None:
     """The error for torch.export's "Constraints violated", with the caller's names; None for other errors."""
     place = r"L\['(?:tensor_|args'\]\[0\]\[)(\d+)'?\]\.size\(\)\[(\d+)\]"
     found = re.search(rf"Constraints violated.*?{place}", str(error))
@@ -145,9 +145,11 @@ def _fixed_axis_error(job: ExportJob, error: Exception) -> ExportFailed | None:
     reason = next((line.strip(" -") for line in str(error).splitlines() if "inferred" in line or "valid" in line), "")
     reason = re.sub(place, "it", reason)
     axis = job.inputs.axes[index].get(dim)
-    return ExportFailed(
-        f"axis {dim} ({axis.name if axis else ''!r}) of input {job.inputs.names[index]!r} came out fixed at "
-        f"{job.inputs.tensors[index].shape[dim]}: {reason}"
+    name = axis.name if axis else ""
+    return FixedAxis(
+        f"axis {dim} ({name!r}) of input {job.inputs.names[index]!r} came out fixed at "
+        f"{job.inputs.tensors[index].shape[dim]}{f': {reason}' if reason else ''}",
+        axis=name,
     )
 
 
@@ -166,9 +168,10 @@ def _reject_specialised(job: ExportJob, program: torch.export.ExportedProgram) -
             size = value.shape[dim] if isinstance(value, Tensor) else None
             if size is None or isinstance(size, int):
                 if axis.required:
-                    raise ExportFailed(
+                    raise FixedAxis(
                         f"axis {dim} ({axis.name!r}) of input {name!r} came out fixed at {size}: the model's code "
-                        f"allows no other size there."
+                        f"allows no other size there",
+                        axis=axis.name,
                     )
                 continue
             names[str(size)] = axis.name
