@@ -89,6 +89,8 @@ class Decision:
     """All statements of the model's own code on the stack, the innermost first."""
     is_of_entry: bool = False
     """Whether the code of an entry takes it, which the model's statement calls."""
+    is_taken: bool = False
+    """Whether C++ took the number, for an argument that may well be symbolic elsewhere: the original need not ask."""
 
     @property
     def guard(self) -> bool:
@@ -202,9 +204,11 @@ class DecisionLog(Watcher):
         """Records the numbers that C++ took from tensors: nothing that the call added to the trace reads them."""
         if self._copy_of(func) is not None or is_metadata(func) or not tree.flatten((result,))[0]:
             return  # what torch's Python calls is looked at itself
+        if getattr(func, "namespace", "") == "torch_onnx_compat":
+            return  # this package's own operators get what varies as a tensor beside the number
         for number, (value, count) in uses:
             if len(value.uses()) == count and recorded_value(number) is not None:
-                self._record(number, f"{getattr(func, '__name__', func)}()")
+                self._record(number, f"{getattr(func, '__name__', func)}()", is_taken=True)
 
     def _record_call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         conversion = _CONVERSIONS.get(func)
@@ -261,7 +265,7 @@ class DecisionLog(Watcher):
                 with without_tracing():
                     self._read[key] = int(size)
 
-    def _record(self, tensor: Tensor, conversion: str) -> None:
+    def _record(self, tensor: Tensor, conversion: str, *, is_taken: bool = False) -> None:
         if conversion == "len()":
             with without_tracing():
                 size = int(tensor.shape[0])
@@ -272,15 +276,16 @@ class DecisionLog(Watcher):
         from_data = from_values or (from_sizes and not _is_in_this_package())
         harmless = asks_for_emptiness(tensor, is_condition=conversion == "bool()")
         if (from_data or leaves) and not harmless and not is_settled(tensor):
-            self._add(conversion, from_data, tuple(map(self.value_of, leaves)))
+            self._add(conversion, from_data, tuple(map(self.value_of, leaves)), is_taken=is_taken)
         else:
             self._constant_places.add(_statements()[0])
 
-    def _add(self, conversion: str, from_data: bool, sizes: tuple[int, ...]) -> None:
+    def _add(self, conversion: str, from_data: bool, sizes: tuple[int, ...], *, is_taken: bool = False) -> None:
         place, statements, callers = _statements()
         if not from_data:
             self._constant_places.add(place)
-        self.decisions.append(Decision(place, conversion, from_data, sizes, statements, callers, _is_of_entry()))
+        decision = Decision(place, conversion, from_data, sizes, statements, callers, _is_of_entry(), is_taken)
+        self.decisions.append(decision)
 
 
 _QUESTIONS = {("aten::eq", 0), ("aten::ne", 0), ("aten::gt", 0), ("aten::le", 0), ("aten::lt", 1), ("aten::ge", 1)}

@@ -319,10 +319,10 @@ def _select_varying(job: ExportJob, decisions: list[Decision]) -> list[Decision]
 def _are_of_fixed_sizes(job: ExportJob, decisions: list[Decision]) -> bool:
     """Whether the original asks nothing of its dynamic sizes where these decisions are, which saves the traces.
 
-    What the code of an entry decides, the original does not ask.
+    What the code of an entry decides, the original does not ask; nor does it ask for a number that C++ takes only here.
     """
     places = None if job.asking_places is None else job.asking_places()
-    return places is not None and not any(d.place in places or d.is_of_entry for d in decisions)
+    return places is not None and not any(d.place in places or d.is_of_entry or d.is_taken for d in decisions)
 
 
 def _is_same_at(job: ExportJob, graphs: dict[str, str], inputs: Inputs) -> bool:

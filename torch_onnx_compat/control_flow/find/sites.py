@@ -46,8 +46,8 @@ class SiteLog(DecisionLog):
         """Notes the number of parts as a decision: the trace fixes it."""
         self._add("iteration", from_data, (parts,))
 
-    def _add(self, conversion: str, from_data: bool, sizes: tuple[int, ...]) -> None:
-        super()._add(conversion, from_data, sizes)
+    def _add(self, conversion: str, from_data: bool, sizes: tuple[int, ...], *, is_taken: bool = False) -> None:
+        super()._add(conversion, from_data, sizes, is_taken=is_taken)
         frame = _frame_of_decision()
         if frame is not None:
             codes = tuple(f.f_code for f in lexical_chain(frame))
