@@ -12,9 +12,12 @@ with those of the case, within the case's tolerances.
 * right: every output is right.
 * random: random numbers decide the values; types and shapes are right.
 * refused: the converter says that it cannot, and names why.
-* rejected: the new file is not equal to the original, which convert() finds, and keeps nothing.
+* named: the engine does not run the new file, or not right, which convert() finds, and keeps nothing; the error names
+  the first node at which the engine goes wrong.
+* rejected: the new file is not equal to the original, which convert() finds, and keeps nothing; no node is named.
 * as the original: the engine computes the same for the original, and that is not what the case wants.
-* rounding: a whole number differs where the original's own rounding decides it, which convert() says in its table.
+* rounding: the original's own rounding, or that of its inputs to the engine's float16, decides the values, which
+  convert() says in its table or in a note.
 * wrong: the new file is off, and the original is right in the same engine; or the new file does not load or run.
 * fails: the converter raised an error that is none of its own, or its process died.
 * no judge: neither onnxruntime nor the reference evaluator runs the original.
@@ -56,6 +59,7 @@ VERDICTS = (
     "right",
     "random",
     "refused",
+    "named",
     "rejected",
     "as the original",
     "rounding",
@@ -164,7 +168,7 @@ def judge_ours(case: Case, wanted: int | str, runner: Runner, process: EnginePro
     except UnsupportedError as error:
         return "refused", str(error)
     except VerificationError as error:
-        return "rejected", str(error)
+        return ("named" if error.place is not None else "rejected"), str(error)
     except CompatError as error:
         return ("refused" if case.original else "no judge"), str(error)
     except Exception as error:
@@ -175,6 +179,7 @@ def judge_ours(case: Case, wanted: int | str, runner: Runner, process: EnginePro
     verdict, why = judge_in_engine(case, result.model_bytes, process, str(wanted))
     rows = [row for row in result.table if row.case.startswith("given on ")]
     is_told = any("values off where the original" in row.detail for row in rows)
+    is_told |= any(note.startswith("case 'given' says nothing about") for note in result.notes)
     return ("rounding" if verdict == "wrong" and is_told else verdict), why
 
 
@@ -277,12 +282,22 @@ def _causes(rows: Sequence[dict[str, Any]], engines: Sequence[str]) -> list[str]
     """The table of causes for which engines' files are rejected; nothing without engines."""
     if not engines:
         return []
-    lines = ["", "Why the files for engines are rejected, of which nothing is kept:", ""]
+    lines = ["", "Why the files for engines are rejected, with a node named or without, of which nothing is kept:", ""]
     lines += ["| engine | does not run it | infinities or NaN | another shape | other values | before the engine |"]
     lines += ["|---|---|---|---|---|---|"]
     for name in engines:
-        causes = Counter(_cause(row[name][2]) for row in rows if row.get(name, [""])[0] == "rejected")
+        causes = Counter(_cause(row[name][2]) for row in rows if row.get(name, [""])[0] in ("named", "rejected"))
         lines.append(f"| {name} | {' | '.join(str(causes[cause]) for cause in _CAUSES)} |")
+    return lines
+
+
+def _named(rows: Sequence[dict[str, Any]], engines: Sequence[str]) -> list[str]:
+    """The operators at which engines were seen to go wrong; nothing without engines."""
+    lines = ["", "The operators at which engines were seen to go wrong:", ""] if engines else []
+    for name in engines:
+        told = [row[name][2] for row in rows if row.get(name, [""])[0] == "named"]
+        counts = Counter(why.rpartition(" goes wrong is ")[2].partition(" ")[0] for why in told)
+        lines.append(f"* {name}: {', '.join(f'{operator} {count}' for operator, count in counts.most_common())}")
     return lines
 
 
@@ -328,6 +343,7 @@ def _page(rows: Sequence[dict[str, Any]], wanted: Sequence[int | str], total: in
     lines += ["", "What `files.convert` refuses, by the first operator that it names, cases times opsets:", ""]
     lines += [", ".join(f"{name} {n}" for name, n in reasons.most_common())]
     lines += _causes(rows, [*versions])
+    lines += _named(rows, [*versions])
     lines += ["", "Wrong, failed or rejected:", "", *(f"* {line}" for line in bad or ["none"])]
     return "\n".join(lines) + "\n"
 

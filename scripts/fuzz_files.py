@@ -131,6 +131,7 @@ _KINDS = {
     "Unsuitable": "nodes that the target does not run",
     "UnsupportedError": "operators that the opset or the option does not allow",
     "VerificationError": "the new file was not equal to the original",
+    "EngineFault": "the engine did not run the new file, or not right, and the node is named where it was found",
     "CompatError": "the original does not run on any input that was drawn, or cannot be cut like this",
 }
 

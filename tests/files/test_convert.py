@@ -507,3 +507,14 @@ def test_large_weights_are_not_seen_by_the_converter(tmp_path, monkeypatch):
 def test_arguments_that_make_no_sense(tmp_path, options, message):
     with pytest.raises(CompatError, match=message):
         convert(net(tmp_path / "a.onnx"), **options)
+
+
+def test_onnxruntime_decides_where_the_reference_evaluator_is_off(tmp_path, runner):
+    """The evaluator takes the half_pixel of opset 16 for opset 10; onnxruntime has no RoiAlign of opset 22."""
+    text = """<ir_version: 10, opset_import: ["": 22]> g (float[1, 1, 10, 10] x) => (float[2, 1, 3, 3] y)
+    { r = Constant<value = float[2, 4] {0.0, 0.0, 7.0, 8.0, 2.0, 3.0, 9.0, 5.0}>()
+      i = Constant<value = int64[2] {0, 0}>()
+      y = RoiAlign<coordinate_transformation_mode = "output_half_pixel", output_height = 3, output_width = 3,
+                   sampling_ratio = 2>(x, r, i) }"""
+    result = convert(write(tmp_path / "a.onnx", text), opset=11, runner=runner)
+    assert result.judges == ("reference", "onnxruntime")

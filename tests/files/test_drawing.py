@@ -112,3 +112,29 @@ def test_the_original_that_rounds_otherwise(tmp_path):
     assert (change > 0).mean() > 0.5
     np.testing.assert_array_equal(moved[1], wanted[1])
     np.testing.assert_array_equal(moved[2], wanted[2])
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("(float[1, 1, 4, 4] x, int64[4] n) => (float[1, 1, 9, 10] y) { y = Resize(x, , , n) }", (1, 1, 9, 10)),
+        (
+            "(float[1, 1, 4, 4] x, int64[2] n) => (float[1, 1, 9, 10] y) { y = Resize<axes = [3, 2]>(x, , , n) }",
+            (10, 9),
+        ),
+        ("(float[2, 2, 3] x, int64[4] n) => (float[2, 5, 6, 2] y) { y = AffineGrid(x, n) }", (2, 1, 5, 6)),
+        ("(float[2, 3, 4] x, int64[5] n) => (float[2, 1, 6, 7, 3] y) { y = AffineGrid(x, n) }", (2, 1, 1, 6, 7)),
+        ("(float[3, 4] x, int64[1] n) => (float[3, 2] y, int64[3, 2] i) { y, i = TopK(x, n) }", (2,)),
+        ("(float[3, 4] x, int64[2] n) => (float[6, 4] y) { y = Tile(x, n) }", (2, 1)),
+        ("(float[3, 4] x, int64[2] n) => (float[5, 2] y) { s = Identity(n)  y = CenterCropPad(x, s) }", (5, 2)),
+        ("(float[3, 4] x, int64[2] n) => (float[5, 2] y) { y = CenterCropPad(x, n) }", (5, 2)),
+        ("(float x, int64 n) => (float[10] y) { y = HannWindow(n) }", (10,)),
+        ("(float x, int64[2] n) => (float[a, 2] y) { y = ConstantOfShape(n) }", None),
+    ],
+)
+def test_sizes_are_those_that_the_file_declares(tmp_path, text, wanted):
+    made = plan(tmp_path, f'<ir_version: 8, opset_import: ["": 20]> g {text}')
+    spec = next(one for one in made.inputs if one.name == "n")
+    assert spec.exactly == wanted
+    if wanted is not None:
+        assert made.draw({}, "zeros", 0)["n"].reshape(-1).tolist() == list(wanted)

@@ -5,17 +5,19 @@ import dataclasses
 import numpy as np
 import onnx
 import onnx_ir as ir
+import onnxruntime
 import pytest
 from files.file_models import write
 from onnx import numpy_helper
 
 from torch_onnx_compat.engines import ENGINES, Outcome
-from torch_onnx_compat.files import noise
-from torch_onnx_compat.files.on_engine import compare_in_engine
+from torch_onnx_compat.files import convert, noise
+from torch_onnx_compat.files.on_engine import EngineFault, compare_in_engine, verify_in_engine
 from torch_onnx_compat.files.proof import Proof
 from torch_onnx_compat.files.reading import read
 from torch_onnx_compat.files.runner import Runner
 from torch_onnx_compat.publish import draft
+from torch_onnx_compat.targets import load_target
 
 HALF = dataclasses.replace(ENGINES["opencv"], computes_in="float16", tolerance=(1e-5, 1e-5))
 SINGLE = dataclasses.replace(ENGINES["opencv"], tolerance=(1e-5, 1e-5))
@@ -37,6 +39,9 @@ class Process:
 
     def run(self, path, feeds, names, ranges=None):
         return Outcome("ran", tuple(map(np.asarray, self.compute(feeds))))
+
+    def restart(self):
+        pass
 
 
 def network(path):
@@ -159,3 +164,82 @@ def test_given_inputs_are_run_whatever_comes_of_them(tmp_path):
     assert {row.case.partition(" on")[0] for row in rows if not row.ok} == {
         "given"
     }  # the largest number is no infinity
+
+
+class Fresh(Process):
+    """An engine that is right until it is started anew."""
+
+    started = 0
+
+    def restart(self):
+        self.started += 1
+
+    def run(self, path, feeds, names, ranges=None):
+        return Outcome("ran", tuple(value + self.started for value in self.compute(feeds)))
+
+
+class Flaky(Process):
+    """An engine that is right so many times, and then reads what stands in memory."""
+
+    def __init__(self, compute, count):
+        super().__init__(compute)
+        self.count = count
+
+    def run(self, path, feeds, names, ranges=None):
+        self.count -= 1
+        outcome = super().run(path, feeds, names)
+        return outcome if self.count >= 0 else Outcome("ran", tuple(value + 1 for value in outcome.outputs))
+
+
+@pytest.mark.parametrize(("count", "is_right"), [(4, False), (5, False), (9, False), (12, True)])
+def test_an_engine_that_is_right_now_and_then_is_not_right(tmp_path, monkeypatch, count, is_right):
+    """Four cases, each run twice more."""
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[2, 3] x) => (float[2, 3] y) { y = Relu(x) }'
+    process = Flaky(lambda feeds: [np.maximum(feeds["x"], 0)], count)
+    monkeypatch.setattr(Runner, "engine", lambda self, engine: process)
+    monkeypatch.setattr(type(ENGINES["mnn"]), "interpreter", lambda self: "python")
+    with Proof(read(write(tmp_path / "a.onnx", text))) as proof:
+        assert len(proof.make_cases()) == 4
+        if is_right:
+            assert len(verify_in_engine(tmp_path / "a.onnx", proof, load_target("mnn"))) == 4
+            return
+        with pytest.raises(EngineFault, match=r"mnn(, which was right once,)? computes something else"):
+            verify_in_engine(tmp_path / "a.onnx", proof, load_target("mnn"))
+
+
+def test_an_engine_that_is_right_in_an_old_process_alone_is_not_right(tmp_path, monkeypatch):
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[2, 3] x) => (float[2, 3] y) { y = Relu(x) }'
+    process = Fresh(lambda feeds: [np.maximum(feeds["x"], 0)])
+    monkeypatch.setattr(Runner, "engine", lambda self, engine: process)
+    monkeypatch.setattr(type(ENGINES["mnn"]), "interpreter", lambda self: "python")
+    wanted = pytest.raises(EngineFault, match="mnn, which was right once, computes something else")
+    with Proof(read(write(tmp_path / "a.onnx", text))) as proof, wanted:
+        verify_in_engine(tmp_path / "a.onnx", proof, load_target("mnn"))
+
+
+def test_the_node_at_which_an_engine_goes_wrong_is_named(tmp_path, monkeypatch):
+    """The engine takes every Mul for an Add. Two ways lead to one file, which is run once, and once for the search."""
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[2, 3] x) => (float[2, 3] y)
+    { a = Sigmoid(x)  b = Mul(a, x)  c = Relu(b)  y = Sub(c, x) }"""
+    files = []
+
+    class Wrong(Process):
+        def run(self, path, feeds, names, ranges=None):
+            model = onnx.load(path)
+            files.append((model.graph.name, model.graph.SerializeToString(deterministic=True)))
+            for node in model.graph.node:
+                node.op_type = "Add" if node.op_type == "Mul" else node.op_type
+            session = onnxruntime.InferenceSession(model.SerializeToString())
+            return Outcome("ran", tuple(session.run(list(names), dict(feeds))))
+
+    process = Wrong(None)
+    monkeypatch.setattr(Runner, "engine", lambda self, engine: process)
+    monkeypatch.setattr(type(ENGINES["mnn"]), "interpreter", lambda self: "python")
+    with pytest.raises(EngineFault, match=r"first node at which mnn goes wrong is Mul 'b'") as caught:
+        convert(write(tmp_path / "a.onnx", text), target="mnn")
+    assert (caught.value.place.operator, caught.value.place.tensor) == ("Mul", "b")
+    whole = [data for name, data in files if name == "g"]
+    assert len(whole) == len(set(whole)) + 1
+    single = '<ir_version: 8, opset_import: ["": 17]> g (float[2, 3] x) => (float[2, 3] y) { y = Mul(x, x) }'
+    with pytest.raises(EngineFault, match=r"goes wrong is Mul 'y'\.$"):
+        convert(write(tmp_path / "b.onnx", single), target="mnn")

@@ -165,6 +165,20 @@ CASES = [
         "opset": 20,
         "graph": graph("float[2,3,N] x", "float[A,6] y", "y = Reshape<allowzero = 1>(x, to)", to=[-1, 6]),
     },
+    {
+        "id": "Reshape to a constant 0 under allowzero",
+        "opset": 20,
+        "graph": graph("float[0,3] x", "float[3,0] y", "y = Reshape<allowzero = 1>(x, to)", to=[3, 0]),
+    },
+    *(
+        {
+            "id": f"Reshape of {count} rows to the input {to} under allowzero",
+            "opset": 20,
+            "graph": f"(float[{count},3] x, int64[3] to) => (float[A,B,C] y) {{y = Reshape<allowzero = 1>(x, to)}}",
+            "feeds": {"to": np.array(to)},
+        }
+        for count, to in ((0, [3, 4, 0]), (0, [0, 0, 7]), (4, [2, -1, 3]))
+    ),
 ]
 
 

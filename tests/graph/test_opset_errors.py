@@ -68,12 +68,6 @@ REFUSALS = [
         "ask for opset_version >= 16.",
     ),
     (
-        "(float[0,3] x) => (float[0,4] y) <int64[2] to = {0, 4}> {y = Reshape<allowzero = 1>(x, to)}",
-        20,
-        13,
-        "Reshape, 1 node, e.g. at 'y': a size of 0 under allowzero=1; ask for opset_version >= 14.",
-    ),
-    (
         "(bfloat16[2] x) => (bfloat16[2] y) {y = Add(x, x)}",
         20,
         12,

@@ -30,6 +30,16 @@ def einsum(equation, *shapes):
 
 
 CASES = [
+    *(
+        {
+            "id": f"{op_type} of equal values, the last one, axis {axis}, keepdims {keepdims}",
+            "opset": 13,
+            "graph": f"(float[3,4,5] x) => (int64[{sizes}] y) {{r = Round(x)  "
+            f"y = {op_type}<axis = {axis}, keepdims = {keepdims}, select_last_index = 1>(r)}}",
+        }
+        for op_type in ("ArgMax", "ArgMin")
+        for axis, keepdims, sizes in ((1, 1, "3,1,5"), (-1, 0, "3,4"))
+    ),
     {
         "id": "DFT, axis given",
         "opset": 20,

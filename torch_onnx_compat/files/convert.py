@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -20,8 +21,9 @@ from torch_onnx_compat.files.basis import Basis, Runs, check_freed, sizes_to_try
 from torch_onnx_compat.files.conversion import AxisTried, Conversion
 from torch_onnx_compat.files.declared import correct_shapes
 from torch_onnx_compat.files.drawing import plan_inputs
+from torch_onnx_compat.files.engine_fault import name_node
 from torch_onnx_compat.files.free_axes import FreeAxes
-from torch_onnx_compat.files.on_engine import is_installed, verify_in_engine
+from torch_onnx_compat.files.on_engine import EngineFault, is_installed, verify_in_engine
 from torch_onnx_compat.files.precision import narrow_file
 from torch_onnx_compat.files.proof import Proof
 from torch_onnx_compat.files.reading import OnnxFile, read
@@ -203,16 +205,43 @@ class _Goal:
 
 
 def _try_all(goal: _Goal, proof: Proof, clock: Clock) -> Conversion:
-    """Tries the ways to the new file in order, until one is right."""
+    """Tries the ways to the new file in order, until one is right; a file that two of them lead to is tried once."""
     errors: dict[str, UnsupportedError | VerificationError] = {}
+    rejected: dict[bytes, VerificationError] = {}
+    plain: ir.Model | None = None
     for way, job in _ways(goal.job, goal.asks_opset):
         first = next(iter(errors.values()), None)
         note = f"{way}: {first}" if first is not None else ""
+        mark = b""
         try:
-            return _try(replace(goal, job=job), proof, clock, [note] if note else [])
-        except (UnsupportedError, VerificationError) as error:
+            with clock("convert"):
+                model, done = rewrite(job, goal.basis.done)
+                corrected = correct_shapes(model, proof)
+            plain = model if way == _PLAIN else plain
+            mark = _fingerprint(model) if job.target is not None else b""
+            if mark in rejected:
+                raise rejected[mark]
+            return _try(replace(goal, job=job), model, done, proof, clock, [*([note] if note else []), *corrected])
+        except VerificationError as error:
             errors[way] = error
-    raise errors[_PLAIN]
+            if mark:
+                rejected[mark] = error
+        except UnsupportedError as error:
+            errors[way] = error
+    last = errors[_PLAIN]
+    if isinstance(last, EngineFault) and plain is not None and goal.narrower is None:
+        with clock("find the node"):
+            last = name_node(last, plain, proof)
+    raise last
+
+
+def _fingerprint(model: ir.Model) -> bytes:
+    """What tells graphs apart; empty where the weights are too large to be read for it."""
+    if is_large(model):
+        return b""
+    proto = ir.to_proto(model)
+    parts = (proto.graph, *proto.functions, *proto.opset_import)
+    return b"".join(hashlib.sha256(part.SerializeToString(deterministic=True)).digest() for part in parts)
 
 
 _PLAIN = "not simplified, as that file was rejected"
@@ -249,11 +278,10 @@ def _ways(job: Job, asks_opset: bool) -> Iterator[tuple[str, Job]]:
     )
 
 
-def _try(goal: _Goal, proof: Proof, clock: Clock, failed: Sequence[str]) -> Conversion:
+def _try(
+    goal: _Goal, model: ir.Model, done: Sequence[str], proof: Proof, clock: Clock, notes: Sequence[str]
+) -> Conversion:
     job, basis, output = goal.job, goal.basis, goal.output
-    with clock("convert"):
-        model, done = rewrite(job, basis.done)
-        corrected = correct_shapes(model, proof)
     with draft(model, output, output is not None and is_large(model)) as written:
         with clock("compare"):
             is_for_it = job.target is not None and job.target.name.startswith("onnxruntime")
@@ -271,9 +299,9 @@ def _try(goal: _Goal, proof: Proof, clock: Clock, failed: Sequence[str]) -> Conv
                 if not job.suits and not ran:
                     raise VerificationError(f"{job.target.name} was given no case, and so has no word.", table)
                 table += ran
-        notes = [*failed, *basis.notes, *proof.notes, *corrected]
+        told = [*notes, *basis.notes, *proof.notes]
         if goal.ending is not None:
-            notes.append(put_operator_behind(model, goal.ending))
+            told.append(put_operator_behind(model, goal.ending))
             written.write(model)
         stages = basis.cut.stages if basis.cut is not None else ()
         written.write_stages({stage.name: stage.model_bytes for stage in stages})
@@ -291,7 +319,7 @@ def _try(goal: _Goal, proof: Proof, clock: Clock, failed: Sequence[str]) -> Conv
         table=(*basis.table, *table),
         axes=tuple(AxisTried(name, sizes) for name, sizes in {**basis.tried, **proof.tried()}.items()),
         judges=tuple(dict.fromkeys((*basis.judges, proof.judge, judge))),
-        notes=tuple(dict.fromkeys(notes)),
+        notes=tuple(dict.fromkeys(told)),
         seconds=dict(clock.seconds),
         nodes=counts,
         source_nodes=node_counts(goal.original.graph()),

@@ -40,6 +40,10 @@ _FOLLOWED = frozenset({"Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze", "T
 _INDICES = {"Gather": 1, "GatherElements": 1, "GatherND": 1, "ScatterElements": 1, "Scatter": 1, "ScatterND": 1}
 _DIVIDED = {"Div": 1, "Mod": 1}
 _LENGTHS = {"LSTM": 4, "GRU": 4, "RNN": 4, "ReverseSequence": 1}
+_WINDOWS = ("HannWindow", "HammingWindow", "BlackmanWindow")
+_SIZES = {"Reshape": 1, "Expand": 1, "Resize": 3, "ConstantOfShape": 0, "CenterCropPad": 1, "AffineGrid": 1, "Tile": 1}
+_SIZES |= {"TopK": 1, "OneHot": 1} | dict.fromkeys(_WINDOWS, 0)
+"""Inputs that decide the sizes of the output."""
 _TEXTS = ("", "a", "bc", "Monday", "7", "x y")
 
 
@@ -180,11 +184,31 @@ def _range(value: ir.Value) -> tuple[int, int | str | None, tuple[int, ...] | No
             low = 1
         elif _LENGTHS.get(node.op_type) == index:
             low, high = 1, _least(high, _axis(node.inputs[0], 0))
-        elif node.op_type in ("Reshape", "Expand") and index == 1:
-            shape = node.outputs[0].shape
-            if shape is not None and shape.is_static():
-                exactly = tuple(int(axis) for axis in shape)  # type: ignore[arg-type]
+        elif _SIZES.get(node.op_type) == index:
+            exactly = _sizes_declared(node) or exactly
     return low, high, exactly
+
+
+def _sizes_declared(node: ir.Node) -> tuple[int, ...] | None:
+    """The sizes that a node has to be given for what its output is declared to be; None where that is not known."""
+    shape = node.outputs[0].shape
+    if shape is None or not shape.is_static():
+        return None
+    sizes = shape.numpy()
+    if node.op_type == "AffineGrid":  # a grid is (N, H, W, 2) or (N, D, H, W, 3) for any number of channels
+        return (sizes[0], 1, *sizes[1:-1]) if len(sizes) > 3 else None
+    if node.op_type == "Tile":
+        before = node.inputs[0].shape if node.inputs[0] is not None else None
+        if before is None or not before.is_static() or len(before) != len(sizes) or 0 in before.numpy():
+            return None
+        return tuple(after // size for after, size in zip(sizes, before.numpy(), strict=True))
+    axes = node.attributes.get_ints("axes") if node.op_type in ("Resize", "CenterCropPad") else None
+    if node.op_type in ("TopK", "OneHot"):
+        axes = (node.attributes.get_int("axis", -1) or 0,)
+    if axes is None:
+        return sizes
+    # A declaration may be of another rank than what the node computes.
+    return tuple(sizes[a] for a in axes) if all(-len(sizes) <= a < len(sizes) for a in axes) else None
 
 
 def _readers(value: ir.Value, depth: int = 8) -> Iterator[tuple[ir.Node, int]]:

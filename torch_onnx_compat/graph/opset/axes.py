@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from torch_onnx_compat.graph.builder import Builder
-from torch_onnx_compat.graph.opset.lowering import Outputs, attribute, input_at, lowering
+from torch_onnx_compat.graph.opset.lowering import Outputs, attribute, first_input, input_at, lowering
 
 
 @lowering("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", below=18)
@@ -172,15 +172,35 @@ def shape_of_some_axes(op: Builder, node: ir.Node) -> ir.Value | None:
 
 
 @lowering("Reshape", below=14)
-def reshape_allowing_zero(op: Builder, node: ir.Node) -> None:
-    """A 0 in the shape of a tensor with elements is an error under allowzero, so only a constant 0 matters."""
-    shape = input_at(node, 1)
+def reshape_allowing_zero(op: Builder, node: ir.Node) -> ir.Value | None:
+    """A 0 in the shape of a tensor with elements is an error under allowzero.
+
+    So a constant 0 says that the result is empty. A shape that is computed holds a 0 only at a size 0 of the input,
+    and is left as it is; one that is an input may hold any.
+    """
+    x, shape = first_input(node), input_at(node, 1)
     if not attribute(node, "allowzero", 0) or shape is None:
-        return
+        return None
     numbers = op.numbers(shape)
     if numbers is not None and not np.all(numbers):
-        op.refuse("a size of 0 under allowzero=1")
+        return op.ConstantOfShape(shape, value=ir.tensor(np.zeros(1, op.dtype(x).numpy()), dtype=op.dtype(x)))
+    if shape.is_graph_input():
+        return _reshape_to(op, x, shape)
     del node.attributes["allowzero"]
+    return None
+
+
+def _reshape_to(op: Builder, x: ir.Value, shape: ir.Value) -> ir.Value:
+    """Fills up an empty tensor for a shape in which each 0 is a 1, and takes the elements away again."""
+    kind = ir.DataType.INT64
+    is_zero = op.Equal(shape, 0)
+    filled = op.Where(is_zero, op.constant(1, kind), shape)
+    is_empty = op.node("ReduceMax", [op.Cast(is_zero, to=kind)], {"axes": [0], "keepdims": 1})[0]
+    count = op.Mul(op.node("ReduceProd", [filled], {"axes": [0], "keepdims": 1})[0], is_empty)
+    padding = op.ConstantOfShape(count, value=ir.tensor(np.zeros(1, op.dtype(x).numpy()), dtype=op.dtype(x)))
+    whole = op.Reshape(op.Concat(op.Reshape(x, [-1]), padding, axis=0), filled)
+    ends = op.Where(is_zero, op.constant(0, kind), op.constant(sys.maxsize, kind))
+    return op.Slice(whole, op.Mul(shape, 0), ends)
 
 
 def _scatter_entries(op: Builder, chosen: ir.Value, order: list[int], otherwise: ir.Value, length: int) -> ir.Value:

@@ -5,10 +5,12 @@ Source: https://onnx.ai/onnx/operators/ (the version history of each operator).
 
 from __future__ import annotations
 
+import sys
+
 import onnx_ir as ir
 
 from torch_onnx_compat.graph.builder import Builder
-from torch_onnx_compat.graph.opset.lowering import Outputs, attribute, input_at, lowering
+from torch_onnx_compat.graph.opset.lowering import Outputs, attribute, first_input, input_at, lowering
 
 _GRID_MODES = {"linear": "bilinear", "cubic": "bicubic"}
 
@@ -54,6 +56,19 @@ def roi_align_unshifted(op: Builder, node: ir.Node) -> None:
     if attribute(node, "coordinate_transformation_mode", "half_pixel") != "output_half_pixel":
         op.refuse("coordinate_transformation_mode 'half_pixel'", "use aligned=False")
     del node.attributes["coordinate_transformation_mode"]
+
+
+@lowering("ArgMax", "ArgMin", below=12)
+def last_of_equal_values(op: Builder, node: ir.Node) -> ir.Value | None:
+    """Counts from the end: the last of equal values is the first one of the reversed axis."""
+    if not attribute(node, "select_last_index", 0):
+        node.attributes.pop("select_last_index", None)
+        return None
+    x, axis = first_input(node), attribute(node, "axis", 0)
+    reversed_x = op.Slice(x, [-1], [-sys.maxsize], [axis], [-1])
+    (place,) = op.clone(node, [reversed_x], select_last_index=None)
+    last = op.Sub(op.Gather(op.Shape(x), op.constant(axis, ir.DataType.INT64)), 1)
+    return op.Sub(last, place)
 
 
 @lowering("Trilu", below=14)
