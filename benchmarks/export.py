@@ -2,7 +2,8 @@
 
 Every measurement is a process of its own, which loads the model, runs it once and exports it twice: *cold* is the first
 export, the import of the exporter included, *warm* the second. Times are processor seconds with one torch thread
-(waiting threads spin, and would be counted); memory is the peak resident set after the first export.
+(waiting threads spin, and would be counted), byte code compiled, as pip leaves it; memory is the peak resident set
+after the first export.
 
     python benchmarks/export.py --rows rows.jsonl [--models timm:levit_128 ...] [--static] [--modes "ours, verified"]
     python benchmarks/export.py --rows rows.jsonl --page > results/export.md
@@ -93,15 +94,18 @@ def measure_in_process(spec: str, mode: str, dynamic: bool) -> Row:
     """`measure` in a fresh process; `failed` says why there are no figures."""
     command = [sys.executable, __file__, "--one", json.dumps([spec, mode, dynamic])]
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=LIMIT, env={**os.environ, "OMP_NUM_THREADS": "1"}
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, env=_environment())
     except subprocess.TimeoutExpired:
         return {"failed": f"out of time after {LIMIT} s"}
     lines = [line for line in done.stdout.splitlines() if line.startswith('{"cold"')]
     if lines:
         return dict(json.loads(lines[-1]))
     return {"failed": (done.stderr.strip().splitlines() or [str(done.returncode)])[-1][:200]}
+
+
+def _environment() -> dict[str, str]:
+    """One thread; and byte code is kept, as an installed package has it: else each process compiles ours anew."""
+    return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {"OMP_NUM_THREADS": "1"}
 
 
 def geometric_mean(ratios: list[float]) -> float:
@@ -156,7 +160,8 @@ def page(rows: list[Row]) -> str:
         "default* is `export_compat` as it is called without options: the choice of exporter and the proof included.",
         "",
         f"Measured {datetime.date.today()} with {versions}.",
-        f"Opset {OPSET}, one torch thread, a machine that ran other work.",
+        f"Opset {OPSET}, one torch thread, byte code compiled, a machine that ran other work.",
+        f"{len({row['model'] for row in rows})} of the script's {len(MODELS)} models were measured.",
     ]
     for dynamic, title in ((True, "Dynamic batch"), (False, "Static sizes")):
         if any(row["dynamic"] == dynamic for row in rows):

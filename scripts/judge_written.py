@@ -2,6 +2,7 @@
 
     python scripts/judge_written.py --exporter torchscript --out written.jsonl --stock
     python scripts/judge_written.py --exporter dynamo --only sizes.
+    python scripts/judge_written.py --exporter dynamo --example equal
 
 Each program runs in a process of its own with a time limit. A run goes on where an earlier one with the same --out
 ended.
@@ -30,7 +31,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
 from fuzz.judge import Judgement  # noqa: E402
 from fuzz.written import all_programs  # noqa: E402
-from fuzz.written.judge import judge  # noqa: E402
+from fuzz.written.judge import judge, with_other_example  # noqa: E402
 from fuzz.written.program import Written, read_input  # noqa: E402
 
 BAD = ("WRONG", "fails-at-legal-size", "other exception", "died")
@@ -91,6 +92,9 @@ def main(
     out: Annotated[
         Path | None, typer.Option(help="Results, a line of JSON each; those in it are not run again.")
     ] = None,
+    example: Annotated[
+        str, typer.Option(help="Another example: equal sizes, smallest sizes, or a draw of values, such as zeros.")
+    ] = "",
     time_limit: Annotated[float, typer.Option(help="Seconds for a program.")] = 120,
     stock: Annotated[bool, typer.Option(help="Tell which refusals are needless: stock torch's file is right.")] = False,
 ) -> None:
@@ -103,6 +107,11 @@ def main(
     warm = Written(torch.nn.ReLU, (read_input("input", "float batch=2 3"),))
     judge(warm, exporter)
     for name, written in all_programs().items():
+        if example:
+            other = with_other_example(written, example) if only in name else None
+            if other is None:
+                continue
+            name, written = f"{name} ({example})", other
         if only in name and (name, exporter) not in known:
             start = time.monotonic()
             judged = judge_apart(written, exporter, time_limit, stock=stock)

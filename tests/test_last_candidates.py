@@ -148,7 +148,7 @@ def catalogue_with(monkeypatch):
     def add(body):
         whole = catalogue().with_entries([make_entry(body)])
         monkeypatch.setattr(export, "catalogue", lambda: whole)
-        monkeypatch.setattr(candidates, "catalogue", lambda: whole)
+        monkeypatch.setattr(candidates, "DEFAULT", whole)
 
     return add
 

@@ -11,7 +11,7 @@ if not (_here / "symbolics").is_dir():  # a checkout: the catalogue lies beside 
     __path__.append(str(_here.parent))
 
 if TYPE_CHECKING:
-    from torch_onnx_compat.check.cases import Verify as Verify
+    from torch_onnx_compat.check.options import Verify as Verify
     from torch_onnx_compat.entry import Exactness as Exactness
     from torch_onnx_compat.entry import decline as decline
     from torch_onnx_compat.errors import CompatError as CompatError
@@ -52,7 +52,7 @@ _import_on_demand(
         "Ops": "torch_onnx_compat.ops",
         "Target": "torch_onnx_compat.targets",
         "Value": "torch_onnx_compat.ops",
-        "Verify": "torch_onnx_compat.check.cases",
+        "Verify": "torch_onnx_compat.check.options",
         "decline": "torch_onnx_compat.entry",
         "decomposition": "torch_onnx_compat.registry",
         "export_compat": "torch_onnx_compat.export",

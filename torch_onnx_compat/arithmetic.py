@@ -57,10 +57,13 @@ def is_size_of(number: Any, x: Tensor, dim: int) -> bool:
 
 _ELEMENTWISE_NAMES = """
 abs batch_norm celu clamp clone contiguous detach dropout elu exp gelu hardsigmoid hardswish hardtanh instance_norm
-leaky_relu log mish neg prelu relu relu6 selu sigmoid silu softplus sqrt tanh to
+leaky_relu log mish neg pow prelu relu relu6 selu sigmoid silu softplus sqrt tanh to
 """
 _ELEMENTWISE = frozenset(f"aten::{name}{end}" for name in _ELEMENTWISE_NAMES.split() for end in ("", "_"))
-"""What yields a tensor of its first operand's shape."""
+"""What yields a tensor of its first operand's shape, or of a larger one that another operand is broadcast with."""
+
+_BROADCAST = frozenset({"aten::clamp", "aten::pow"})
+"""Those whose other operands may be tensors of more cells."""
 
 
 def _shaped_as(value: Any) -> Any:
@@ -68,10 +71,18 @@ def _shaped_as(value: Any) -> Any:
     while True:
         node = value.node()
         inputs = list(node.inputs())
-        is_power = node.kind() == "aten::pow" and inputs[1].node().kind() == "prim::Constant"
-        if node.kind() not in _ELEMENTWISE and not is_power:
+        is_larger = node.kind() in _BROADCAST and any(map(_may_have_axes, inputs[1:]))
+        if node.kind() not in _ELEMENTWISE or is_larger:
             return value
         value = inputs[0]
+
+
+def _may_have_axes(value: Any) -> bool:
+    if value.node().kind() == "prim::Constant":
+        constant = value.toIValue()
+        return isinstance(constant, Tensor) and constant.dim() > 0
+    kind = value.type()
+    return bool(kind.kind() == "TensorType" and kind.dim() != 0)
 
 
 def exact(number: Any, like: Tensor) -> Tensor:

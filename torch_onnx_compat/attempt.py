@@ -16,10 +16,11 @@ from torch_onnx_compat import backends
 from torch_onnx_compat.backends import ExportedGraph
 from torch_onnx_compat.candidates import Candidate
 from torch_onnx_compat.check.blame import add_location
-from torch_onnx_compat.check.cases import Cases, Verify
+from torch_onnx_compat.check.cases import Cases
 from torch_onnx_compat.check.compare import Comparison
 from torch_onnx_compat.check.lint import lint
 from torch_onnx_compat.check.on_target import verify_on_target
+from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.verify import verify as verify_file
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.errors import CompatError, VerificationError
@@ -35,7 +36,6 @@ from torch_onnx_compat.precision.int8.request import Request
 from torch_onnx_compat.precision.int8.verdict import Quantized
 from torch_onnx_compat.precision.measuring_inputs import inputs_to_measure, ordinary_cases
 from torch_onnx_compat.precision.narrow import PrecisionJob
-from torch_onnx_compat.precision.to_format import bring_to_format
 from torch_onnx_compat.precision.verdict import Precision
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.publish import Draft, draft, is_large, publish
@@ -175,6 +175,8 @@ class Attempt:
 
     def _narrow(self, made: _Made, narrower: Half | Request, target: Target, proven_at: set[str]) -> _Made:
         """Brings the network to a narrower format."""
+        from torch_onnx_compat.precision.to_format import bring_to_format  # imports onnxruntime's quantisers
+
         cut, observation = made.cut, self.observation
         if cut.parts or (cut.is_cut and not narrower.keep_io):
             other = "split" if cut.parts else "preprocess='extract' or postprocess='strip'"

@@ -19,7 +19,6 @@ from torch import Tensor
 
 from torch_onnx_compat.backends import ExportFailed, ExportJob
 from torch_onnx_compat.backends.backend import FixedAxis, FrozenDecision
-from torch_onnx_compat.catalogue import catalogue
 from torch_onnx_compat.check.lint import Unsuitable
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.control_flow import RewrittenJob, decides, rewrite_decisions
@@ -33,6 +32,7 @@ from torch_onnx_compat.plan import DECISIONS, Found, Plan, make_plan
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.questions.run import SymbolicRuns
 from torch_onnx_compat.questions.size_facts import SizeFacts
+from torch_onnx_compat.registry import DEFAULT
 from torch_onnx_compat.request import Exporters, File, Patch
 from torch_onnx_compat.rewrite import rewrite, watched_functions
 
@@ -123,8 +123,7 @@ class Candidates:
     @property
     def _own_entries(self) -> set[str]:
         """Names of the caller's entries for this call, which are never left out."""
-        known = catalogue()
-        return {e.name for e in self._patch.registry if e.name not in known or known[e.name] is not e}
+        return {e.name for e in self._patch.registry if e.name not in DEFAULT or DEFAULT[e.name] is not e}
 
     @property
     def _sizes_vary(self) -> bool:

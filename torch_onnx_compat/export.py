@@ -17,7 +17,7 @@ from torch_onnx_compat.attempt import Attempt
 from torch_onnx_compat.backends import ExportFailed, ExportJob
 from torch_onnx_compat.candidates import Candidates, patched_subject
 from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.check.cases import Verify
+from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.control_flow import explain
 from torch_onnx_compat.entry import EXPORTERS, Exporter

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from torch_onnx_compat.check.cases import Verify
+from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.destination import check_destination
 from torch_onnx_compat.entry import EXPORTERS, MIN_OPSET, Exporter
 from torch_onnx_compat.errors import CompatError, unknown_name

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.check.cases import Verify
+from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.entry import EXPORTERS, Entry, Exactness, Exporter, Symbolic
 from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.export import export_compat

@@ -116,7 +116,10 @@ def resume(trace: Any) -> None:
     Args:
         trace: What `current_trace` said before the operator ran.
     """
-    if trace is None or is_tracing():
+    if trace is None:
+        return
+    if is_tracing():
+        _drop_kept_index()
         return
     _C._set_tracing_state(trace)
     nodes = list(trace.graph().nodes())
@@ -124,6 +127,16 @@ def resume(trace: Any) -> None:
         nodes = list(next(nodes[-1].blocks()).nodes())
     if nodes and not nodes[-1].outputsSize():
         nodes[-1].destroy()
+
+
+def _drop_kept_index() -> None:
+    """Lets an operator of no use take the index that a failed one left.
+
+    torch keeps a computed index aside before it looks whether the index fits. Where it does not, the next operator with
+    an index takes it for its own: another element, or, in the next trace, memory that is no longer there.
+    """
+    with below_function_modes():
+        torch.zeros(1)[0:1][0]
 
 
 @contextmanager

@@ -136,11 +136,17 @@ def _is_no_size(tensor: Tensor) -> bool:
     return tensor.dim() > 0 or tensor.dtype != torch.int64
 
 
+_PLAIN = frozenset({int, float, bool, str, type(None), torch.dtype, torch.device})
+
+
 def tensors_of(args: Any, kwargs: Any) -> list[Tensor]:
     """The tensors among a call's arguments; in place of a pair its real part, which has the complex tensor's sizes.
 
     Sizes are left out.
     """
+    values = (*args, *kwargs.values())
+    if all(isinstance(value, Tensor) or type(value) in _PLAIN for value in values):
+        return [value for value in values if isinstance(value, Tensor) and _is_no_size(value)]
     real = tree.map_leaves((args, kwargs), lambda leaf: leaf.real if isinstance(leaf, Pair) else leaf)
     return [tensor for _, tensor in tree.flatten(real)[0] if _is_no_size(tensor)]
 

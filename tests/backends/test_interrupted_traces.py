@@ -1,9 +1,11 @@
 """Operators that fail within a trace, where the model goes on: stock torch ends the process."""
 
+import pytest
 import torch
 from torch import nn
 
 from torch_onnx_compat.testing import assert_same_outputs
+from torch_onnx_compat.tracing import current_trace, resume
 
 X = torch.randn(2, 3)
 
@@ -50,3 +52,20 @@ def test_varying_sizes_may_be_rounded():
     assert_same_outputs(
         rounded, torch.randn(2, 9), "torchscript", dynamic={"x": {1: "width"}}, samples=[(torch.randn(2, 14),)]
     )
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.trace")
+def test_an_index_that_does_not_fit_is_not_left_to_the_next_operator():
+    """torch keeps a computed index aside until an operator takes it, also one that failed before its operator ran."""
+
+    def forward(x):
+        trace = current_trace()
+        try:
+            return torch.zeros(0)[x.shape[0] // 2]
+        except IndexError:
+            resume(trace)
+        return x[1] + 1
+
+    x = torch.arange(12.0).reshape(4, 3)
+    traced = torch.jit.trace(forward, (torch.rand(6, 3),), check_trace=False)
+    torch.testing.assert_close(traced(x), x[1] + 1)

@@ -115,3 +115,18 @@ def test_the_package_imports_its_names_at_their_first_use():
     )
     folder = Path(torch_onnx_compat.__file__).parents[1]
     subprocess.run([sys.executable, "-c", code], cwd=folder, check=True, timeout=120)
+
+
+def test_an_export_through_torchscript_imports_neither_onnxscript_nor_quantisers():
+    """Their imports take a fifth of a second; dynamo's folding and narrower files need them."""
+    code = """
+import sys, torch
+from torch_onnx_compat import export_compat
+export_compat(torch.nn.Linear(2, 2).eval(), torch.rand(1, 2), dynamic="batch", exporter="torchscript")
+print([name for name in ("onnxscript", "onnxruntime.quantization") if name in sys.modules])
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(torch_onnx_compat.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout.strip().endswith("[]"), done.stdout + done.stderr

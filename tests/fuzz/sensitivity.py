@@ -22,8 +22,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from torch_onnx_compat import export_compat
-from torch_onnx_compat.check.cases import Cases, Verify
+from torch_onnx_compat.check.cases import Cases
 from torch_onnx_compat.check.compare import ATOL, RTOL, as_array
+from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.verify import run_session, verify
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.inputs import Inputs

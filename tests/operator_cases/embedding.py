@@ -5,7 +5,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from operator_cases.case import Case
-from torch_onnx_compat.check.cases import Verify
+from torch_onnx_compat.check.options import Verify
 
 TABLE = torch.linspace(-3, 5, 45).sin().reshape(9, 5)
 MODES = ("sum", "mean", "max")

@@ -5,7 +5,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from operator_cases.case import Case
-from torch_onnx_compat.check.cases import Verify
+from torch_onnx_compat.check.options import Verify
 
 GIVEN = {"verify": Verify(random=False, sizes={"b2": ()})}
 """Lengths that are drawn at random are none, or not sorted."""

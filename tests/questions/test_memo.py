@@ -4,10 +4,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils import _pytree as pytree
 
+from torch_onnx_compat.backends.internals import symbolic
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.prepare import export_conditions, prepare
-from torch_onnx_compat.questions.memo import ShapeMemo
+from torch_onnx_compat.questions.arguments import leaves_of, replace_leaves
+from torch_onnx_compat.questions.memo import ShapeMemo, _is_pointwise
 from torch_onnx_compat.questions.run import _Beside, run_symbolically
 
 
@@ -124,3 +127,31 @@ def test_results_that_are_written_elsewhere():
         return x * 2 if bool((x == 1).all()) and x.shape[1] > 40 else result
 
     assert "length > 40" in asked_by(writes, torch.ones(3, 6))
+
+
+def test_another_fake_is_the_one_that_detach_makes():
+    symbols = symbolic.Symbols(lambda expression, answer: None)
+    fake, _ = symbols.fake(torch.rand(4, 6, 3), (0, 2))
+    for one in (fake, symbols.run(torch.Tensor.transpose, (fake, 0, 1), {})[1:]):
+        made, wanted = symbols.another(one), symbols.run(torch.ops.aten.detach.default, (one,), {})
+        assert made is not one
+        assert type(made) is type(wanted)
+        assert str((made.shape, made.stride(), made.storage_offset(), made.dtype, made.device)) == str(
+            (wanted.shape, wanted.stride(), wanted.storage_offset(), wanted.dtype, wanted.device)
+        )
+
+
+def test_operators_of_one_tensor_and_numbers_that_can_write_in_place_keep_its_shape():
+    aten = torch.ops.aten
+    assert _is_pointwise(aten.hardswish.default)
+    for operator in (aten.squeeze.default, aten.t.default, aten.resize.default, aten.cumsum.default, aten.sum.default):
+        assert not _is_pointwise(operator)
+
+
+def test_arguments_are_walked_as_pytree_walks_them():
+    pair = torch.rand(2, 3).max(1)
+    value = ((1, [2.0, None, pair]), {"a": [torch.float32, (True,)], "b": torch.Size([3, 4])}, ())
+    assert all(one is other for one, other in zip(leaves_of(value), pytree.tree_leaves(value), strict=True))
+    mine, torchs = replace_leaves(value, str), pytree.tree_map(str, value)
+    assert mine == torchs
+    assert type(mine[0][1][2]) is type(pair)

@@ -11,7 +11,7 @@ from torchvision.ops import MultiScaleRoIAlign, poolers, roi_align
 
 from torch_onnx_compat import export_compat
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.check.cases import Verify
+from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.testing import Example, assert_entry, assert_same_outputs, assert_still_needed
 from torch_onnx_compat.tracing import as_size, size_tensor
 

@@ -7,6 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from torch_onnx_compat import export_compat
+from torch_onnx_compat.arithmetic import is_size_of
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.testing import Example
 
@@ -114,3 +115,17 @@ def test_a_window_that_the_file_would_have_to_compute_is_refused_in_words():
 class Window(nn.Module):
     def forward(self, x):
         return F.max_pool2d(x, (x.size(2) - 1, 2))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.trace")
+@pytest.mark.parametrize(("is_whole", "bound"), [(True, 0.0), (True, torch.tensor(0.0)), (False, torch.zeros(1, 3, 9))])
+def test_a_bound_of_more_cells_hides_whose_size_it_is(is_whole, bound):
+    """With one cell on an axis, clamp yields as many as the bound has."""
+    found = []
+
+    def look(x):
+        found.append(is_size_of(x.size(2), x.clamp(min=bound), 2))
+        return x
+
+    torch.jit.trace(look, torch.randn(1, 3, 9), check_trace=False)
+    assert found == [is_whole]

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from torch_onnx_compat import CompatError, export_compat
-from torch_onnx_compat.check.cases import Verify
+from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.prepare import prepare
 from torch_onnx_compat.sweep.judge import judge
 

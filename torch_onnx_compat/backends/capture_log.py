@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from torch_onnx_compat.backends.checks import Place, is_caught, is_guard
+from torch_onnx_compat.backends.checks import Place, is_caught, is_guard, is_key_of_cache, is_message
 from torch_onnx_compat.backends.conditions import as_condition, has_bool_answer
 from torch_onnx_compat.backends.failures import may_fail_for_sizes, may_fail_for_values, tensors_among
 from torch_onnx_compat.backends.internals import symbolic
@@ -39,6 +39,8 @@ class CaptureLog(TorchFunctionMode):
         """Places of the model's code where the text of a tensor decides."""
         self.failures: dict[str, None] = {}
         """Places where values decide whether a call fails, and the model catches the error."""
+        self.floats: dict[tuple[Any, str], None] = {}
+        """Numbers made of sizes that the program holds as the example's, and the places of the model's code."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -66,11 +68,24 @@ class CaptureLog(TorchFunctionMode):
             if by_value or any(map(symbolic.is_of_data, sizes)):
                 self.failures[short(callers[0].filename, callers[0].line)] = None
 
-    def note_text(self) -> None:
-        """Notes that the model makes a text of values."""
+    def note_text(self, number: Any = None) -> None:
+        """Notes that the model makes a text of values, or of a size, other than for a message.
+
+        Args:
+            number: A symbolic number; None for a tensor.
+        """
         outside = [f for f in frames_of_model() if not f.f_code.co_filename.replace("\\", "/").endswith(_ON_THE_WAY)]
         if not outside or not is_user_file(outside[0].f_code.co_filename):
             return  # torch's own, for a log or an error
         callers = [Place.of(frame) for frame in outside if is_user_file(frame.f_code.co_filename)]
+        is_size = number is not None and not symbolic.is_of_data(number)
+        if is_size and (is_message(callers[0]) or is_key_of_cache(callers[0])):
+            return  # a symbol's text is no key yet, so what is stored under it is computed in the capture
         if not is_guard(callers[0]) or any(map(is_caught, callers)):
             self.texts[short(callers[0].filename, callers[0].line)] = None
+
+    def note_float(self, expression: Any) -> None:
+        """Notes that a number made of sizes becomes the example's."""
+        caller = next((f for f in frames_of_model() if is_user_file(f.f_code.co_filename)), None)
+        if caller is not None:
+            self.floats[expression, short(caller.f_code.co_filename, caller.f_lineno)] = None

@@ -54,6 +54,22 @@ def is_message(place: Place) -> bool:
 
 
 @functools.lru_cache(maxsize=512)
+def is_key_of_cache(place: Place) -> bool:
+    """Whether a place computes a key under which the same function stores something: ``key = f"{h}x{w}"``."""
+    statement = next(_innermost(place), None)
+    keys = {target.id for target in getattr(statement, "targets", ()) if isinstance(target, ast.Name)}
+    around = (n for n in ast.walk(_parse_file(place.filename)) if isinstance(n, ast.FunctionDef))
+    inside = [node for function in around if _contains(function, place) for node in ast.walk(function)]
+    return any(
+        isinstance(node, ast.Subscript)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.slice, ast.Name)
+        and node.slice.id in keys
+        for node in inside
+    )
+
+
+@functools.lru_cache(maxsize=512)
 def reads_one_size(place: Place) -> bool:
     """Whether every shape that the statement at a place reads is read for one size: ``x.shape[0]``, ``x.size(0)``."""
     statement = next(_innermost(place), None)
@@ -125,7 +141,8 @@ def _is_warning(statement: ast.stmt) -> bool:
     """Whether a statement only tells somebody something; a model's own method may do more."""
     owner, _, name = _statement_call(statement).rpartition(".")
     if name in ("debug", "info", "error"):
-        return owner.rpartition(".")[2].lower().strip("_") in ("log", "logger", "logging")
+        is_logger = owner.rpartition(".")[2].lower().strip("_") in ("log", "logger", "logging")
+        return is_logger or owner.startswith("logging.getLogger(")
     return name in ("warn", "warning", "warning_once", "print") and owner != "self"
 
 

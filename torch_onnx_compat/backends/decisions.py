@@ -207,7 +207,7 @@ class DecisionLog(Watcher):
         if getattr(func, "namespace", "") == "torch_onnx_compat":
             return  # this package's own operators get what varies as a tensor beside the number
         for number, (value, count) in uses:
-            if len(value.uses()) == count and recorded_value(number) is not None:
+            if len(value.uses()) == count:
                 self._record(number, f"{getattr(func, '__name__', func)}()", is_taken=True)
 
     def _record_call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -6,7 +6,6 @@ import ast
 import inspect
 import re
 import types
-from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -43,8 +42,9 @@ def export(job: ExportJob) -> ExportedGraph:
     """
     opset = min(max(job.opset, MIN_OPSET), MAX_OPSET)
     with quiet_logs(), without_partial_program(), as_custom_operators(job, opset) as function_table:
-        program = _capture(job)
+        program, floats = _capture(job)
         axes = _reject_specialised(job, program)
+        _reject_frozen(job, floats, axes)
         assumed = _assumptions(job, program)
         if assumed and job.decides is not None and job.decides(job):
             conditions = "; ".join(str(question.expression) for question in assumed)
@@ -52,23 +52,18 @@ def export(job: ExportJob) -> ExportedGraph:
                 f"dynamo would freeze a Python decision on a size at its value for the example: {conditions}."
             )
         _drop_assertions(program)
-        table = {
-            **translation_table(job, opset),
-            **function_table,
-            **(job.options.get("custom_translation_table") or {}),
-        }
+        table = {**translation_table(job, opset), **function_table}
         if job.plan.target.computes_double:
             table = with_fractions(table, opset)
+        table |= job.options.get("custom_translation_table") or {}
         try:
-            with ExitStack() as stack:
-                for scope in (
-                    internals.cache_torchlib,
-                    internals.allow_dynamic_composites,
-                    internals.decompose_by_node,
-                ):
-                    stack.enter_context(scope())
-                stack.enter_context(internals.closing_transforms())
-                stack.enter_context(undo_capture(job.subject.twin))  # torch 2.6 writes to constants once more
+            with (
+                internals.cache_torchlib(),
+                internals.allow_dynamic_composites(),
+                internals.decompose_by_node(),
+                internals.closing_transforms(),
+                undo_capture(job.subject.twin),  # torch 2.6 writes to constants once more
+            ):
                 converted = torch.onnx.export(
                     program,
                     (),
@@ -88,7 +83,8 @@ def export(job: ExportJob) -> ExportedGraph:
     return ExportedGraph(converted.model, renamed_axes=axes, assumed=assumed, has_selections=has_selections)
 
 
-def _capture(job: ExportJob) -> torch.export.ExportedProgram:
+def _capture(job: ExportJob) -> tuple[torch.export.ExportedProgram, list[tuple[Any, str]]]:
+    """The program, and the numbers made of sizes that it holds as the example's, with the places that ask for them."""
     names = [f"tensor_{index}" for index in range(len(job.inputs.tensors))]
     specs = {n: dict.fromkeys(axes, Dim.DYNAMIC) or None for n, axes in zip(names, job.inputs.axes, strict=True)}
     dynamic = any(specs.values())
@@ -96,8 +92,8 @@ def _capture(job: ExportJob) -> torch.export.ExportedProgram:
     log = CaptureLog()
     subject.wrap(lambda: log)
     try:
-        texts = symbolic.watch_texts(log.note_text)
-        with internals.rnn_decompositions(dynamic), in_onnx_export(), undo_capture(job.subject.twin), texts:
+        texts, floats = symbolic.watch_texts(log.note_text), symbolic.watch_floats(log.note_float)
+        with internals.rnn_decompositions(dynamic), in_onnx_export(), undo_capture(job.subject.twin), texts, floats:
             program = torch.export.export(
                 subject, job.inputs.tensors, dynamic_shapes=specs if dynamic else None, strict=False
             )
@@ -117,10 +113,10 @@ def _capture(job: ExportJob) -> torch.export.ExportedProgram:
     frozen = [place for place in log.texts if place not in job.allow_baked]
     if frozen:
         raise ExportFailed(
-            f"dynamo would freeze the text of a tensor, of which Python makes a decision: {', '.join(frozen)}. Decide "
+            f"dynamo would freeze the text of a tensor or a size, of which Python decides: {', '.join(frozen)}. Decide "
             f"with tensor operations such as torch.where, or accept it with allow_baked=[{frozen[0]!r}]."
         )
-    return program
+    return program, list(log.floats)
 
 
 def _with_parameters(subject: Subject, names: list[str]) -> Subject:
@@ -187,6 +183,18 @@ def _reject_specialised(job: ExportJob, program: torch.export.ExportedProgram) -
                     f"{axis.name!r}, max={int(upper)})}}}}."
                 )
     return names
+
+
+def _reject_frozen(job: ExportJob, floats: list[tuple[Any, str]], axes: dict[str, str]) -> None:
+    """Raises for a number made of sizes that the program holds as the example's, an operator's epsilon for one."""
+    frozen = [(expression, place) for expression, place in floats if place not in job.allow_baked]
+    if frozen:
+        expression, place = frozen[0]
+        named = expression.xreplace({s: type(s)(axes.get(s.name, s.name)) for s in expression.free_symbols})
+        raise ExportFailed(
+            f"dynamo would freeze {named} at its value for the example: {place}. Compute with tensors what this number "
+            f"is used for, or accept it with allow_baked=[{place!r}]."
+        )
 
 
 def _assumptions(job: ExportJob, program: torch.export.ExportedProgram) -> tuple[Question, ...]:

@@ -26,7 +26,7 @@ from torch_onnx_compat.backends.decisions import Decision, DecisionLog
 from torch_onnx_compat.backends.quiet import without_graph_dump
 from torch_onnx_compat.backends.repairs import repair_trace
 from torch_onnx_compat.backends.torchscript_ops import TorchScriptOps
-from torch_onnx_compat.backends.wide import wide_numbers
+from torch_onnx_compat.backends.wide import wide_sizes
 from torch_onnx_compat.entry import Declined, Symbolic, decline
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.garbage import pause_collection
@@ -78,7 +78,7 @@ def _export_at(opset: int, job: ExportJob) -> ExportedGraph:
                 repair_trace(job.subject)
                 job.subject.around = log
                 if job.plan.target.computes_double:
-                    stack.enter_context(wide_numbers())
+                    stack.enter_context(wide_sizes())
             try:
                 model = _run(job, opset)
             except CompatError:

@@ -8,8 +8,8 @@ the number is the result, rounded once. What meets float64 takes it as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -132,10 +132,25 @@ def _version(value: Tensor) -> int:
 _in_force: ContextVar[bool] = ContextVar("numbers are wide", default=False)
 
 
-def wide_numbers() -> AbstractContextManager[Any]:
-    """While active, numbers made of sizes are wide in a trace; the numbers of decisions are, if they are in force."""
+@contextmanager
+def wide_numbers(numbers: Callable[[], Numbers]) -> Iterator[None]:
+    """While active, what is computed of numbers alone is a number, with its value in float64.
+
+    Args:
+        numbers: Gives the numbers of the present trace.
+    """
+    token = _in_force.set(True)
+    try:
+        with WideNumbers(numbers):
+            yield
+    finally:
+        _in_force.reset(token)
+
+
+def wide_sizes() -> AbstractContextManager[None]:
+    """The same for the sizes in a trace, where no numbers of decisions are in force."""
     numbers = Numbers()
-    return nullcontext() if _in_force.get() else WideNumbers(lambda: numbers)
+    return nullcontext() if _in_force.get() else wide_numbers(lambda: numbers)
 
 
 class WideNumbers(Watcher):
@@ -148,14 +163,6 @@ class WideNumbers(Watcher):
     def __init__(self, numbers: Callable[[], Numbers]) -> None:
         super().__init__()
         self._numbers = numbers
-
-    def __enter__(self) -> Any:
-        self._token = _in_force.set(True)
-        return super().__enter__()  # type: ignore[no-untyped-call,unused-ignore]
-
-    def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)  # type: ignore[no-untyped-call,unused-ignore]
-        _in_force.reset(self._token)
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether numbers meet what holds more digits than float32; a trace has sizes from its beginning."""

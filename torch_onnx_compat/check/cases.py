@@ -5,19 +5,18 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from math import isfinite
-from numbers import Real
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch_onnx_compat import tree
 from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, frozen_error
 from torch_onnx_compat.check.elsewhere import Elsewhere
+from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.other_sides import FLOOR_S, PART_OF_PROOF, Found, OtherSides
 from torch_onnx_compat.check.sizes import TOO_LARGE, AxisProof, SizeTrials, Trial, Verdict, is_affordable
 from torch_onnx_compat.control_flow.values import ValueDecisions
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.inputs import Inputs, bind, is_within
+from torch_onnx_compat.inputs import Bounds, Inputs, bind, is_within
 from torch_onnx_compat.observe import ModelRefused, Observation, Reference
 from torch_onnx_compat.questions.log import SymbolicRun
 from torch_onnx_compat.questions.question import Question
@@ -36,57 +35,18 @@ FAR_APART = (33, 65, 129)
 """By how much an axis is lengthened besides, where the model's questions about sizes are not known."""
 
 
-@dataclass(frozen=True)
-class Verify:
-    """How a file is proven.
+def _made_different(larger: Mapping[str, int], example: Mapping[str, int], bounds: Bounds) -> dict[str, int]:
+    """The sizes again, none twice if possible: axes of one size may be one by mistake, one cell fits any other size.
 
-    Args:
-        rtol: Largest difference relative to the value; None takes it from the output's dtype.
-        atol: Largest difference of values near zero, relative to the output's typical magnitude; None likewise.
-        values: How many times new input values are drawn.
-        sizes: Sizes to try, by axis name; an axis that is not named gets 1, the example's and an odd larger one.
-        random: Whether inputs may be drawn at random; False where only the example and `samples` make sense.
-        seed: Seed of the random inputs.
-        on_target: Whether the file is run in the target's own engine too, where that is installed.
+    Each stays at a multiple of its distance from the example, as a model may want multiples of 32.
     """
-
-    rtol: float | None = None
-    atol: float | None = None
-    values: int = 1
-    sizes: Mapping[str, Collection[int]] = field(default_factory=dict)
-    random: bool = True
-    seed: int = 0
-    on_target: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("rtol", "atol"):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value)):
-                raise _wrong(name, value, "a number, such as 1e-3, or None")
-        if type(self.values) is not int or self.values < 0:
-            raise _wrong("values", self.values, "a whole number from 0")
-        if type(self.seed) is not int:
-            raise _wrong("seed", self.seed, "a whole number")
-        for name in ("random", "on_target"):
-            if not isinstance(getattr(self, name), bool):
-                raise _wrong(name, getattr(self, name), "True or False")
-        _check_sizes(self.sizes)
-
-
-def _check_sizes(wanted: Any) -> None:
-    if not isinstance(wanted, Mapping):
-        raise _wrong("sizes", wanted, "a dict of axis to sizes, such as {'batch': (1, 5)}")
-    for axis, sizes in wanted.items():
-        if isinstance(sizes, str) or not isinstance(sizes, Collection) or not all(_is_size(size) for size in sizes):
-            raise _wrong(f"sizes[{axis!r}]", sizes, "a list of whole numbers, such as (1, 5)")
-
-
-def _is_size(value: Any) -> bool:
-    return type(value) is int and value >= 0
-
-
-def _wrong(name: str, value: Any, wanted: str) -> CompatError:
-    return CompatError(f"Verify({name}={value!r}): wanted {wanted}.")
+    found: dict[str, int] = {}
+    for name, size in larger.items():
+        step = abs(size - example[name])
+        others = (size + number * step for number in range(len(larger)))
+        free = (other for other in others if other not in found.values() and is_within(bounds, name, other))
+        found[name] = next(free, size)
+    return found
 
 
 def _is_answered(verdict: Verdict) -> bool:
@@ -427,7 +387,13 @@ class Cases:
             if not found:
                 self._check_fixed_axis(name)
         if len(larger) > 1 and not heavy:
-            yield from self._try_together(larger)
+            before = len(self.notes)
+            cases = list(self._try_together(_made_different(larger, example, self._bounds))) or list(
+                self._try_together(larger)
+            )
+            if cases:
+                del self.notes[before:]
+            yield from cases
         ones = {name: 1 for name in example if is_within(self._bounds, name, 1) and name not in self._verify.sizes}
         if len(ones) > 1:
             before = len(self.notes)

@@ -86,9 +86,9 @@ def run_eager(prepared: Prepared, inputs: Inputs) -> EagerLog:
         inputs: The inputs to run it on.
     """
     with export_conditions(), sdpa_kernel(SDPBackend.MATH):
-        own = _run(prepared, inputs, None)
+        own = log_run(prepared, inputs)
         try:
-            exact = _run(prepared, inputs, torch.float64)
+            exact = log_run(prepared, inputs, dtype=torch.float64)
         except Exception:  # the model insists on its own dtype
             exact = own
     if [s.shape for s in exact.steps] != [s.shape for s in own.steps]:
@@ -126,19 +126,18 @@ def _positions(size: int) -> Array:
     return np.sort(np.random.default_rng(size).integers(0, size, SAMPLE))
 
 
-def _run(prepared: Prepared, inputs: Inputs, dtype: torch.dtype | None) -> EagerLog:
-    return log_run(prepared, inputs, OperatorLog(), dtype)
-
-
-def log_run(prepared: Prepared, inputs: Inputs, log: OperatorLog, dtype: torch.dtype | None = None) -> EagerLog:
+def log_run(
+    prepared: Prepared, inputs: Inputs, log: OperatorLog | None = None, dtype: torch.dtype | None = None
+) -> EagerLog:
     """Runs the original model once, and logs its tensors.
 
     Args:
         prepared: The model.
         inputs: The inputs to run it on.
-        log: Takes the tensors.
+        log: Takes the tensors; a new one by default.
         dtype: Floating-point type to run in; the model's own by default.
     """
+    log = log or OperatorLog()
     twin = prepared.twin()
     tensors = [t.clone() for t in inputs.tensors]
     if dtype is not None:

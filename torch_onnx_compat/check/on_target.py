@@ -12,9 +12,10 @@ import onnx
 import onnxruntime
 import torch
 
-from torch_onnx_compat.check.cases import Case, Cases, Verify
+from torch_onnx_compat.check.cases import Case, Cases
 from torch_onnx_compat.check.chain import Chain
 from torch_onnx_compat.check.compare import Array, Comparison, as_array, compare, judge_by_noise, relative_distance
+from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.rounding import compare_outputs
 from torch_onnx_compat.check.verify import run_session
 from torch_onnx_compat.engines import ENGINES, Engine, EngineProcess

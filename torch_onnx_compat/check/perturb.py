@@ -160,10 +160,10 @@ class RoundOtherwise(TorchDispatchMode):
         if not _is_plain(tensor):
             return tensor
         wide = torch.promote_types(tensor.dtype, torch.float32)
-        noise = 2 * torch.rand(tensor.shape, generator=self._generator, dtype=wide) - 1
+        noise = torch.rand(tensor.shape, generator=self._generator, dtype=wide).mul_(2).sub_(1)  # in place: no copies
         largest = torch.finfo(tensor.dtype).eps * self._step * factor
-        changed = (tensor * (1 + largest * noise)).to(tensor.dtype)
-        return torch.where(_has_few_digits(tensor) | ~changed.isfinite(), tensor, changed)
+        changed = noise.mul_(largest).add_(1).mul_(tensor).to(tensor.dtype)
+        return torch.where(_has_few_digits(tensor).logical_or_(~changed.isfinite()), tensor, changed)
 
 
 def _places(args: Sequence[Any]) -> float:

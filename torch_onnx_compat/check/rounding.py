@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from torch_onnx_compat.check.cases import Case, Verify
+from torch_onnx_compat.check.cases import Case
 from torch_onnx_compat.check.compare import (
     NOISE_FACTOR,
     NOISE_LIMIT,
@@ -28,6 +28,7 @@ from torch_onnx_compat.check.compare import (
     compare,
     is_close,
 )
+from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.order import row_orders
 from torch_onnx_compat.check.perturb import runs_rounded_otherwise, runs_with_ties_broken
 from torch_onnx_compat.check.quantized import is_quantized, judge_by_spread

@@ -121,6 +121,8 @@ class SizeTrials:
         self._seen: set[object] = set()
         self._made = {True: 0, False: 0}
         self._python_frontier = 0
+        self._asked_at: set[tuple[int, ...]] = set()
+        """The sizes of the symbolic runs, and those that are on the list for one."""
         self.legal_sizes.append(self._example)
 
     def on(self, inputs: Inputs) -> SizeTrials:
@@ -141,6 +143,7 @@ class SizeTrials:
             place = len(self.frontier) if question.chooses_kernel else self._python_frontier
             self.frontier.insert(place, {**self._example, **sizes})
             self._python_frontier += not question.chooses_kernel
+            self._asked_at.add(self._key(sizes))
 
     def next_frontier(self, *, operators_too: bool) -> Sizes | None:
         """Sizes at which to ask again, taken off the list; None if there are none.
@@ -166,6 +169,7 @@ class SizeTrials:
             asked_at: The sizes of that run.
         """
         asked = [sides_of(question, asked_at, self._bounds) for question in questions]
+        self._asked_at.add(self._key(asked_at))
         for number in sorted(range(len(asked)), key=lambda i: (questions[i].chooses_kernel, i)):
             sides, question = asked[number], questions[number]
             key = (question.kind, question.expression, question.numbers, question.place)
@@ -260,8 +264,12 @@ class SizeTrials:
         return "" if self._is_affordable(sizes, question) else TOO_LARGE
 
     def _judge(self, sides: Sides, verdict: Verdict) -> None:
-        if any(map(sides.is_other, self.legal_sizes)):
+        others = [sizes for sizes in self.legal_sizes if sides.is_other(sizes)]
+        if others:
             verdict.outcome = "both sides"
+            if sides.question.is_asked and self._asked_at.isdisjoint(map(self._key, others)):
+                # The file was right there before the question was known; what the model asks there is not known yet.
+                self.accept(min(others, key=self._is_degenerate), sides.question)
         elif not verdict.outcome and verdict.too_large:
             verdict.outcome = TOO_LARGE
         elif verdict.detail:

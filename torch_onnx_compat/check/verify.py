@@ -16,9 +16,10 @@ import torch
 from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
-from torch_onnx_compat.check.cases import Case, Cases, Verify
+from torch_onnx_compat.check.cases import Case, Cases
 from torch_onnx_compat.check.chain import Chain
 from torch_onnx_compat.check.compare import Array, Comparison
+from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.rounding import compare_outputs
 from torch_onnx_compat.check.special import Findings, check_special
 from torch_onnx_compat.errors import InvalidFile, VerificationError

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.check.cases import Case, Cases, Verify
+from torch_onnx_compat.check.cases import Case, Cases
+from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.special import special_inputs
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused, Observation

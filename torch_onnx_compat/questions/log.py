@@ -6,7 +6,7 @@ import functools
 import inspect
 import types
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,14 +88,18 @@ class Log:
             self._add(kind, expression, answer, symbolic.is_asked_by_python(frames_of_model()))
 
     def computed(self, expression: Any, answer: Any) -> None:
-        """Notes a number, or a condition on sizes, that is computed in floating point.
+        """Notes a number, or a condition on sizes, that is computed in floating point, or that int64 may not hold.
 
         A condition hides what rounding does to its parts: ``floor(0.7 * n) == 14`` holds nowhere near 90 in any way.
         """
         if expression in self._computed:
             return
         self._computed.add(expression)
-        if expressions.computes_floats(expression) and not expressions.data_symbols(expression):
+        if expressions.data_symbols(expression):
+            return
+        if next(expressions.fast_growing_parts(expression), None) is not None:
+            self._add("overflow", expression, answer, True)
+        elif expressions.computes_floats(expression):
             self._add("rounding", expression, answer, True)
             for part in expressions.whole_parts(expression):
                 if part != expression:
@@ -122,6 +126,16 @@ class Log:
             return
         if not (reads_shape and reads_one_size(Place.of(frame))):
             self.found.rank_places.add(_place())
+
+    def ask_ranks(self, sizes: Collection[Any]) -> None:
+        """Notes that a number of dimensions is decided by which of several sizes are 1, each such number once.
+
+        Operators and the model may do something else for each; a single size is asked about by the operator itself.
+        """
+        sizes = [size for size in sizes if not expressions.data_symbols(size)]
+        for count in range(len(sizes) + 1) if len(sizes) > 1 else ():
+            condition = expressions.larger_than_one(sizes, count)
+            self._add("condition", condition, self.value_of(condition), True)
 
     def read(self, what: Any, size: Any) -> bool:
         """Notes that the text or the hash of a size is read; within an operator that is torch's own doing.
@@ -158,7 +172,7 @@ class Log:
             if not self.operator:
                 self.found.value_places.add(place or _place())
             return
-        numbers = () if kind in ("condition", "rounding") else numbers_near(_user_frame())
+        numbers = () if kind in ("condition", "rounding", "overflow") else numbers_near(_user_frame())
         self.found.questions.append(Question(kind, named, answer, place or _place(), operator, numbers))
 
     def _note_count(self, place: str) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
 from torch_onnx_compat.backends.internals import symbolic
+from torch_onnx_compat.questions.arguments import leaves_of, replace_leaves
 
 
 class ShapeMemo:
@@ -38,8 +39,8 @@ class ShapeMemo:
             kwargs: Its keyword arguments.
             real: What it yields for the tensors beside the fakes.
         """
-        leaves, structure = pytree.tree_flatten((args, kwargs))
-        key = self._key(func, leaves, structure)
+        leaves = leaves_of((args, kwargs))
+        key = self._key(func, args, kwargs)
         if key in self._known:
             return self._known[key](leaves)
         if self._keeps_shape(func, leaves, real):
@@ -50,20 +51,20 @@ class ShapeMemo:
         result = self._run(func, args, kwargs)
         if key is not None:
             again = self._again(func, leaves, result)
-            if again is not None and self._key(func, leaves, structure) == key:  # else it has resized an argument
+            if again is not None and self._key(func, args, kwargs) == key:  # else it has resized an argument
                 self._known[key] = again
                 self._constants += [leaf for leaf in leaves if self._is_constant(leaf)]
         return result
 
     def like(self, fakes: Any) -> Any:
         """Other fakes of the same shapes; anything else as it is."""
-        return pytree.tree_map(self._like, fakes)
+        return replace_leaves(fakes, self._like)
 
     def _again(self, func: Any, leaves: list[Any], result: Any) -> Callable[[Any], Any] | None:
         """How the same result is made from other arguments of the same shapes; None where nobody knows."""
         if func._schema.is_mutable:
             return (lambda leaves: leaves[0]) if leaves and result is leaves[0] else None
-        results = pytree.tree_leaves(result)
+        results = leaves_of(result)
         if not all(
             isinstance(one, self._symbols.kind) and not any(map(symbolic.is_of_data, one.shape)) for one in results
         ):
@@ -75,7 +76,7 @@ class ShapeMemo:
         if not leaves or not isinstance(leaves[0], self._symbols.kind):
             return False
         is_in_place = _writes_first_only(func._schema) and torch.Tag.inplace_view not in func.tags
-        if not (is_in_place if func._schema.is_mutable else torch.Tag.pointwise in func.tags):
+        if not (is_in_place if func._schema.is_mutable else _is_pointwise(func)):
             return False
         tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         # The real tensors tell of operators that rearrange memory, such as contiguous().
@@ -96,21 +97,26 @@ class ShapeMemo:
     def _like(self, fake: Any) -> Any:
         if not isinstance(fake, self._symbols.kind):
             return fake
-        return self._symbols.run(torch.ops.aten.detach.default, (fake,), {})
+        return self._symbols.another(fake)
 
     def _is_constant(self, leaf: Any) -> bool:
         """Whether a leaf is a real tensor of whose values an operator may make a shape: one of indices or of a mask."""
         return isinstance(leaf, Tensor) and not isinstance(leaf, self._symbols.kind) and not leaf.is_floating_point()
 
-    def _key(self, func: Any, leaves: list[Any], structure: Any) -> Hashable:
+    def _key(self, func: Any, args: Any, kwargs: Any) -> Hashable:
         try:
-            key = (func, structure, tuple(map(self._identity, leaves)))
+            key = (func, self._identity(args), self._identity(kwargs))
             hash(key)
         except TypeError:
             return None
         return key
 
     def _identity(self, leaf: Any) -> Hashable:
+        kind = type(leaf)
+        if kind is tuple or kind is list:
+            return (kind, *map(self._identity, leaf))
+        if kind is dict:
+            return (kind, *((name, self._identity(item)) for name, item in leaf.items()))
         if isinstance(leaf, self._symbols.kind):
             return ("fake", *_layout(leaf))
         if self._is_constant(leaf):
@@ -121,11 +127,22 @@ class ShapeMemo:
             return ("tensor", *_layout(leaf))
         if symbolic.is_symbolic(leaf):
             return ("size", leaf.node.expr)
-        return (type(leaf), leaf)
+        return (kind, leaf)
 
 
 _BATCH_NORM = torch.ops.aten._native_batch_norm_legit_no_training.default
 """In nearly every model of images, and some 10 ms in torch's Python; its first result is like its argument."""
+
+
+@functools.cache
+def _is_pointwise(func: Any) -> bool:
+    """Whether torch says so; it does not of hardswish, but what hardswish_ writes in place has its tensor's shape."""
+    if torch.Tag.pointwise in func.tags:
+        return True
+    first, *others = [str(argument.type) for argument in func._schema.arguments] or [""]
+    in_place = getattr(getattr(torch.ops.aten, f"{func._opname}_", None), func._overloadname, None)
+    is_of_one = func.namespace == "aten" and first == "Tensor" and set(others) <= {"number", "float", "bool"}
+    return is_of_one and in_place is not None and torch.Tag.inplace_view not in in_place.tags
 
 
 def _writes_first_only(schema: Any) -> bool:

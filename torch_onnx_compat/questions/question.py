@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal["condition", "number", "text", "hash", "rounding"]
+Kind = Literal["condition", "number", "text", "hash", "rounding", "overflow"]
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,8 @@ class Question:
 
     kind: Kind
     """A condition has the answers yes and no; the others have one for each size. A rounding is no question of Python's:
-    the expression is computed in floating point, which an exporter's file may do in float32."""
+    the expression is computed in floating point, which an exporter's file may do in float32. Nor is an overflow: it
+    leaves the range of int64, which Python's whole numbers do not have."""
     expression: Any
     """Sympy expression over the symbols of the axes' names."""
     answer: Any
@@ -34,7 +35,7 @@ class Question:
     @property
     def is_asked(self) -> bool:
         """Whether something was asked, after which the model may have gone one way of several."""
-        return self.kind != "rounding"
+        return self.kind not in ("rounding", "overflow")
 
     @property
     def is_equality(self) -> bool:
@@ -44,7 +45,7 @@ class Question:
     @property
     def consequence(self) -> str:
         """What a file that is wrong on the other side does."""
-        return "the file rounds otherwise" if self.kind == "rounding" else "the file holds the example's answer"
+        return _CONSEQUENCES.get(self.kind, "the file holds the example's answer")
 
     def __str__(self) -> str:
         return f"{self.place} {_TEXTS[self.kind].format(self.expression)}"
@@ -56,4 +57,7 @@ _TEXTS = {
     "text": "asks for {} as a text",
     "hash": "asks for {} as a key",
     "rounding": "computes {} in floating point",
+    "overflow": "computes {} past int64",
 }
+
+_CONSEQUENCES = {"rounding": "the file rounds otherwise", "overflow": "the file's number overflows"}

@@ -1,4 +1,4 @@
-"""Sizes that come out otherwise in float32, which both of torch's exporters write where Python has float64."""
+"""Sizes that come out otherwise in float32 or int64, which files have where Python has float64 and no limit."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ from torch_onnx_compat.questions.search import FAR, Sides, Sizes
 STEP = 3e-7
 """Relative change of each fraction that a file's other order of operations may make, in roundings of float32: five."""
 
+LIMIT = 2**63
+"""Whole numbers from here on are no int64."""
+
 FAR_APART = (1, 2.5, 6, 15, 40)
 """How far from the example the sizes are that are tried, in lengths of the axis: rounding errs at few sizes."""
 
@@ -38,7 +41,7 @@ class RoundingSides(Sides):
     """The sizes at which rounding may decide on the value of an expression, and those at which it cannot.
 
     Args:
-        question: Of the kind "rounding".
+        question: Of the kind "rounding" or "overflow".
         example: Sizes at which it was computed, by axis name.
         bounds: Smallest and largest size of each axis.
     """
@@ -47,6 +50,8 @@ class RoundingSides(Sides):
         super().__init__(question, example, bounds)
         roundings = (np.float32, partial(operator.mul, 1 + STEP), partial(operator.mul, 1 - STEP))
         self._rounded = [expressions.compile_expression(question.expression, self._symbols, one) for one in roundings]
+        parts = expressions.fast_growing_parts(question.expression)
+        self._growing = [expressions.compile_expression(part, self._symbols) for part in parts]
         self._makes_whole = _OF_FRACTIONS if isinstance(self.answer(example), float) else _OF_WHOLE
 
     @cached_property
@@ -89,6 +94,8 @@ class RoundingSides(Sides):
     ) -> bool:
         key = tuple(sizes[axis] for axis in self.axes)
         exact = self.answer(sizes)
+        if any(abs(part(*key) or 0) >= LIMIT for part in self._growing):
+            return exact is not None
         values = [exact, *(one(*key) for one in rounded)]
         if exact is None or not all(map(math.isfinite, (v for v in values if v is not None))):
             return False

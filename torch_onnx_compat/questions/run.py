@@ -7,14 +7,13 @@ only by asking. Beside every fake runs the real tensor, which answers what is as
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch._ops import HigherOrderOperator
-from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_onnx_compat.backends.internals import rnn_decompositions, symbolic
@@ -22,6 +21,7 @@ from torch_onnx_compat.backends.quiet import quiet_logs
 from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import Observation, Subject
 from torch_onnx_compat.places import first_line
+from torch_onnx_compat.questions.arguments import leaves_of, replace_leaves
 from torch_onnx_compat.questions.calls import Calls
 from torch_onnx_compat.questions.log import Log, SymbolicRun
 from torch_onnx_compat.questions.memo import ShapeMemo
@@ -143,12 +143,12 @@ class _Beside(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        leaves = pytree.tree_leaves((args, kwargs))
+        leaves = leaves_of((args, kwargs))
         if not any(isinstance(leaf, self._symbols.kind) or symbolic.is_symbolic(leaf) for leaf in leaves):
             return func(*args, **kwargs)
         if isinstance(func, HigherOrderOperator):
             return self._control(func, *args, **kwargs)
-        real_args, real_kwargs = pytree.tree_map(self._actual, (args, kwargs))
+        real_args, real_kwargs = replace_leaves((args, kwargs), self._actual)
         try:
             real = func(*real_args, **real_kwargs)
         except Exception:  # of any kind; the model gets it
@@ -157,16 +157,29 @@ class _Beside(TorchDispatchMode):
         result = self._pair(self._run_fakes(func, args, kwargs, real), real)
         self._note_computed(leaves, result)
         if _has_open_rank(func, args, leaves, self._symbols.kind):
-            for fake in pytree.tree_leaves(result):
+            for fake in leaves_of(result):
                 if isinstance(fake, self._symbols.kind) and not _fixes_rank(func, fake):
                     fake.has_open_rank = True
+        self._note_rank(func, args, leaves, result)
         return result
+
+    def _note_rank(self, func: Any, args: Any, leaves: Sequence[Any], result: Any) -> None:
+        """Notes which sizes decide, by being 1, the number of dimensions of what an operator yields."""
+        kind = self._symbols.kind
+        sizes = {size for leaf in leaves if isinstance(leaf, kind) for size in getattr(leaf, "rank_sizes", ())}
+        squeezed = {size.node.expr for size in _squeezed_sizes(func, args, kind) if symbolic.is_symbolic(size)}
+        if squeezed - sizes:
+            self._log.ask_ranks(squeezed | sizes)
+        if squeezed or sizes:
+            for fake in leaves_of(result):
+                if isinstance(fake, kind) and not _fixes_rank(func, fake):
+                    fake.rank_sizes = squeezed | sizes
 
     def _note_computed(self, leaves: Sequence[Any], result: Any) -> None:
         """Notes the numbers that an operator is given, and the whole ones that it, as arange, makes of fractions."""
         numbers = [leaf for leaf in leaves if isinstance(leaf, (torch.SymInt, torch.SymFloat))]
         if any(isinstance(number, torch.SymFloat) for number in numbers):
-            fakes = (leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, self._symbols.kind))
+            fakes = (leaf for leaf in leaves_of(result) if isinstance(leaf, self._symbols.kind))
             numbers += [size for fake in fakes for size in fake.shape if isinstance(size, torch.SymInt)]
         for number in numbers:
             self._log.computed(number.node.expr, symbolic.number_of(number))
@@ -187,7 +200,7 @@ class _Beside(TorchDispatchMode):
         holds(*carried, *more)
         step(*carried, *more)
         with symbolic.without_modes():
-            real = func(holds, step, *pytree.tree_map(self._actual, (tuple(carried), tuple(more))))
+            real = func(holds, step, *replace_leaves((tuple(carried), tuple(more)), self._actual))
         return self._pair(self._memo.like(tuple(carried)), tuple(real))
 
     def _actual(self, value: Any) -> Any:
@@ -195,8 +208,8 @@ class _Beside(TorchDispatchMode):
         return int(actual) if isinstance(value, torch.SymInt) else actual
 
     def _run_fakes(self, func: Any, args: Any, kwargs: Any, real: Any) -> Any:
-        if not any(isinstance(leaf, Tensor) for leaf in pytree.tree_leaves(real)):
-            self._log.found.asks_values |= not all(isinstance(leaf, _NOT_VALUES) for leaf in pytree.tree_leaves(real))
+        if not any(isinstance(leaf, Tensor) for leaf in leaves_of(real)):
+            self._log.found.asks_values |= not all(isinstance(leaf, _NOT_VALUES) for leaf in leaves_of(real))
             return real  # a question about values, or nothing
         self._log.operator = str(func)
         try:
@@ -246,7 +259,7 @@ class _Beside(TorchDispatchMode):
 
     def _with_open_sizes(self, fakes: Any, arguments: Any, real: Any) -> Any:
         """Takes the sizes of a result for a matter of values, but for those that an argument has in the same place."""
-        shapes = [leaf.shape for leaf in pytree.tree_leaves(arguments) if isinstance(leaf, self._symbols.kind)]
+        shapes = [leaf.shape for leaf in leaves_of(arguments) if isinstance(leaf, self._symbols.kind)]
         shapes = [shape for shape in shapes if any(map(symbolic.is_of_data, shape))]
         if not shapes:
             return fakes
@@ -261,13 +274,10 @@ class _Beside(TorchDispatchMode):
             }
             return fake if len(known) == fake.dim() else self._symbols.fake_of_data(plain, known)
 
-        return pytree.tree_map(reopen, fakes, real)
+        return _merge(reopen, fakes, real)
 
     def _pair(self, fake: Any, real: Any) -> Any:
-        fakes, structure = pytree.tree_flatten(fake)
-        reals = pytree.tree_leaves(real)
-        paired = [self._pair_leaf(one, other) for one, other in zip(fakes, reals, strict=True)]
-        return pytree.tree_unflatten(paired, structure)
+        return _merge(self._pair_leaf, fake, real)
 
     def _pair_leaf(self, fake: Any, real: Any) -> Any:
         if not isinstance(real, Tensor):
@@ -279,15 +289,26 @@ class _Beside(TorchDispatchMode):
         return fake
 
 
+def _merge(merge: Callable[[Any, Any], Any], fake: Any, real: Any) -> Any:
+    """What an operator yields, with ``merge(fake, real)`` in place of each tensor."""
+    merged = iter([merge(one, other) for one, other in zip(leaves_of(fake), leaves_of(real), strict=True)])
+    return replace_leaves(fake, lambda _: next(merged))
+
+
 def _has_open_rank(func: Any, args: Any, leaves: Sequence[Any], kind: Any) -> bool:
     """Whether values decide the number of dimensions of what an operator yields, or of what it is given."""
     if any(isinstance(leaf, kind) and getattr(leaf, "has_open_rank", False) for leaf in leaves):
         return True
-    if getattr(func, "overloadpacket", None) not in _SQUEEZES or not isinstance(args[0], kind):
-        return False
+    return any(map(symbolic.is_of_data, _squeezed_sizes(func, args, kind)))
+
+
+def _squeezed_sizes(func: Any, args: Any, kind: Any) -> Sequence[Any]:
+    """The sizes that an operator drops where they are 1."""
+    if getattr(func, "overloadpacket", None) not in _SQUEEZES or not isinstance(args[0], kind) or not args[0].shape:
+        return ()
     shape = args[0].shape
     dims = args[1] if len(args) > 1 else range(len(shape))
-    return any(symbolic.is_of_data(shape[dim]) for dim in ([dims] if isinstance(dims, int) else dims) if shape)
+    return [shape[dim] for dim in ([dims] if isinstance(dims, int) else dims)]
 
 
 def _fixes_rank(func: Any, fake: Tensor) -> bool:

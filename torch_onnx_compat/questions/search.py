@@ -16,6 +16,9 @@ Sizes = dict[str, int]
 FAR = 4096
 """Largest size that is looked at where the caller gave no limit."""
 
+MIXED = 5
+"""Axes at most of which some are moved and others not."""
+
 NAMED = 16
 """Sizes at most that come from the numbers which the code names."""
 
@@ -60,11 +63,13 @@ class Sides:
         return answer is not None and bool(answer != self.answer(self._example))
 
     def others(self) -> Iterator[Sizes]:
-        """Sizes on the other side, the nearest first; one axis varies, or all of them together."""
+        """Sizes on the other side, the nearest first; one axis varies, or all together; some of them, if need be."""
         hits = [sizes for axis in self.axes for sizes in self._along([axis])]
         if len(self.axes) > 1:
             hits += self._along(self.axes)
             hits += [sizes for sizes in self._swapped() if self.is_other(sizes)]
+        if len(self.axes) > 2 and not hits:
+            hits += [sizes for sizes in self._mixed() if self.is_other(sizes)]
         unique = {tuple(sizes.items()): sizes for sizes in hits}
         yield from sorted(unique.values(), key=self._distance)
 
@@ -174,6 +179,14 @@ class Sides:
                 for new in (size - 1, size, size + 1):
                     if one != other and is_within(self._bounds, one, new):
                         yield {**self._example, one: new}
+
+    def _mixed(self) -> Iterator[Sizes]:
+        """Each axis at its size, at 1, or longer."""
+        choices = {axis: (self._example[axis], 1, 2 * self._example[axis] + 3) for axis in self.axes[:MIXED]}
+        for sizes in itertools.product(*choices.values()):
+            found = {**self._example, **dict(zip(choices, sizes, strict=True))}
+            if all(is_within(self._bounds, axis, size) for axis, size in found.items()):
+                yield found
 
     def _range(self, axis: str) -> tuple[int, int]:
         least, most = self._bounds.get(axis, (1, None))

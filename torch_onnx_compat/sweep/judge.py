@@ -6,7 +6,8 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-from torch_onnx_compat.check.cases import Case, Cases, Verify
+from torch_onnx_compat.check.cases import Case, Cases
+from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.rounding import compare_outputs
 from torch_onnx_compat.check.verify import open_to_verify, run_session
 from torch_onnx_compat.memory import trim

@@ -14,7 +14,7 @@ from torch.export import Dim
 from torch.nn.functional import interpolate
 from torch.utils._pytree import tree_map_only
 
-from torch_onnx_compat.check.cases import Verify
+from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.inputs import forward_parameters
 

@@ -22,6 +22,7 @@ SUBJECTS = (
     "python_numbers",
     "fraction_sizes",
     "numbers_in_tensors",
+    "numbers_to_operators",
     "few_sizes",
     "sized_operators",
     "protocols",

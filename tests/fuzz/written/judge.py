@@ -181,6 +181,28 @@ def judge_stock(written: Written, exporter: str) -> Judgement:
     return judge_file(written, made.model_proto.SerializeToString())
 
 
+def with_other_example(written: Written, kind: str) -> Written | None:
+    """The same program with an example that tells less; None where it has none, or refuses it.
+
+    Args:
+        written: The program.
+        kind: "equal" sizes of all axes that vary, the "smallest" ones, or the name of a draw of values.
+    """
+    if kind not in ("equal", "smallest"):
+        others = [written.at({}, kind)] if any(kind in i.draws for i in written.inputs) else []
+    else:
+        sizes = dict.fromkeys((*written.sizes.values(), 6, 8, 16, 32, 5)) if kind == "equal" else range(1, 65)
+        others = [written.at(dict.fromkeys(written.sizes, size)) for size in sizes if written.sizes]
+    for other in others:
+        if other.draw() and any(not torch.equal(*pair) for pair in zip(other.draw(), written.draw(), strict=True)):
+            try:
+                run_eager(other, other.draw())
+            except Exception:  # a program refuses what it likes
+                continue
+            return other
+    return None
+
+
 def judge(written: Written, exporter: str, *, stock: bool = False) -> Judgement:
     """Exports a program and judges the file.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -178,12 +178,14 @@ class Written(WithInputs):
         inputs: The tensors.
         options: Further arguments of export_compat; a function is called for them.
         limits: The largest size of an axis, by name; 8 times the ladder's otherwise.
+        values: The draw of the example, for the inputs that have it; each input's first otherwise.
     """
 
     kind: type[nn.Module]
     inputs: tuple[Input, ...]
     options: Mapping[str, Any] | Callable[[], Mapping[str, Any]] = field(default_factory=dict)
     limits: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    values: str = ""
 
     def arrange(self, tensors: Sequence[Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Forward's arguments and keywords."""
@@ -206,6 +208,19 @@ class Written(WithInputs):
             torch.manual_seed(0)
             return self.kind().eval()
 
+    def at(self, sizes: Mapping[str, int], values: str = "") -> Written:
+        """The same program with another example.
+
+        Args:
+            sizes: By axis name.
+            values: The name of a draw.
+        """
+        inputs = []
+        for one in self.inputs:
+            shape = tuple(sizes.get(one.dynamic.get(axis, ""), size) for axis, size in enumerate(one.shape))
+            inputs.append(replace(one, shape=shape))
+        return replace(self, inputs=tuple(inputs), values=values)
+
     def draw(self, seed: int = 0, sizes: Mapping[str, int] | None = None, values: str = "") -> tuple[Tensor, ...]:
         """Inputs at some sizes, the example's without them.
 
@@ -219,7 +234,7 @@ class Written(WithInputs):
         drawn = []
         for one in self.inputs:
             shape = [chosen.get(one.dynamic.get(axis, ""), size) for axis, size in enumerate(one.shape)]
-            draw = one.draws.get(values) or next(iter(one.draws.values()))
+            draw = one.draws.get(values or self.values) or next(iter(one.draws.values()))
             drawn.append(draw(torch.empty(shape), generator))
         return tuple(drawn)
 

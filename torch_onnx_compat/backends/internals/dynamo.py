@@ -9,7 +9,6 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
-from onnxscript import evaluator
 from torch._dispatch.python import enable_python_dispatcher
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.torch_version import TorchVersion
@@ -53,6 +52,8 @@ def record_node(node: Any) -> None:
 
     The recorder's own methods are avoided: they count outputs and convert numbers differently in each version.
     """
+    from onnxscript import evaluator  # takes a fifth of a second to import, which only a recording needs
+
     recorder: Any = evaluator.default()
     recorder.nodes.append(node)
 

@@ -159,6 +159,40 @@ def whole_parts(expression: Any) -> Iterator[Any]:
             yield part
 
 
+def fast_growing_parts(expression: Any) -> Iterator[Any]:
+    """The parts of an expression with a power of more than the fourth degree, or a size in an exponent.
+
+    Such whole numbers leave the range of int64 at sizes that users have; Python's have no range.
+    """
+    import sympy
+
+    for part in sympy.preorder_traversal(expression):
+        if any(_is_steep(inner) for inner in sympy.preorder_traversal(part)) and type(part).__name__ in _GROWING:
+            yield part
+
+
+_POWERS = ("Pow", "PowByNatural")
+_GROWING = (*_POWERS, "Mul", "Add")
+
+
+def _is_steep(part: Any) -> bool:
+    if type(part).__name__ not in _POWERS:
+        return False
+    exponent = part.args[1]
+    return bool(exponent.free_symbols) or bool(exponent.is_Integer and exponent > MOST_DEGREES)
+
+
+MOST_DEGREES = 4
+"""Degree of a power of a size that int64 holds for every size that fits into memory."""
+
+
+def larger_than_one(sizes: Sequence[Any], count: int) -> Any:
+    """The condition that so many of these sizes are larger than 1."""
+    import sympy
+
+    return sympy.Eq(sum(sympy.Min(1, size - 1) for size in sizes), count)
+
+
 def constants_of(expression: Any) -> set[int]:
     """The whole numbers that stand in an expression."""
     return {abs(int(atom)) for atom in expression.atoms() if getattr(atom, "is_Integer", False)}

@@ -83,6 +83,13 @@ class Symbols:
         with self.mode:
             return function(*args, **kwargs)
 
+    def another(self, fake: Tensor) -> Tensor:
+        """Another fake of the same shape, as detach makes it; torch's own way there, without its dispatch."""
+        from torch._subclasses import fake_impls
+
+        made: Tensor = fake_impls.fast_detach(self.mode, fake)  # type: ignore[arg-type, unused-ignore]
+        return made
+
     def in_shape(self, fake: Tensor, shape: Sequence[Any]) -> Tensor:
         """A fake in the shape that was asked for.
 
@@ -231,14 +238,14 @@ def watch_sizes(symbols: Symbols, read: Callable[[str, Any], bool]) -> Iterator[
 
 
 @contextmanager
-def watch_texts(read: Callable[[], None]) -> Iterator[None]:
-    """While active, `read` is told when a text is made of a symbolic number that values decide."""
+def watch_texts(read: Callable[[Any], None]) -> Iterator[None]:
+    """While active, `read` is told the symbolic number of which a text is made."""
     before: dict[str, Any] = {name: vars(torch.SymInt).get(name) for name in ("__str__", "__repr__", "__format__")}
 
     def reader(plain: Callable[..., Any]) -> Callable[..., Any]:
         def method(self: Any, *args: Any) -> Any:
-            if is_of_data(self):
-                read()
+            if self.node.expr.free_symbols:
+                read(self)
             return plain(self, *args)
 
         return method
@@ -253,6 +260,28 @@ def watch_texts(read: Callable[[], None]) -> Iterator[None]:
                 setattr(torch.SymInt, name, method)
             elif name in vars(torch.SymInt):
                 delattr(torch.SymInt, name)
+
+
+@contextmanager
+def watch_floats(read: Callable[[Any], None]) -> Iterator[None]:
+    """While active, `read` is told the expression of a symbolic float that becomes a plain one.
+
+    torch.export notes no condition for it, as it does for a size that becomes an int.
+    """
+    from torch.fx.experimental.sym_node import SymNode
+
+    plain = SymNode.guard_float
+
+    def guard_float(self: Any, *args: Any) -> float:
+        if self.expr.free_symbols:
+            read(self.expr)
+        return plain(self, *args)
+
+    SymNode.guard_float = guard_float  # type: ignore[method-assign,assignment]
+    try:
+        yield
+    finally:
+        SymNode.guard_float = plain  # type: ignore[method-assign]
 
 
 @contextmanager

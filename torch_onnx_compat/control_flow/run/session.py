@@ -20,7 +20,7 @@ from torch_onnx_compat.backends.backend import ExportFailed
 from torch_onnx_compat.backends.data_sizes import DataSizes
 from torch_onnx_compat.backends.decisions import DecisionLog, asks_for_emptiness, origins
 from torch_onnx_compat.backends.trace_numbers import is_settled
-from torch_onnx_compat.backends.wide import Numbers, WideNumbers
+from torch_onnx_compat.backends.wide import Numbers, wide_numbers
 from torch_onnx_compat.control_flow.find.users import NumberUsers
 from torch_onnx_compat.control_flow.run.lifting import present
 from torch_onnx_compat.control_flow.run.raising import find_catcher
@@ -283,7 +283,7 @@ def activate(session: Session) -> Iterator[None]:
     try:
         # A TorchScript trace has a log, which knows what a key was computed from.
         hashes = internals.add_tensor_method("__hash__", lambda tensor: session.hash(tensor))
-        wide = WideNumbers(lambda: session.numbers) if session.computes_wide else nullcontext()
+        wide = wide_numbers(lambda: session.numbers) if session.computes_wide else nullcontext()
         with hashes if session.log is None else nullcontext(), wide:
             yield
     finally:

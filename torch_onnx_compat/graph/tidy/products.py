@@ -17,7 +17,7 @@ from torch_onnx_compat.graph.shapes import infer_model
 from torch_onnx_compat.graph.unused import RemoveUnusedNodes
 from torch_onnx_compat.graph.walk import all_nodes
 
-HALF, SINGLE = ir.DataType.FLOAT16, ir.DataType.FLOAT
+FLOAT16, FLOAT32 = ir.DataType.FLOAT16, ir.DataType.FLOAT
 
 
 def turn_products(model: ir.Model) -> int:
@@ -30,7 +30,7 @@ def turn_products(model: ir.Model) -> int:
     for node in products:
         turned = _turned(node)
         assert turned is not None
-        if _type(turned.inputs[0]) is HALF:
+        if _type(turned.inputs[0]) is FLOAT16:
             op = Builder(scope, node, model.opset_imports[""])
             count += replace(node, op, _written(op, node, turned))
     RemoveUnusedNodes()(model)
@@ -69,10 +69,10 @@ def _written(op: Builder, node: ir.Node, turned: ir.Node) -> ir.Value:
     if left is turned.outputs[0] and perm[-1] == len(perm) - 1:
         return op.Transpose(op.MatMul(x, right), perm=perm)
     is_left = constant_tensor(right) is not None if right is not None else False
-    single = op.Transpose(op.Cast(x, to=SINGLE.value), perm=perm)
+    wide = op.Transpose(op.Cast(x, to=FLOAT32.value), perm=perm)
     matrix = right if is_left else left
-    if _type(matrix) is not SINGLE:
-        matrix = op.Cast(matrix, to=SINGLE.value)
-    product = op.MatMul(single, matrix) if is_left else op.MatMul(matrix, single)
+    if _type(matrix) is not FLOAT32:
+        matrix = op.Cast(matrix, to=FLOAT32.value)
+    product = op.MatMul(wide, matrix) if is_left else op.MatMul(matrix, wide)
     wanted = _type(node.outputs[0])
-    return product if wanted in (SINGLE, None) else op.Cast(product, to=wanted.value)
+    return product if wanted in (FLOAT32, None) else op.Cast(product, to=wanted.value)

@@ -6,12 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import onnx_ir as ir
-from onnx_ir.passes.common import IdentityEliminationPass, LiftConstantsToInitializersPass
+from onnx_ir.passes.common import LiftConstantsToInitializersPass
 
 from torch_onnx_compat import tree
 from torch_onnx_compat.errors import CompatError, UnsupportedError, unknown_name
 from torch_onnx_compat.graph.names import claim_name
 from torch_onnx_compat.graph.shapes import infer_model
+from torch_onnx_compat.graph.tidy.identities import RemoveIdentities
 from torch_onnx_compat.graph.tidy.sizes import fix_sizes
 from torch_onnx_compat.graph.unused import RemoveUnusedNodes
 from torch_onnx_compat.prepare import Prepared
@@ -170,7 +171,7 @@ def _simplify(model: ir.Model) -> None:
     """
     names = [str(value.name) for value in model.graph.outputs]
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
-    IdentityEliminationPass()(model)
+    RemoveIdentities()(model)
     for value, name in zip(model.graph.outputs, names, strict=True):
         claim_name(model, value, name)
     infer_model(model)
@@ -188,7 +189,7 @@ def _skip_identities(value: ir.Value) -> ir.Value:
 
 def _prune(cut_graph: CutGraph) -> None:
     model = cut_graph.network
-    IdentityEliminationPass()(model)
+    RemoveIdentities()(model)
     unused = [value for value in model.graph.inputs if not value.uses() and not value.is_graph_output()]
     for value in unused:
         model.graph.inputs.remove(value)
