@@ -4,6 +4,7 @@ import onnxruntime
 import pytest
 import torch
 from torch import nn
+from torch.torch_version import TorchVersion
 
 from torch_onnx_compat import CompatError, export_compat
 
@@ -22,6 +23,12 @@ class Times(nn.Module):
 
     def forward(self, x):
         return x * self.number(x.shape[0])
+
+
+@pytest.fixture(autouse=True)
+def _skip_shifts_that_torch_refuses(request, exporter):
+    if exporter == "dynamo" and "shift" in request.node.name and TorchVersion(torch.__version__) < (2, 9):
+        pytest.skip("torch.export before torch 2.9 has no shift of sizes")
 
 
 @pytest.mark.parametrize("name", NUMBERS)

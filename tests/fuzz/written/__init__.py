@@ -27,6 +27,7 @@ SUBJECTS = (
     "sized_operators",
     "protocols",
     "nested_sizes",
+    "layouts",
 )
 
 
