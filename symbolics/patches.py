@@ -142,13 +142,37 @@ def fold_to_take(
 
 @decomposition(nn.functional.unfold, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 def unfold_of_batch(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """Windows of an image (C, H, W) as columns; stock writes a file that does not load.
+    """Windows of an image (C, H, W) as columns; stock writes a file that does not load, and dies of no images at all.
 
     Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.Unfold.html
     """
     if input.dim() == 4:
-        return NotImplemented
+        sizes = [static_size(input, axis) for axis in range(4)]
+        if 0 not in sizes:
+            return NotImplemented
+        return _unfold_by_tables(input, sizes[2:], (kernel_size, dilation, padding, stride))
     return nn.functional.unfold(input.unsqueeze(0), kernel_size, dilation, padding, stride).squeeze(0)
+
+
+def _unfold_by_tables(images: Tensor, sizes: list[int | None], values: tuple[Any, ...]) -> Tensor:
+    """The windows of images (N, C, H, W), with no size left to be found, which torch would divide by 0 for."""
+    pairs = [value if isinstance(value, (tuple, list)) else (value, value) for value in values]
+    along = [Windows(size, *numbers) for size, *numbers in zip(sizes, *pairs, strict=True)]
+    if None in sizes:
+        decline("the height and width of no images must be fixed")
+    vertical, horizontal = along
+    padding = (horizontal.padding, horizontal.padding, vertical.padding, vertical.padding)
+    cells = take(nn.functional.pad(images, padding), _table_of(vertical, images), 2)
+    cells = take(cells, _table_of(horizontal, images), 4).permute(0, 1, 2, 4, 3, 5)
+    columns = images.shape[1] * vertical.kernel * horizontal.kernel
+    return cells.reshape(images.shape[0], columns, vertical.count * horizontal.count)
+
+
+def _table_of(windows: Windows, like: Tensor) -> Tensor:
+    """For each cell of a window, its places in the padded image, (kernel, count)."""
+    starts = range(0, windows.count * windows.stride, windows.stride)
+    cells = [[start + cell * windows.dilation for start in starts] for cell in range(windows.kernel)]
+    return constant(cells, like=like, dtype=torch.int64)
 
 
 @decomposition(Tensor.unfold, needed_on=("torchscript",), exactness=Exactness.BITWISE)

@@ -135,6 +135,32 @@ def test_guards_are_no_decisions():
     assert result.table
 
 
+class GuardOfValues(nn.Module):
+    def forward(self, x, var):
+        if isinstance(var, float):
+            x = x * var
+        elif torch.any(var < 0):
+            raise ValueError("negative")
+        if torch.isnan(x).any():
+            raise ValueError("NaN")
+        return torch.nn.functional.gaussian_nll_loss(x, x * 0.5, var)
+
+
+def test_a_guard_s_test_of_one_call_is_no_decision():
+    """Python 3.11 says of the bool() of a whole test that it is where the `if` begins."""
+    model = GuardOfValues()
+    result = export_compat(
+        model, (torch.rand(3, 4), torch.rand(3, 4) + 0.1), exporter="torchscript", control_flow=False
+    )
+    assert result.table
+
+
+def test_a_number_that_is_given_back_is_not_taken():
+    """conj() of a real tensor of shape () adds nothing to a trace."""
+    result = export_compat(lambda x: torch.conj(x.mean()) + x, torch.rand(3), exporter="torchscript")
+    assert result.table
+
+
 class Operators(nn.Module):
     def __init__(self, function):
         super().__init__()

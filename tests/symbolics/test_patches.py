@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 from torch_onnx_compat.symbolics.patches import (
+    _unfold_by_tables,
     fold_of_batch,
     fold_to_take,
     pixel_shuffle_of_images,
@@ -15,6 +16,7 @@ from torch_onnx_compat.symbolics.patches import (
     unfold_of_batch,
 )
 
+from torch_onnx_compat import export_compat
 from torch_onnx_compat.entry import Declined
 from torch_onnx_compat.testing import Example, assert_entry, assert_same_outputs
 
@@ -253,3 +255,17 @@ def test_windows_of_a_number():
     assert torch.equal(tensor_unfold_to_take(x, 0, 1, 2), x.unfold(0, 1, 2))
     with pytest.raises(Declined, match="size must be 1 for a single number, got 0"):
         tensor_unfold_to_take(x, 0, 0, 1)
+
+
+@pytest.mark.parametrize("arguments", [(2, 1, 0, 1), ((3, 2), (2, 1), (1, 2), (2, 3))])
+def test_windows_of_no_images(arguments):
+    """torch's exporter divides by 0, which ends the process: not even a run of the test that fails comes back."""
+    assert export_compat(lambda x: F.unfold(x, *arguments), torch.rand(0, 2, 7, 6), exporter="torchscript").table
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_windows_by_tables_are_those_of_torch(case):
+    size, *arguments = case
+    images = torch.randn(2, 3, *size)
+    found = _unfold_by_tables(images, list(size), tuple(arguments))
+    assert torch.equal(found, F.unfold(images, *arguments))

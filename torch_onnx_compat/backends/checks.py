@@ -39,7 +39,7 @@ def is_guard(place: Place) -> bool:
         if isinstance(statement, ast.Assert):
             return True
         if isinstance(statement, ast.If):
-            return _contains(statement.test, place) and _only_complains(statement)
+            return _is_in_test(statement, place) and _only_complains(statement)
         return _is_assertion(statement)
     return False
 
@@ -127,6 +127,11 @@ def _contains(node: ast.stmt | ast.expr, place: Place) -> bool:
     if place.column is None:
         return start[0] <= place.line <= end[0]
     return start <= (place.line, place.column) < end
+
+
+def _is_in_test(statement: ast.If, place: Place) -> bool:
+    """Whether a place lies in an if's test; Python 3.11 has the bool() of the whole test where the statement begins."""
+    return _contains(statement.test, place) or (place.line, place.column) == (statement.lineno, statement.col_offset)
 
 
 def _only_complains(statement: ast.If) -> bool:

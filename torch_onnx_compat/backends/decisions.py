@@ -206,8 +206,10 @@ class DecisionLog(Watcher):
             return  # what torch's Python calls is looked at itself
         if getattr(func, "namespace", "") == "torch_onnx_compat":
             return  # this package's own operators get what varies as a tensor beside the number
-        for number, (value, count) in uses:
-            if len(value.uses()) == count:
+        unused = [(number, value) for number, (value, count) in uses if len(value.uses()) == count]
+        made = {_identity(tensor) for _, tensor in tree.flatten((result,))[0]} if unused else set()
+        for number, value in unused:
+            if value.unique() not in made:  # conj() gives a real number back as it is
                 self._record(number, f"{getattr(func, '__name__', func)}()", is_taken=True)
 
     def _record_call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

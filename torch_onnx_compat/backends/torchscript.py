@@ -74,6 +74,8 @@ def _export_at(opset: int, job: ExportJob) -> ExportedGraph:
             stack.enter_context(_function_symbolics(job, as_function))
             stack.enter_context(without_graph_dump())
             stack.enter_context(own_stacks(job.subject))
+            if job.plan.target.computes_double:
+                stack.enter_context(internals.keep_double_scalars())
             if not job.is_script:
                 repair_trace(job.subject)
                 job.subject.around = log

@@ -105,6 +105,76 @@ def without_weights(of: Callable[[torch.Tensor], bool]) -> Iterator[dict[str, to
         graph._export_onnx = raw
 
 
+_ARITHMETIC = frozenset(f"onnx::{name}" for name in ("Add", "Sub", "Mul", "Div", "Mod", "Pow", "Min", "Max", "Where"))
+
+
+@contextmanager
+def keep_double_scalars() -> Iterator[None]:
+    """While active, what the TorchScript exporter computes of float64 tensors of shape () stays float64.
+
+    Its analysis of element types takes such a tensor for one of Python's floats, which yield to the default type: for
+    each node as a symbolic adds it, and once more for the graph. A tensor whose shape it does not know is none to it.
+    """
+    jit: Any = torch._C
+    names = ("_jit_pass_onnx_node_shape_type_inference", "_jit_pass_onnx_scalar_type_analysis")
+    before = {name: getattr(jit, name) for name in names}
+    infer, analyse = before.values()
+
+    def infer_node(node: Any, *rest: Any) -> None:
+        infer(node, *rest)
+        _widen_result(node)
+
+    def analyse_graph(graph: Any, *rest: Any) -> None:
+        with _hide_double_scalars(graph):
+            analyse(graph, *rest)
+
+    try:
+        for name, function in zip(names, (infer_node, analyse_graph), strict=True):
+            setattr(jit, name, function)
+        yield
+    finally:
+        for name, function in before.items():
+            setattr(jit, name, function)
+
+
+def _widen_result(node: Any) -> None:
+    """Makes float64 of the float32 that was inferred for what a node computes of float64 tensors of shape ()."""
+    if node.kind() in _ARITHMETIC and any(map(_is_double_scalar, node.inputs())):
+        made = node.output().type()
+        if made.kind() == "TensorType" and made.dtype() == torch.float32 and made.dim() == 0:
+            node.output().setType(made.with_dtype(torch.float64))
+
+
+@contextmanager
+def _hide_double_scalars(graph: Any) -> Iterator[None]:
+    """While active, nothing is known of the shapes of a graph's float64 tensors of shape ()."""
+    hidden = {value.debugName() for value in _values_of(graph) if _is_double_scalar(value)}
+    for value in _values_of(graph):
+        if value.debugName() in hidden:
+            value.setType(torch._C.TensorType.get().with_dtype(torch.float64))
+    yield
+    for value in _values_of(graph):
+        if value.debugName() in hidden:
+            value.setType(value.type().with_sizes([]))
+
+
+def _is_double_scalar(value: Any) -> bool:
+    """Whether a value of a graph is a float64 tensor of shape (), and no constant, as Python's numbers are."""
+    kind = value.type()
+    if kind.kind() != "TensorType" or value.node().kind() == "onnx::Constant":
+        return False
+    return bool(kind.dtype() == torch.float64 and kind.dim() == 0)
+
+
+def _values_of(block: Any) -> Iterator[Any]:
+    """The values of a graph and of the blocks inside."""
+    yield from block.inputs()
+    for node in block.nodes():
+        yield from node.outputs()
+        for inner in node.blocks():
+            yield from _values_of(inner)
+
+
 def trace(module: torch.nn.Module, tensors: tuple[torch.Tensor, ...]) -> Any:
     """Traces a module as the TorchScript exporter does; returns the graph."""
     jit: Any = torch.jit
