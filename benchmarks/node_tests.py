@@ -1,6 +1,6 @@
 """Converts ONNX's own node tests, every case that the onnx package makes, and judges the new files by their outputs.
 
-    python benchmarks/node_tests.py [--opsets 11,13,17,21] [--every N [--first M]] [--output benchmarks/results/node_tests.md]
+    python benchmarks/node_tests.py [--opsets 11,13,17,21] [--every N [--first M]] [--output FILE]
     python benchmarks/node_tests.py --targets openvino,opencv,tract,mnn,ncnn,rknn --output benchmarks/results/...
 
 Each case is converted by `files.convert` and, beside it, by onnx's version converter. With --targets, each case is

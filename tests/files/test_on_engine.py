@@ -255,6 +255,8 @@ def test_a_constant_that_an_engine_does_not_give_is_named(tmp_path, monkeypatch)
     monkeypatch.setattr(type(ENGINES["mnn"]), "interpreter", lambda self: "python")
     text = """<ir_version: 8, opset_import: ["": 17]> g (float[2, 3] x) => (int64[2] y)
     { y = Constant<value_ints = [2, 3]>() }"""
-    with pytest.raises(EngineFault, match=r"mnn goes wrong is Constant 'y': the output depends on no input\.$") as caught:
+    with pytest.raises(
+        EngineFault, match=r"mnn goes wrong is Constant 'y': the output depends on no input\.$"
+    ) as caught:
         convert(write(tmp_path / "a.onnx", text), target="mnn")
     assert caught.value.place.operator == "Constant"
