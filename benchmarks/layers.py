@@ -1,6 +1,6 @@
 """Searches for the first wrong layer in networks with one planted fault each: in two files, and in two engines.
 
-    python benchmarks/layers.py [--count 40] [--output benchmarks/results/layers.md]
+    python benchmarks/layers.py [--first 0] [--count 40] [--output benchmarks/results/layers.md]
 
 A network of convolutions, skip connections and an attention-like product (tests/files/faults.py) gets one fault: a
 weight, an attribute, an operator, or the axis of a softmax; the output is off by a hundredth at least. Three ways to
@@ -70,6 +70,7 @@ def load(path, feeds, outputs, variant):
 def main() -> None:
     """Runs all of them, and writes the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--first", type=int, default=0, help="number of the first network, which seeds its weights")
     parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results" / "layers.md")
     options = parser.parse_args()
@@ -80,11 +81,12 @@ def main() -> None:
             folder, "tract", kind, n, "single"
         ),
     }
+    numbers = range(options.first, options.first + options.count)
     lines, misses = [], []
     for way, find in ways.items():
         found: Counter[str] = Counter()
         start = time.process_time()
-        for number in range(options.count):
+        for number in numbers:
             kind = KINDS[number % len(KINDS)]
             with tempfile.TemporaryDirectory() as folder:
                 model = draw(Path(folder) / "right.onnx", kind, number)
@@ -93,12 +95,12 @@ def main() -> None:
             found[kind] += named == wanted
             if named != wanted:
                 misses.append(f"{way}: number {number}, {kind}: {named or 'nothing'} named, the fault is in {wanted}")
-        each = {kind: sum(KINDS[n % len(KINDS)] == kind for n in range(options.count)) for kind in KINDS}
+        each = {kind: sum(KINDS[n % len(KINDS)] == kind for n in numbers) for kind in KINDS}
         cells = " | ".join(f"{found[kind]} of {each[kind]}" for kind in KINDS)
         seconds = (time.process_time() - start) / options.count
         lines.append(f"| {way} | {cells} | {sum(found.values())} of {options.count} | {seconds:.1f} |")
         print(lines[-1], flush=True)
-    options.output.write_text(write_page(lines, misses))
+    options.output.write_text(write_page(numbers, lines, misses))
 
 
 def draw(path: Path, kind: str, number: int) -> onnx.ModelProto:
@@ -146,7 +148,7 @@ def find_in_engine(folder: Path, name: str, kind: str, where: int, single: str) 
     return found.first.node if found.first is not None and found.first.found else ""
 
 
-def write_page(lines: list[str], misses: list[str]) -> str:
+def write_page(numbers: range, lines: list[str], misses: list[str]) -> str:
     """The page."""
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     versions = []
@@ -157,8 +159,8 @@ def write_page(lines: list[str], misses: list[str]) -> str:
         "# The first wrong layer",
         "",
         f"Measured {date} with torch_onnx_compat {__version__}, onnxruntime {onnxruntime.__version__}, "
-        f"{', '.join(versions)}, by `python benchmarks/layers.py`, which says what was planted. Seconds are the "
-        f"processor's, for each search, those of the engines left out.",
+        f"{', '.join(versions)}, by `python benchmarks/layers.py`, which says what was planted: networks "
+        f"{numbers[0]} to {numbers[-1]}. Seconds are the processor's, for each search, those of the engines left out.",
         "",
         f"| found in | {' | '.join(KINDS)} | all | s |",
         f"|---|{'---|' * (len(KINDS) + 2)}",

@@ -1,6 +1,6 @@
 """Converts ONNX's own node tests, every case that the onnx package makes, and judges the new files by their outputs.
 
-    python benchmarks/node_tests.py [--opsets 11,13,17,21] [--every N] [--output benchmarks/results/node_tests.md]
+    python benchmarks/node_tests.py [--opsets 11,13,17,21] [--every N [--first M]] [--output FILE]
     python benchmarks/node_tests.py --targets openvino,opencv,tract,mnn,ncnn,rknn --output benchmarks/results/...
 
 Each case is converted by `files.convert` and, beside it, by onnx's version converter. With --targets, each case is
@@ -216,6 +216,7 @@ def main() -> None:
     parser.add_argument("--opsets", default="11,13,17,21")
     parser.add_argument("--targets", default="", help="engines, instead of opsets")
     parser.add_argument("--every", type=int, default=1, help="every Nth case alone")
+    parser.add_argument("--first", type=int, default=0, help="number of the first of them")
     parser.add_argument("--match", default="")
     parser.add_argument("--rows", type=Path, help="a row for each case; an earlier run's are not made again")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "node_tests.md")
@@ -225,7 +226,7 @@ def main() -> None:
     wanted: list[int | str] = [*targets] or [int(text) for text in options.opsets.split(",")]
     rows = _read(options.rows)
     every = node_cases.collect_testcases(None)
-    count, cases = len(every), [case for case in every if options.match in case.name][:: options.every]
+    count, cases = len(every), [case for case in every if options.match in case.name][options.first :: options.every]
     with ExitStack() as stack:
         runner, folder = stack.enter_context(Runner()), stack.enter_context(tempfile.TemporaryDirectory())
         processes = {name: runner.engine(ENGINES[name]) for name in targets}

@@ -47,6 +47,19 @@ def test_adapter(name):
     assert judge(outcome, [np.maximum(X, 0)], engine.tolerance) == ("built" if engine.builds else "works", "")
 
 
+def test_ncnn_reads_halves_as_long_as_they_are():
+    engine = find_engine("ncnn")
+    if engine.interpreter() is None:
+        pytest.skip("ncnn is not installed")
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT16, [2, 3]) for name in ("x", "y")]
+    nodes = [helper.make_node("Sigmoid", ["x"], ["s"]), helper.make_node("Mul", ["x", "s"], ["y"])]
+    graph = helper.make_graph(nodes, "g", info[:1], info[1:])
+    swish = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    with EngineProcess(engine, fills=True) as process:
+        outcome = process.run(swish.SerializeToString(), {"x": X.astype(np.float16)}, ["y"])
+    assert judge(outcome, [X / (1 + np.exp(-X))], (1e-3, 1e-3)) == ("works", "")
+
+
 @pytest.mark.usefixtures("here")
 def test_a_file_stays_loaded_for_inputs_alike(tmp_path):
     path = tmp_path / "a.onnx"

@@ -329,6 +329,14 @@ def test_a_batch_axis_is_freed_within_branches_and_bodies(tmp_path, runner):
     np.testing.assert_array_equal(z, -x.reshape(5, 6, 2))
 
 
+def test_a_wrong_declaration_of_an_output_decides_no_other_form(tmp_path, runner):
+    """ncnn runs no Unsqueeze along axes that are an input; a Reshape to what is declared is right for some of them."""
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[3, 4, 5] x, int64[1] axes) => (float[3, 4, 1, 5] y)
+    { y = Unsqueeze(x, axes) }"""
+    with pytest.raises(UnsupportedError, match=r"Unsqueeze wrong on ncnn where axes"):
+        convert(write(tmp_path / "a.onnx", text), target="ncnn", runner=runner)
+
+
 def test_a_wrong_declaration_of_an_output_is_left_open(tmp_path, runner):
     text = """<ir_version: 8, opset_import: ["": 17]>
     g (float[n, 4] x) => (float[7, 4] y, float[2, 3, 4] z, float[m, 4] u) { y = Relu(x)  z = Neg(x)  u = Abs(x) }"""

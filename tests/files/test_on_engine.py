@@ -243,3 +243,20 @@ def test_the_node_at_which_an_engine_goes_wrong_is_named(tmp_path, monkeypatch):
     single = '<ir_version: 8, opset_import: ["": 17]> g (float[2, 3] x) => (float[2, 3] y) { y = Mul(x, x) }'
     with pytest.raises(EngineFault, match=r"goes wrong is Mul 'y'\.$"):
         convert(write(tmp_path / "b.onnx", single), target="mnn")
+
+
+def test_a_constant_that_an_engine_does_not_give_is_named(tmp_path, monkeypatch):
+    class Refusing(Process):
+        def run(self, path, feeds, names, ranges=None):
+            return Outcome("refused", error="no nodes")
+
+    process = Refusing(None)
+    monkeypatch.setattr(Runner, "engine", lambda self, engine: process)
+    monkeypatch.setattr(type(ENGINES["mnn"]), "interpreter", lambda self: "python")
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[2, 3] x) => (int64[2] y)
+    { y = Constant<value_ints = [2, 3]>() }"""
+    with pytest.raises(
+        EngineFault, match=r"mnn goes wrong is Constant 'y': the output depends on no input\.$"
+    ) as caught:
+        convert(write(tmp_path / "a.onnx", text), target="mnn")
+    assert caught.value.place.operator == "Constant"

@@ -17,7 +17,8 @@ import numpy as np
 
 _INPUT = re.compile(r'ex\.input\("(\w+)", ncnn\.Mat\(\w+\.numpy\(\), batch_index=(\d+)\)')
 _OUTPUT = re.compile(r'ex\.extract\("(\w+)"\)\s+out\.append\(torch\.from_numpy\(\w+\.numpy\(batch_index=(\d+)\)')
-_NARROW = {"int64": np.int32, "bool": np.int32, "float64": np.float32}
+_WIDTHS = {"int64": np.int32, "bool": np.int32, "float64": np.float32, "float16": np.float32}
+"""The types in which ncnn gets numbers. It would read past the end of an array of halves: it takes them for floats."""
 
 
 def version() -> str:
@@ -43,7 +44,7 @@ def load(path: str, feeds: dict[str, Any], outputs: list[str], variant: str) -> 
     def run(feeds: dict[str, Any]) -> list[Any]:
         with net.create_extractor() as extractor:
             for (name, batch), array in zip(input_blobs, feeds.values(), strict=True):
-                array = np.ascontiguousarray(array, _NARROW.get(str(array.dtype), array.dtype))
+                array = np.ascontiguousarray(array, _WIDTHS.get(str(array.dtype), array.dtype))
                 extractor.input(name, ncnn.Mat(array, batch_index=int(batch)).clone())
             return [_extract(extractor, name, int(batch)) for name, batch in output_blobs]
 

@@ -215,8 +215,11 @@ def _try_all(goal: _Goal, proof: Proof, clock: Clock) -> Conversion:
         mark = b""
         try:
             with clock("convert"):
-                model, done = rewrite(job, goal.basis.done)
-                corrected = correct_shapes(model, proof)
+                graph = job.original.graph()
+                # What is written otherwise follows from sizes; a freed batch is not what the original declares.
+                corrected = [] if job.frees_batch else correct_shapes(graph, proof)
+                model, done = rewrite(job, graph, goal.basis.done)
+                corrected += correct_shapes(model, proof)
             plain = model if way == _PLAIN else plain
             mark = _fingerprint(model) if job.target is not None else b""
             if mark in rejected:

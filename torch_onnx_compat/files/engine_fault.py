@@ -43,11 +43,16 @@ def name_node(fault: EngineFault, model: ir.Model, proof: Proof) -> EngineFault:
 
 
 def _only_node(model: ir.Model) -> Localisation | None:
+    """The only node that computes; where none does, the one that makes an output: some engines have no such files."""
     nodes = [node for node in model.graph if node.op_type != "Constant"]
-    if len(nodes) != 1:
+    if len(nodes) == 1:
+        name = next((str(value.name) for value in nodes[0].outputs if value.name), "")
+        return Localisation(True, operator=nodes[0].op_type, node=nodes[0].name or name, tensor=name)
+    made = [value for value in model.graph.outputs if not value.is_graph_input()]
+    if nodes or not made:
         return None
-    name = next((str(value.name) for value in nodes[0].outputs if value.name), "")
-    return Localisation(True, operator=nodes[0].op_type, node=nodes[0].name or name, tensor=name)
+    name = str(made[0].name)
+    return Localisation(True, operator="Constant", node=name, tensor=name, detail="the output depends on no input")
 
 
 def _search(model: ir.Model, proof: Proof, engine: Engine) -> Localisation | None:

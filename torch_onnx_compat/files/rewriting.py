@@ -48,11 +48,12 @@ class Job:
         return self.target is not None and not self.target.folds
 
 
-def rewrite(job: Job, before: Sequence[str] = ()) -> tuple[ir.Model, list[str]]:
+def rewrite(job: Job, model: ir.Model, before: Sequence[str] = ()) -> tuple[ir.Model, list[str]]:
     """Makes the new graph.
 
     Args:
         job: What is wanted.
+        model: The original's graph, which is changed.
         before: What was done to the file before.
 
     Returns:
@@ -61,7 +62,7 @@ def rewrite(job: Job, before: Sequence[str] = ()) -> tuple[ir.Model, list[str]]:
     Raises:
         UnsupportedError: It cannot be written like this.
     """
-    model, done = job.original.graph(), list(before)
+    done = list(before)
     if drop_weights_from_inputs(model):
         done.append("weights are no inputs any more, as before IR version 4 each of them had to be")
     for text, step in _steps(job):
