@@ -267,10 +267,24 @@ READINGS = [
     ("CAST", {"to_type": "INT64"}, [SQUARE], [SQUARE.long()], []),
     (
         "DEQUANTIZE",
-        {"axis": 0, "block_shape": []},
+        {"axis": 0, "block_shape": {"unreadable": "Could not get block_shape."}},
         [places(3, 3, below=99).to(torch.int8), torch.tensor([0.1, 0.2, 0.3]).double()],
         [places(3, 3, below=99).double() * torch.tensor([[0.1], [0.2], [0.3]]).double()],
         [{"axis": 1}],
+    ),
+    (
+        "DEQUANTIZE",
+        {"axis": 1, "block_shape": {"unreadable": "Could not get block_shape."}},
+        [places(2, 4, below=99).to(torch.int8), torch.tensor([[0.1, 0.2], [0.3, 0.4]]).double()],
+        [places(2, 4, below=99) * torch.tensor([[0.1, 0.1, 0.2, 0.2], [0.3, 0.3, 0.4, 0.4]]).double()],
+        [],
+    ),
+    (
+        "QUANTIZE",
+        {"axis": 1, "block_shape": {"unreadable": "Could not get block_shape."}},
+        [SQUARE, torch.tensor([0.1, 0.2, 0.3]).double()],
+        [(SQUARE / torch.tensor([0.1, 0.2, 0.3]).double()).round().to(torch.int8)],
+        [{"axis": 0}],
     ),
 ]
 MISREADINGS = [
@@ -307,6 +321,11 @@ def test_a_broadcast_that_tensorrt_does_not_have_is_found():
 def test_an_input_without_axes_keeps_none():
     scalar = torch.tensor(2.0, dtype=torch.float64)
     assert agrees("ELEMENTWISE", {"op": "PROD"}, [scalar, scalar], [scalar * 2])
+
+
+def test_scales_that_do_not_fit_are_found():
+    scales = torch.tensor([[0.1, 0.2]]).double()
+    assert not agrees("DEQUANTIZE", {"axis": 1}, [places(3, 3, below=99).to(torch.int8), scales], [SQUARE])
 
 
 def test_a_matrix_without_rows_is_multiplied():

@@ -219,9 +219,10 @@ def test_a_recurrent_layer_has_no_static_form():
     assert any("1 GRU have no static form" in note for note in told.notes)
 
 
-def test_the_placement_is_the_targets(net):
+@pytest.mark.parametrize("target", ["tensorrt-10", "tensorrt-rtx"])
+def test_the_placement_is_the_targets(net, target):
     """TensorRT: zero points of 0, int8, biases and results in float32."""
-    proto = export_compat(net, images()[0], target="tensorrt-10", precision=Int8(images())).model_proto
+    proto = export_compat(net, images()[0], target=target, precision=Int8(images())).model_proto
     tensors = {t.name: onnx.numpy_helper.to_array(t) for t in proto.graph.initializer}
     zero_points = [tensors[n.input[2]] for n in proto.graph.node if n.op_type == "QuantizeLinear"]
     assert zero_points

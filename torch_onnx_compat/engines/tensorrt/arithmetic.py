@@ -243,8 +243,8 @@ def _normal(x: Tensor, axes: list[int], epsilon: float) -> Tensor:
 def quantize(call: Call) -> Tensor:
     """Whole numbers of 8 bits: x / scale, rounded with halves to even, plus the zero point."""
     kind = call.layer.outputs[0].type
-    if kind not in ("INT8", "UINT8") or call.layer.attributes.get("block_shape"):
-        raise call.not_known(f"type {kind} with blocks {call.layer.attributes.get('block_shape')}")
+    if kind not in ("INT8", "UINT8"):
+        raise call.not_known(f"type {kind}")
     x, (step, zero) = call.input(0), _steps(call)
     info = torch.iinfo(TYPES[kind])
     return (torch.round(x / step) + zero).clamp(info.min, info.max).to(TYPES[kind])
@@ -253,18 +253,31 @@ def quantize(call: Call) -> Tensor:
 @layer("DEQUANTIZE")
 def dequantize(call: Call) -> Tensor:
     """(x - zero point) * scale."""
-    if call.layer.attributes.get("block_shape"):
-        raise call.not_known(f"blocks {call.layer.attributes.get('block_shape')}")
     step, zero = _steps(call)
     return (call.input(0).double() - zero) * step
 
 
 def _steps(call: Call) -> tuple[Tensor, Tensor]:
-    """The scale and the zero point, shaped to the input."""
+    """The scale and the zero point, shaped to the input.
+
+    The scale's shape tells of blocks: one number, one for each place of an axis, or one for each block, with as many
+    axes as the input. The attribute `block_shape` cannot be read from TensorRT for RTX 1.7.1, with blocks or without.
+    """
     x, step, zero = call.input(0), call.input(1), call.optional(2)
     zero = torch.zeros_like(step) if zero is None else zero.double()
     if step.numel() == 1:
         return step.reshape(()), zero.reshape(-1)[0]
+    if step.dim() > 1:
+        return _repeat_blocks(call, x, step), _repeat_blocks(call, x, zero) if zero.dim() > 1 else zero.reshape(-1)[0]
     axis = call.get("axis")
     sizes = [-1 if index == axis else 1 for index in range(x.dim())]
     return step.reshape(sizes), zero.reshape(sizes) if zero.numel() > 1 else zero.reshape(-1)[0]
+
+
+def _repeat_blocks(call: Call, x: Tensor, of_blocks: Tensor) -> Tensor:
+    """A number for each element, from one for each block."""
+    if x.dim() != of_blocks.dim() or any(size % count for size, count in zip(x.shape, of_blocks.shape, strict=True)):
+        raise call.fault(f"has scales of shape {tuple(of_blocks.shape)} for {tuple(x.shape)}")
+    for axis, (size, count) in enumerate(zip(x.shape, of_blocks.shape, strict=True)):
+        of_blocks = of_blocks.repeat_interleave(size // count, dim=axis)
+    return of_blocks
