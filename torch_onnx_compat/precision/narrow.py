@@ -97,9 +97,12 @@ class PrecisionJob:
             path: The file.
             **options: Passed on to the session.
         """
-        first, last = ([(s.session(), s.feeds) for s in stages] for stages in (self.before, self.after))
         options.setdefault("sess_options", options_of_few_runs())
-        session: Any = open_session(path, **options)
+        return self.around(open_session(path, **options))
+
+    def around(self, session: Any) -> Callable[[Inputs], list[Array]]:
+        """Runs a session for the network, onnxruntime's or another with its interface, with the stages around it."""
+        first, last = ([(s.session(), s.feeds) for s in stages] for stages in (self.before, self.after))
         if first or last:
             session = Chain([*first, (session, {}), *last], self.names)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +19,7 @@ from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.precision.int8.calibration import Calibration, calibration_of
 from torch_onnx_compat.precision.int8.layers import ADDS_A_BIAS, FOLLOWERS, Quantizable
 from torch_onnx_compat.precision.int8.loss import relative_distance
+from torch_onnx_compat.precision.int8.on_engine import keep_for_engine
 from torch_onnx_compat.precision.int8.pair_model import PairModel
 from torch_onnx_compat.precision.int8.ranges import CHOOSING, ChosenRanges, choose_ranges
 from torch_onnx_compat.precision.int8.request import Int8
@@ -64,13 +65,15 @@ def quantize_network(job: PrecisionJob, int8: Int8, target: Target, samples: Seq
     assert target.placement is not None
     graph = Quantizable.of(job.network, target.placement, int8.keep)
     with ExitStack() as stack:
-        return _Quantization(job, int8, graph, calibration_of(job.observation, int8, samples), stack).run()
+        calibration = calibration_of(job.observation, int8, samples)
+        return _Quantization(job, int8, target, graph, calibration, stack).run()
 
 
 @dataclass
 class _Quantization:
     job: PrecisionJob
     int8: Int8
+    target: Target
     graph: Quantizable
     calibration: Calibration
     stack: ExitStack
@@ -81,8 +84,9 @@ class _Quantization:
         self.writer = Writer(self.graph.proto, self.graph.placement)
         self._collect()
         layers = self._rank()
-        kept = self.search.find([node for node, _ in layers], self._write)
-        model = self._write(kept)
+        kept = dict.fromkeys(self.search.find([node for node, _ in layers], self._write), IMPRECISE)
+        kept |= keep_for_engine(self.search, self.target, list(kept), self.graph.layers, self._write)
+        model = self._write(list(kept))
         outputs = self.search.finish(model, len(kept))
         return QuantizedNetwork(model, self._verdict(layers, kept, model, outputs))
 
@@ -169,7 +173,7 @@ class _Quantization:
     def _verdict(
         self,
         layers: Sequence[tuple[ir.Node, LayerLoss]],
-        kept: Sequence[ir.Node],
+        kept: Mapping[ir.Node, str],
         model: ir.Model,
         outputs: Sequence[Sequence[Array]],
     ) -> Quantized:
@@ -185,7 +189,6 @@ class _Quantization:
         ]
         told = self.search.verdict(
             outputs,
-            len(kept),
             tuple(rows),
             self.runs + (self.model.runs if self.model is not None else 0),
             len(self.graph.chosen({str(node.name) for node in kept})),
@@ -219,10 +222,8 @@ def left_in_bodies(model: ir.Model) -> Iterator[str]:
         yield f"{_counted(inner)} in branches, loops and functions stay in float32."
 
 
-def _told(node: ir.Node, row: LayerLoss, kept: Sequence[ir.Node]) -> LayerLoss:
-    is_kept = node in kept
-    why = IMPRECISE if is_kept else ""
-    return LayerLoss(row.place, row.op_type, row.rounding, row.effect, row.method, is_kept, why)
+def _told(node: ir.Node, row: LayerLoss, kept: Mapping[ir.Node, str]) -> LayerLoss:
+    return replace(row, kept=node in kept, why=kept.get(node, ""))
 
 
 def _counted(nodes: Sequence[ir.Node]) -> str:

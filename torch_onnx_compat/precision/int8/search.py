@@ -32,12 +32,12 @@ class Search:
     """
 
     def __init__(self, job: PrecisionJob, request: Request, inputs: Sequence[Inputs]) -> None:
-        self._job, self._request, self._inputs = job, request, inputs
+        self.job, self._request, self.inputs = job, request, inputs
         self._metric = loss_of(request)
         self.notes: list[str] = []
         self.trials: list[Trial] = []
         self._runs = 0
-        self._wanted = [self._exact(number, given) for number, given in enumerate(inputs)]
+        self.wanted = [self._exact(number, given) for number, given in enumerate(inputs)]
 
     def find(self, nodes: Sequence[ir.Node], write: Callable[[Sequence[ir.Node]], ir.Model]) -> list[ir.Node]:
         """The fewest of the worst layers that have to stay in float32: 0, 1, 2, 4 … are tried, then those between.
@@ -51,7 +51,7 @@ class Search:
             if count == len(nodes):
                 return True
             self._judge(write(nodes[:count]), count)
-            return self.trials[-1].worst <= self._request.bound
+            return self._last.worst <= self._request.bound
 
         low, high = -1, 0
         while not passes(high):
@@ -81,22 +81,20 @@ class Search:
     def verdict(
         self,
         outputs: Sequence[Sequence[Array]],
-        kept: int,
         layers: tuple[LayerLoss, ...],
         runs: int,
         narrow: int,
     ) -> Quantized:
-        """What is known of the file; nothing was calibrated.
+        """What is known of the file that was judged last; nothing was calibrated.
 
         Args:
             outputs: Its outputs on the inputs.
-            kept: How many layers are in float32.
             layers: What each layer costs.
             runs: How many runs of the graph were made besides.
             narrow: How many nodes are in few bits.
         """
         metric = self._request.metric
-        classes = has_classes(self._wanted)
+        classes = has_classes(self.wanted)
         return Quantized(
             limit=self._request.bound,
             metric="relative distance of the outputs"
@@ -105,13 +103,13 @@ class Search:
             if metric == TOP1
             else UNNAMED,
             is_proven=True,
-            judged_on=len(self._inputs),
+            judged_on=len(self.inputs),
             calibrated_on=0,
-            final=next(trial for trial in self.trials if trial.kept == kept),
+            final=self._last,
             trials=tuple(self.trials),
-            float32_loss=self._metric(self._float32_outputs(), self._wanted),
-            distance=relative_distance(outputs, self._wanted),
-            agreement=1.0 - disagreement(outputs, self._wanted) if classes else None,
+            float32_loss=self._metric(self._float32_outputs(), self.wanted),
+            distance=relative_distance(outputs, self.wanted),
+            agreement=1.0 - disagreement(outputs, self.wanted) if classes else None,
             method="",
             narrow=narrow,
             layers=layers,
@@ -132,18 +130,19 @@ class Search:
         with ExitStack() as stack:
             path = stack.enter_context(draft(model, None, is_large(model))).path
             try:
-                run_file = self._job.runner(path)
+                run_file = self.job.runner(path)
             except Exception as error:
                 raise VerificationError(
                     f"onnxruntime does not load the file in {self._request.name}: {_reason(error)}"
                 ) from error
-            run_literally = self._job.runner(path, sess_options=_literal_options())
-            found = [self._run(run_file, inputs) for inputs in self._inputs]
-            rendered = [self._run(run_literally, inputs) for inputs in self._inputs]
+            run_literally = self.job.runner(path, sess_options=_literal_options())
+            found = [self._run(run_file, inputs) for inputs in self.inputs]
+            rendered = [self._run(run_literally, inputs) for inputs in self.inputs]
         self._runs += 2 * len(found)
-        trial = Trial(kept, self._metric(found, self._wanted), self._metric(rendered, self._wanted))
+        trial = Trial(kept, self._metric(found, self.wanted), self._metric(rendered, self.wanted))
         if trial not in self.trials:
             self.trials.append(trial)
+        self._last = trial
         return found
 
     def _run(self, run: Callable[[Inputs], list[Array]], inputs: Inputs) -> list[Array]:
@@ -157,11 +156,11 @@ class Search:
     def _exact(self, number: int, inputs: Inputs) -> list[Array]:
         """What the original computes in float64."""
         label = f"held-out input {number}"
-        outputs = run_in(self._job.observation, label, inputs, torch.float64)
+        outputs = run_in(self.job.observation, label, inputs, torch.float64)
         if outputs is None:
             self.note("eager torch does not run in float64 here, so its float32 was compared with.")
             try:
-                outputs = self._job.observation.reference(label, inputs).outputs
+                outputs = self.job.observation.reference(label, inputs).outputs
             except ModelRefused as refusal:
                 raise CompatError(f"the model itself fails on {label} of the calibration: {refusal}") from refusal
         return [_narrowed(as_array(output)) for output in outputs]
@@ -169,14 +168,14 @@ class Search:
     def _run_cases(self, model: ir.Model) -> None:
         """Runs the file wherever the float32 file was proven: at other sizes, too, its outputs have their shapes."""
         with draft(model, None, is_large(model)) as written:
-            run = self._job.runner(written.path)
-            for case in self._job.cases:
+            run = self.job.runner(written.path)
+            for case in self.job.cases:
                 where = f"the file in {self._request.name}"
                 try:
                     found = run(case.inputs)
                 except Exception as error:
                     raise VerificationError(f"{where} fails at {case.label}: {_reason(error)}") from error
-                for array, wanted, name in zip(found, case.reference.outputs, self._job.names, strict=True):
+                for array, wanted, name in zip(found, case.reference.outputs, self.job.names, strict=True):
                     if array.shape != tuple(wanted.shape) or not _is_finite_where(array, as_array(wanted)):
                         raise VerificationError(
                             f"{where} gives {array.shape} at {case.label}, output {name!r}, "
@@ -184,9 +183,9 @@ class Search:
                         )
 
     def _float32_outputs(self) -> list[list[Array]]:
-        with draft(self._job.network, None, is_large(self._job.network)) as written:
-            run = self._job.runner(written.path)
-            return [run(inputs) for inputs in self._inputs]
+        with draft(self.job.network, None, is_large(self.job.network)) as written:
+            run = self.job.runner(written.path)
+            return [run(inputs) for inputs in self.inputs]
 
 
 def _literal_options() -> onnxruntime.SessionOptions:

@@ -23,6 +23,7 @@ from torch_onnx_compat.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused
 from torch_onnx_compat.precision.int8.layers import KEPT_BY_CALLER, lift_constants, name_nodes
 from torch_onnx_compat.precision.int8.loss import relative_distance
+from torch_onnx_compat.precision.int8.on_engine import keep_for_engine
 from torch_onnx_compat.precision.int8.quantize import EFFECT_SECONDS, IMPRECISE, QuantizedNetwork, left_in_bodies
 from torch_onnx_compat.precision.int8.request import Dynamic, WeightOnly
 from torch_onnx_compat.precision.int8.search import Search
@@ -67,18 +68,19 @@ def quantize_uncalibrated(job: PrecisionJob, request: Dynamic | WeightOnly, targ
         search.note(f"of {missing} layers the effect was not measured: too slow.")
     for text in left_in_bodies(network.model):
         search.note(text)
-    kept = search.find([node for node, _ in layers], network.write)
+    kept = dict.fromkeys(search.find([node for node, _ in layers], network.write), IMPRECISE)
+    kept |= keep_for_engine(search, target, list(kept), network.layers, network.write)
     model = network.write(kept)
     outputs = search.finish(model, len(kept))
     if len(kept) == len(layers):
         search.note(f"nothing is in {request.name}: no layer could be, or none within the limit.")
     rows = [
-        LayerLoss(place(node), node.op_type, None, effect, "", node in kept, IMPRECISE if node in kept else "")
+        LayerLoss(place(node), node.op_type, None, effect, "", node in kept, kept.get(node, ""))
         for node, effect in layers
     ]
     rows += [LayerLoss(place(node), node.op_type, kept=True, why=why) for node, why in network.obstacles.items()]
     narrow = len(layers) - len(kept)
-    return QuantizedNetwork(model, search.verdict(outputs, len(kept), tuple(rows), switches.runs, narrow))
+    return QuantizedNetwork(model, search.verdict(outputs, tuple(rows), switches.runs, narrow))
 
 
 def _inputs(job: PrecisionJob) -> list[Inputs]:
