@@ -62,6 +62,22 @@ def test_knows_quantized_models():
     assert not is_quantized(torch.relu)
 
 
+def test_knows_graphs_that_round_to_steps():
+    """As PT2E and FX write them: torch.fx modules without any module of torch.ao."""
+
+    class Steps(nn.Module):
+        def forward(self, x):
+            steps = torch.ops.quantized_decomposed.quantize_per_tensor(x, 0.1, 0, -128, 127, torch.int8)
+            return torch.ops.quantized_decomposed.dequantize_per_tensor(steps, 0.1, 0, -128, 127, torch.int8)
+
+    class Floats(nn.Module):
+        def forward(self, x):
+            return torch.relu(x).to(torch.float64)
+
+    assert is_quantized(nn.Sequential(torch.fx.symbolic_trace(Steps())))
+    assert not is_quantized(torch.fx.symbolic_trace(Floats()))
+
+
 def test_steps_of_its_own_pass():
     row = verdict(nudged(0.1))
     assert row.ok

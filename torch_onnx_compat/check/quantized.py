@@ -33,13 +33,26 @@ _QUANTIZED = ("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized", "torch
 """Modules whose classes round to the steps of integers."""
 
 
+_ROUNDS = ("quantize_per_tensor", "quantize_per_channel", "quantize_per_token", "quantize_affine")
+"""Operators of graphs that round to steps, as PT2E and FX write them; fake_quantize_per_tensor too."""
+
+
 def is_quantized(model: object) -> bool:
-    """Whether a model holds modules of torch.ao that round to steps, scripted ones that compute in eight bits too."""
+    """Whether a model holds modules of torch.ao that round to steps, or graphs and scripts with operators that do."""
     if isinstance(model, torch.jit.ScriptModule):
         return "quantized::" in str(model.inlined_graph)
     return isinstance(model, nn.Module) and any(
-        type(module).__module__.startswith(_QUANTIZED) for module in model.modules()
+        type(module).__module__.startswith(_QUANTIZED)
+        or (isinstance(module, torch.fx.GraphModule) and any(map(_rounds, module.graph.nodes)))
+        for module in model.modules()
     )
+
+
+def _rounds(node: torch.fx.Node) -> bool:
+    if node.op not in ("call_function", "call_method"):
+        return False
+    name = str(node.target).replace("dequantize", "")
+    return any(operator in name for operator in _ROUNDS)
 
 
 def judge_by_spread(
