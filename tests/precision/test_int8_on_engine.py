@@ -64,7 +64,7 @@ def narrow_reads(model, op_type):
 
 @pytest.fixture
 def engine(monkeypatch):
-    """An engine that is onnxruntime, but for files of which `fails` tells a fault: a factor of the outputs, or an error."""
+    """onnxruntime, but for files of which `fails` tells a fault: a factor of the outputs, or None for an error."""
     made = SimpleNamespace(fails=lambda model: 1.0, files=0)
 
     class Session:
