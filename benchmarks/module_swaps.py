@@ -36,8 +36,8 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 from swap_models import Case, cases  # noqa: E402
 
 from torch_onnx_compat import CompatError, export_compat  # noqa: E402
+from torch_onnx_compat.catalogue.entry import EXPORTERS, Exporter  # noqa: E402
 from torch_onnx_compat.check.compare import compare  # noqa: E402
-from torch_onnx_compat.entry import EXPORTERS, Exporter  # noqa: E402
 
 RESULT = ROOT / "benchmarks" / "results" / "module_swaps.md"
 ROWS = RESULT.with_suffix(".jsonl")

@@ -76,7 +76,7 @@ def measure(spec: str, axes: str) -> dict[str, Any]:
     cases.run_symbolically = run
     dynamic: Any = "batch" if axes == "batch" else {0: {0: "batch", 2: "height", 3: "width"}}
     if axes != "batch":
-        from torch_onnx_compat.inputs import bind
+        from torch_onnx_compat.inputs.inputs import bind
 
         dynamic = {bind(model, args, None, None).names[0]: dynamic[0]}
     with tempfile.TemporaryDirectory() as folder:

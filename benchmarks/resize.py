@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from torch_onnx_compat import export_compat
-from torch_onnx_compat.entry import EXPORTERS, Exporter
+from torch_onnx_compat.catalogue.entry import EXPORTERS, Exporter
 
 HEIGHTS = range(5, 201)
 WIDTH = 33

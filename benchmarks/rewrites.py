@@ -28,7 +28,7 @@ from torch_onnx_compat.symbolics.grid_sampling import ROWS_FROM
 from torch_onnx_compat.symbolics.short_time import stft_filters
 
 from torch_onnx_compat import export_compat
-from torch_onnx_compat.entry import Exporter
+from torch_onnx_compat.catalogue.entry import Exporter
 from torch_onnx_compat.functional.fourier import table
 
 PACKAGES = ("torch", "onnxruntime", "onnx")

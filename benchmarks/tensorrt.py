@@ -44,13 +44,13 @@ import onnxruntime
 import torch
 
 from torch_onnx_compat import export_compat
-from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.dynamic import with_axes
+from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.engines import EngineProcess, find_engine
 from torch_onnx_compat.engines.measure import facts_of
 from torch_onnx_compat.engines.probes import node_tests, own_probes
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.inputs import Inputs, bind
+from torch_onnx_compat.inputs.dynamic import with_axes
+from torch_onnx_compat.inputs.inputs import Inputs, bind
 from torch_onnx_compat.shape_ranges import shape_ranges
 from torch_onnx_compat.sweep.measure import tidy
 from torch_onnx_compat.targets import load_target

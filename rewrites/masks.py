@@ -5,7 +5,7 @@ copy: both branches run and a mask joins their results (Where); branches that ca
 loops a Loop or a Scan. The user's guide is docs/control_flow.md.
 """
 
-from torch_onnx_compat.registry import machinery
+from torch_onnx_compat.catalogue.registry import machinery
 
 
 @machinery("torch_onnx_compat.control_flow", always=True, source="docs/decisions/0006-decisions-become-masks.md")

@@ -3,7 +3,7 @@
 The user's guide is docs/surgery.md, which also says how non-maximum suppression is put behind a detector.
 """
 
-from torch_onnx_compat.registry import machinery
+from torch_onnx_compat.catalogue.registry import machinery
 
 
 @machinery("torch_onnx_compat.surgery.on_graph.strip", source="docs/surgery.md")

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat import Exactness, decline, rewrite
-from torch_onnx_compat.registry import machinery
+from torch_onnx_compat.catalogue.registry import machinery
 from torch_onnx_compat.tracing import constant
 
 # Normalization

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from torch_onnx_compat import Declaration, Exactness, decomposition
-from torch_onnx_compat.arithmetic import is_size_of, varies
+from torch_onnx_compat.functional.arithmetic import is_size_of, varies
 
 AVERAGE = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 MAXIMUM = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)

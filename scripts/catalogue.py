@@ -4,9 +4,9 @@ import sys
 from itertools import groupby
 from pathlib import Path
 
-from torch_onnx_compat.catalogue import BUILT_IN, catalogue
+from torch_onnx_compat.catalogue.catalogue import BUILT_IN, catalogue
+from torch_onnx_compat.catalogue.entry import Entry
 from torch_onnx_compat.cli.catalogue import entry_row
-from torch_onnx_compat.entry import Entry
 
 PAGE = Path(__file__).parents[1] / "docs" / "catalogue.md"
 COLUMNS = ("name", "kind", "replaces", "needed", "opset", "targets", "exactness", "source")

@@ -22,8 +22,8 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 from test_entries import EXAMPLES  # noqa: E402
 
 from torch_onnx_compat.candidates import patched_subject  # noqa: E402
-from torch_onnx_compat.catalogue import catalogue  # noqa: E402
-from torch_onnx_compat.entry import Exporter, Rewrite  # noqa: E402
+from torch_onnx_compat.catalogue.catalogue import catalogue  # noqa: E402
+from torch_onnx_compat.catalogue.entry import Exporter, Rewrite  # noqa: E402
 from torch_onnx_compat.observe import Observation  # noqa: E402
 from torch_onnx_compat.plan import make_plan  # noqa: E402
 from torch_onnx_compat.prepare import prepare  # noqa: E402

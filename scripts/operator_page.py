@@ -9,7 +9,7 @@ from operator_cases.cells import COLUMNS, Cell
 from rich.console import Console
 from rich.table import Table
 
-from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.catalogue.catalogue import catalogue
 
 VERDICTS = {"ok": "green", "declined": "cyan", "refused": "yellow", "wrong": "red", "crashed": "magenta"}
 ALONGSIDE = {"scalar_tensor", "remainder", "floor_divide", "mT"}

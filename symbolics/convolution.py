@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from torch_onnx_compat import Declaration, Exactness, Ops, Value, decline, decomposition, symbolic
-from torch_onnx_compat.arithmetic import varies
+from torch_onnx_compat.functional.arithmetic import varies
 from torch_onnx_compat.tracing import constant, static_size
 
 CONVOLUTIONS: tuple[Any, ...] = (torch.conv1d, torch.conv2d, torch.conv3d)

@@ -20,9 +20,9 @@ import torch
 from torch import Tensor, nn
 
 from torch_onnx_compat import Exactness, decline, decomposition
-from torch_onnx_compat.arithmetic import exact, varies
 from torch_onnx_compat.functional import cubic
 from torch_onnx_compat.functional.adaptive_avg_pool import adaptive_avg_pool, is_single_cell, windows_of
+from torch_onnx_compat.functional.arithmetic import exact, varies
 from torch_onnx_compat.functional.take import take
 from torch_onnx_compat.tracing import as_size, constant, is_tracing, static_size
 

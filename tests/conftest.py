@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.entry import EXPORTERS
+from torch_onnx_compat.catalogue.catalogue import catalogue
+from torch_onnx_compat.catalogue.entry import EXPORTERS
 from torch_onnx_compat.rewrite import owners_of
 
 

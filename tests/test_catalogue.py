@@ -9,7 +9,7 @@ import torch
 import torch_onnx_compat.rewrites
 import torch_onnx_compat.symbolics
 
-from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.testing import assert_same_outputs
 

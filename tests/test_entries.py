@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.entry import Machinery
+from torch_onnx_compat.catalogue.catalogue import catalogue
+from torch_onnx_compat.catalogue.entry import Machinery
 from torch_onnx_compat.testing import Example
 
 TESTS = Path(__file__).parent

@@ -13,8 +13,9 @@ import torch
 from torch import nn
 from torch.export import Dim
 
-from torch_onnx_compat import CompatError, Verify, export_compat, plan, publish, rewrite, symbolic
+from torch_onnx_compat import CompatError, Verify, export_compat, plan, rewrite, symbolic
 from torch_onnx_compat.errors import UnsupportedError, VerificationError
+from torch_onnx_compat.publish import publish
 from torch_onnx_compat.request import IGNORED_AT_DEFAULTS
 from torch_onnx_compat.targets import Row, Target
 

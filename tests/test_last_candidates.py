@@ -9,7 +9,7 @@ from torch import nn
 
 from torch_onnx_compat import CompatError, Exactness, candidates, export, export_compat, rewrite
 from torch_onnx_compat.candidates import Candidates
-from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.targets import load_target
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated")

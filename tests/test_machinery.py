@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from torch_onnx_compat import CompatError, export_compat
-from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.entry import Machinery
+from torch_onnx_compat.catalogue.catalogue import catalogue
+from torch_onnx_compat.catalogue.entry import Machinery
 
 
 class Gate(nn.Module):

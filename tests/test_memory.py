@@ -20,7 +20,7 @@ from torch_onnx_compat.check import verify
 from torch_onnx_compat.check.file_log import FileLog
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.graph.weights import as_onnx
-from torch_onnx_compat.inputs import bind
+from torch_onnx_compat.inputs.inputs import bind
 from torch_onnx_compat.memory import forget_locals, trim
 from torch_onnx_compat.ops import ONNX_TYPES
 

@@ -6,8 +6,8 @@ import torch
 from swap_models import Case, cases
 
 from torch_onnx_compat import export_compat
+from torch_onnx_compat.catalogue.entry import EXPORTERS
 from torch_onnx_compat.check.compare import compare
-from torch_onnx_compat.entry import EXPORTERS
 
 REFUSED = {
     ("Swin windows, shifted, padded by a decision", "dynamo"): "sizes that the data decides are no sizes of windows",

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from torch_onnx_compat import export_compat, rewrite
-from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.places import is_user_file, module_path
 
 

@@ -11,9 +11,13 @@ if not (_here / "symbolics").is_dir():  # a checkout: the catalogue lies beside 
     __path__.append(str(_here.parent))
 
 if TYPE_CHECKING:
+    from torch_onnx_compat.catalogue.entry import Exactness as Exactness
+    from torch_onnx_compat.catalogue.entry import decline as decline
+    from torch_onnx_compat.catalogue.registry import Declaration as Declaration
+    from torch_onnx_compat.catalogue.registry import decomposition as decomposition
+    from torch_onnx_compat.catalogue.registry import rewrite as rewrite
+    from torch_onnx_compat.catalogue.registry import symbolic as symbolic
     from torch_onnx_compat.check.options import Verify as Verify
-    from torch_onnx_compat.entry import Exactness as Exactness
-    from torch_onnx_compat.entry import decline as decline
     from torch_onnx_compat.errors import CompatError as CompatError
     from torch_onnx_compat.export import export_compat as export_compat
     from torch_onnx_compat.export import plan as plan
@@ -24,10 +28,6 @@ if TYPE_CHECKING:
     from torch_onnx_compat.precision.int8.request import Dynamic as Dynamic
     from torch_onnx_compat.precision.int8.request import Int8 as Int8
     from torch_onnx_compat.precision.int8.request import WeightOnly as WeightOnly
-    from torch_onnx_compat.registry import Declaration as Declaration
-    from torch_onnx_compat.registry import decomposition as decomposition
-    from torch_onnx_compat.registry import rewrite as rewrite
-    from torch_onnx_compat.registry import symbolic as symbolic
     from torch_onnx_compat.result import ExportResult as ExportResult
     from torch_onnx_compat.surgery.around_model.custom import CustomNode as CustomNode
     from torch_onnx_compat.surgery.around_model.detections import Detections as Detections
@@ -40,9 +40,9 @@ _import_on_demand(
         "Bfloat16": "torch_onnx_compat.precision.formats",
         "CompatError": "torch_onnx_compat.errors",
         "CustomNode": "torch_onnx_compat.surgery.around_model.custom",
-        "Declaration": "torch_onnx_compat.registry",
+        "Declaration": "torch_onnx_compat.catalogue.registry",
         "Detections": "torch_onnx_compat.surgery.around_model.detections",
-        "Exactness": "torch_onnx_compat.entry",
+        "Exactness": "torch_onnx_compat.catalogue.entry",
         "ExportResult": "torch_onnx_compat.result",
         "Float16": "torch_onnx_compat.precision.formats",
         "Dynamic": "torch_onnx_compat.precision.int8.request",
@@ -53,11 +53,11 @@ _import_on_demand(
         "Target": "torch_onnx_compat.targets",
         "Value": "torch_onnx_compat.ops",
         "Verify": "torch_onnx_compat.check.options",
-        "decline": "torch_onnx_compat.entry",
-        "decomposition": "torch_onnx_compat.registry",
+        "decline": "torch_onnx_compat.catalogue.entry",
+        "decomposition": "torch_onnx_compat.catalogue.registry",
         "export_compat": "torch_onnx_compat.export",
         "plan": "torch_onnx_compat.export",
-        "rewrite": "torch_onnx_compat.registry",
-        "symbolic": "torch_onnx_compat.registry",
+        "rewrite": "torch_onnx_compat.catalogue.registry",
+        "symbolic": "torch_onnx_compat.catalogue.registry",
     },
 )

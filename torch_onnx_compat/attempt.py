@@ -24,10 +24,10 @@ from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.verify import verify as verify_file
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.errors import CompatError, VerificationError
-from torch_onnx_compat.feeds import Signature
 from torch_onnx_compat.finish import finish, node_counts
 from torch_onnx_compat.graph.slim.remains import note_on_sizes
 from torch_onnx_compat.graph.weights import drop_weights
+from torch_onnx_compat.inputs.feeds import Signature
 from torch_onnx_compat.memory import forget_locals, trim
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.plan import Plan
@@ -38,7 +38,7 @@ from torch_onnx_compat.precision.measuring_inputs import inputs_to_measure, ordi
 from torch_onnx_compat.precision.narrow import PrecisionJob
 from torch_onnx_compat.precision.verdict import Precision
 from torch_onnx_compat.prepare import Prepared
-from torch_onnx_compat.publish import Draft, draft, is_large, publish
+from torch_onnx_compat.publish.publish import Draft, draft, is_large, publish
 from torch_onnx_compat.questions.run import SymbolicRuns
 from torch_onnx_compat.request import File, Proof
 from torch_onnx_compat.result import ExportResult

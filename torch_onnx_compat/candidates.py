@@ -19,20 +19,20 @@ from torch import Tensor
 
 from torch_onnx_compat.backends import ExportFailed, ExportJob
 from torch_onnx_compat.backends.backend import FixedAxis, FrozenDecision
+from torch_onnx_compat.catalogue.entry import Exporter
+from torch_onnx_compat.catalogue.registry import DEFAULT
 from torch_onnx_compat.check.lint import Unsuitable
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.control_flow import RewrittenJob, decides, rewrite_decisions
 from torch_onnx_compat.diagnosis import with_hint, with_reasons
-from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.errors import CompatError, EntryFailed, InvalidFile, UnsupportedError, VerificationError
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.memory import forget_locals
 from torch_onnx_compat.observe import Observation, Subject
 from torch_onnx_compat.plan import DECISIONS, Found, Plan, make_plan
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.questions.run import SymbolicRuns
 from torch_onnx_compat.questions.size_facts import SizeFacts
-from torch_onnx_compat.registry import DEFAULT
 from torch_onnx_compat.request import Exporters, File, Patch
 from torch_onnx_compat.rewrite import rewrite, watched_functions
 

@@ -16,11 +16,11 @@ import torch
 from torch_onnx_compat.attempt import Attempt
 from torch_onnx_compat.backends import ExportFailed, ExportJob
 from torch_onnx_compat.candidates import Candidates, patched_subject
-from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.catalogue.catalogue import catalogue
+from torch_onnx_compat.catalogue.entry import EXPORTERS, Exporter
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.control_flow import explain
-from torch_onnx_compat.entry import EXPORTERS, Exporter
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError, unknown_name
 from torch_onnx_compat.export_form import announce_export, find_export_form
 from torch_onnx_compat.observe import Observation

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import torch
 
-from torch_onnx_compat import tree
+from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.observe import ModelRefused, Observation
 from torch_onnx_compat.prepare import Prepared
 

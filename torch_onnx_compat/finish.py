@@ -18,7 +18,7 @@ from torch_onnx_compat.graph.padding import keep_zeros
 from torch_onnx_compat.graph.provenance import drop_traces, strip_adapter
 from torch_onnx_compat.graph.tidy.tidy import tidy
 from torch_onnx_compat.graph.walk import all_nodes
-from torch_onnx_compat.inputs import output_names
+from torch_onnx_compat.inputs.inputs import output_names
 from torch_onnx_compat.ops import ONNX_TYPES
 from torch_onnx_compat.request import METADATA_PREFIX, File
 

@@ -16,12 +16,12 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from torch_onnx_compat import tree
-from torch_onnx_compat.caller import undo_writes
-from torch_onnx_compat.entry import Symbolic
+from torch_onnx_compat.caller.undo import undo_writes
+from torch_onnx_compat.catalogue.entry import Symbolic
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.functional.complex import Pair, view_as_real
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs import tree
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.places import first_line, user_statement
 from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.prepare import Boundary, Prepared

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 import torch
 from torch.torch_version import TorchVersion
 
-from torch_onnx_compat.entry import Entry, Exactness, Exporter, Operator, Rewrite, Symbolic, decline
+from torch_onnx_compat.catalogue.entry import Entry, Exactness, Exporter, Operator, Rewrite, Symbolic, decline
+from torch_onnx_compat.catalogue.registry import Registry
 from torch_onnx_compat.errors import unknown_name
-from torch_onnx_compat.registry import Registry
 from torch_onnx_compat.targets import Target
 
 Found: TypeAlias = "Collection[tuple[str, Mapping[str, Any]]]"

@@ -26,9 +26,10 @@ from torch.distributions import Distribution
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
-from torch_onnx_compat import tree
 from torch_onnx_compat.backends.internals.higher_order import compile_without_own_modes
-from torch_onnx_compat.caller import (
+from torch_onnx_compat.caller.reach import Reach, find_reach
+from torch_onnx_compat.caller.rebind import rebind_functions
+from torch_onnx_compat.caller.undo import (
     Outside,
     assign,
     changes_its_weight,
@@ -37,14 +38,13 @@ from torch_onnx_compat.caller import (
     restore_random_state,
     without_cache_folder,
 )
-from torch_onnx_compat.dynamic import with_axes
-from torch_onnx_compat.einsum_paths import choose_by_example
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.functional.einsum_paths import choose_by_example
 from torch_onnx_compat.graph.garbage import pause_collection
-from torch_onnx_compat.inputs import Inputs, bind
-from torch_onnx_compat.reach import Reach, find_reach
-from torch_onnx_compat.rebind import rebind_functions
-from torch_onnx_compat.state import state_of
+from torch_onnx_compat.inputs import tree
+from torch_onnx_compat.inputs.dynamic import with_axes
+from torch_onnx_compat.inputs.inputs import Inputs, bind
+from torch_onnx_compat.inputs.state import state_of
 from torch_onnx_compat.tracing import dim_names, restore_modes
 
 _WRAPPERS = {

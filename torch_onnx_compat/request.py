@@ -11,13 +11,13 @@ from typing import Any
 
 import torch
 
+from torch_onnx_compat.catalogue.entry import EXPORTERS, MIN_OPSET, Exporter
+from torch_onnx_compat.catalogue.registry import Registry
 from torch_onnx_compat.check.options import Verify
-from torch_onnx_compat.destination import check_destination
-from torch_onnx_compat.entry import EXPORTERS, MIN_OPSET, Exporter
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.int8.request import Request
-from torch_onnx_compat.registry import Registry
+from torch_onnx_compat.publish.destination import check_destination
 from torch_onnx_compat.targets import Target
 
 METADATA_PREFIX = "torch_onnx_compat."

@@ -14,13 +14,13 @@ import onnxruntime
 import torch
 from torch import Tensor
 
+from torch_onnx_compat.catalogue.entry import Exporter
 from torch_onnx_compat.check.compare import Comparison, comparison_lines
 from torch_onnx_compat.check.localise import localise
 from torch_onnx_compat.check.run_failure import explain_run
 from torch_onnx_compat.check.sizes import AxisProof
-from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.feeds import Signature, feeds_by_name
+from torch_onnx_compat.inputs.feeds import Signature, feeds_by_name
 from torch_onnx_compat.plan import Note
 from torch_onnx_compat.precision.int8.verdict import Quantized
 from torch_onnx_compat.precision.verdict import Precision

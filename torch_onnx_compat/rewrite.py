@@ -17,10 +17,10 @@ from typing import Any
 from torch import Tensor, nn
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.entry import Declined, Rewrite
+from torch_onnx_compat.catalogue.entry import Declined, Rewrite
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.functional.complex import answer, answer_directly, has_complex, has_pairs, with_pairs
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import Subject
 from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.prepare import Boundary

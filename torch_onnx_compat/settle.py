@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from itertools import combinations
 
-from torch_onnx_compat.inputs import Axis, Inputs, is_within
+from torch_onnx_compat.inputs.inputs import Axis, Inputs, is_within
 from torch_onnx_compat.observe import ModelRefused, Observation
 from torch_onnx_compat.prepare import Prepared
 

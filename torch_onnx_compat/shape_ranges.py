@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torch_onnx_compat.check.sizes import AxisProof
-from torch_onnx_compat.inputs import Axis, Inputs
+from torch_onnx_compat.inputs.inputs import Axis, Inputs
 
 _PLAIN = re.compile(r"[\w./-]+")
 _COMMANDS = {"tensorrt-rtx": "tensorrt_rtx", "tensorrt": "trtexec"}

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from torch_onnx_compat.caller import assign_as
-from torch_onnx_compat.entry import Declined, Rewrite
+from torch_onnx_compat.caller.undo import assign_as
+from torch_onnx_compat.catalogue.entry import Declined, Rewrite
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.plan import Plan
 

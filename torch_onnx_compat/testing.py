@@ -12,14 +12,14 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.catalogue.catalogue import catalogue
+from torch_onnx_compat.catalogue.entry import EXPORTERS, Entry, Exactness, Exporter, Symbolic
+from torch_onnx_compat.catalogue.registry import entry_of
 from torch_onnx_compat.check.options import Verify
-from torch_onnx_compat.entry import EXPORTERS, Entry, Exactness, Exporter, Symbolic
 from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.export import export_compat
 from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.plan import make_plan
-from torch_onnx_compat.registry import entry_of
 from torch_onnx_compat.result import ExportResult
 from torch_onnx_compat.targets import choose_opset, load_target
 

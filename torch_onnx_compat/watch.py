@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from torch_onnx_compat import tree
 from torch_onnx_compat.functional.complex import Pair
+from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.tracing import below_function_modes, current_trace, resume, without_tracing
 
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from torch_onnx_compat import Ops, Value, symbolic
-from torch_onnx_compat.entry import EXPORTERS
+from torch_onnx_compat.catalogue.entry import EXPORTERS
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.testing import assert_same_outputs
 

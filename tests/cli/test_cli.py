@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from torch_onnx_compat import Verify, cli
-from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.check.compare import Comparison
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError
 

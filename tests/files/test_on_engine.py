@@ -16,7 +16,7 @@ from torch_onnx_compat.files.on_engine import EngineFault, compare_in_engine, ve
 from torch_onnx_compat.files.proof import Proof
 from torch_onnx_compat.files.reading import read
 from torch_onnx_compat.files.runner import Runner
-from torch_onnx_compat.publish import draft
+from torch_onnx_compat.publish.publish import draft
 from torch_onnx_compat.targets import load_target
 
 HALF = dataclasses.replace(ENGINES["opencv"], computes_in="float16", tolerance=(1e-5, 1e-5))

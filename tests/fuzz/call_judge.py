@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 
 from fuzz.calls import OTHER_SIZES, VARYING, Call, Model
 from torch_onnx_compat import CompatError, ExportResult, export_compat
-from torch_onnx_compat.entry import Exporter
+from torch_onnx_compat.catalogue.entry import Exporter
 from torch_onnx_compat.errors import VerificationError
 
 RIGHT, WRONG, SPECIAL, CAUGHT = "right", "WRONG", "special only", "caught"

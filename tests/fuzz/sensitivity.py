@@ -27,7 +27,7 @@ from torch_onnx_compat.check.compare import ATOL, RTOL, as_array
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.verify import run_session, verify
 from torch_onnx_compat.errors import VerificationError
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.prepare import export_conditions, prepare
 from torch_onnx_compat.session import open_session

@@ -9,8 +9,8 @@ import tempfile
 import pytest
 
 from fuzz.faults import EXCEPTIONS, SCENARIOS, Injector, Killer, Place, Tracer
-from torch_onnx_compat import caller
 from torch_onnx_compat.backends import quiet
+from torch_onnx_compat.caller import undo as caller
 from torch_onnx_compat.questions import run
 
 FAULTS = [(name, list(EXCEPTIONS)[seed % 3], seed) for name in SCENARIOS for seed in range(5)]

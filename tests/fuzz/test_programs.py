@@ -6,7 +6,7 @@ import pytest
 
 from fuzz.judge import export_stock, judge_file, judge_program
 from fuzz.programs import Input, Program, example_inputs, fresh_model, make_program, write_program
-from torch_onnx_compat.entry import EXPORTERS
+from torch_onnx_compat.catalogue.entry import EXPORTERS
 
 SEEDS = range(40)
 LONG = {("dynamo", 0), ("dynamo", 20)}  # a quarter of a minute, and more than one

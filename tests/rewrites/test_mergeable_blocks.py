@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from torch_onnx_compat import export_compat
-from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.entry import Declined
+from torch_onnx_compat.catalogue.catalogue import catalogue
+from torch_onnx_compat.catalogue.entry import Declined
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.testing import Example, assert_same_outputs
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.entry import Declined
+from torch_onnx_compat.catalogue.catalogue import catalogue
+from torch_onnx_compat.catalogue.entry import Declined
 from torch_onnx_compat.testing import Example, assert_entry
 
 IMAGE = torch.randn(2, 6, 8, 5)

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.entry import Declined
+from torch_onnx_compat.catalogue.catalogue import catalogue
+from torch_onnx_compat.catalogue.entry import Declined
 from torch_onnx_compat.testing import Example, assert_same_outputs
 
 layers = pytest.importorskip("timm.layers")

@@ -7,8 +7,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from torch_onnx_compat import export_compat
-from torch_onnx_compat.arithmetic import is_size_of
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.functional.arithmetic import is_size_of
 from torch_onnx_compat.testing import Example
 
 MAPS = {1: torch.randn(2, 3, 9), 2: torch.randn(2, 3, 9, 7), 3: torch.randn(2, 2, 5, 7, 6)}

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.entry import Declined
+from torch_onnx_compat.catalogue.catalogue import catalogue
+from torch_onnx_compat.catalogue.entry import Declined
 from torch_onnx_compat.targets import Target
 from torch_onnx_compat.testing import Example, assert_same_outputs
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from torch_onnx_compat import CompatError, CustomNode, export_compat
-from torch_onnx_compat.entry import EXPORTERS
+from torch_onnx_compat.catalogue.entry import EXPORTERS
 from torch_onnx_compat.errors import UnsupportedError
 
 

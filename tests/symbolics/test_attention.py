@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch_onnx_compat.symbolics.attention import attention_to_matmul, multi_head_attention_to_matmul
 
-from torch_onnx_compat.entry import Declined
+from torch_onnx_compat.catalogue.entry import Declined
 from torch_onnx_compat.testing import Example, assert_same_outputs
 
 sdpa = F.scaled_dot_product_attention

@@ -5,8 +5,8 @@ import torch
 from torch.nn import functional as F
 from torch_onnx_compat.symbolics.counting import bincount, cartesian_prod_to_meshgrid, combinations_to_gather, histogram
 
-from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.entry import Declined
+from torch_onnx_compat.catalogue.catalogue import catalogue
+from torch_onnx_compat.catalogue.entry import Declined
 from torch_onnx_compat.testing import Example, assert_same_outputs
 
 WEIGHTED = (torch.tensor([2, 0, 5, 2, 2]), torch.tensor([0.5, 1.0, -2.0, 3.0, 0.25]))

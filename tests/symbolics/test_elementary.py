@@ -7,8 +7,8 @@ import torch
 from torch_onnx_compat.symbolics.elementary import where_of_bool
 
 from torch_onnx_compat import Verify
-from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.entry import Declined
+from torch_onnx_compat.catalogue.catalogue import catalogue
+from torch_onnx_compat.catalogue.entry import Declined
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.testing import Example, assert_entry, assert_same_outputs
 

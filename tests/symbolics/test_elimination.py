@@ -8,8 +8,8 @@ import torch
 from torch import linalg
 from torch_onnx_compat.symbolics import elimination
 
-from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.entry import Declined
+from torch_onnx_compat.catalogue.catalogue import catalogue
+from torch_onnx_compat.catalogue.entry import Declined
 from torch_onnx_compat.testing import Example, assert_same_outputs, assert_still_needed
 
 EYE = torch.eye(3)

@@ -8,8 +8,8 @@ from torch import nn
 from torch.nn import functional as F
 from torch_onnx_compat.symbolics.embedding import embedding_bag_to_embedding, embedding_max_norm_to_mul
 
+from torch_onnx_compat.catalogue.entry import Declined
 from torch_onnx_compat.check.options import Verify
-from torch_onnx_compat.entry import Declined
 from torch_onnx_compat.testing import ROUNDINGS, Example, assert_same_outputs
 
 MODES = ("sum", "mean", "max")

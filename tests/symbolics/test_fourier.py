@@ -7,8 +7,8 @@ import torch
 from torch import fft
 
 from torch_onnx_compat import export_compat
-from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.entry import Declined
+from torch_onnx_compat.catalogue.catalogue import catalogue
+from torch_onnx_compat.catalogue.entry import Declined
 from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.testing import Example, assert_entry, assert_same_outputs
 

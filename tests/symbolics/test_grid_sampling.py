@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_onnx_compat.symbolics.grid_sampling import FAR_OUTSIDE, MODES, PADDINGS, ROWS_FROM
 
-from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.errors import CompatError, UnsupportedError
 from torch_onnx_compat.targets import Target
 from torch_onnx_compat.targets.target import Row

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.functional.take import operator, take
 from torch_onnx_compat.testing import Example, assert_entry, assert_same_outputs

@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch_onnx_compat.symbolics.losses import huber_loss, l1_loss_to_abs, smooth_l1_loss_to_where
 
-from torch_onnx_compat.entry import Declined
+from torch_onnx_compat.catalogue.entry import Declined
 from torch_onnx_compat.testing import Example, assert_entry
 
 FINITE = (torch.tensor([[0.2, 1.5, 3.0], [2.0, 0.5, 9.0]]), torch.tensor([[0.5, 0.4, 7.0], [1.0, 5.5, 2.0]]))

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from torch_onnx_compat import Ops, Value, export_compat
+from torch_onnx_compat.catalogue.entry import EXPORTERS
 from torch_onnx_compat.check.options import Verify
-from torch_onnx_compat.entry import EXPORTERS
 from torch_onnx_compat.targets import Target
 from torch_onnx_compat.targets.target import Row
 from torch_onnx_compat.testing import Example, assert_entry, assert_same_outputs

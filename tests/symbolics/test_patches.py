@@ -17,7 +17,7 @@ from torch_onnx_compat.symbolics.patches import (
 )
 
 from torch_onnx_compat import export_compat
-from torch_onnx_compat.entry import Declined
+from torch_onnx_compat.catalogue.entry import Declined
 from torch_onnx_compat.testing import Example, assert_entry, assert_same_outputs
 
 CASES = [

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from torch_onnx_compat import Ops, Value
-from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.entry import EXPORTERS, Declined
+from torch_onnx_compat.catalogue.catalogue import catalogue
+from torch_onnx_compat.catalogue.entry import EXPORTERS, Declined
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.testing import Example, assert_same_outputs
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torch_onnx_compat import Ops, Value, export_compat
-from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.targets import Target
 from torch_onnx_compat.targets.target import Row

@@ -20,8 +20,8 @@ from torch_onnx_compat.symbolics.recurrent import (
 )
 
 from torch_onnx_compat import Ops, Value
+from torch_onnx_compat.catalogue.entry import EXPORTERS, Declined
 from torch_onnx_compat.check.options import Verify
-from torch_onnx_compat.entry import EXPORTERS, Declined
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.testing import Example, assert_entry, assert_same_outputs
 

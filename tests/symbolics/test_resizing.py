@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
-from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.catalogue.catalogue import catalogue
+from torch_onnx_compat.catalogue.entry import Declined
 from torch_onnx_compat.check.options import Verify
-from torch_onnx_compat.entry import Declined
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.testing import Example, assert_entry, assert_same_outputs, assert_still_needed
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch_onnx_compat.symbolics.short_time import frames, overlap_add
 
-from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.entry import Declined
+from torch_onnx_compat.catalogue.catalogue import catalogue
+from torch_onnx_compat.catalogue.entry import Declined
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.testing import Example, assert_entry, assert_same_outputs

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from packaging.version import Version
 from torch_onnx_compat.symbolics.sorting import COUNT_LIMIT
 
-from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.entry import EXPORTERS, Declined
+from torch_onnx_compat.catalogue.catalogue import catalogue
+from torch_onnx_compat.catalogue.entry import EXPORTERS, Declined
 from torch_onnx_compat.testing import Example, assert_entry, assert_same_outputs
 
 INF, NAN = float("inf"), float("nan")

@@ -5,8 +5,8 @@ import torch
 from torch import linalg
 from torch_onnx_compat.symbolics import spectral
 
-from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.entry import Declined
+from torch_onnx_compat.catalogue.catalogue import catalogue
+from torch_onnx_compat.catalogue.entry import Declined
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.testing import Example, assert_entry, assert_same_outputs
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from torch_onnx_compat.entry import Operator
+from torch_onnx_compat.catalogue.entry import Operator
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.targets import Row, Target, known_targets, load_target
 from torch_onnx_compat.targets.profile import to_toml

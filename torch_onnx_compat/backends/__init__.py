@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from torch_onnx_compat.backends.backend import ExportedGraph as ExportedGraph
     from torch_onnx_compat.backends.backend import ExportFailed as ExportFailed
     from torch_onnx_compat.backends.backend import ExportJob as ExportJob
-    from torch_onnx_compat.entry import Exporter
+    from torch_onnx_compat.catalogue.entry import Exporter
 
 # Not at once: `backend` needs `observe`, which needs `backends.internals`, and thereby this package.
 _import_on_demand(

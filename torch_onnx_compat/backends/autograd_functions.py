@@ -18,7 +18,7 @@ from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from torch_onnx_compat.backends.backend import ExportJob
 from torch_onnx_compat.backends.dynamo_ops import DynamoOps
 from torch_onnx_compat.backends.dynamo_symbolics import translation_of
-from torch_onnx_compat.entry import Symbolic
+from torch_onnx_compat.catalogue.entry import Symbolic
 from torch_onnx_compat.errors import CompatError
 
 NAMESPACE = "torch_onnx_compat_functions"

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import onnx_ir as ir
 
 from torch_onnx_compat.errors import CompatError, UnsupportedError, causes
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import Subject
 from torch_onnx_compat.places import plain, user_statement
 from torch_onnx_compat.plan import Plan

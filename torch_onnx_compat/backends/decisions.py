@@ -15,13 +15,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat import tree
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.checks import Place, is_caught, is_guard
 from torch_onnx_compat.backends.conditions import as_condition, has_bool_answer
 from torch_onnx_compat.backends.data_sizes import DataSizes, is_source, selects
 from torch_onnx_compat.backends.failures import may_fail_for_sizes, may_fail_for_values, tensors_among
 from torch_onnx_compat.backends.trace_numbers import METHODS, is_settled
+from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames_of_model
 from torch_onnx_compat.tracing import below_function_modes, is_tracing, recorded_value, without_tracing

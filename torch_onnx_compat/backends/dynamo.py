@@ -21,7 +21,7 @@ from torch_onnx_compat.backends.dynamo_symbolics import translation_table
 from torch_onnx_compat.backends.internals import expressions, symbolic
 from torch_onnx_compat.backends.internals.export_flag import in_onnx_export
 from torch_onnx_compat.backends.quiet import quiet_logs, without_partial_program
-from torch_onnx_compat.caller import undo_capture
+from torch_onnx_compat.caller.undo import undo_capture
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.names import claim_name
 from torch_onnx_compat.observe import Subject

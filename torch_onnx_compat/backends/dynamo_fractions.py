@@ -17,7 +17,7 @@ import torch
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import ExportFailed
 from torch_onnx_compat.backends.dynamo_ops import DynamoOps
-from torch_onnx_compat.decimals import round_decimal
+from torch_onnx_compat.functional.decimals import round_decimal
 from torch_onnx_compat.ops import ONNX_TYPES
 
 _WIDE = "torch_onnx_compat.wide"

@@ -11,7 +11,7 @@ import torch
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import ExportFailed, ExportJob
 from torch_onnx_compat.backends.dynamo_ops import DynamoOps
-from torch_onnx_compat.entry import Declined, Symbolic, decline
+from torch_onnx_compat.catalogue.entry import Declined, Symbolic, decline
 from torch_onnx_compat.ops import ONNX_TYPES
 
 ON_SIZES: dict[str, Callable[..., Any]] = {

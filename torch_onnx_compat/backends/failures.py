@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat import tree
+from torch_onnx_compat.inputs import tree
 
 _PLACES = """
 gather take take_along_dim index_select index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_put

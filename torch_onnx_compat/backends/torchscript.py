@@ -27,14 +27,14 @@ from torch_onnx_compat.backends.quiet import without_graph_dump
 from torch_onnx_compat.backends.repairs import repair_trace
 from torch_onnx_compat.backends.torchscript_ops import TorchScriptOps
 from torch_onnx_compat.backends.wide import wide_sizes
-from torch_onnx_compat.entry import Declined, Symbolic, decline
+from torch_onnx_compat.catalogue.entry import Declined, Symbolic, decline
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.garbage import pause_collection
 from torch_onnx_compat.graph.weights import as_onnx
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
+from torch_onnx_compat.inputs.probing import differing, far_sizes, first_accepted, other_sizes
 from torch_onnx_compat.ops import ONNX_TYPES, Number
 from torch_onnx_compat.places import is_user_file, module_path, short
-from torch_onnx_compat.probing import differing, far_sizes, first_accepted, other_sizes
 from torch_onnx_compat.stack import own_stacks
 
 _jit: Any = torch.jit

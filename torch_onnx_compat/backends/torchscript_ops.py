@@ -11,7 +11,7 @@ import torch
 from torch.onnx import JitScalarType, symbolic_helper  # type: ignore[attr-defined]
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.entry import decline
+from torch_onnx_compat.catalogue.entry import decline
 from torch_onnx_compat.ops import Number, Ops, Value, number_dtype
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from torch_onnx_compat import tree
+from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.tracing import is_tracing, recorded_value
 from torch_onnx_compat.watch import Watcher
 

@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from torch_onnx_compat import tree
 from torch_onnx_compat.backends.backend import ExportFailed
+from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.tracing import (
     below_function_modes,
     is_tracing,

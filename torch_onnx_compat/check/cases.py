@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from torch_onnx_compat import tree
 from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, frozen_error
 from torch_onnx_compat.check.elsewhere import Elsewhere
 from torch_onnx_compat.check.options import Verify
@@ -16,7 +15,8 @@ from torch_onnx_compat.check.other_sides import FLOOR_S, PART_OF_PROOF, Found, O
 from torch_onnx_compat.check.sizes import TOO_LARGE, AxisProof, SizeTrials, Trial, Verdict, is_affordable
 from torch_onnx_compat.control_flow.values import ValueDecisions
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.inputs import Bounds, Inputs, bind, is_within
+from torch_onnx_compat.inputs import tree
+from torch_onnx_compat.inputs.inputs import Bounds, Inputs, bind, is_within
 from torch_onnx_compat.observe import ModelRefused, Observation, Reference
 from torch_onnx_compat.questions.log import SymbolicRun
 from torch_onnx_compat.questions.question import Question

@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from torch_onnx_compat.check.compare import Array
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import Subject
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.prepare import Prepared, export_conditions

@@ -18,7 +18,7 @@ from torch_onnx_compat.check.compare import Array
 from torch_onnx_compat.check.eager_log import sample
 from torch_onnx_compat.check.verify import run_session
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.places import module_path
 from torch_onnx_compat.session import open_session
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import onnx_ir as ir
 
+from torch_onnx_compat.catalogue.registry import Registry
 from torch_onnx_compat.errors import UnsupportedError
 from torch_onnx_compat.graph.facts.node import node_facts
 from torch_onnx_compat.graph.provenance import place
 from torch_onnx_compat.graph.walk import all_nodes
 from torch_onnx_compat.plan import Found, avoids_any
-from torch_onnx_compat.registry import Registry
 from torch_onnx_compat.targets.target import Objection, Target
 
 _SHOWN = 3

@@ -38,7 +38,7 @@ from torch_onnx_compat.check.matching import (
     squeeze_shape,
 )
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.judge import CaseError
 from torch_onnx_compat.precision.lost import LostNode, find_lost, half_of, is_wide

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from torch_onnx_compat import tree
 from torch_onnx_compat.check.compare import Array, allowance, as_array
+from torch_onnx_compat.inputs import tree
 
 WIDEST_ROW = 4096
 """Outputs with more values in a row, such as masks, are moved along, but rows are not told apart by them."""

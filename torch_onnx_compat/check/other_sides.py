@@ -19,7 +19,7 @@ from torch import Tensor
 from torch_onnx_compat.check.variations import between, drawn_between, filled, moved, variations
 from torch_onnx_compat.control_flow.run.answers import Answer, Margin, Site
 from torch_onnx_compat.control_flow.values import Run, ValueDecisions, fresh_subject
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import Observation
 
 PART_OF_PROOF = 0.2

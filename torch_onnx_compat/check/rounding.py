@@ -33,7 +33,7 @@ from torch_onnx_compat.check.order import row_orders
 from torch_onnx_compat.check.perturb import runs_rounded_otherwise, runs_with_ties_broken
 from torch_onnx_compat.check.quantized import is_quantized, judge_by_spread
 from torch_onnx_compat.check.steps import runs_fallen_otherwise
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused, Observation, Reference
 
 STEP = 1.0

@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from torch_onnx_compat.inputs import Inputs, is_within
+from torch_onnx_compat.inputs.inputs import Inputs, is_within
 from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.rounding import sides_of
 from torch_onnx_compat.questions.search import Sides, Sizes

@@ -20,8 +20,8 @@ from torch_onnx_compat.check.compare import Array, Comparison, as_array, is_clos
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.perturb import runs_rounded_otherwise
 from torch_onnx_compat.check.rounding import SHARE, compare_outputs
-from torch_onnx_compat.draws import sort_like
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.draws import sort_like
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused, Observation
 
 PART_OF_PROOF = 0.1

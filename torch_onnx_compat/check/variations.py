@@ -8,8 +8,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.draws import sort_like
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.draws import sort_like
+from torch_onnx_compat.inputs.inputs import Inputs
 
 MOST_NUMBERS = 8
 """Numbers of the model's comparisons that inputs are made of, at most."""

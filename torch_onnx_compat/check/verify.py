@@ -24,9 +24,9 @@ from torch_onnx_compat.check.rounding import compare_outputs
 from torch_onnx_compat.check.special import Findings, check_special
 from torch_onnx_compat.errors import InvalidFile, VerificationError
 from torch_onnx_compat.graph.rendering import holds_bfloat16, render
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.memory import trim
-from torch_onnx_compat.publish import draft, external_data_path, is_large
+from torch_onnx_compat.publish.publish import draft, external_data_path, is_large
 from torch_onnx_compat.session import open_session, options_of_few_runs
 
 if TYPE_CHECKING:

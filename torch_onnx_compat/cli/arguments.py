@@ -121,7 +121,7 @@ def with_calibration(narrower: Half | Request | None, file: Path | None, sample:
         return narrower
     import torch
 
-    from torch_onnx_compat.inputs import bind
+    from torch_onnx_compat.inputs.inputs import bind
 
     arrays = read_arrays("--calibration", file)
     with usage():

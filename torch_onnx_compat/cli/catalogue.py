@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
+from torch_onnx_compat.catalogue.entry import Entry, Rewrite, Symbolic
 from torch_onnx_compat.cli.console import EXIT_CODES, print_json, print_table, reporting, usage
 from torch_onnx_compat.cli.options import Debug, Json
-from torch_onnx_compat.entry import Entry, Rewrite, Symbolic
 from torch_onnx_compat.zoo import spec as specs
 
 
@@ -27,7 +27,7 @@ def catalogue_command(
     debug: Debug = False,
 ) -> None:
     """Lists the catalogue, or tells one entry in full."""
-    from torch_onnx_compat.catalogue import catalogue
+    from torch_onnx_compat.catalogue.catalogue import catalogue
 
     with reporting(json, debug), usage():
         entries = catalogue()

@@ -30,7 +30,7 @@ from torch_onnx_compat.cli.options import (
     Sizes,
     check_file,
 )
-from torch_onnx_compat.destination import check_destination
+from torch_onnx_compat.publish.destination import check_destination
 from torch_onnx_compat.targets import choose_opset, load_target
 
 Dynamic = Annotated[

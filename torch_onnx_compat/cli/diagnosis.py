@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from torch_onnx_compat.catalogue.entry import EXPORTERS
 from torch_onnx_compat.cli import arguments
 from torch_onnx_compat.cli.console import EXIT_CODES, print_json, print_table, print_text, reporting
 from torch_onnx_compat.cli.options import (
@@ -27,7 +28,6 @@ from torch_onnx_compat.cli.options import (
     Weights,
     export_options,
 )
-from torch_onnx_compat.entry import EXPORTERS
 
 if TYPE_CHECKING:
     from torch_onnx_compat.diagnosis import Diagnosis

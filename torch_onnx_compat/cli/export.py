@@ -10,6 +10,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from torch_onnx_compat.catalogue.entry import EXPORTERS
 from torch_onnx_compat.cli import arguments, config
 from torch_onnx_compat.cli.console import EXIT_CODES, UsageError, print_json, print_text, reporting, usage
 from torch_onnx_compat.cli.options import (
@@ -44,9 +45,8 @@ from torch_onnx_compat.cli.options import (
     export_options,
     with_notes,
 )
-from torch_onnx_compat.destination import check_destination
-from torch_onnx_compat.entry import EXPORTERS
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.publish.destination import check_destination
 
 PROOF = "How it is proven"
 

@@ -44,8 +44,8 @@ from torch_onnx_compat.cli.options import (
     check_report,
     complete_targets,
 )
-from torch_onnx_compat.destination import check_destination
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.publish.destination import check_destination
 from torch_onnx_compat.targets import load_target
 from torch_onnx_compat.targets.profile import resolve_alias
 

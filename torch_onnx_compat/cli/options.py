@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from torch_onnx_compat.catalogue.entry import EXPORTERS
 from torch_onnx_compat.cli import arguments
 from torch_onnx_compat.cli.console import Steps, UsageError, usage
-from torch_onnx_compat.entry import EXPORTERS
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.targets import choose_opset, known_targets, load_target
 from torch_onnx_compat.targets.profile import ALIASES
@@ -221,7 +221,7 @@ def export_options(
 
 def _check_entries(names: Sequence[str]) -> None:
     if names:  # the catalogue needs torch, which takes a second or two
-        from torch_onnx_compat.catalogue import catalogue
+        from torch_onnx_compat.catalogue.catalogue import catalogue
 
         entries = catalogue()
         for name in names:
@@ -312,7 +312,7 @@ def check_report(path: Path | None) -> None:
     """
     if path is None:
         return
-    from torch_onnx_compat.destination import check_destination
+    from torch_onnx_compat.publish.destination import check_destination
 
     with usage():
         if path.suffix not in (".html", ".md", ".json"):

@@ -12,8 +12,8 @@ import typer
 
 from torch_onnx_compat.cli.console import EXIT_CODES, print_json, print_table, print_text, reporting, usage
 from torch_onnx_compat.cli.options import Debug, Json, complete_targets
-from torch_onnx_compat.destination import check_destination
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.publish.destination import check_destination
 from torch_onnx_compat.targets import Target, known_targets, load_target
 from torch_onnx_compat.targets.profile import ALIASES, DIRECTORY, resolve_alias, to_toml
 from torch_onnx_compat.targets.target import BETTER, PASSED

@@ -14,7 +14,7 @@ from torch_onnx_compat.control_flow.run.session import RefusedDecision, Session,
 from torch_onnx_compat.control_flow.survey import Survey, survey
 from torch_onnx_compat.control_flow.values import ValueDecisions
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import Subject
 from torch_onnx_compat.plan import DECISIONS, Plan
 

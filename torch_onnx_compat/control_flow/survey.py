@@ -19,8 +19,8 @@ from torch_onnx_compat.control_flow.lower.rewriting import Rewriting
 from torch_onnx_compat.control_flow.run.answers import Site
 from torch_onnx_compat.control_flow.run.iterables import RowStacker
 from torch_onnx_compat.control_flow.run.session import Key, Session, activate
-from torch_onnx_compat.inputs import Inputs
-from torch_onnx_compat.probing import differing, far_sizes, other_sizes
+from torch_onnx_compat.inputs.inputs import Inputs
+from torch_onnx_compat.inputs.probing import differing, far_sizes, other_sizes
 
 Sizes = dict[Key, tuple[int, ...]]
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from torch_onnx_compat.control_flow.lower.rewriting import Rewriting
 from torch_onnx_compat.control_flow.run.answers import AnswerLog, OutOfTime, Site
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import Observation, Subject
 
 

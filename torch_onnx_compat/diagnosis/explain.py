@@ -9,9 +9,9 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.catalogue.catalogue import catalogue
+from torch_onnx_compat.catalogue.entry import Symbolic
 from torch_onnx_compat.diagnosis.match import Message, messages, positions, score, words
-from torch_onnx_compat.entry import Symbolic
 from torch_onnx_compat.errors import CompatError, InvalidFile, causes
 from torch_onnx_compat.places import is_user_file, plain, short
 from torch_onnx_compat.plan import Plan

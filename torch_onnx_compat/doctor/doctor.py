@@ -9,13 +9,13 @@ from typing import Any, Literal
 
 from torch import nn
 
-from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.catalogue.catalogue import catalogue
+from torch_onnx_compat.catalogue.entry import EXPORTERS
 from torch_onnx_compat.check.cases import Cases
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.doctor.model import Severity, Symptom, examine_forward, examine_weights
 from torch_onnx_compat.doctor.precision import examine_precision
 from torch_onnx_compat.doctor.trace import examine_trace
-from torch_onnx_compat.entry import EXPORTERS
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.plan import make_plan

@@ -13,7 +13,7 @@ from torch.nn.parameter import is_lazy
 
 from torch_onnx_compat.observe import ModelRefused, Observation, Subject
 from torch_onnx_compat.prepare import Prepared
-from torch_onnx_compat.publish import INLINE_LIMIT
+from torch_onnx_compat.publish.publish import INLINE_LIMIT
 
 Severity = Literal["error", "warning", "info"]
 

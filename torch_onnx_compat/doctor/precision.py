@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from torch_onnx_compat.check.compare import as_array
 from torch_onnx_compat.check.eager_log import OperatorLog, log_run
 from torch_onnx_compat.doctor.model import Symptom
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.judge import errors_of, run_in

@@ -14,14 +14,14 @@ from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import readable
 from torch_onnx_compat.backends.decisions import Decision, DecisionLog
 from torch_onnx_compat.backends.repairs import repair_trace
+from torch_onnx_compat.catalogue.entry import Operator
 from torch_onnx_compat.diagnosis import hint
 from torch_onnx_compat.doctor.model import Symptom
-from torch_onnx_compat.entry import Operator
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
+from torch_onnx_compat.inputs.probing import differing, first_accepted, other_sizes
 from torch_onnx_compat.observe import Subject
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.plan import Plan
-from torch_onnx_compat.probing import differing, first_accepted, other_sizes
 
 _jit: Any = torch.jit
 

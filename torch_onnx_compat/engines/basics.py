@@ -8,9 +8,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from torch_onnx_compat.catalogue.entry import MIN_OPSET
 from torch_onnx_compat.engines.compare import judge, reference
 from torch_onnx_compat.engines.process import EngineProcess
-from torch_onnx_compat.entry import MIN_OPSET
 from torch_onnx_compat.targets.target import PASSED, Dynamic
 
 _HIGHEST = 23

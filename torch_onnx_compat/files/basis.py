@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from torch_onnx_compat.catalogue.entry import MIN_OPSET
 from torch_onnx_compat.check.compare import Comparison
 from torch_onnx_compat.clock import Clock
-from torch_onnx_compat.entry import MIN_OPSET
 from torch_onnx_compat.errors import UnsupportedError
 from torch_onnx_compat.files.free_axes import FreeAxes, Shapes, check_free_axes, free_axes
 from torch_onnx_compat.files.opset import change_opset
@@ -22,7 +22,7 @@ from torch_onnx_compat.files.reading import OnnxFile, read
 from torch_onnx_compat.files.rewriting import drop_weights_from_inputs
 from torch_onnx_compat.files.runner import Runner
 from torch_onnx_compat.files.surgery import Surgery, operate
-from torch_onnx_compat.publish import Draft, draft, is_large
+from torch_onnx_compat.publish.publish import Draft, draft, is_large
 from torch_onnx_compat.surgery.on_graph.cut_graph import CutGraph
 
 STRIDE = 32

@@ -13,7 +13,6 @@ from typing import Any, Literal
 import onnx_ir as ir
 
 from torch_onnx_compat.clock import Clock
-from torch_onnx_compat.destination import check_destination, resolve
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError
 from torch_onnx_compat.files.attributes import Attributes
 from torch_onnx_compat.files.axes import Axes, batch_size, read_axes
@@ -36,7 +35,8 @@ from torch_onnx_compat.precision.formats import Half, precision_from_keyword
 from torch_onnx_compat.precision.int8.quantize import QuantizedNetwork
 from torch_onnx_compat.precision.int8.request import Request
 from torch_onnx_compat.precision.narrow import NarrowNetwork
-from torch_onnx_compat.publish import draft, is_large, publish
+from torch_onnx_compat.publish.destination import check_destination, resolve
+from torch_onnx_compat.publish.publish import draft, is_large, publish
 from torch_onnx_compat.surgery.around_model.detections import Detections
 from torch_onnx_compat.surgery.around_model.normalize import Normalize
 from torch_onnx_compat.targets import Target, choose_opset, load_target

@@ -12,7 +12,7 @@ from torch_onnx_compat.engines import ENGINES, Engine
 from torch_onnx_compat.files.layers import EngineValues
 from torch_onnx_compat.files.on_engine import EngineFault, compare_in_engine
 from torch_onnx_compat.files.proof import Proof
-from torch_onnx_compat.publish import draft, is_large
+from torch_onnx_compat.publish.publish import draft, is_large
 
 _PATIENCE = 15.0
 """Seconds that the engine may take for the file; the search runs it about as often as the logarithm of its nodes."""

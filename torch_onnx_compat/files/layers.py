@@ -27,7 +27,7 @@ from torch_onnx_compat.engines import EngineProcess
 from torch_onnx_compat.files.runner import Array, Value
 from torch_onnx_compat.files.values import as_inputs
 from torch_onnx_compat.graph.excerpt import excerpt
-from torch_onnx_compat.publish import draft, is_large
+from torch_onnx_compat.publish.publish import draft, is_large
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from torch_onnx_compat import tree
 from torch_onnx_compat.check.compare import as_array
 from torch_onnx_compat.errors import UnsupportedError
 from torch_onnx_compat.files.cases import FileCase
 from torch_onnx_compat.files.reading import OnnxFile
 from torch_onnx_compat.files.runner import Array, Value
+from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.surgery.around_model.detections import Detections
 from torch_onnx_compat.surgery.around_model.normalize import Normalize
 

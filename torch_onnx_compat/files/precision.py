@@ -24,7 +24,7 @@ from torch_onnx_compat.files.double import to_double
 from torch_onnx_compat.files.proof import Proof
 from torch_onnx_compat.files.runner import Refused, Runner
 from torch_onnx_compat.files.values import as_inputs, is_plain
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused, Observation, Reference
 from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.int8.quantize import QuantizedNetwork
@@ -32,7 +32,7 @@ from torch_onnx_compat.precision.int8.request import Int8, Request
 from torch_onnx_compat.precision.judge import run_in
 from torch_onnx_compat.precision.narrow import NarrowNetwork, PrecisionJob
 from torch_onnx_compat.precision.to_format import bring_to_format
-from torch_onnx_compat.publish import draft, is_large
+from torch_onnx_compat.publish.publish import draft, is_large
 from torch_onnx_compat.targets import Target
 
 PATIENCE = 20.0

@@ -25,7 +25,7 @@ from torch_onnx_compat.files.random_values import random_values
 from torch_onnx_compat.files.reading import OnnxFile, describe_structure
 from torch_onnx_compat.files.runner import Judge, Refused, Runner, Value
 from torch_onnx_compat.files.values import as_numbers, compare_value, is_same
-from torch_onnx_compat.publish import draft, is_large
+from torch_onnx_compat.publish.publish import draft, is_large
 from torch_onnx_compat.surgery.on_graph.stage import Stage
 
 _LACKS = re.compile("NOT_IMPLEMENTED|not a registered|under development|No Op registered|Type Error")

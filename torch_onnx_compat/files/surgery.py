@@ -23,7 +23,7 @@ from torch_onnx_compat.graph.excerpt import ancestors, operands_of
 from torch_onnx_compat.graph.names import all_values, rename
 from torch_onnx_compat.graph.shapes import infer_model
 from torch_onnx_compat.graph.unused import RemoveUnusedNodes
-from torch_onnx_compat.publish import draft, is_large
+from torch_onnx_compat.publish.publish import draft, is_large
 from torch_onnx_compat.request import check_list
 from torch_onnx_compat.surgery.around_model.detections import Detections
 from torch_onnx_compat.surgery.around_model.normalize import Normalize

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from torch_onnx_compat import tree
 from torch_onnx_compat.check.compare import Comparison, compare
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.files.runner import Array, Value, flatten
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs import tree
+from torch_onnx_compat.inputs.inputs import Inputs
 
 
 def compare_value(case: str, name: str, found: Value, wanted: Value, *, is_random: bool = False) -> Comparison:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from torch_onnx_compat.entry import decline
+from torch_onnx_compat.catalogue.entry import decline
 
 
 @torch.library.custom_op("torch_onnx_compat::focus", mutates_args=())

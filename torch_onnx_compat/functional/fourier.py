@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.entry import decline
+from torch_onnx_compat.catalogue.entry import decline
 from torch_onnx_compat.functional import fourier_of_any_size
 from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.tracing import constant, static_size

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.entry import decline
+from torch_onnx_compat.catalogue.entry import decline
 from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.tracing import constant, static_size
 

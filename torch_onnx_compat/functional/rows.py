@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.entry import decline
+from torch_onnx_compat.catalogue.entry import decline
 from torch_onnx_compat.watch import Watcher
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import onnx_ir as ir
 import torch
 
-from torch_onnx_compat.entry import MIN_OPSET
+from torch_onnx_compat.catalogue.entry import MIN_OPSET
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.precision.int8.request import BITS, Dynamic, Int8, Request, WeightOnly
 from torch_onnx_compat.targets import Target

@@ -19,7 +19,7 @@ from torch_onnx_compat.check.file_log import NotRun
 from torch_onnx_compat.graph.provenance import place
 from torch_onnx_compat.graph.rendering import NARROW, narrow_types, render, widen
 from torch_onnx_compat.graph.shapes import infer_functions, infer_model
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.precision.formats import Bfloat16, Float16, Half
 from torch_onnx_compat.precision.instrument import Island
@@ -29,7 +29,7 @@ from torch_onnx_compat.precision.measure import feeds_of, measure_islands, measu
 from torch_onnx_compat.precision.narrow import PrecisionJob
 from torch_onnx_compat.precision.plan import ISLAND, JOINED, MOVED, NO_FORM, RANGE, Reason, make_plan
 from torch_onnx_compat.prepare import Prepared
-from torch_onnx_compat.publish import draft, is_large
+from torch_onnx_compat.publish.publish import draft, is_large
 
 
 @dataclass(frozen=True)

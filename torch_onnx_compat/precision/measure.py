@@ -10,11 +10,11 @@ import numpy as np
 import onnx_ir as ir
 import onnxruntime
 
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.instrument import BEYOND, STATISTICS, Island, Key, can_be_shadowed, instrument
 from torch_onnx_compat.precision.layout import MOVES, Layout, is_float
-from torch_onnx_compat.publish import draft, is_large
+from torch_onnx_compat.publish.publish import draft, is_large
 from torch_onnx_compat.session import open_session, options_of_few_runs
 
 Feeds = Mapping[str, Any]

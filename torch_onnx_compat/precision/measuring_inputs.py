@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_onnx_compat.check.cases import Case, Cases
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.special import special_inputs
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused, Observation
 
 HEAVY_SECONDS = 0.03

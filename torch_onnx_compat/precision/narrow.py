@@ -20,7 +20,7 @@ from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.graph.provenance import place
 from torch_onnx_compat.graph.rendering import NARROW, render
 from torch_onnx_compat.graph.shapes import infer_functions, infer_model
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.precision.convert import convert
 from torch_onnx_compat.precision.formats import Half
@@ -30,7 +30,7 @@ from torch_onnx_compat.precision.layout import MOVES, Layout, is_float
 from torch_onnx_compat.precision.measure import Feeds, Measurement, feeds_of, measure_islands, measure_nodes
 from torch_onnx_compat.precision.plan import HalfPlan, everything, make_plan
 from torch_onnx_compat.precision.verdict import Kept, Precision
-from torch_onnx_compat.publish import draft, is_large
+from torch_onnx_compat.publish.publish import draft, is_large
 from torch_onnx_compat.session import open_session, options_of_few_runs
 from torch_onnx_compat.surgery.on_graph.stage import Stage
 

@@ -14,9 +14,9 @@ from math import prod
 
 import numpy as np
 
-from torch_onnx_compat import tree
 from torch_onnx_compat.check.compare import Array
 from torch_onnx_compat.check.order import WIDEST_ROW, are_sorted, scores_of_rows
+from torch_onnx_compat.inputs import tree
 
 SHARE = 0.2
 """Largest share of rows, of both sides together, that may have no counterpart, whatever eager torch's own is."""

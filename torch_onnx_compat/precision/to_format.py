@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from torch_onnx_compat.graph.shapes import infer_model
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.int8.quantize import QuantizedNetwork, quantize_network
 from torch_onnx_compat.precision.int8.request import Int8, Request

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from torch_onnx_compat.backends.internals import expressions
-from torch_onnx_compat.inputs import Bounds, is_within
+from torch_onnx_compat.inputs.inputs import Bounds, is_within
 from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.search import FAR, Sides, Sizes
 

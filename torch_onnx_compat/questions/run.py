@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_onnx_compat.backends.internals import rnn_decompositions, symbolic
 from torch_onnx_compat.backends.quiet import quiet_logs
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import Observation, Subject
 from torch_onnx_compat.places import first_line
 from torch_onnx_compat.questions.arguments import leaves_of, replace_leaves

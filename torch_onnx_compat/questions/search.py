@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from torch_onnx_compat.backends.internals import expressions
-from torch_onnx_compat.inputs import Bounds, is_within
+from torch_onnx_compat.inputs.inputs import Bounds, is_within
 from torch_onnx_compat.questions.question import Question
 
 Sizes = dict[str, int]

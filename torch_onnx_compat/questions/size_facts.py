@@ -14,9 +14,9 @@ from typing import Any
 
 from torch import Tensor
 
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
+from torch_onnx_compat.inputs.probing import far_sizes, first_accepted, other_sizes
 from torch_onnx_compat.observe import Observation
-from torch_onnx_compat.probing import far_sizes, first_accepted, other_sizes
 from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.run import SymbolicRuns
 from torch_onnx_compat.questions.search import Sides

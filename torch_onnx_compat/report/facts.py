@@ -12,7 +12,7 @@ from typing import Any
 import onnx
 import torch
 
-from torch_onnx_compat.catalogue import catalogue
+from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.check.compatibility import Group
 from torch_onnx_compat.check.localisation import Localisation
 from torch_onnx_compat.diagnosis import explain_error

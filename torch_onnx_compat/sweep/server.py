@@ -38,7 +38,7 @@ def main() -> None:
     os.dup2(nowhere, 2)
     for name in _PRELOAD:
         import_module(name)
-    import_module("torch_onnx_compat.catalogue").catalogue()
+    import_module("torch_onnx_compat.catalogue.catalogue").catalogue()
     gc.freeze()  # a collection in a fork would copy every page it looks at
     from torch_onnx_compat.sweep.job import Job
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Literal
 
-from torch_onnx_compat.entry import MIN_OPSET, Operator
+from torch_onnx_compat.catalogue.entry import MIN_OPSET, Operator
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.targets.placement import Placement
 

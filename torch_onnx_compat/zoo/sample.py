@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_map_only
 
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.errors import CompatError, unknown_name
-from torch_onnx_compat.inputs import forward_parameters
+from torch_onnx_compat.inputs.inputs import forward_parameters
 
 SEED = 0
 DEFAULT = "DEFAULT"

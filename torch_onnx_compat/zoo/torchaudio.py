@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torchaudio import models, transforms
 
 from torch_onnx_compat.errors import CompatError, unknown_name
-from torch_onnx_compat.inputs import forward_parameters
+from torch_onnx_compat.inputs.inputs import forward_parameters
 from torch_onnx_compat.zoo.sample import SEED, Sample, Size
 from torch_onnx_compat.zoo.weights import PICTURES, build_with_seed
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from fuzz.judge import Case, Judgement, describe, is_rounding, sort_refusal, told
 from fuzz.written.program import Written
 from torch_onnx_compat import CompatError, export_compat
-from torch_onnx_compat.inputs import bind
+from torch_onnx_compat.inputs.inputs import bind
 
 Array = np.ndarray[Any, Any]
 LADDER = (1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32, 33, 40, 48, 63, 64, 65, 80, 100, 127, 128, 129, 160, 200)

@@ -19,7 +19,7 @@ from torch_onnx_compat.control_flow.run.branch import Branch
 from torch_onnx_compat.control_flow.run.decide import decide
 from torch_onnx_compat.control_flow.run.exact import promoted
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, Session, as_tensor, current, is_number, refusal
-from torch_onnx_compat.decimals import TorchArithmetic, round_decimal
+from torch_onnx_compat.functional.decimals import TorchArithmetic, round_decimal
 from torch_onnx_compat.tracing import below_function_modes, extreme_of_sizes, is_tracing
 
 

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
-from torch_onnx_compat import tree
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.control_flow.run.belongings import Attribute, take_state
 from torch_onnx_compat.control_flow.run.branch import restore_variables
 from torch_onnx_compat.control_flow.run.session import as_tensor, refusal
+from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.tracing import is_tracing, without_tracing
 from torch_onnx_compat.watch import Watcher
 

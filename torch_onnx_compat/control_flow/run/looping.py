@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat import tree
 from torch_onnx_compat.control_flow.run.belongings import bind_attributes
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional
 from torch_onnx_compat.control_flow.run.iterables import CountedItems, is_scannable
 from torch_onnx_compat.control_flow.run.loop_plan import LoopPlan
 from torch_onnx_compat.control_flow.run.rounds import Round, initial_value
 from torch_onnx_compat.control_flow.run.session import RefusedDecision, Session, as_tensor, refusal
+from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.places import first_line
 from torch_onnx_compat.tracing import is_tracing
 

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat import tree
 from torch_onnx_compat.control_flow.lower.loop_form import ITEM
 from torch_onnx_compat.control_flow.run.belongings import Attribute
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, flatten, unflatten
@@ -18,6 +17,7 @@ from torch_onnx_compat.control_flow.run.iterables import AppendLog
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.lifting import Lifting, Table
 from torch_onnx_compat.control_flow.run.session import Session, as_tensor, is_number
+from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.tracing import is_tracing
 from torch_onnx_compat.watch import Watcher
 

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat import tree
 from torch_onnx_compat.control_flow.run.answers import Margin, answer, nearest, negate, note_decision, present_log
 from torch_onnx_compat.control_flow.run.belongings import is_followed
 from torch_onnx_compat.control_flow.run.branch import Branch, call_in_scope
@@ -25,6 +24,7 @@ from torch_onnx_compat.control_flow.run.iterables import AppendLog
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.runtime_loops import Loop, collect, for_, steps, while_
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, as_tensor, current, refusal
+from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.tracing import constant, is_tracing
 
 __all__ = [

@@ -7,7 +7,6 @@ from typing import Any
 
 from torch import Tensor
 
-from torch_onnx_compat import tree
 from torch_onnx_compat.control_flow.lower.loop_form import ITEM
 from torch_onnx_compat.control_flow.run.answers import answer, note_decision, note_loop, note_round
 from torch_onnx_compat.control_flow.run.belongings import State, bind_attributes, sort_attributes, take_state
@@ -18,6 +17,7 @@ from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.looping import make_loop
 from torch_onnx_compat.control_flow.run.rounds import Round
 from torch_onnx_compat.control_flow.run.session import Session, current, here, refusal
+from torch_onnx_compat.inputs import tree
 
 MAX_STEPS = 64
 """Rounds up to which a ``while`` is unrolled; beyond it the loop is taken to have no bound."""

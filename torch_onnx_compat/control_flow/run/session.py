@@ -21,10 +21,10 @@ from torch_onnx_compat.backends.data_sizes import DataSizes
 from torch_onnx_compat.backends.decisions import DecisionLog, asks_for_emptiness, origins
 from torch_onnx_compat.backends.trace_numbers import is_settled
 from torch_onnx_compat.backends.wide import Numbers, wide_numbers
+from torch_onnx_compat.catalogue.entry import Exporter
 from torch_onnx_compat.control_flow.find.users import NumberUsers
 from torch_onnx_compat.control_flow.run.lifting import present
 from torch_onnx_compat.control_flow.run.raising import find_catcher
-from torch_onnx_compat.entry import Exporter
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames
 from torch_onnx_compat.tracing import is_tracing, recorded_value, without_tracing

@@ -12,7 +12,7 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass
 
-from torch_onnx_compat.entry import MIN_OPSET
+from torch_onnx_compat.catalogue.entry import MIN_OPSET
 from torch_onnx_compat.errors import UnsupportedError
 from torch_onnx_compat.graph import schema, shapes
 from torch_onnx_compat.graph.builder import Builder, Scope

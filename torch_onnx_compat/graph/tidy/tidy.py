@@ -9,7 +9,7 @@ from typing import Any
 import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
-from torch_onnx_compat.caller import put_back
+from torch_onnx_compat.caller.undo import put_back
 from torch_onnx_compat.graph.slim.slim import slim
 from torch_onnx_compat.graph.tidy.fused_weights import restore_types
 from torch_onnx_compat.graph.tidy.identities import RemoveIdentities

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from torch_onnx_compat import tree
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.inputs import Inputs, bind
+from torch_onnx_compat.inputs import tree
+from torch_onnx_compat.inputs.inputs import Inputs, bind
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.precision.int8.request import Int8
 

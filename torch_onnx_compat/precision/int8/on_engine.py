@@ -17,7 +17,7 @@ from torch_onnx_compat.engines import ENGINES, EngineProcess
 from torch_onnx_compat.graph.provenance import place
 from torch_onnx_compat.precision.int8.loss import relative_distance
 from torch_onnx_compat.precision.int8.search import Search
-from torch_onnx_compat.publish import draft, is_large
+from torch_onnx_compat.publish.publish import draft, is_large
 from torch_onnx_compat.targets import Target
 
 FACTOR, FLOOR = 2.0, 0.01

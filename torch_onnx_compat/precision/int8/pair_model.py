@@ -18,7 +18,7 @@ import onnxruntime
 from torch_onnx_compat.check.compare import Array
 from torch_onnx_compat.precision.int8.writer import Ranges, Writer
 from torch_onnx_compat.precision.layout import is_constant
-from torch_onnx_compat.publish import draft, is_large
+from torch_onnx_compat.publish.publish import draft, is_large
 from torch_onnx_compat.session import open_session, options_of_few_runs
 from torch_onnx_compat.targets.placement import Placement
 

@@ -15,7 +15,7 @@ import onnx_ir as ir
 from torch_onnx_compat.check.compare import Array
 from torch_onnx_compat.graph.excerpt import copy_of
 from torch_onnx_compat.graph.provenance import place
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.precision.int8.calibration import Calibration, calibration_of
 from torch_onnx_compat.precision.int8.layers import ADDS_A_BIAS, FOLLOWERS, Quantizable
 from torch_onnx_compat.precision.int8.loss import relative_distance
@@ -28,7 +28,7 @@ from torch_onnx_compat.precision.int8.verdict import LayerLoss, Quantized
 from torch_onnx_compat.precision.int8.writer import RangeCollector, Writer
 from torch_onnx_compat.precision.layout import HEAVY, Layout
 from torch_onnx_compat.precision.narrow import PrecisionJob
-from torch_onnx_compat.publish import draft, is_large
+from torch_onnx_compat.publish.publish import draft, is_large
 from torch_onnx_compat.session import open_session, options_of_few_runs
 from torch_onnx_compat.targets import Target
 

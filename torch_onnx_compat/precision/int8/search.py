@@ -12,14 +12,14 @@ import torch
 
 from torch_onnx_compat.check.compare import Array, as_array
 from torch_onnx_compat.errors import CompatError, VerificationError
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused
 from torch_onnx_compat.precision.int8.loss import disagreement, has_classes, loss_of, relative_distance
 from torch_onnx_compat.precision.int8.request import TOP1, Request
 from torch_onnx_compat.precision.int8.verdict import UNNAMED, LayerLoss, Quantized, Trial
 from torch_onnx_compat.precision.judge import run_in
 from torch_onnx_compat.precision.narrow import PrecisionJob
-from torch_onnx_compat.publish import draft, is_large
+from torch_onnx_compat.publish.publish import draft, is_large
 
 
 class Search:

@@ -19,7 +19,7 @@ from torch_onnx_compat.graph.constants import constant_tensor
 from torch_onnx_compat.graph.excerpt import copy_of
 from torch_onnx_compat.graph.provenance import place
 from torch_onnx_compat.graph.shapes import infer_model
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused
 from torch_onnx_compat.precision.int8.layers import KEPT_BY_CALLER, lift_constants, name_nodes
 from torch_onnx_compat.precision.int8.loss import relative_distance
@@ -32,7 +32,7 @@ from torch_onnx_compat.precision.int8.writer import write_dynamic, write_weights
 from torch_onnx_compat.precision.layout import is_float, is_inside
 from torch_onnx_compat.precision.measuring_inputs import SEED
 from torch_onnx_compat.precision.narrow import PrecisionJob
-from torch_onnx_compat.publish import draft, is_large
+from torch_onnx_compat.publish.publish import draft, is_large
 from torch_onnx_compat.session import open_session, options_of_few_runs
 from torch_onnx_compat.targets import Target
 from torch_onnx_compat.targets.placement import Placement

@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from torch_onnx_compat import tree
-from torch_onnx_compat.caller import undo_writes
+from torch_onnx_compat.caller.undo import undo_writes
 from torch_onnx_compat.errors import CompatError, unknown_name
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs import tree
+from torch_onnx_compat.inputs.inputs import Inputs
+from torch_onnx_compat.inputs.state import state_set_to
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.request import Cut
-from torch_onnx_compat.state import state_set_to
 from torch_onnx_compat.surgery.around_model.detections import ALTERNATIVES, Detections
 from torch_onnx_compat.surgery.around_model.heads import detections_of
 from torch_onnx_compat.surgery.around_model.normalize import Normalize

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from torch_onnx_compat import tree
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.functional.non_maximum import (
     best_candidates,
@@ -18,6 +17,7 @@ from torch_onnx_compat.functional.non_maximum import (
     keep_mask_by_operator,
     keep_mask_dense,
 )
+from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.surgery.around_model.custom import WholeCall
 from torch_onnx_compat.surgery.around_model.selectors import Selector
 

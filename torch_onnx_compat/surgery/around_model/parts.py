@@ -8,9 +8,9 @@ from dataclasses import replace
 from torch import Tensor
 
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.inputs import Axis, Inputs, bind
+from torch_onnx_compat.inputs.inputs import Axis, Inputs, bind
+from torch_onnx_compat.inputs.probing import first_accepted, other_sizes
 from torch_onnx_compat.prepare import Prepared
-from torch_onnx_compat.probing import first_accepted, other_sizes
 from torch_onnx_compat.surgery.around_model.boundary import run
 from torch_onnx_compat.surgery.around_model.recorder import Recorder, check_called
 from torch_onnx_compat.surgery.around_model.selectors import Selector, parse

@@ -10,9 +10,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from torch_onnx_compat import tree
 from torch_onnx_compat.backends.internals import suppress_in_capture
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.surgery.around_model.attention import AttentionLog
 from torch_onnx_compat.surgery.around_model.selectors import OWN, Selector
 

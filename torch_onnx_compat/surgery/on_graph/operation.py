@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 from onnx_ir.passes.common import LiftConstantsToInitializersPass
 
-from torch_onnx_compat import tree
 from torch_onnx_compat.errors import CompatError, UnsupportedError, unknown_name
 from torch_onnx_compat.graph.names import claim_name
 from torch_onnx_compat.graph.shapes import infer_model
 from torch_onnx_compat.graph.tidy.identities import RemoveIdentities
 from torch_onnx_compat.graph.tidy.sizes import fix_sizes
 from torch_onnx_compat.graph.unused import RemoveUnusedNodes
+from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.request import Cut
 from torch_onnx_compat.surgery.around_model.boundary import BoundaryAdapter, adapter_of, select, with_cuts

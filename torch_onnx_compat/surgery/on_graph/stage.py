@@ -18,7 +18,7 @@ import onnxruntime
 
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.stream import write_model
-from torch_onnx_compat.publish import is_large
+from torch_onnx_compat.publish.publish import is_large
 from torch_onnx_compat.session import open_session
 
 Array = npt.NDArray[Any]

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from torch_onnx_compat.reach import CONTAINERS, MISSING, Reach, is_followed, values_in
+from torch_onnx_compat.caller.reach import CONTAINERS, MISSING, Reach, is_followed, values_in
 
 
 class Snapshot:

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torch_onnx_compat.decimals import TorchArithmetic, round_decimal
+from torch_onnx_compat.functional.decimals import TorchArithmetic, round_decimal
 
 
 def rounded(number, digits):

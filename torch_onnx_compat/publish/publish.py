@@ -23,11 +23,11 @@ from typing import Any
 
 import onnx_ir as ir
 
-from torch_onnx_compat.destination import cannot_write, check_destination, check_place, resolve
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.stream import write_model
-from torch_onnx_compat.weights_beside import is_mentioned, locations, mentions, relocate, weights_of
-from torch_onnx_compat.workspace import hold, note_weights, workspace
+from torch_onnx_compat.publish.destination import cannot_write, check_destination, check_place, resolve
+from torch_onnx_compat.publish.weights_beside import is_mentioned, locations, mentions, relocate, weights_of
+from torch_onnx_compat.publish.workspace import hold, note_weights, workspace
 
 INLINE_LIMIT = 1_500_000_000
 """Weights, in bytes, up to which they lie in the file itself; protobuf ends at 2 GiB."""

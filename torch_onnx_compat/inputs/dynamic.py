@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from torch_onnx_compat.errors import CompatError, unknown_name
-from torch_onnx_compat.inputs import Axis, Inputs
+from torch_onnx_compat.inputs.inputs import Axis, Inputs
 
 
 def with_axes(

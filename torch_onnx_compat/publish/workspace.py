@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from torch_onnx_compat.weights_beside import is_mentioned
+from torch_onnx_compat.publish.weights_beside import is_mentioned
 
 if sys.platform != "win32":
     import fcntl

@@ -16,9 +16,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from torch_onnx_compat import CompatError, export_compat
-from torch_onnx_compat.caller import undo_writes
+from torch_onnx_compat.caller.reach import find_reach
+from torch_onnx_compat.caller.undo import undo_writes
 from torch_onnx_compat.prepare import twin_of
-from torch_onnx_compat.reach import find_reach
 
 _CACHE = {}
 _MASK = None

@@ -22,9 +22,9 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_onnx_compat.backends.internals.versions import set_versions, versions_of
-from torch_onnx_compat.reach import Reach
-from torch_onnx_compat.rebind import Functions
-from torch_onnx_compat.snapshot import Snapshot
+from torch_onnx_compat.caller.reach import Reach
+from torch_onnx_compat.caller.rebind import Functions
+from torch_onnx_compat.caller.snapshot import Snapshot
 from torch_onnx_compat.tracing import below_function_modes, is_tracing, record_as, recorded_value, without_tracing
 
 

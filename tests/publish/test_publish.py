@@ -19,8 +19,9 @@ import torch
 from fuzz.faults import Tracer
 from torch import nn
 
-from torch_onnx_compat import CompatError, attempt, destination, export_compat, weights_beside, workspace
-from torch_onnx_compat import publish as publishing
+from torch_onnx_compat import CompatError, attempt, export_compat
+from torch_onnx_compat.publish import destination, weights_beside, workspace
+from torch_onnx_compat.publish import publish as publishing
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="special files and locks of POSIX systems")
 X = torch.rand(2, 64)

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from torch_onnx_compat import export_compat
-from torch_onnx_compat.einsum_paths import choose_by_example
 from torch_onnx_compat.functional.complex import Pair
+from torch_onnx_compat.functional.einsum_paths import choose_by_example
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from torch_onnx_compat import tree
 from torch_onnx_compat.errors import CompatError, unknown_name
-from torch_onnx_compat.inputs import Inputs, forward_parameters
+from torch_onnx_compat.inputs import tree
+from torch_onnx_compat.inputs.inputs import Inputs, forward_parameters
 
 
 @dataclass(frozen=True)

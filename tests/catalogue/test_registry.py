@@ -5,11 +5,11 @@ import torch
 from torch import nn
 
 from torch_onnx_compat import CompatError, Exactness, rewrite, symbolic
-from torch_onnx_compat.catalogue import catalogue
-from torch_onnx_compat.entry import Declined, Operator, Rewrite, Symbolic
+from torch_onnx_compat.catalogue.catalogue import catalogue
+from torch_onnx_compat.catalogue.entry import Declined, Operator, Rewrite, Symbolic
+from torch_onnx_compat.catalogue.registry import Registry, entry_of
 from torch_onnx_compat.errors import ClashError
 from torch_onnx_compat.plan import make_plan
-from torch_onnx_compat.registry import Registry, entry_of
 from torch_onnx_compat.targets import Row, Target
 
 ORT = Target("onnxruntime")

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from typing_extensions import Unpack
 
-from torch_onnx_compat.entry import (
+from torch_onnx_compat.catalogue.entry import (
     EXPORTERS,
     MIN_OPSET,
     Entry,

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from torch_onnx_compat.draws import draw_like
-from torch_onnx_compat.dynamic import with_axes
-from torch_onnx_compat.inputs import bind
+from torch_onnx_compat.inputs.draws import draw_like
+from torch_onnx_compat.inputs.dynamic import with_axes
+from torch_onnx_compat.inputs.inputs import bind
 
 
 def draw(example, *shape, seed=0):

@@ -10,10 +10,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from torch_onnx_compat import tree
-from torch_onnx_compat.caller import undo_writes
+from torch_onnx_compat.caller.undo import undo_writes
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.inputs import Inputs
+from torch_onnx_compat.inputs import tree
+from torch_onnx_compat.inputs.inputs import Inputs
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from torch_onnx_compat import tree
-from torch_onnx_compat.draws import draw_like
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.inputs import tree
+from torch_onnx_compat.inputs.draws import draw_like
 
 MIN_TRACE_SIZE = 3
 """Every dynamic axis is at least this long while tracing: torch.export specialises sizes 0 and 1, and 2 is the length

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.torch_version import TorchVersion
 
 from torch_onnx_compat import CompatError, export_compat, rewrite
-from torch_onnx_compat.entry import EXPORTERS
+from torch_onnx_compat.catalogue.entry import EXPORTERS
 
 
 class Layer:

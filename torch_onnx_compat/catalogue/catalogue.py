@@ -6,10 +6,10 @@ import importlib
 import threading
 from importlib.metadata import EntryPoint, entry_points
 
+from torch_onnx_compat.catalogue.registry import DEFAULT, Registry
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.registry import DEFAULT, Registry
 
-ENTRY_POINT_GROUP = "torch_onnx_compat.catalogue"
+ENTRY_POINT_GROUP = "torch_onnx_compat.catalogue.catalogue"
 BUILT_IN = ("torch_onnx_compat.symbolics", "torch_onnx_compat.rewrites")
 
 _lock = threading.Lock()

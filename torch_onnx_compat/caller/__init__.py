@@ -1,0 +1,1 @@
+"""What belongs to the caller and not to a twin, and is as it was after each run."""

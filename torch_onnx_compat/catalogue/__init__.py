@@ -1,0 +1,1 @@
+"""Entries, the decorators that declare them, and the registry that holds them."""

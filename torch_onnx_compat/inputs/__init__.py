@@ -1,0 +1,1 @@
+"""The example inputs of a call, their dynamic axes, and other inputs like them."""

@@ -1,0 +1,1 @@
+"""A checked draft goes to its place in one step, or not at all."""
