@@ -31,7 +31,7 @@ def document(title: str, body: str, script: str = "", *, wide: bool = False) -> 
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n"
+        f'<title>{escape(title)}</title>\n<meta name="description" content="{escape(title)}">\n'
         f"<style>\n{style}</style>\n</head>\n<body>\n{start}\n{body}\n</main>\n{code}</body>\n</html>\n"
     )
 
