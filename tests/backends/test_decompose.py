@@ -22,8 +22,8 @@ WRITES = 40
 
 IS_OLD = TorchVersion(torch.__version__) < "2.7"
 """Whether a capture does not tell which tensors share memory; what is written in place is left to torch then."""
-HAS_PLAIN_STORAGE = TorchVersion(torch.__version__) < "2.13"
-"""Whether torch.export cannot capture the number of bytes of a tensor of dynamic sizes."""
+HAS_PLAIN_STORAGE = TorchVersion(torch.__version__) < "2.15"
+"""Whether torch.export cannot capture the number of bytes of a tensor of dynamic sizes, or what is computed of it."""
 WRITTEN_IN_PLACE = {"a chain in place", "parts in place", "dropout in place", "a copy of a weight"}
 
 

@@ -103,6 +103,13 @@ def test_positions_stay_positions():
     assert draw(torch.arange(6), 9).tolist() == list(range(9))
 
 
+def test_a_column_of_whole_numbers_keeps_its_own():
+    boxes = torch.cat((torch.tensor([0.0, 2.0, 2.0, 0.0])[:, None], torch.rand(4, 4, generator=SEEDED) * 50), 1)
+    drawn = draw(boxes, 40, 5)
+    assert set(drawn[:, 0].tolist()) == {0.0, 2.0}
+    assert not ties(drawn[:, 1:])
+
+
 @pytest.mark.parametrize("size", [5, 8, 3])
 def test_symmetric_matrices_stay_so(size):
     a = torch.randn(2, 5, 5, generator=SEEDED)

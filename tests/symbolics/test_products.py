@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from torch.torch_version import TorchVersion
 
 from torch_onnx_compat import Ops, Value
 from torch_onnx_compat.catalogue.catalogue import catalogue
@@ -106,6 +107,13 @@ def broken_fallback(op: Ops, input: Value, weight: Value, offs: Value) -> Value:
 
 HAS_GROUPED_MM = hasattr(nn.functional, "grouped_mm")
 needs_grouped_mm = pytest.mark.skipif(not HAS_GROUPED_MM, reason="this torch has no grouped_mm")
+
+
+def skip_capture_of_grouped_mm(exporter):
+    if exporter == "dynamo" and TorchVersion(torch.__version__) < "2.15":
+        pytest.skip("torch.export captures grouped_mm of float32 from torch 2.15 on; before, the export is refused")
+
+
 GROUPED = [
     Example(
         "grouped_mm",
@@ -390,6 +398,8 @@ def test_matrix_exp_needs_permission():
     ],
 )
 def test_one_product_for_each_group(row, products, exporter, opset):
+    if row.entry == "grouped_mm":
+        skip_capture_of_grouped_mm(exporter)
     options = {"dynamic": "batch", "samples": row.samples, "opset": opset}
     result = assert_same_outputs(row.model, row.inputs, exporter, uses=(row.entry,), **options)
     assert result.nodes["MatMul"] == products
@@ -397,6 +407,7 @@ def test_one_product_for_each_group(row, products, exporter, opset):
 
 @needs_grouped_mm
 def test_grouped_mm_of_three_axes_is_one_product(exporter):
+    skip_capture_of_grouped_mm(exporter)
     example = (torch.randn(3, 4, 8), torch.randn(3, 8, 16))
     options = {"uses": ("grouped_mm",), "dynamic": {"mat_a": {1: "rows"}}}
     result = assert_same_outputs(nn.functional.grouped_mm, example, exporter, **options)

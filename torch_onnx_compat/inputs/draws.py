@@ -18,6 +18,8 @@ def draw_like(examples: Sequence[Tensor], shapes: Sequence[Sequence[int]], seed:
     * Whole numbers, booleans and floating-point values of few kinds, such as masks and token ids, are drawn from the
       example's values. Whole numbers that differ within each row, such as indices, differ in the draw's rows too, and
       a permutation of 0 to n - 1 becomes one of 0 to m - 1.
+    * Columns, along the last axis, that hold whole numbers beside others that do not, such as the number of the image
+      that each box is in, are drawn from the column's own values.
     * Rows, along the last axis, that are sorted in the example are sorted in the draw.
     * A symmetric matrix (..., n, n) stays symmetric, and positive definite if it is.
     * A constant tensor of real numbers, which says nothing about a distribution, gets standard normal noise on top.
@@ -46,7 +48,7 @@ def _draw(example: Tensor, shape: tuple[int, ...], generator: torch.Generator) -
     elif _is_symmetric(values):
         drawn = _draw_symmetric(values.double(), shape, generator)
     else:
-        drawn = sort_like(values, _draw_numbers(values.double(), shape, generator))
+        drawn = sort_like(values, _draw_columns(values.double(), shape, generator))
     return drawn.to(device=example.device, dtype=example.dtype)
 
 
@@ -78,6 +80,20 @@ def _draw_numbers(values: Tensor, shape: tuple[int, ...], generator: torch.Gener
     low = place.long()
     drawn = torch.lerp(ordered[low], ordered[(low + 1).clamp(max=len(ordered) - 1)], place - low)
     return drawn if kinds < len(ordered) else _without_ties(drawn)
+
+
+def _draw_columns(values: Tensor, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """Columns of whole numbers beside others, such as the image of each box, from their own values."""
+    length = values.shape[-1] if values.dim() > 1 else 0
+    is_whole = (values == values.round()).reshape(-1, length).all(0) if length else torch.zeros(0)
+    whole, others = is_whole.nonzero().flatten(), (is_whole == 0).nonzero().flatten()
+    if shape[-1:] != (length,) or not len(whole) or not len(others):
+        return _draw_numbers(values, shape, generator)
+    drawn = values.new_empty(shape)
+    drawn[..., others] = _draw_numbers(values[..., others], (*shape[:-1], len(others)), generator).double()
+    for column in whole.tolist():
+        drawn[..., column] = _pick(values[..., column], shape[:-1], generator)
+    return drawn
 
 
 def _without_ties(drawn: Tensor) -> Tensor:
