@@ -266,7 +266,7 @@ def dynamic_eight_bits() -> str:
 def own_operator() -> str:
     import torch
 
-    @torch.library.custom_op("mylib::twice", mutates_args=())
+    @torch.library.custom_op("mylib::twice", mutates_args=(), schema="(Tensor x) -> Tensor")
     def twice(x: torch.Tensor) -> torch.Tensor:
         return x * 2
 

@@ -22,17 +22,17 @@ from torch_onnx_compat.observe import ModelRefused, Observation
 _EXACT = """
 abs amax amin aminmax arange argmax argmin broadcast_to bucketize cat ceil clamp clamp_max clamp_min clone
 constant_pad_nd contiguous copy copysign cummax cummin detach diag diagonal dropout embedding empty empty_like
-empty_strided expand eye fill fill_diagonal flip floor full full_like gather hardtanh im2col index index_copy
-index_fill index_put index_select isin item kthvalue leaky_relu lift lift_fresh masked_fill masked_scatter
-masked_select max max_pool1d max_pool2d max_pool2d_with_indices max_pool3d max_pool3d_with_indices max_unpool2d
-maximum median min minimum mode native_dropout neg new_empty new_full new_ones new_zeros nan_to_num nms nonzero
-one_hot ones ones_like permute pixel_shuffle pixel_unshuffle put rand randint randn randperm reflection_pad1d
-reflection_pad2d reflection_pad3d relu repeat repeat_interleave replication_pad1d replication_pad2d replication_pad3d
-roll round scalar_tensor scatter searchsorted select_scatter set sgn sign slice_scatter sort split stack take
-threshold tile to topk tril triu trunc unfold unfold_copy unique upsample_nearest1d upsample_nearest2d
-upsample_nearest3d view_as_complex view_as_real where zero zeros zeros_like _cat _copy_from _local_scalar_dense
-_reshape_alias _reshape_copy _to_copy _unique2 _unsafe_index _unsafe_index_put _unsafe_view _upsample_nearest_exact1d
-_upsample_nearest_exact2d _upsample_nearest_exact3d
+empty_strided expand eye fill fill_diagonal flip floor full full_like gather hardtanh im2col index index_copy index_fill
+index_put index_select isin item kthvalue leaky_relu lift lift_fresh masked_fill masked_scatter masked_select max
+max_pool1d max_pool2d max_pool2d_with_indices max_pool3d max_pool3d_with_indices max_unpool2d maximum median min minimum
+mode native_dropout neg new_empty new_full new_ones new_zeros nan_to_num nms nonzero one_hot ones ones_like permute
+pixel_shuffle pixel_unshuffle put rand randint randn randperm reflection_pad1d reflection_pad2d reflection_pad3d relu
+repeat repeat_interleave replication_pad1d replication_pad2d replication_pad3d roll round scalar_tensor scatter
+searchsorted select_scatter set sgn sign slice_scatter sort split stack take threshold threshold_backward tile to topk
+tril triu trunc unfold unfold_copy unique upsample_nearest1d upsample_nearest2d upsample_nearest3d view_as_complex
+view_as_real where zero zeros zeros_like _cat _copy_from _local_scalar_dense _reshape_alias _reshape_copy _to_copy
+_unique2 _unsafe_index _unsafe_index_put _unsafe_view _upsample_nearest_exact1d _upsample_nearest_exact2d
+_upsample_nearest_exact3d
 """
 _EXACT_NAMES = frozenset(_EXACT.split())
 """Operators whose results are exact: they move, choose or compare values, or round them to whole numbers."""
@@ -103,7 +103,7 @@ class RoundOtherwise(TorchDispatchMode):
         name, written = _base_name(func), func._schema.is_mutable
         if name in _EXACT_NAMES or _is_view(func):
             return func(*args, **(kwargs or {}))
-        if name in _SUM_NAMES and not written:
+        if (name in _SUM_NAMES or "_backward" in name) and not written:  # a backward pass adds up what was shared
             if "upsample" in name or "grid_sampler" in name:
                 args = [self._change_cells(args[0], _places(args)), *args[1:]]
             else:

@@ -1,0 +1,198 @@
+"""The first half of the dynamo exporter: torch.export captures the model, and what it took for granted is told."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import types
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.export import Dim
+
+from torch_onnx_compat.backends import internals
+from torch_onnx_compat.backends.backend import ExportFailed, ExportJob, FixedAxis, refuse
+from torch_onnx_compat.backends.capture_log import CaptureLog
+from torch_onnx_compat.backends.internals import derivatives, symbolic
+from torch_onnx_compat.backends.internals.export_flag import in_onnx_export
+from torch_onnx_compat.caller.undo import undo_capture
+from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.observe import Subject
+from torch_onnx_compat.questions.question import Question
+
+
+@dataclass
+class Capture:
+    """A captured program."""
+
+    program: torch.export.ExportedProgram
+    floats: list[tuple[Any, str]] = field(default_factory=list)
+    """Numbers made of sizes that it holds as the example's, with the places that ask for them."""
+    assumed: tuple[Question, ...] = ()
+    notes: list[str] = field(default_factory=list)
+
+
+def capture(job: ExportJob) -> Capture:
+    """Captures the model of a job with torch.export.
+
+    Raises:
+        ExportFailed: torch refused the model, or the capture fixed an axis, or froze what decides.
+    """
+    log = CaptureLog()
+    texts, floats = symbolic.watch_texts(log.note_text), symbolic.watch_floats(log.note_float)
+    try:
+        with in_onnx_export(), undo_capture(job.subject.twin), texts, floats:
+            made = _run_export(job, log)
+    except CompatError:
+        raise
+    except Exception as error:
+        fixed = _fixed_axis_error(job, error)
+        if fixed is not None:
+            raise fixed from error
+        refuse(error, "dynamo exporter, torch.export")
+    failing = [place for place in log.failures if place not in job.allow_baked]
+    if failing:
+        raise ExportFailed(
+            f"dynamo would freeze whether a call fails, which values decide, and the model catches the error: "
+            f"{', '.join(failing)}. Decide with tensor operations, or accept it with allow_baked=[{failing[0]!r}]."
+        )
+    frozen = [place for place in log.texts if place not in job.allow_baked]
+    if frozen:
+        raise ExportFailed(
+            f"dynamo would freeze the text of a tensor or a size, of which Python decides: {', '.join(frozen)}. Decide "
+            f"with tensor operations such as torch.where, or accept it with allow_baked=[{frozen[0]!r}]."
+        )
+    made.floats += log.floats
+    made.assumed += _assumptions(job, made.program)
+    return made
+
+
+def _run_export(job: ExportJob, log: CaptureLog) -> Capture:
+    """Runs torch.export: on the model, or on what runs below autograd if the model differentiates."""
+    names = [f"tensor_{index}" for index in range(len(job.inputs.tensors))]
+    specs = {n: dict.fromkeys(axes, Dim.DYNAMIC) or None for n, axes in zip(names, job.inputs.axes, strict=True)}
+    shapes = specs if any(specs.values()) else None
+    subject = _with_parameters(job.subject, names)
+    subject.wrap(lambda: log)
+
+    def run(model: nn.Module) -> torch.export.ExportedProgram:
+        return torch.export.export(model, job.inputs.tensors, dynamic_shapes=shapes, strict=False)
+
+    passes: list[bool] = []
+    with ExitStack() as stack:
+        stack.enter_context(internals.rnn_decompositions(shapes is not None))
+        stack.enter_context(internals.closing_transforms())
+        stack.enter_context(derivatives.watch_backward(lambda: passes.append(True)))
+        try:
+            program = run(subject)
+        except Exception:
+            if not passes:
+                raise
+    if not passes:
+        return Capture(program)
+    return _capture_derivatives(job, subject, run)
+
+
+def _capture_derivatives(
+    job: ExportJob, subject: Subject, run: Callable[[nn.Module], torch.export.ExportedProgram]
+) -> Capture:
+    with internals.closing_transforms():
+        found = derivatives.capture(subject, job.inputs.tensors, job.inputs.axes)
+    symbols = {root: _symbol(root) for axes in job.inputs.axes for axis in axes.values() for root in axis.roots}
+    sizes = {symbol: job.inputs.axes[index][dim].size(symbols) for symbol, (index, dim) in found.sizes.items()}
+    assumed = dict.fromkeys(condition.xreplace(sizes) for condition in found.conditions)
+    questions = (Question("condition", c, True, "torch.export") for c in assumed if c not in (True, False))
+    note = "the model differentiates as it runs; the file holds the operators of the backward pass."
+    return Capture(run(found.module), [], tuple(questions), [note])
+
+
+def _with_parameters(subject: Subject, names: list[str]) -> Subject:
+    """Gives forward a parameter for each tensor: torch 2.9 cannot evaluate its own guards on sizes in ``*tensors``."""
+
+    def forward(self: Subject, *tensors: Tensor) -> tuple[Tensor, ...]:
+        return Subject.forward(self, *tensors)
+
+    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("self", *names)]
+    forward.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    subject.forward = types.MethodType(forward, subject)  # type: ignore[method-assign]
+    return subject
+
+
+def _fixed_axis_error(job: ExportJob, error: Exception) -> FixedAxis | None:
+    """The error for torch.export's "Constraints violated", with the caller's names; None for other errors."""
+    place = r"L\['(?:tensor_|args'\]\[0\]\[)(\d+)'?\]\.size\(\)\[(\d+)\]"
+    found = re.search(rf"Constraints violated.*?{place}", str(error))
+    if found is None:
+        return None
+    index, dim = int(found[1]), int(found[2])
+    reason = next((line.strip(" -") for line in str(error).splitlines() if "inferred" in line or "valid" in line), "")
+    reason = re.sub(place, "it", reason)
+    axis = job.inputs.axes[index].get(dim)
+    name = axis.name if axis else ""
+    return FixedAxis(
+        f"axis {dim} ({name!r}) of input {job.inputs.names[index]!r} came out fixed at "
+        f"{job.inputs.tensors[index].shape[dim]}{f': {reason}' if reason else ''}",
+        axis=name,
+    )
+
+
+def _assumptions(job: ExportJob, program: torch.export.ExportedProgram) -> tuple[Question, ...]:
+    """The conditions on sizes that the capture assumed, such as `batch % 2 == 1`, but for those that always hold.
+
+    Many follow from shapes that have to fit; others are a decision of the model. Only a run at sizes at which they do
+    not hold tells which.
+    """
+    found = [_condition(job, text) for text in internals.size_conditions(program)]
+    return tuple(
+        Question("condition", condition, True, "torch.export")
+        for condition in dict.fromkeys(found)
+        if condition is not None and condition not in (True, False)
+    )
+
+
+def _condition(job: ExportJob, text: str) -> Any:
+    """A condition on sizes, in terms of the axes' names; None where it calls what is not known here."""
+    import sympy  # a slow import, which torch.export has made already
+
+    sizes: dict[str, Any] = {}
+
+    def name_size(size: re.Match[str]) -> str:
+        index, dim = int(size[1]), int(size[2])
+        axis = job.inputs.axes[index].get(dim)
+        symbols: Any = {root: _symbol(root) for root in axis.roots} if axis else {}
+        fixed = job.inputs.tensors[index].shape[dim]
+        sizes[f"size_{index}_{dim}"] = axis.size(symbols) if axis else sympy.Integer(fixed)
+        return f"size_{index}_{dim}"
+
+    text = re.sub(r"L\['tensor_(\d+)'\]\.size\(\)\[(\d+)\]", name_size, text)
+    test = ast.parse(text, mode="eval").body
+    if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _RELATIONS):
+        return None
+    try:
+        left, right = (eval(ast.unparse(side), {"__builtins__": {}}, sizes) for side in (test.left, *test.comparators))
+        # The difference: sympy sees that past + new - total is 0, but not that past + new == total.
+        return getattr(sympy, _RELATIONS[type(test.ops[0])])(sympy.expand(left - right), 0)
+    except Exception:  # the condition calls one of torch's own functions
+        return None
+
+
+def _symbol(axis: str) -> Any:
+    import sympy
+
+    return sympy.Symbol(axis, integer=True, positive=True)
+
+
+_RELATIONS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "Eq",
+    ast.NotEq: "Ne",
+    ast.Lt: "Lt",
+    ast.LtE: "Le",
+    ast.Gt: "Gt",
+    ast.GtE: "Ge",
+}
+"""sympy's class of each comparison."""
