@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any, BinaryIO, Literal
 
@@ -52,6 +53,7 @@ from torch_onnx_compat.surgery.around_model.normalize import Normalize
 from torch_onnx_compat.surgery.around_model.parts import part_of
 from torch_onnx_compat.surgery.on_graph.operation import plan_operation
 from torch_onnx_compat.targets import Target, choose_opset, load_target
+from torch_onnx_compat.zoo.metadata import metadata_of
 
 
 def export_compat(
@@ -153,7 +155,8 @@ def export_compat(
             has to stay in float32 is found by measurement; ``result.precision`` tells what, why, and how far the file
             is off. An Int8 with calibration inputs for a file in eight bits; ``"int8-dynamic"`` or
             a Dynamic for ranges found at run time; ``"int8-weights"``, ``"int4-weights"`` or a WeightOnly for weights.
-        metadata: Further entries of the file's metadata, texts by name, e.g. the names of classes.
+        metadata: Further entries of the file's metadata, texts by name, e.g. the names of classes. An ultralytics
+            model's own, by which its library reads the file, are there without it.
         include: Entries to apply whether needed or not.
         exclude: Entries not to apply.
         symbolics: Further symbolics for this call only.
@@ -242,6 +245,7 @@ def export_compat(
             )
             if submodule is not None:
                 prepared = part_of(prepared, submodule, input_names, state)
+            file = replace(file, metadata={**metadata_of(prepared.model, prepared.inputs.tensors), **file.metadata})
             prepared = with_boundary_adapter(prepared, cut)
 
         try:

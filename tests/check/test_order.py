@@ -105,3 +105,18 @@ def test_features_without_scores_keep_their_order():
 def test_neighbouring_infinities_are_no_error():
     scores = torch.tensor([float("inf"), float("inf"), 0.5, 0.2, 0.1])
     assert orders([0, 1, 2, 3, 4], wanted=(BOXES, LABELS, scores))[1] == {}
+
+
+def test_rows_of_outputs_apart_are_put_back():
+    """Boxes (batch, rows, 4), classes and scores (batch, rows), as suppression in an engine's form gives them."""
+    boxes, logits = queries()
+    apart = (boxes, torch.arange(24).reshape(2, 12), logits[0].amax(-1))
+    paths = ((0, "boxes"), (0, "classes"), (0, "scores"))
+    found = [a.numpy()[:, SWAPPED] for a in apart]
+    order = row_orders(apart, paths, found)
+    for index, wanted in enumerate(apart):
+        np.testing.assert_array_equal(found[index][order[index]], wanted.numpy())
+    alone = [found[0], apart[1].numpy(), apart[2].numpy()]  # boxes alone have changed places
+    order = row_orders(apart, paths, alone)
+    moved = [a[order[i]] if i in order else a for i, a in enumerate(alone)]
+    assert any((a != w.numpy()).any() for a, w in zip(moved, apart, strict=True))

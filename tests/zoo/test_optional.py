@@ -119,7 +119,7 @@ def test_ultralytics_reads_our_file_as_its_own(tmp_path):
 
     sample = load("ultralytics:yolov8n-pose", (64, 64))
     path = tmp_path / "pose.onnx"
-    export_compat(sample.model, sample.args, path, dynamic="batch", metadata=sample.metadata)
+    export_compat(sample.model, sample.args, path, dynamic="batch")
     model = YOLO(path)
     (found,) = model.predict(np.zeros((64, 64, 3), np.uint8), imgsz=64, verbose=False)
     assert model.task == "pose"

@@ -30,8 +30,8 @@ def row_orders(outputs: Sequence[Tensor], paths: Sequence[tree.Path], found: Seq
     """Finds the order in which the rows of a file's outputs are the original's rows.
 
     Outputs in one container of the original's result share their rows if one of them holds sorted scores. Where the
-    scores have the shape (rows,), rows are the first axis. In outputs of shape (..., rows, columns), rows are the axis
-    before the last, and the scores are a column of one of them, or the largest value in each of its rows.
+    scores have the shape (rows,), rows are the first axis. In outputs of shape (..., rows) and (..., rows, columns) the
+    scores are one of the former, a column of one of the latter, or the largest value in each of its rows.
 
     Args:
         outputs: The original's outputs.
@@ -45,29 +45,34 @@ def row_orders(outputs: Sequence[Tensor], paths: Sequence[tree.Path], found: Seq
     wanted = [as_array(output) for output in outputs]
     for (_, batch, rows), members in _groups(wanted, paths, found).items():
         own, theirs = [wanted[i] for i in members], [found[i] for i in members]
-        if not batch:
+        if batch is None:
             order = _order(own, theirs)
             orders.update({} if order is None else dict.fromkeys(members, order))
             continue
         shape = (batch, rows, -1)
         by_item = _orders([a.reshape(shape) for a in own], [a.reshape(shape) for a in theirs])
         if by_item is not None:
-            orders |= {i: _index(by_item, wanted[i].shape[:-2]) for i in members if i not in orders}
+            orders |= {i: _index(by_item, leading) for i, leading in members.items() if i not in orders}
     return orders
 
 
 def _groups(
     wanted: list[Array], paths: Sequence[tree.Path], found: Sequence[Array]
-) -> dict[tuple[tree.Path, int, int], list[int]]:
-    """The outputs that share their rows, by container, items of a batch (0 where rows are the first axis) and rows."""
-    groups: dict[tuple[tree.Path, int, int], list[int]] = defaultdict(list)
+) -> dict[tuple[tree.Path, int | None, int], dict[int, tuple[int, ...]]]:
+    """The outputs that share their rows, each with the axes before them.
+
+    They are told apart by container, items of a batch (None where rows are the first axis) and rows.
+    """
+    groups: dict[tuple[tree.Path, int | None, int], dict[int, tuple[int, ...]]] = defaultdict(dict)
     for index, (array, path) in enumerate(zip(wanted, paths, strict=True)):
         if not array.ndim or array.shape != found[index].shape:
             continue
         if len(array) > 1:
-            groups[path[:-1], 0, len(array)].append(index)
-        if array.ndim > 2 and array.shape[-2] >= _FEWEST_ROWS and array.size:
-            groups[path[:-1], prod(array.shape[:-2]), array.shape[-2]].append(index)
+            groups[path[:-1], None, len(array)][index] = ()
+        for axis in range(max(1, array.ndim - 2), array.ndim):
+            if array.shape[axis] >= _FEWEST_ROWS and array.size:
+                leading = array.shape[:axis]
+                groups[path[:-1], prod(leading), array.shape[axis]].setdefault(index, leading)
     return groups
 
 
