@@ -15,7 +15,12 @@ ROOT = Path(__file__).parent
 TORCH = ("2.6", "2.9", "newest")
 PYTHON = ("3.10", "3.11", "3.12", "3.13", "3.14")
 VERSIONS = ROOT / "benchmarks" / "results" / "versions.md"
-SELECTION = ("tests/test_arguments.py", "tests/catalogue/test_registry.py", "tests/test_errors.py", "tests/publish/test_publish.py")
+SELECTION = (
+    "tests/test_arguments.py",
+    "tests/catalogue/test_registry.py",
+    "tests/test_errors.py",
+    "tests/publish/test_publish.py",
+)
 """What `matrix` runs unless it is told: the keywords, the registry, the errors, the file's way to its place."""
 
 nox.options.sessions = ["lint", "types", "tests"]
