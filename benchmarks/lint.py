@@ -206,7 +206,9 @@ def _reset(node: Node, random: Random) -> None:
 
 
 def _probe(node: Node, random: Random, name: str) -> Probe | None:
-    """A model of one node with inputs; None where ONNX does not allow it."""
+    """A model of one node with inputs; None where ONNX does not allow it, or torch does not write it."""
+    if _repeats_an_axis(node):
+        return None
     feeds: dict[str, np.ndarray] = {}
     weights = []
     for index, given in enumerate(node["inputs"]):
@@ -226,6 +228,14 @@ def _probe(node: Node, random: Random, name: str) -> Probe | None:
     probe = make_inside(read_shapes(Probe(name, model, feeds)))
     is_read = not probe.position and "x0" in feeds and feeds["x0"].dtype == np.float32 and random.random() < 0.2
     return add_reader(probe) if is_read else probe
+
+
+def _repeats_an_axis(node: Node) -> bool:
+    """Whether a reduction names an axis twice, which onnxruntime takes and torch refuses."""
+    rank = len(node["inputs"][0].get("shape", ())) or 1
+    given = node["inputs"][1].get("value", ()) if node["op"].startswith("Reduce") and len(node["inputs"]) > 1 else ()
+    axes = [axis % rank for axis in np.atleast_1d(node["attributes"].get("axes", given)).tolist()]
+    return len(set(axes)) < len(axes)
 
 
 def _model(node: Node, name: str, weights: Sequence[Any], feeds: Mapping[str, np.ndarray]) -> onnx.ModelProto | None:

@@ -91,7 +91,7 @@ class Attempt:
             for name in cut.done:
                 job.plan.applied(name, "")
         with self.clock("check"):
-            lint(cut.network, job.plan.target)
+            lint(cut.network, job.plan.target, cut.without_body)
             counts = node_counts(cut.network)
             other = "dynamo" if job.plan.exporter == "torchscript" else "torchscript"
             made = _Made(whole, cut, counts, note_on_sizes(cut.network, sum(counts.values()), other))
@@ -103,7 +103,7 @@ class Attempt:
                 trim()
                 table = self._check(written.path, made, job.plan.target)
             made = self._write_final_form(written, made, job.plan.target, {row.case for row in table})
-            if made.precision is not None:
+            if self._has_other_form(cut):
                 with self.clock("check"):
                     table += self._check_on_target(written.path, made, job.plan.target)
             with self.clock("publish"):
@@ -195,14 +195,18 @@ class Attempt:
         )
         further = precision_job.inputs[1 : 1 + len(self.samples)]
         narrow = bring_to_format(precision_job, narrower, target, further)
-        lint(narrow.model, target)
+        lint(narrow.model, target, cut.without_body)
         cut.network = narrow.model
         return replace(made, nodes=node_counts(narrow.model), precision=narrow.precision)
 
     def _check(self, path: Path, made: _Made, target: Target) -> tuple[Comparison, ...]:
         names = [str(value.name) for value in made.whole.graph.outputs]
         table = self._verify(path, made.cut, names, bool(made.unknown))
-        return table if self.file.precision is not None else table + self._check_on_target(path, made, target)
+        return table if self._has_other_form(made.cut) else table + self._check_on_target(path, made, target)
+
+    def _has_other_form(self, cut: CutGraph) -> bool:
+        """Whether the file is not written as it is checked in onnxruntime; its engine gets what is written."""
+        return self.file.precision is not None or bool(cut.without_body)
 
     def _check_on_target(self, path: Path, made: _Made, target: Target) -> tuple[Comparison, ...]:
         cut, how = made.cut, self.proof.verify

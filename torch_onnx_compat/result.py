@@ -24,7 +24,7 @@ from torch_onnx_compat.inputs.feeds import Signature, feeds_by_name
 from torch_onnx_compat.plan import Note
 from torch_onnx_compat.precision.int8.verdict import Quantized
 from torch_onnx_compat.precision.verdict import Precision
-from torch_onnx_compat.session import open_session
+from torch_onnx_compat.session import inputs_of, open_session
 from torch_onnx_compat.shape_ranges import ShapeRange, tensorrt_command
 from torch_onnx_compat.surgery.on_graph.stage import Stage
 
@@ -108,18 +108,28 @@ class ExportResult:
                 refuses the inputs: says which, why, and what is near them that works.
         """
         session = self.session()
-        types = {value.name: value.type for value in session.get_inputs()}
-        names = list(types)
-        if self.signature is not None and set(names) <= set(self.signature.names):
-            given = self.signature.feeds(args, kwargs)
-        else:
-            given = feeds_by_name(names, args, kwargs)
-        feeds = {name: _array(given[name], types[name]) for name in names}
+        feeds = self._feeds({value.name: value.type for value in session.get_inputs()}, args, kwargs)
         try:
             outputs = session.run(None, feeds)
         except Exception as error:
             raise CompatError(str(explain_run(self._source(), feeds, error))) from error
         return tuple(torch.from_numpy(output) for output in outputs)
+
+    def feeds(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """The file's inputs, arrays by name, from arguments given as for a call.
+
+        Raises:
+            CompatError: An argument is missing, unknown, or of another value than the file holds.
+        """
+        inputs = inputs_of(self.model_proto.graph)  # no session: onnxruntime may lack kernels for a narrow file
+        return self._feeds({value.name: value.type for value in inputs}, args, kwargs)
+
+    def _feeds(self, types: Mapping[str, str], args: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        if self.signature is not None and types.keys() <= set(self.signature.names):
+            given = self.signature.feeds(args, kwargs)
+        else:
+            given = feeds_by_name(list(types), args, kwargs)
+        return {name: _array(given[name], kind) for name, kind in types.items()}
 
     def save(self, destination: str | os.PathLike[str] | BinaryIO) -> None:
         """Writes the file to another place, its weights inside.

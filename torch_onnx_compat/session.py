@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import Any
 
+import onnx
 import onnxruntime
 
 
@@ -27,3 +29,21 @@ def options_of_few_runs() -> onnxruntime.SessionOptions:
     options = onnxruntime.SessionOptions()
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return options
+
+
+@dataclass(frozen=True)
+class GraphInput:
+    """An input as onnxruntime's sessions tell it, such as ``tensor(float)``."""
+
+    name: str
+    type: str
+
+
+def inputs_of(graph: onnx.GraphProto) -> list[GraphInput]:
+    """What `get_inputs` of a session would say, without one."""
+    weights = {tensor.name for tensor in graph.initializer}
+    return [GraphInput(v.name, f"tensor({_element(v)})") for v in graph.input if v.name not in weights]
+
+
+def _element(value: onnx.ValueInfoProto) -> str:
+    return str(onnx.TensorProto.DataType.Name(value.type.tensor_type.elem_type)).lower()

@@ -1,5 +1,6 @@
 """run() and bench()."""
 
+import sys
 from xml.etree import ElementTree
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch_onnx_compat.files.bench_plot import plot
 
 
 def test_files_side_by_side(tmp_path):
+    held = np.ones(50_000_000)  # 400 MB of this process, which are none of the engine's
     files = [net(tmp_path / "a.onnx"), net(tmp_path / "b.onnx", opset=13)]
     rows = bench(files, sizes=[{"n": 1}, {"n": 4}], rounds=2, runs=3)
     assert [(row.file, row.sizes) for row in rows] == [(str(f), {"n": n}) for f in files for n in (1, 4)]
@@ -22,7 +24,9 @@ def test_files_side_by_side(tmp_path):
         assert 0 < row.median_ms <= row.p90_ms < 1e4
         assert row.processor_ms > 0
         assert row.load_ms > 0
-        assert 10 < row.memory_mb < 10_000
+        assert 10 < row.memory_mb < held.nbytes / 1e6
+        assert row.quartiles_ms[0] <= row.processor_ms <= row.quartiles_ms[1]
+        assert np.isnan(row.engine_mb)
         assert row.throughput == pytest.approx(1e3 * row.sizes["n"] / row.processor_ms)
         assert set(row.to_dict()) >= {"median_ms", "p90_ms", "sizes"}
 
@@ -70,6 +74,31 @@ def test_the_threads_reach_the_engine(tmp_path, monkeypatch):
 
     with engines.EngineProcess(Telling("telling", "onnxruntime", ()), threads=3) as process:
         assert process.run(net(tmp_path / "a.onnx"), {}, ["logits"]).outputs[0] == 3
+
+
+def test_an_engine_that_builds_files_has_no_times(tmp_path, monkeypatch):
+    adapter = tmp_path / "adapter.py"
+    adapter.write_text(
+        "import json, numpy, time\n"
+        "def version():\n    return '1'\n"
+        "def build(path, ranges, values, into, variant):\n"
+        "    end = time.process_time() + 0.02\n"
+        "    while time.process_time() < end:\n        pass\n"
+        "    of = [{'name': n, 'type': 'FLOAT', 'shape': None} for n in ('image', 'logits')]\n"
+        "    layer = {'name': 'n', 'kind': 'NEW', 'attributes': {}, 'inputs': of[:1], 'outputs': of[1:]}\n"
+        "    network = {'inputs': of[:1], 'outputs': ['logits'], 'layers': [layer]}\n"
+        "    numpy.savez(into, network=numpy.array(json.dumps(network)))\n"
+        "    return 5_000_000\n"
+    )
+    fake = type("Fake", (engines.Engine,), {"path": adapter})("builds", "numpy", (), builds=True)
+    monkeypatch.setenv(fake.variable, sys.executable)
+    monkeypatch.setitem(engines.ENGINES, "builds", fake)
+    (row,) = bench([net(tmp_path / "a.onnx")], engines=["builds"], sizes=[{"n": 2}], rounds=1, runs=1)
+    assert (row.engine_mb, row.error) == (5.0, "")
+    assert 20 <= row.load_ms < 2000
+    assert row.memory_mb > 10
+    assert np.isnan([row.median_ms, row.processor_ms, row.throughput]).all()
+    assert "nan" not in plot([row, Bench("b", "e", {}, median_ms=1.0, p90_ms=2.0)])
 
 
 def test_a_run(tmp_path):

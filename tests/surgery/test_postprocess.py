@@ -1,5 +1,8 @@
 """export_compat(postprocess=...): stripped, or non-maximum suppression put after a head."""
 
+import sys
+from dataclasses import replace
+
 import numpy as np
 import onnx
 import pytest
@@ -8,10 +11,12 @@ import torchvision
 from torch import nn
 from torchvision import ops
 
-from torch_onnx_compat import CompatError, Detections, export_compat
+from torch_onnx_compat import CompatError, Detections, Target, export_compat
+from torch_onnx_compat.engines import ENGINES, Engine
 from torch_onnx_compat.errors import UnsupportedError, VerificationError
 from torch_onnx_compat.functional import non_maximum
 from torch_onnx_compat.surgery.on_graph import strip
+from torch_onnx_compat.targets.target import Row
 
 
 class Head(nn.Module):
@@ -372,6 +377,42 @@ def test_tensorrts_plugin(exporter):
 
 
 PLUGIN = ["num_detections", "detection_boxes", "detection_scores", "detection_classes"]
+
+
+def test_what_the_plugin_stands_for_is_no_matter_of_the_target():
+    declared = Detections("efficient-nms", scores=1, score_threshold=0.1, max_detections=7)
+    args = (torch.rand(2, 9, 4).cumsum(-1), torch.rand(2, 9, 3))
+    without = Target("tensorrt-board", opset=17, rows=(Row("NonMaxSuppression", "refused"), Row("NonZero", "refused")))
+    result = export_compat(Given().eval(), args, postprocess=declared, target=without, allow_custom_domains=["TRT"])
+    assert result.custom_nodes == ("TRT::EfficientNMS_TRT",)
+    with pytest.raises(UnsupportedError, match="NonMaxSuppression refused"):
+        export_compat(Given().eval(), args, postprocess=replace(declared, form="nms"), target=without)
+
+
+def test_the_targets_engine_gets_the_plugin_and_not_what_it_stands_for(monkeypatch, tmp_path):
+    adapter = tmp_path / "tells.py"
+    adapter.write_text(
+        "import onnx\n"
+        "def version():\n    return '1'\n"
+        "def load(path, feeds, outputs, variant):\n"
+        "    model = onnx.load(path)\n"
+        "    told = len(model.functions), [node.domain for node in model.graph.node if node.domain]\n"
+        "    raise RuntimeError(f'functions, domains: {told}')\n"
+    )
+    fake = type("Fake", (Engine,), {"path": adapter})("tells", "numpy", ())
+    monkeypatch.setenv(fake.variable, sys.executable)
+    monkeypatch.setitem(ENGINES, "tells", fake)
+    declared = Detections("efficient-nms", scores=1, score_threshold=0.1, max_detections=7)
+    args = (torch.rand(2, 9, 4).cumsum(-1), torch.rand(2, 9, 3))
+    with pytest.raises(CompatError, match=r"functions, domains: \(0, \['TRT'\]\)"):
+        export_compat(
+            Given().eval(),
+            args,
+            postprocess=declared,
+            target=Target("tells", opset=17),
+            allow_custom_domains=["TRT"],
+            verify="target",
+        )
 
 
 def test_the_plugins_detections_are_batched_nms_of_every_class():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -51,11 +51,18 @@ class Unsuitable(UnsupportedError):
         return any(avoids_any(entry, self.operators) for entry in registry)
 
 
-def findings(model: ir.Model, target: Target) -> list[Finding]:
-    """The nodes that the target does not run right, in order."""
+def findings(model: ir.Model, target: Target, without_body: Collection[Any] = ()) -> list[Finding]:
+    """The nodes that the target does not run right, in order.
+
+    Args:
+        model: The graph.
+        target: The engine.
+        without_body: Functions that are not written to the file, since the engine has operators of its own for them.
+    """
     opset = model.opset_imports[""]
     found = []
-    nodes = chain(all_nodes(model.graph), *(all_nodes(f.graph) for f in model.functions.values()))
+    written = [function for key, function in model.functions.items() if key not in without_body]
+    nodes = chain(all_nodes(model.graph), *(all_nodes(function.graph) for function in written))
     for node in nodes:
         if node.domain:
             continue
@@ -66,14 +73,19 @@ def findings(model: ir.Model, target: Target) -> list[Finding]:
     return found
 
 
-def lint(model: ir.Model, target: Target) -> None:
+def lint(model: ir.Model, target: Target, without_body: Collection[Any] = ()) -> None:
     """Checks every node, and that the target takes dynamic axes where there are any.
+
+    Args:
+        model: The graph.
+        target: The engine.
+        without_body: As for `findings`.
 
     Raises:
         Unsuitable: The target does not run the model right; names each operator, its places, why, and what to do.
     """
     opset = model.opset_imports[""]
-    problems = findings(model, target)
+    problems = findings(model, target, without_body)
     lines = _lines(problems)
     dynamic = _dynamic_axes(model) if target.dynamic == "no" else ()
     if dynamic:

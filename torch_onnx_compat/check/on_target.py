@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,10 +19,10 @@ from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.rounding import compare_outputs
 from torch_onnx_compat.check.verify import run_session
 from torch_onnx_compat.engines import ENGINES, Engine, EngineProcess
-from torch_onnx_compat.engines.ranges import Ranges, ranges_of_feeds
+from torch_onnx_compat.engines.ranges import Ranges
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.observe import ModelRefused, Observation
-from torch_onnx_compat.session import open_session
+from torch_onnx_compat.session import inputs_of, open_session
 from torch_onnx_compat.shape_ranges import shape_ranges
 from torch_onnx_compat.targets import Target
 
@@ -40,19 +40,6 @@ NARROW_LIMIT = 5e-2
 """Largest such error, relative to the output's largest value."""
 
 
-@dataclass(frozen=True)
-class _Input:
-    """An input as onnxruntime's sessions tell it, such as ``tensor(float)``."""
-
-    name: str
-    type: str
-
-
-def _input(value: onnx.ValueInfoProto) -> _Input:
-    element = onnx.TensorProto.DataType.Name(value.type.tensor_type.elem_type)
-    return _Input(value.name, f"tensor({element.lower()})")
-
-
 class NoValues(Exception):
     """The engine builds the file, and nothing is known of the values."""
 
@@ -68,11 +55,10 @@ class EngineSession:
 
     def __init__(self, process: EngineProcess, path: str | os.PathLike[str], ranges: Ranges | None = None) -> None:
         graph = onnx.load(path, load_external_data=False).graph
-        weights = {tensor.name for tensor in graph.initializer}
         self._process = process
         self._ranges = ranges or {}
         self._path = path
-        self._inputs = [_input(value) for value in graph.input if value.name not in weights]
+        self._inputs = inputs_of(graph)
         self._outputs = {value.name: value for value in graph.output}
         self._last_values: list[onnxruntime.OrtValue] = []
         """The last outputs: they must outlive the arrays that are taken from them, which share their memory."""
@@ -92,8 +78,7 @@ class EngineSession:
             RuntimeError: The engine refuses the file, or crashes.
         """
         arrays = {name: value.numpy() for name, value in feeds.items()}
-        ranges = {**ranges_of_feeds(arrays), **{n: r for n, r in self._ranges.items() if n in arrays}}
-        outcome = self._process.run(self._path, arrays, names, ranges)
+        outcome = self._process.run(self._path, arrays, names, self._ranges)
         if outcome.status == "built" and not outcome.outputs:
             raise NoValues(outcome.error)
         if outcome.status not in ("ran", "built"):

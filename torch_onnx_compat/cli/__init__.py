@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from torch_onnx_compat.cli import catalogue, convert, diagnosis, export, files, sweep, targets
+from torch_onnx_compat.cli import advise, catalogue, convert, diagnosis, export, files, sweep, targets
 from torch_onnx_compat.cli.console import EXIT_CODES
 from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.version import __version__
@@ -36,7 +36,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for commands in (export, sweep, convert, files, targets, diagnosis, catalogue):
+for commands in (export, advise, sweep, convert, files, targets, diagnosis, catalogue):
     commands.register(app)
 
 

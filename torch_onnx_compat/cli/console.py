@@ -200,6 +200,16 @@ def fit(text: str, width: int) -> str:
     return "\n".join(lines)
 
 
+def number(value: float, form: str = ".3g") -> str:
+    """A number for a table; nothing for one that is not known."""
+    return "" if math.isnan(value) else format(value, form)
+
+
+def filled(rows: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+    """The rows of a table without the columns in which nobody has something."""
+    return [{name: text for name, text in row.items() if any(other[name] for other in rows)} for row in rows]
+
+
 def print_table(rows: Sequence[dict[str, str]]) -> None:
     """Prints rows of plain text, all of the same columns.
 

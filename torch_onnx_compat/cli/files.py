@@ -16,6 +16,8 @@ from torch_onnx_compat.cli.console import (
     WRONG,
     Steps,
     UsageError,
+    filled,
+    number,
     print_json,
     print_table,
     print_text,
@@ -206,7 +208,7 @@ def bench_command(
             from torch_onnx_compat.files.bench_plot import plot as draw
 
             plot.write_text(draw(found), encoding="utf-8")
-    print_json([row.to_dict() for row in found]) if json else print_table([_timed(row) for row in found])
+    print_json([row.to_dict() for row in found]) if json else print_table(filled([_timed(row) for row in found]))
     raise typer.Exit(FAILED if any(row.error for row in found) else 0)
 
 
@@ -288,17 +290,15 @@ def _localise(sample: Sample, file: Path, step: Steps) -> Localisation:
 
 
 def _timed(row: Bench) -> dict[str, str]:
-    if row.error:
-        numbers = dict.fromkeys(("median ms", "p90 ms", "processor ms", "load ms", "memory MB", "rows/s"), "")
-    else:
-        numbers = {
-            "median ms": f"{row.median_ms:.3g}",
-            "p90 ms": f"{row.p90_ms:.3g}",
-            "processor ms": f"{row.processor_ms:.3g}",
-            "load ms": f"{row.load_ms:.3g}",
-            "memory MB": f"{row.memory_mb:.0f}",
-            "rows/s": f"{row.throughput:.3g}",
-        }
+    numbers = {
+        "median ms": number(row.median_ms),
+        "p90 ms": number(row.p90_ms),
+        "processor ms": number(row.processor_ms),
+        "load ms": number(row.load_ms),
+        "memory MB": number(row.memory_mb, ".0f"),
+        "rows/s": number(row.throughput),
+        "engine MB": number(row.engine_mb),
+    }
     sizes = ", ".join(f"{name}={size}" for name, size in row.sizes.items())
     return {"file": row.file, "engine": row.engine, "sizes": sizes, **numbers, "error": row.error}
 

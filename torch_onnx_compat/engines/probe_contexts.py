@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
+from torch_onnx_compat.session import open_session
+
 Array = npt.NDArray[Any]
 
 
@@ -54,7 +56,17 @@ def make_model(graph: onnx.GraphProto, opset: int) -> onnx.ModelProto:
     known = {value.name: value for value in (*inferred.graph.value_info, *inferred.graph.output)}
     for output in model.graph.output:
         output.CopyFrom(known[output.name])
+    if not all(output.type.tensor_type.elem_type for output in model.graph.output):
+        _take_types_of_onnxruntime(model)
     return model
+
+
+def _take_types_of_onnxruntime(model: onnx.ModelProto) -> None:
+    """Completes outputs of which onnx infers nothing, such as GroupNormalization's: no tool writes such files."""
+    session = open_session(model.SerializeToString())
+    for output, found in zip(model.graph.output, session.get_outputs(), strict=True):
+        kind = onnx.TensorProto.DataType.Value(found.type.removeprefix("tensor(").removesuffix(")").upper())
+        output.CopyFrom(onnx.helper.make_tensor_value_info(output.name, kind, found.shape))
 
 
 def model_before(probe: Probe) -> onnx.ModelProto | None:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -46,13 +46,17 @@ class Outcome:
         outputs: The outputs, in the order asked for. Where the file was built, those of what was parsed, in float64;
             none where it is not known what the parsed network computes.
         error: The engine's error; where the file was built, why there are no outputs.
-        loading: Processor seconds that it took to load the file.
+        loading: Processor seconds that it took to load the file, or to build it.
+        memory: Bytes that the engine's process has held at most so far; 0 where the system does not say.
+        size: Bytes of the engine that was built of the file.
     """
 
     status: str
     outputs: tuple[Array, ...] = ()
     error: str = ""
     loading: float = 0.0
+    memory: int = 0
+    size: int = 0
 
 
 @dataclass(frozen=True)
@@ -97,8 +101,8 @@ class EngineProcess:
         self._environment = {**os.environ, **dict.fromkeys(_THREADS, str(threads)), **(_FILLED if fills else {})}
         self._process: subprocess.Popen[str] | None = None
         self._folder = tempfile.TemporaryDirectory()
-        self._built: tuple[Any, Any] = (None, None)
-        """What identifies the file that was built last, and its parsed network."""
+        self._built: tuple[Any, Any, Outcome] = (None, None, Outcome("crashed"))
+        """What identifies the file that was built last, its parsed network, and the outcome of the build."""
         self.version: str = ""
 
     def __enter__(self) -> EngineProcess:
@@ -126,14 +130,15 @@ class EngineProcess:
             model: A path, or a serialised model.
             feeds: Inputs by name.
             outputs: Names of the wanted outputs.
-            ranges: The shapes that an engine which builds files builds it for; by default those of the feeds.
+            ranges: The shapes that an engine which builds files builds it for; of other inputs those of the feeds.
         """
         folder = Path(self._folder.name)
         if isinstance(model, bytes):
             (folder / "model.onnx").write_bytes(model)
             model = folder / "model.onnx"
         if self._engine.builds:
-            return self._build(Path(model).absolute(), feeds, outputs, ranges or ranges_of_feeds(feeds))
+            held = {name: shapes for name, shapes in (ranges or {}).items() if name in feeds}
+            return self._build(Path(model).absolute(), feeds, outputs, {**ranges_of_feeds(feeds), **held})
         given, into = folder / "feeds.npz", folder / "outputs.npz"
         np.savez(given, **dict(feeds))  # type: ignore[arg-type]
         job = {"model": os.path.abspath(model), "feeds": str(given), "outputs": list(outputs), "into": str(into)}
@@ -144,7 +149,7 @@ class EngineProcess:
             return Outcome("refused", error=answer["error"])
         with np.load(into) as archive:
             found = tuple(archive[str(index)] for index in range(len(archive.files)))
-        return Outcome("ran", found, loading=answer["loading"])
+        return Outcome("ran", found, loading=answer["loading"], memory=answer["memory"])
 
     def _build(self, model: Path, feeds: Mapping[str, Array], outputs: Sequence[str], ranges: Ranges) -> Outcome:
         from torch_onnx_compat.engines import tensorrt  # not at the top: it imports torch, which no other engine needs
@@ -161,15 +166,16 @@ class EngineProcess:
             if not answer["ok"]:
                 status = "unknown" if "no graphics card: " in answer["error"] else "refused"
                 return Outcome(status, error=answer["error"])
-            self._built = (key, tensorrt.read_network(into))
-        network = self._built[1]
+            done = Outcome("built", loading=answer["loading"], memory=answer["memory"], size=answer["size"])
+            self._built = (key, tensorrt.read_network(into), done)
+        _, network, done = self._built
         try:
             found = dict(zip(network.outputs, tensorrt.run_network(network, feeds), strict=True))
         except tensorrt.NotKnown as error:
-            return Outcome("built", error=str(error))
+            return replace(done, error=str(error))
         except tensorrt.NetworkFault as error:
             return Outcome("misread", error=str(error))
-        return Outcome("built", tuple(found[name] for name in outputs))
+        return replace(done, outputs=tuple(found[name] for name in outputs))
 
     def time(self, times: int) -> tuple[float, ...]:
         """Processor seconds of each further run of the last file, which stays loaded.

@@ -20,7 +20,7 @@ def version() -> str:
     return str(trt.__version__)
 
 
-def build(path: str, ranges: Shapes, values: dict[str, list[int]], into: str, variant: str) -> None:
+def build(path: str, ranges: Shapes, values: dict[str, list[int]], into: str, variant: str) -> int:
     """Parses and builds a file, and writes the parsed network to an .npz file.
 
     Args:
@@ -29,6 +29,9 @@ def build(path: str, ranges: Shapes, values: dict[str, list[int]], into: str, va
         values: The numbers of the inputs that hold few whole numbers, which may decide shapes.
         into: The .npz file: `network` holds JSON, the other arrays are weights.
         variant: Not used.
+
+    Returns:
+        The bytes of the engine.
 
     Raises:
         RuntimeError: The parser or the builder refuses the file.
@@ -58,7 +61,8 @@ def build(path: str, ranges: Shapes, values: dict[str, list[int]], into: str, va
     engine = builder.build_serialized_network(network, config)
     if engine is None:
         raise RuntimeError(log.blame("builder", "; ".join(log.errors[-2:]) or "no reason given"))
-    np.savez(into, network=np.array(text), engine_bytes=np.array(engine.nbytes), **weights)
+    np.savez(into, network=np.array(text), **weights)
+    return int(engine.nbytes)
 
 
 class _Log(trt.ILogger):  # type: ignore[misc]

@@ -1,28 +1,34 @@
-"""In which floating-point types an engine runs each operator: probes in other types, and what follows from them.
+"""In which other types than float32 an engine runs each operator: probes in these types, and what follows from them.
 
 A type matters to an engine as a whole: one has no kernels for double at all, another lacks them for some operators. So
 operators are tried in each type beside their probes in float32, and the profile has a table for each type instead of
-rows. Inputs are cast inside the file: that an engine takes no half at its inputs says nothing of its operators.
+rows. Half and double are cast inside the file: that an engine takes no half at inputs says nothing of its operators.
+Bytes are a file's inputs, as pictures are; they are tried where an operator gives the same in bytes as in float32.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx
+import onnx_ir as ir
 
 from torch_onnx_compat.engines.compare import HALF
 from torch_onnx_compat.engines.engine import Engine
 from torch_onnx_compat.engines.measure import Sample, run_probes
 from torch_onnx_compat.engines.probe_contexts import Probe, make_model
 from torch_onnx_compat.engines.probes import own_probes
+from torch_onnx_compat.graph.adapt.byte_tensors import is_same_in_bytes
 from torch_onnx_compat.targets.target import PASSED, Verdict
 
 WIDTHS = {"float16": onnx.TensorProto.FLOAT16, "double": onnx.TensorProto.DOUBLE}
 """The types that are tried. Not bfloat16, which onnxruntime's CPU, with which results are compared, hardly has."""
+BYTES = "uint8"
 _EACH = 3
 """Probes of one operator in one type."""
 _SEVERITY: tuple[Verdict, ...] = ("wrong", "crashes", "refused")
@@ -42,8 +48,9 @@ def type_probes(passes: Callable[[Probe], bool] = lambda _: True) -> Iterator[Pr
             by_operator.setdefault(probe.op_type, []).append(probe)
     for probes in by_operator.values():
         chosen = [probe for probe in _spread(probes) if passes(probe)]
-        for kind in WIDTHS:
-            yield from (written for probe in chosen[:_EACH] if (written := _cast(probe, kind)) is not None)
+        ways: list[Callable[[Probe], Probe | None]] = [*(partial(_cast, kind=kind) for kind in WIDTHS), _in_bytes]
+        for write in ways:
+            yield from (written for probe in chosen[:_EACH] if (written := write(probe)) is not None)
 
 
 def run_type_probes(
@@ -87,16 +94,48 @@ def _cast(probe: Probe, kind: str) -> Probe | None:
     nodes = [*before, node, *after]
     del graph.node[:]
     graph.node.extend(nodes)
-    for output in graph.output:
-        output.ClearField("type")
-    try:
-        made = make_model(graph, probe.opset)
-        onnx.shape_inference.infer_shapes(made, check_type=True, strict_mode=True)
-    except Exception:  # of several classes: the operator has no such type
+    made = _finished(graph, probe.opset)
+    if made is None:
         return None
     known = onnx.shape_inference.infer_shapes(made).graph.value_info
     made.graph.value_info.extend(value for value in known if value.name in renamed.values())
     return Probe(f"{probe.name}_as_{kind}", made, probe.feeds, len(before))
+
+
+def _in_bytes(probe: Probe) -> Probe | None:
+    """The probe with bytes instead of float32; None where that is not the same, or ONNX forbids it."""
+    if not is_same_in_bytes(ir.from_proto(probe.model).graph[0]):
+        return None
+    model = onnx.ModelProto()
+    model.CopyFrom(probe.model)
+    graph = model.graph
+    for value in graph.input:
+        if value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT:
+            value.type.tensor_type.elem_type = onnx.TensorProto.UINT8
+    for weight in graph.initializer:
+        if weight.data_type == onnx.TensorProto.FLOAT:
+            weight.CopyFrom(onnx.numpy_helper.from_array(_bytes(onnx.numpy_helper.to_array(weight)), weight.name))
+    made = _finished(graph, probe.opset)
+    feeds = {name: _bytes(array) if array.dtype == np.float32 else array for name, array in probe.feeds.items()}
+    return None if made is None else Probe(f"{probe.name}_as_{BYTES}", made, feeds)
+
+
+def _bytes(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Bytes of that shape, no two of them alike where there are no more than 256."""
+    numbers = np.random.default_rng(array.size).permutation(array.size) % 256
+    return numbers.reshape(array.shape).astype(np.uint8)
+
+
+def _finished(graph: onnx.GraphProto, opset: int) -> onnx.ModelProto | None:
+    """A model of a graph whose types were changed; None where ONNX forbids them."""
+    for output in graph.output:
+        output.ClearField("type")
+    try:
+        made = make_model(graph, opset)
+        onnx.shape_inference.infer_shapes(made, check_type=True, strict_mode=True)
+    except Exception:  # of several classes: the operator has no such type
+        return None
+    return made
 
 
 def condense_types(samples: Iterable[Sample]) -> dict[str, dict[Verdict, frozenset[str]]]:

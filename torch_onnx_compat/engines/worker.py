@@ -2,9 +2,10 @@
 
 Usage: worker.py ADAPTER VARIANT. Each line of standard input is a JSON job: {"model", "feeds", "outputs", "into"} runs
 a file, where feeds and into are .npz files; {"model", "ranges", "values", "into"} builds one; {"times"} runs the last
-file as often again. Each line of standard output is a JSON answer {"ok", "error", "seconds", "wall", "loading",
-"memory"}: processor and wall-clock seconds of each further run, or processor seconds of loading a file, and the
-process's largest memory in bytes so far. The first line, written unasked, holds {"version"}.
+file as often again. Each line of standard output is a JSON answer {"ok", "error", "seconds", "wall", "loading", "size",
+"memory"}: processor and wall-clock seconds of each further run, or processor seconds of loading or building a file and
+bytes of what was built, and the process's largest memory in bytes so far. The first line, written unasked, holds
+{"version"}.
 """
 
 from __future__ import annotations
@@ -61,6 +62,9 @@ def _answer(adapter: Any, job: dict[str, Any], last: list[_Loaded]) -> dict[str,
 
 def _memory() -> int:
     """Bytes that the process has held at most; 0 where the system does not say."""
+    with contextlib.suppress(OSError), open("/proc/self/status", encoding="ascii") as file:
+        # Linux's getrusage begins with what the process that started this one had held.
+        return next(1024 * int(line.split()[1]) for line in file if line.startswith("VmHWM:"))
     try:
         import resource
     except ImportError:  # Windows
@@ -71,8 +75,9 @@ def _memory() -> int:
 
 def _run_job(adapter: Any, job: dict[str, Any], last: list[_Loaded]) -> dict[str, Any]:
     if "ranges" in job:
-        adapter.build(job["model"], job["ranges"], job["values"], job["into"], sys.argv[2])
-        return {}
+        start = time.process_time()
+        size = adapter.build(job["model"], job["ranges"], job["values"], job["into"], sys.argv[2])
+        return {"loading": time.process_time() - start, "size": size}
     with np.load(job["feeds"]) as archive:
         feeds = {name: archive[name] for name in archive.files}
     known = last[0] if last else None

@@ -11,14 +11,15 @@ import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from torch_onnx_compat.check.on_target import LIMIT, cast_output
-from torch_onnx_compat.engines import ENGINES, EngineProcess, find_engine
+from torch_onnx_compat.engines import ENGINES, EngineProcess, Outcome, find_engine
+from torch_onnx_compat.engines.ranges import Ranges
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.files.drawing import plan_inputs
 from torch_onnx_compat.files.proof import Proof
@@ -45,9 +46,11 @@ class Bench:
         median_ms: Median of the runs, in milliseconds of the wall clock.
         p90_ms: What nine of ten runs stay below.
         processor_ms: Median of the runs, in milliseconds of the processor.
-        load_ms: Milliseconds of the processor that loading took.
+        quartiles_ms: Between which the middle half of the runs lies, in milliseconds of the processor.
+        load_ms: Milliseconds of the processor that loading took; of an engine that only builds files here, building.
         memory_mb: What the engine's process has held at most, in megabytes, the engine itself included.
         throughput: Rows for each second of the processor: axis 0 of the first input, by the median.
+        engine_mb: Megabytes of what was built, by an engine that only builds files here; it has no times.
         error: Why there are no numbers, where the engine refuses the file.
     """
 
@@ -58,9 +61,11 @@ class Bench:
     median_ms: float = float("nan")
     p90_ms: float = float("nan")
     processor_ms: float = float("nan")
+    quartiles_ms: tuple[float, float] = (float("nan"), float("nan"))
     load_ms: float = float("nan")
     memory_mb: float = float("nan")
     throughput: float = float("nan")
+    engine_mb: float = float("nan")
     error: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -68,29 +73,50 @@ class Bench:
         return {**vars(self), "sizes": dict(self.sizes)}
 
 
-class _Contestant:
-    """A file in an engine's process of its own."""
+class Contestant:
+    """A file in an engine's process of its own.
+
+    Args:
+        path: The file.
+        engine: The engine's name.
+        feeds: The inputs.
+        outputs: The names of its outputs.
+        sizes: The sizes of its dynamic axes in the inputs, for the result.
+        threads: On how many threads the engine runs.
+        ranges: The shapes that an engine which builds files builds it for; by default those of the inputs.
+    """
 
     def __init__(
-        self, path: Path, engine: str, sizes: Mapping[str, int], feeds: Mapping[str, Value], threads: int
+        self,
+        path: Path,
+        engine: str,
+        feeds: Mapping[str, Value],
+        outputs: Sequence[str],
+        *,
+        sizes: Mapping[str, int] | None = None,
+        threads: int = 1,
+        ranges: Ranges | None = None,
     ) -> None:
-        self.path, self.engine, self.sizes, self._feeds = path, engine, dict(sizes), dict(feeds)
-        self._threads = threads
+        self._path, self._engine, self._feeds, self._outputs = path, engine, dict(feeds), list(outputs)
+        self._sizes, self._threads, self._ranges = dict(sizes or {}), threads, ranges
         self._process = EngineProcess(find_engine(engine), LIMIT, fills=False, threads=threads)
         self._wall: list[float] = []
         self._seconds: list[float] = []
-        self._loading, self._memory = 0.0, 0
-        self.error = ""
+        self._first = Outcome("crashed")
+        self._memory = 0
 
-    def load(self, stack: ExitStack, outputs: Sequence[str]) -> None:
-        """Starts the engine, and runs the file once."""
+    def __str__(self) -> str:
+        return f"{self._path} in {self._engine}"
+
+    def load(self, stack: ExitStack) -> None:
+        """Starts the engine, and runs the file once, or builds it."""
         stack.enter_context(self._process)
-        outcome = self._process.run(self.path, self._feeds, outputs)
-        self._loading, self.error = outcome.loading, "" if outcome.status == "ran" else outcome.error
+        self._first = self._process.run(self._path, self._feeds, self._outputs, self._ranges)
+        self._memory = self._first.memory
 
     def take_turn(self, runs: int) -> None:
         """Times some runs."""
-        if not self.error:
+        if self._first.status == "ran":
             timing = self._process.measure(runs)
             self._wall += timing.wall
             self._seconds += timing.seconds
@@ -98,21 +124,20 @@ class _Contestant:
 
     def result(self) -> Bench:
         """What was measured."""
-        name = f"{self.engine} {self._process.version}"
-        if self.error:
-            return Bench(str(self.path), name, self.sizes, self._threads, error=self.error)
+        found = Bench(str(self._path), f"{self._engine} {self._process.version}", self._sizes, self._threads)
+        if self._first.status not in ("ran", "built"):
+            return replace(found, error=self._first.error)
+        found = replace(found, load_ms=1e3 * self._first.loading, memory_mb=self._memory / 1e6)
+        if self._first.status == "built":
+            return replace(found, engine_mb=self._first.size / 1e6)
         processor = statistics.median(self._seconds)
         rows = next((np.shape(value)[0] for value in self._feeds.values() if np.ndim(value)), 1)
-        return Bench(
-            str(self.path),
-            name,
-            self.sizes,
-            self._threads,
+        return replace(
+            found,
             median_ms=1e3 * statistics.median(self._wall),
             p90_ms=1e3 * float(np.quantile(self._wall, 0.9)),
             processor_ms=1e3 * processor,
-            load_ms=1e3 * self._loading,
-            memory_mb=self._memory / 1e6,
+            quartiles_ms=(1e3 * float(np.quantile(self._seconds, 0.25)), 1e3 * float(np.quantile(self._seconds, 0.75))),
             throughput=rows / processor if processor else float("nan"),
         )
 
@@ -151,18 +176,41 @@ def bench(
         CompatError: A file is broken or does not run in onnxruntime, axis 0 of a file is fixed where `batches` are
             given, or an engine is not installed or does not let its threads be set.
     """
+    check_numbers(rounds, runs, threads)
+    names = _names_of(engines, threads)
+    contestants = []
+    for file in files:
+        for wanted in _grid(file, sizes, batches):
+            feeds, found, outputs = draw_inputs(file, wanted, inputs, seed)
+            contestants += [Contestant(Path(file), e, feeds, outputs, sizes=found, threads=threads) for e in names]
+    return take_turns(contestants, rounds, runs, progress)
+
+
+def check_numbers(rounds: int, runs: int, threads: int) -> None:
+    """Says before any work that a number makes no sense.
+
+    Raises:
+        CompatError: It is not positive.
+    """
     if rounds < 1 or runs < 1 or threads < 1:
         raise CompatError(f"bench: rounds={rounds}, runs={runs}, threads={threads}; wanted whole numbers from 1.")
-    names = _names_of(engines, threads)
+
+
+def take_turns(
+    contestants: Sequence[Contestant], rounds: int, runs: int, progress: Callable[[str], None]
+) -> list[Bench]:
+    """Times files in engines, round by round.
+
+    Args:
+        contestants: The files in their engines.
+        rounds: How often each has its turn.
+        runs: Runs in a turn.
+        progress: Called with the name of each step.
+    """
     with ExitStack() as stack:
-        contestants = []
-        for file in files:
-            for wanted in _grid(file, sizes, batches):
-                feeds, found, outputs = draw_inputs(file, wanted, inputs, seed)
-                for engine in names:
-                    progress(f"load {file} in {engine}")
-                    contestants.append(_Contestant(Path(file), engine, found, feeds, threads))
-                    contestants[-1].load(stack, outputs)
+        for one in contestants:
+            progress(f"load {one}")
+            one.load(stack)
         for number in range(rounds):
             progress(f"round {number + 1} of {rounds}")
             for one in contestants:

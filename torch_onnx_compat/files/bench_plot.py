@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from math import isnan
 
 from torch_onnx_compat.files.bench import Bench
 
@@ -17,7 +18,7 @@ def plot(rows: Sequence[Bench]) -> str:
     Args:
         rows: What `bench` returned.
     """
-    longest = max((row.p90_ms for row in rows if not row.error), default=1.0) or 1.0
+    longest = max((row.p90_ms for row in rows if not isnan(row.p90_ms)), default=1.0) or 1.0
     engines = list(dict.fromkeys(row.engine for row in rows))
     body = "".join(
         _bar(row, _TOP + number * _ROW, longest, _COLOURS[engines.index(row.engine) % len(_COLOURS)])
@@ -35,8 +36,9 @@ def _bar(row: Bench, y: float, longest: float, colour: str) -> str:
     sizes = ", ".join(f"{name}={size}" for name, size in row.sizes.items())
     name = " · ".join(part for part in (row.file, row.engine, sizes) if part)
     label = f'<text x="{_TEXT - 8}" y="{y + 15}" text-anchor="end">{escape(name)}</text>'
-    if row.error:
-        return f'{label}<text x="{_TEXT}" y="{y + 15}" fill="#aa0000">{escape(row.error[:70])}</text>'
+    if isnan(row.median_ms):
+        why = row.error or f"built in {row.load_ms:.3g} ms of the processor, {row.engine_mb:.3g} MB; not run"
+        return f'{label}<text x="{_TEXT}" y="{y + 15}" fill="#aa0000">{escape(why[:70])}</text>'
     scale = (_WIDTH - _TEXT - _RIGHT) / longest
     end, far = _TEXT + row.median_ms * scale, _TEXT + row.p90_ms * scale
     return (

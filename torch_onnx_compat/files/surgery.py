@@ -87,7 +87,7 @@ class Surgery:
         Raises:
             UnsupportedError: The file would end with an operator of TensorRT, and is for another engine.
         """
-        if self.ending is not None and target is not None and not target.name.startswith("tensorrt"):
+        if self.ending is not None and target is not None and not self.ending.suits(target.name):
             raise UnsupportedError(
                 f"postprocess: Detections('efficient-nms') is an operator of TensorRT, which {target.name} lacks; put "
                 f"'nms' or 'nms-dense' behind the file."

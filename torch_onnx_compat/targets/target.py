@@ -121,6 +121,14 @@ class Target:
         """
         return next(self._objections(op_type, opset, facts, sure=False), None)
 
+    def source(self, op_type: str, opset: int, facts: Mapping[str, Any]) -> str:
+        """What the judgement on a node rests on; empty where no row and no table is about it."""
+        objection = self.judge(op_type, opset, facts)
+        if objection is not None:
+            return objection.source
+        rows = self._by_operator.get(op_type, ())
+        return next((r.source for r in rows if r.verdict in PASSED and r.may_match(opset, facts)), "")
+
     def verdict(self, op_type: str, opset: int, facts: Mapping[str, Any]) -> Verdict:
         """The verdict on a node; unknown where the operator was not measured, built where the engine never ran."""
         objection = self.judge(op_type, opset, facts)
@@ -178,7 +186,7 @@ class Target:
         for row in self._by_operator.get(op_type, ()):
             if row.verdict not in BETTER and (row.matches if sure else row.may_match)(opset, facts):
                 if row.verdict in PASSED:
-                    return
+                    break
                 where = f" where {row.condition}" if row.condition else ""
                 yield Objection(row.verdict, f"{row.verdict} on {self.name}{where}", row.source or self.how)
         for verdict, operators in self.types.get(facts.get("type", ""), {}).items():

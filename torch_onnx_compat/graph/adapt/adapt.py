@@ -21,6 +21,7 @@ from torch_onnx_compat.graph.adapt import (  # noqa: F401 - the rules register t
     spatial,
 )
 from torch_onnx_compat.graph.adapt.alternatives import ALTERNATIVES
+from torch_onnx_compat.graph.adapt.byte_tensors import widen_bytes
 from torch_onnx_compat.graph.adapt.high_rank import lower_ranks
 from torch_onnx_compat.graph.builder import Builder, Scope
 from torch_onnx_compat.graph.constants import constant_tensor
@@ -56,9 +57,8 @@ def adapt_to_target(model: ir.Model, target: Target) -> dict[str, int]:
     counts: dict[str, int] = {}
     if any(_is_bad(node, opset, target) for node in _constant_nodes(model)):
         fold_constants(model)
-    parts = lower_ranks(model, lambda node: _is_bad(node, opset, target))
-    if parts:
-        counts["tensors of many axes"] = parts
+    for kind, rewrite in (("bytes", widen_bytes), ("many axes", lower_ranks)):
+        counts[f"tensors of {kind}"] = rewrite(model, lambda node: _is_bad(node, opset, target))
     scope = Scope(model)
     for _ in range(_MOST_STEPS):
         changed = False
@@ -69,7 +69,7 @@ def adapt_to_target(model: ir.Model, target: Target) -> dict[str, int]:
         if not changed:
             break
     RemoveUnusedNodes()(model)  # such as the sizes of a Resize that became a product
-    return counts
+    return {name: count for name, count in counts.items() if count}
 
 
 def _constant_nodes(model: ir.Model) -> Iterator[ir.Node]:

@@ -6,6 +6,7 @@
   queries, keys, both or no, the operands that a positive constant multiplies before; other where there is a single
   query, and of any other MatMul;
 * mask, of an Attention: the element type of its mask, or absent;
+* values, of an Attention: like keys where they have as many channels as these, else other;
 * grouped, of an Attention: yes where several heads of queries share a head of keys, else no.
 """
 
@@ -87,7 +88,9 @@ def _attention(node: ir.Node) -> dict[str, Any]:
         elif value is not None and value.shape is not None and len(value.shape) == 4:
             heads.append(value.shape[1])
     grouped = {"grouped": "no" if heads[0] == heads[1] else "yes"} if len(heads) == 2 else {}
-    return {**grouped, **_mask(node)}
+    shapes = [value.shape for value in node.inputs[1:3] if value is not None and value.shape is not None]
+    values = {"values": "like keys" if shapes[0][-1] == shapes[1][-1] else "other"} if len(shapes) == 2 else {}
+    return {**grouped, **values, **_mask(node)}
 
 
 def _mask(node: ir.Node) -> dict[str, Any]:

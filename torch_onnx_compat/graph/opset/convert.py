@@ -37,7 +37,7 @@ from torch_onnx_compat.graph.unused import RemoveUnusedNodes
 LOWEST_RAISED = 18
 """The raising rules start at this opset, where the exporters do; from earlier opsets, far more operators have changed.
 """
-_HIGHEST = max(row[2] for row in onnx.helper.VERSION_TABLE)
+HIGHEST = max(row[2] for row in onnx.helper.VERSION_TABLE)
 """The last opset that the installed onnx knows as released."""
 
 
@@ -55,9 +55,9 @@ def convert(model: ir.Model, opset: int) -> None:
         UnsupportedError: The opset is out of range, or operators stand in the way; the message lists them all. The
             model is half converted then, and of no further use.
     """
-    if not MIN_OPSET <= opset <= _HIGHEST:
+    if not MIN_OPSET <= opset <= HIGHEST:
         raise UnsupportedError(
-            f"opset_version={opset}: out of range, the opsets that can be written are {MIN_OPSET}..{_HIGHEST} "
+            f"opset_version={opset}: out of range, the opsets that can be written are {MIN_OPSET}..{HIGHEST} "
             f"(with the installed onnx {onnx.__version__})."
         )
     if "ai.onnx" in model.opset_imports:

@@ -81,6 +81,10 @@ class Detections:
         if self.form != "nms-dense":
             import torchvision  # noqa: F401  (defines the operator; a slow import)
 
+    def suits(self, engine: str) -> bool:
+        """Whether an engine may have the operator with which the file ends, of which only TensorRT's has one."""
+        return self.form != "efficient-nms" or engine.startswith("tensorrt")
+
     @property
     def node(self) -> WholeCall | None:
         """The engine's own operator for the detections; None if there is none."""
