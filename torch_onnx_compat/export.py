@@ -273,10 +273,10 @@ def _export(
     with clock("prepare"):
         operation = plan_operation(prepared, cut, file.domains)
     with clock("observe"):
-        observation = Observation(prepared)
+        is_proven = proof.verify is not None
+        observation = Observation(prepared, is_compared=is_proven)
         whole = operation.with_cut_outputs(prepared)
         runs = SymbolicRuns(observation, watched_functions(patch.registry.rewrites()))
-        is_proven = proof.verify is not None
         candidates = Candidates(whole, observation, patch, file, exporters, clock, runs, is_proven=is_proven)
     attempt = Attempt(prepared, observation, operation, file, proof, clock, runs)
     for candidate in candidates:
