@@ -12,25 +12,19 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from torch_onnx_compat.check.on_target import LIMIT, cast_output
+from torch_onnx_compat.check.on_target import cast_output
 from torch_onnx_compat.engines import ENGINES, EngineProcess, find_engine
+from torch_onnx_compat.engines.turns import LIMIT, ROUNDS, RUNS, Contestant, take_turns
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.files.drawing import plan_inputs
 from torch_onnx_compat.files.proof import Proof
 from torch_onnx_compat.files.reading import read
 from torch_onnx_compat.files.runner import Array, Value
 from torch_onnx_compat.targets.profile import resolve_alias
-
-ROUNDS = 5
-"""How often each file has its turn."""
-
-RUNS = 10
-"""Runs in a turn."""
 
 
 @dataclass(frozen=True)
@@ -68,53 +62,24 @@ class Bench:
         return {**vars(self), "sizes": dict(self.sizes)}
 
 
-class _Contestant:
-    """A file in an engine's process of its own."""
-
-    def __init__(
-        self, path: Path, engine: str, sizes: Mapping[str, int], feeds: Mapping[str, Value], threads: int
-    ) -> None:
-        self.path, self.engine, self.sizes, self._feeds = path, engine, dict(sizes), dict(feeds)
-        self._threads = threads
-        self._process = EngineProcess(find_engine(engine), LIMIT, fills=False, threads=threads)
-        self._wall: list[float] = []
-        self._seconds: list[float] = []
-        self._loading, self._memory = 0.0, 0
-        self.error = ""
-
-    def load(self, stack: ExitStack, outputs: Sequence[str]) -> None:
-        """Starts the engine, and runs the file once."""
-        stack.enter_context(self._process)
-        outcome = self._process.run(self.path, self._feeds, outputs)
-        self._loading, self.error = outcome.loading, "" if outcome.status == "ran" else outcome.error
-
-    def take_turn(self, runs: int) -> None:
-        """Times some runs."""
-        if not self.error:
-            timing = self._process.measure(runs)
-            self._wall += timing.wall
-            self._seconds += timing.seconds
-            self._memory = timing.memory
-
-    def result(self) -> Bench:
-        """What was measured."""
-        name = f"{self.engine} {self._process.version}"
-        if self.error:
-            return Bench(str(self.path), name, self.sizes, self._threads, error=self.error)
-        processor = statistics.median(self._seconds)
-        rows = next((np.shape(value)[0] for value in self._feeds.values() if np.ndim(value)), 1)
-        return Bench(
-            str(self.path),
-            name,
-            self.sizes,
-            self._threads,
-            median_ms=1e3 * statistics.median(self._wall),
-            p90_ms=1e3 * float(np.quantile(self._wall, 0.9)),
-            processor_ms=1e3 * processor,
-            load_ms=1e3 * self._loading,
-            memory_mb=self._memory / 1e6,
-            throughput=rows / processor if processor else float("nan"),
-        )
+def _row(one: Contestant, engine: str, sizes: Mapping[str, int]) -> Bench:
+    """What was measured of a file."""
+    name = f"{engine} {one.version}"
+    if one.error:
+        return Bench(str(one.path), name, sizes, one.threads, error=one.error)
+    rows = next((np.shape(value)[0] for value in one.feeds.values() if np.ndim(value)), 1)
+    return Bench(
+        str(one.path),
+        name,
+        sizes,
+        one.threads,
+        median_ms=1e3 * statistics.median(one.wall),
+        p90_ms=1e3 * float(np.quantile(one.wall, 0.9)),
+        processor_ms=1e3 * one.median,
+        load_ms=1e3 * one.loading,
+        memory_mb=one.memory / 1e6,
+        throughput=rows / one.median if one.median else float("nan"),
+    )
 
 
 def bench(
@@ -155,19 +120,17 @@ def bench(
         raise CompatError(f"bench: rounds={rounds}, runs={runs}, threads={threads}; wanted whole numbers from 1.")
     names = _names_of(engines, threads)
     with ExitStack() as stack:
-        contestants = []
+        contestants: list[tuple[Contestant, str, Mapping[str, int]]] = []
         for file in files:
             for wanted in _grid(file, sizes, batches):
                 feeds, found, outputs = draw_inputs(file, wanted, inputs, seed)
                 for engine in names:
                     progress(f"load {file} in {engine}")
-                    contestants.append(_Contestant(Path(file), engine, found, feeds, threads))
-                    contestants[-1].load(stack, outputs)
-        for number in range(rounds):
-            progress(f"round {number + 1} of {rounds}")
-            for one in contestants:
-                one.take_turn(runs)
-        return [one.result() for one in contestants]
+                    one = Contestant(file, find_engine(engine), feeds, threads)
+                    one.load(stack, outputs)
+                    contestants.append((one, engine, found))
+        take_turns([one for one, *_ in contestants], rounds, runs, progress)
+        return [_row(*row) for row in contestants]
 
 
 def _names_of(engines: Sequence[str], threads: int) -> list[str]:
