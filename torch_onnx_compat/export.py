@@ -174,7 +174,8 @@ def export_compat(
         export_params: False leaves the weights out; they become inputs.
         keep_initializers_as_inputs: Whether weights are inputs with default values.
         optimize: Whether the graph is folded and cleaned. ``"size"`` and ``"latency"`` make the file of each exporter
-            and take the smallest one, or the one that runs fastest on the example in the target's own engine.
+            and take the smallest one, or the one that runs fastest on the example in the target's own engine; scales
+            behind convolutions are multiplied into their weights.
         training: EVAL (default), TRAINING, or PRESERVE to keep the model's own mode.
         custom_translation_table: As torch.onnx.export's; dynamo only.
         custom_opsets: Versions of custom domains, which are thereby allowed.
@@ -199,6 +200,8 @@ def export_compat(
     narrower = precision_from_keyword(precision)
     cut = Cut(outputs, submodule, split, state, keep_as_function, preprocess, postprocess)
     cut = cut.with_entries(include, exclude)
+    quality = quality_of(optimize)
+    check_quality(quality, resolved)
     check_list("output_names", output_names)
     file = File(
         choose_opset(opset_version, resolved, at_least=least_opset(narrower, model, resolved)),
@@ -207,6 +210,7 @@ def export_compat(
         output_names=tuple(output_names or ()),
         domains=allowed_domains(allow_custom_domains, custom_opsets),
         optimize=bool(optimize),
+        scales=quality is not None,
         export_params=export_params,
         keep_initializers_as_inputs=keep_initializers_as_inputs,
         external_data=external_data,
@@ -224,8 +228,6 @@ def export_compat(
         },
     )
     proof = Proof.from_keywords(verify, samples)
-    quality = quality_of(optimize)
-    check_quality(quality, resolved)
     clock = Clock(progress or (print if verbose else None))
 
     with _report_into(artifacts_dir if report else None) as done, export_conditions():

@@ -93,6 +93,8 @@ class File:
     domains: bool | Collection[str] = False
     """Domains besides ONNX's own in which nodes may stand; True for any."""
     optimize: bool = True
+    scales: bool = False
+    """Whether the scales behind convolutions are multiplied into their weights, which rounds otherwise."""
     export_params: bool = True
     keep_initializers_as_inputs: bool = False
     external_data: bool | None = None
