@@ -48,7 +48,7 @@ def torchs_functions():
     owners = {base for layer in layers for base in layer.__mro__ if base.__module__.startswith("torch.nn")}
     places = [(owner, name) for owner in (*owners, nn.functional) for name in vars(owner)]
     exchanged = [name for entry in catalogue().rewrites() if entry.kind == "attribute" for name in entry.match]
-    places += [place for name in exchanged for place in owners_of(name, nn.Module())]
+    places += [place for name in exchanged for place in owners_of(name, ())]
     return {place: state(*place) for place in places if inspect.isfunction(getattr(*place))}
 
 

@@ -108,7 +108,7 @@ STEPS = {
     "finish": (attempt, "finish"),
     "lint": (attempt, "lint"),
     "check": (attempt, "verify_file"),
-    "publish": (attempt, "publish"),
+    "publish": (export_module, "publish"),
 }
 
 

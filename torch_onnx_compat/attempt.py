@@ -1,10 +1,11 @@
-"""One candidate's way to the file: export -> finish -> check -> publish."""
+"""One candidate's way to the file: export -> finish -> check."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from torch_onnx_compat.check.verify import verify as verify_file
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.finish import finish, node_counts
-from torch_onnx_compat.graph.slim.remains import note_on_sizes
+from torch_onnx_compat.graph.slim.remains import count_size_nodes, note_on_sizes
 from torch_onnx_compat.graph.weights import drop_weights
 from torch_onnx_compat.inputs.feeds import Signature
 from torch_onnx_compat.memory import forget_locals, trim
@@ -38,7 +39,7 @@ from torch_onnx_compat.precision.measuring_inputs import inputs_to_measure, ordi
 from torch_onnx_compat.precision.narrow import PrecisionJob
 from torch_onnx_compat.precision.verdict import Precision
 from torch_onnx_compat.prepare import Prepared
-from torch_onnx_compat.publish.publish import Draft, draft, is_large, publish
+from torch_onnx_compat.publish.publish import Draft, draft, is_large
 from torch_onnx_compat.questions.run import SymbolicRuns
 from torch_onnx_compat.request import File, Proof
 from torch_onnx_compat.result import ExportResult
@@ -48,6 +49,17 @@ from torch_onnx_compat.surgery.on_graph.operation import Operation
 from torch_onnx_compat.surgery.on_graph.outline import drop_bodies
 from torch_onnx_compat.targets import Target
 from torch_onnx_compat.version import __version__
+
+
+@dataclass(frozen=True)
+class ProvenFile:
+    """A file that passed every check, before it is published."""
+
+    result: ExportResult
+    draft: Draft
+    outputs: Sequence[str]
+    size_nodes: int
+    """How many of its nodes compute with sizes while it runs."""
 
 
 @dataclass
@@ -68,8 +80,9 @@ class Attempt:
         self.samples = (*samples, *(narrower.samples if narrower is not None else ()))
         self.cases = None if verify is None else Cases(self.observation, verify, self.samples, self.runs)
 
-    def run(self, candidate: Candidate) -> ExportResult:
-        """Makes the file, checks it, and puts it in its place.
+    @contextmanager
+    def proven(self, candidate: Candidate) -> Iterator[ProvenFile]:
+        """Makes the file and checks it; where it is not published meanwhile, nothing of it is left afterwards.
 
         Raises:
             UnsupportedError: The back end cannot, or its file is not one that the target runs.
@@ -94,7 +107,8 @@ class Attempt:
             lint(cut.network, job.plan.target, cut.without_body)
             counts = node_counts(cut.network)
             other = "dynamo" if job.plan.exporter == "torchscript" else "torchscript"
-            made = _Made(whole, cut, counts, note_on_sizes(cut.network, sum(counts.values()), other))
+            size_nodes = count_size_nodes(cut.network)
+            made = _Made(whole, cut, counts, note_on_sizes(size_nodes, sum(counts.values()), other))
         with draft(cut.network, self.file.destination, self._is_external(cut.network)) as written:
             if not cut.without_body and self.file.precision is None:
                 for part in (whole, cut.network):
@@ -109,9 +123,8 @@ class Attempt:
             with self.clock("publish"):
                 written.write_stages({stage.name: stage.model_bytes for stage in cut.stages})
                 outcome = written.outcome()
-            result = self._result(candidate, exported, made, table, outcome)
-            publish(written)  # the last step that can fail: an error means that the old files are as they were
-        return result
+            names = [str(value.name) for value in cut.network.graph.outputs]
+            yield ProvenFile(self._result(candidate, exported, made, table, outcome), written, names, size_nodes)
 
     def _result(
         self,

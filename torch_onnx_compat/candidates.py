@@ -90,12 +90,17 @@ class Candidates:
         self._first: dict[Exporter, tuple[ExportJob, CompatError]] = {}
         """The job of each exporter, and why the model as it is came to nothing."""
         self._last: CompatError = ExportFailed("no exporter was tried.")
+        self._is_accepted = self._has_accepted = False
+        """Whether the last candidate was good, and any."""
 
     def __iter__(self) -> Iterator[Candidate]:
         queue = list(self._exporters.order)
         for exporter in queue:
             job = self._job(exporter)
             yield Candidate(job, None, dict(self._errors))
+            if self._is_accepted:
+                self._is_accepted = False
+                continue
             error = self._last
             self._first[exporter] = job, error
             if isinstance(error, Unsuitable):
@@ -104,8 +109,12 @@ class Candidates:
                     queue.append(exporter)
             elif DECISIONS in job.plan.armed and not isinstance(error, InvalidFile):
                 error = yield from self._with_decisions(job, error)
+                if self._is_accepted:
+                    self._is_accepted = False
+                    continue
             self._errors[exporter] = with_reasons(error, job.plan)
-        yield from self._last_candidates()
+        if not self._has_accepted:
+            yield from self._last_candidates()
 
     def _last_candidates(self) -> Iterator[Candidate]:
         """What is worth a trial before an error; none of it is where the reason is another one."""
@@ -203,9 +212,13 @@ class Candidates:
             yield Candidate(rewritten.job, rewritten, others)
             error = self._last
             report = rewritten.error_to_report(first, error)
-            if not wrong_at and not isinstance(error, VerificationError):
+            if self._is_accepted or not (wrong_at or isinstance(error, VerificationError)):
                 break
         return report
+
+    def accept(self) -> None:
+        """Says that the candidate that was yielded last is good, and that the next exporter is to be tried, too."""
+        self._is_accepted = self._has_accepted = True
 
     def reject(self, error: CompatError) -> None:
         """Says why the candidate that was yielded last is no good."""

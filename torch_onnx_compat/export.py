@@ -16,6 +16,7 @@ import torch
 
 from torch_onnx_compat.attempt import Attempt
 from torch_onnx_compat.backends import ExportFailed, ExportJob
+from torch_onnx_compat.caller.undo import put_back
 from torch_onnx_compat.candidates import Candidates, patched_subject
 from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.catalogue.entry import EXPORTERS, Exporter
@@ -29,6 +30,7 @@ from torch_onnx_compat.plan import DECISIONS, Plan, make_plan
 from torch_onnx_compat.precision.formats import Half, least_opset, precision_from_keyword
 from torch_onnx_compat.precision.int8.request import Dynamic, Int8, WeightOnly
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
+from torch_onnx_compat.publish.publish import publish
 from torch_onnx_compat.questions.run import SymbolicRuns
 from torch_onnx_compat.questions.size_facts import SizeFacts
 from torch_onnx_compat.request import (
@@ -37,14 +39,17 @@ from torch_onnx_compat.request import (
     File,
     Patch,
     Proof,
+    Quality,
     allowed_domains,
     check_keywords,
     check_list,
     exporters_to_try,
     mode_of,
+    quality_of,
 )
 from torch_onnx_compat.result import ExportResult
 from torch_onnx_compat.rewrite import watched_functions
+from torch_onnx_compat.selection import Selection, check_quality
 from torch_onnx_compat.settle import settle_axes
 from torch_onnx_compat.surgery.around_model.boundary import with_boundary_adapter
 from torch_onnx_compat.surgery.around_model.custom import CustomNode
@@ -100,7 +105,7 @@ def export_compat(
     external_data: bool | None = None,
     export_params: bool = True,
     keep_initializers_as_inputs: bool = False,
-    optimize: bool = True,
+    optimize: bool | Literal["size", "latency"] = True,
     training: torch.onnx.TrainingMode = torch.onnx.TrainingMode.EVAL,
     custom_translation_table: Mapping[Any, Callable[..., Any]] | None = None,
     custom_opsets: Mapping[str, int] | None = None,
@@ -170,7 +175,9 @@ def export_compat(
         external_data: Whether weights lie in a file beside the model; by default only above 1.5 GB.
         export_params: False leaves the weights out; they become inputs.
         keep_initializers_as_inputs: Whether weights are inputs with default values.
-        optimize: Whether the graph is folded and cleaned.
+        optimize: Whether the graph is folded and cleaned. ``"size"`` and ``"latency"`` make the file of each exporter
+            and take the smallest one, or the one that runs fastest on the example in the target's own engine; scales
+            behind convolutions are multiplied into their weights.
         training: EVAL (default), TRAINING, or PRESERVE to keep the model's own mode.
         custom_translation_table: As torch.onnx.export's; dynamo only.
         custom_opsets: Versions of custom domains, which are thereby allowed.
@@ -195,6 +202,8 @@ def export_compat(
     narrower = precision_from_keyword(precision)
     cut = Cut(outputs, submodule, split, state, keep_as_function, preprocess, postprocess)
     cut = cut.with_entries(include, exclude)
+    quality = quality_of(optimize)
+    check_quality(quality, resolved)
     check_list("output_names", output_names)
     file = File(
         choose_opset(opset_version, resolved, at_least=least_opset(narrower, model, resolved)),
@@ -202,7 +211,8 @@ def export_compat(
         destination=f,
         output_names=tuple(output_names or ()),
         domains=allowed_domains(allow_custom_domains, custom_opsets),
-        optimize=optimize,
+        optimize=bool(optimize),
+        scales=quality is not None,
         export_params=export_params,
         keep_initializers_as_inputs=keep_initializers_as_inputs,
         external_data=external_data,
@@ -249,7 +259,7 @@ def export_compat(
             prepared = with_boundary_adapter(prepared, cut)
 
         try:
-            return done(_export(prepared, cut, patch, file, exporters, proof, clock))
+            return done(_export(prepared, cut, patch, file, exporters, proof, clock, quality))
         except CompatError:
             with clock("settle"):
                 own_axes = settle_axes(prepared)
@@ -257,7 +267,8 @@ def export_compat(
             if own_axes is None and own_form is None:
                 raise
             with announce_export() if own_form is not None else nullcontext():
-                return done(_export(own_form or own_axes or prepared, cut, patch, file, exporters, proof, clock))
+                prepared = own_form or own_axes or prepared
+                return done(_export(prepared, cut, patch, file, exporters, proof, clock, quality))
 
 
 def _report_into(
@@ -272,27 +283,46 @@ def _report_into(
 
 
 def _export(
-    prepared: Prepared, cut: Cut, patch: Patch, file: File, exporters: Exporters, proof: Proof, clock: Clock
+    prepared: Prepared,
+    cut: Cut,
+    patch: Patch,
+    file: File,
+    exporters: Exporters,
+    proof: Proof,
+    clock: Clock,
+    quality: Quality | None,
 ) -> ExportResult:
     with clock("prepare"):
         operation = plan_operation(prepared, cut, file.domains)
     with clock("observe"):
-        observation = Observation(prepared)
+        is_proven = proof.verify is not None
+        observation = Observation(prepared, is_compared=is_proven)
         whole = operation.with_cut_outputs(prepared)
         runs = SymbolicRuns(observation, watched_functions(patch.registry.rewrites()))
-        is_proven = proof.verify is not None
         candidates = Candidates(whole, observation, patch, file, exporters, clock, runs, is_proven=is_proven)
+        selection = Selection(quality, file.target, prepared.inputs, len(exporters.order))
     attempt = Attempt(prepared, observation, operation, file, proof, clock, runs)
-    for candidate in candidates:
-        try:
-            return attempt.run(candidate)
-        except (UnsupportedError, VerificationError) as error:
-            candidates.reject(error)
-        except Exception as error:
-            if not candidate.given_up or isinstance(error, MemoryError):
-                raise
-            candidates.reject(ExportFailed(f"{type(error).__name__}: {error}"))  # the reasons found before are told
-    raise candidates.failure()
+    with put_back() as stack:
+        for candidate in candidates:
+            try:
+                proven = stack.enter_context(attempt.proven(candidate))
+            except (UnsupportedError, VerificationError) as error:
+                candidates.reject(error)
+            except Exception as error:
+                if not (candidate.given_up or selection.files) or isinstance(error, MemoryError):
+                    raise
+                # The reasons found before are told, and a file that was proven before is taken.
+                candidates.reject(ExportFailed(f"{type(error).__name__}: {error}"))
+            else:
+                if not selection.is_worth_another(proven):
+                    break
+                candidates.accept()
+        if not selection.files:
+            raise candidates.failure()
+        with clock("choose"):
+            chosen, result = selection.choose()
+        publish(chosen.draft)  # the last step that can fail: an error means that the old files are as they were
+        return replace(result, seconds=dict(clock.seconds))
 
 
 def plan(

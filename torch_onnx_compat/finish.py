@@ -16,6 +16,7 @@ from torch_onnx_compat.graph.names import claim_name, rename
 from torch_onnx_compat.graph.opset.convert import convert
 from torch_onnx_compat.graph.padding import keep_zeros
 from torch_onnx_compat.graph.provenance import drop_traces, strip_adapter
+from torch_onnx_compat.graph.slim.scales import multiply_scales
 from torch_onnx_compat.graph.tidy.tidy import tidy
 from torch_onnx_compat.graph.walk import all_nodes
 from torch_onnx_compat.inputs.inputs import output_names
@@ -44,6 +45,8 @@ def finish(raw: ExportedGraph, job: ExportJob, file: File, metadata: dict[str, A
         folds = job.plan.target.folds
         is_fixed = file.export_params and not file.keep_initializers_as_inputs
         tidy(model, fold=job.plan.exporter == "dynamo" or not folds, whole=not folds, is_fixed=is_fixed)
+        if file.scales and is_fixed:
+            multiply_scales(model)
     convert(model, file.opset)
     adapt_to_target(model, job.plan.target)
     keep_zeros(model)

@@ -8,6 +8,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from torch_onnx_compat.graph.garbage import pause_collection
+
 
 class _Package(ModuleType):
     """A package whose public names win over submodules that are called alike, such as `plan` and `rewrite`."""
@@ -30,7 +32,8 @@ def import_on_demand(package: str, homes: Mapping[str, str]) -> None:
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=module)
-        value = getattr(import_module(homes[name]), name)
+        with pause_collection():
+            value = getattr(import_module(homes[name]), name)
         vars(module)[name] = value
         return value
 

@@ -27,6 +27,9 @@ from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.prepare import Boundary, Prepared
 from torch_onnx_compat.watch import ShapeLog
 
+COPIED = 2**28
+"""Bytes of parameters up to which a twin may have copies of them."""
+
 SHORT = 0.002
 """Seconds of a first run below which nobody needs to know what a second one takes."""
 
@@ -140,10 +143,16 @@ class Reference:
 
 
 class Observation:
-    """Eager runs of one prepared model."""
+    """Eager runs of one prepared model.
 
-    def __init__(self, prepared: Prepared) -> None:
+    Args:
+        prepared: The model.
+        is_compared: Whether a file is going to be compared with it.
+    """
+
+    def __init__(self, prepared: Prepared, *, is_compared: bool = True) -> None:
         self.prepared = prepared
+        self._is_compared = is_compared
         self._references: dict[str, Reference] = {}
 
     def reference(
@@ -167,6 +176,10 @@ class Observation:
         if label not in self._references:
             self._references[label] = self._run(inputs, dtype, within or nullcontext())
         return self._references[label]
+
+    def takes_at_most(self, seconds: float) -> bool:
+        """Whether a run on the example takes no longer; a second run is made only where that matters."""
+        return self.reference("example", self.prepared.inputs).seconds <= seconds or self.seconds <= seconds
 
     @property
     def seconds(self) -> float:
@@ -212,10 +225,12 @@ class Observation:
     def trace_inputs(self) -> Inputs:
         """The example with every dynamic axis long enough to trace.
 
-        The model is run on the example first, if it was not yet: that shows which parameters forward writes to.
+        The model is run on the example first, if it was not yet: that shows which parameters forward writes to. Where
+        nobody needs the results, and copies of all parameters cost less than the run, twins have copies instead.
         """
-        with suppress(ModelRefused):  # the export itself reports it
-            self.reference("example", self.prepared.inputs)
+        if self._is_compared or not self.prepared.copy_parameters(COPIED):
+            with suppress(ModelRefused):  # the export itself reports it
+                self.reference("example", self.prepared.inputs)
         return self.prepared.inputs.long_enough_to_trace()
 
     def check_example(self, trace_inputs: Inputs) -> None:

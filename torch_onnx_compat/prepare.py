@@ -92,6 +92,21 @@ class Prepared:
         """
         return twin_of(self.model, self.training, self.reach)
 
+    def copy_parameters(self, most: int) -> bool:
+        """Lets twins have copies of all parameters, as if forward wrote to each; returns whether they may.
+
+        Args:
+            most: Bytes of the parameters, up to which they may.
+        """
+        parameters = list(self.model.parameters())
+        if any(map(is_lazy, parameters)) or sum(tensor.nbytes for tensor in parameters) > most:
+            return False
+        memory = set(map(memory_of, parameters)) - {0}
+        may = len(memory) == len(parameters)  # else some share memory, which copies would not
+        if may:
+            self.reach.written.update(memory)
+        return may
+
     @functools.cached_property
     def reach(self) -> Reach:
         """What the model's code can write to outside of a twin."""
@@ -212,7 +227,10 @@ def twin_of(model: nn.Module, training: bool | None = False, reach: Reach | None
             module._compiled_call_impl = None
     if training is not None:
         twin.train(training)  # some models' own returns nothing
-    owned = [p for p in twin.parameters() if memory_of(p) not in shared and not p.is_inference()]
+    originals = {id(memo[id(p)]): p.data for p in model.parameters() if id(p) in memo}
+    owned = [
+        (p, originals.get(id(p))) for p in twin.parameters() if memory_of(p) not in shared and not p.is_inference()
+    ]
     assign(twin, Outside(reach, functions, owned))
     return twin
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 
@@ -93,6 +93,8 @@ class File:
     domains: bool | Collection[str] = False
     """Domains besides ONNX's own in which nodes may stand; True for any."""
     optimize: bool = True
+    scales: bool = False
+    """Whether the scales behind convolutions are multiplied into their weights, which rounds otherwise."""
     export_params: bool = True
     keep_initializers_as_inputs: bool = False
     external_data: bool | None = None
@@ -129,6 +131,23 @@ class File:
 
     def _range(self) -> tuple[int, int]:
         return max(MIN_OPSET, self.target.opsets[0]), min(LAST_OPSET, self.target.opsets[1])
+
+
+Quality = Literal["size", "latency"]
+
+
+def quality_of(optimize: Any) -> Quality | None:
+    """By what the file is chosen among those of all exporters; None where the first that is proven is taken.
+
+    Raises:
+        CompatError: `optimize` is neither a bool nor the name of a quality.
+    """
+    if isinstance(optimize, bool):
+        return None
+    if optimize in get_args(Quality):
+        quality: Quality = optimize
+        return quality
+    raise CompatError(f"optimize={optimize!r}; wanted True, False, {' or '.join(map(repr, get_args(Quality)))}.")
 
 
 @dataclass(frozen=True)

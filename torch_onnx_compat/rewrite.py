@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 from torch import Tensor, nn
@@ -150,46 +151,49 @@ def watched_functions(entries: Sequence[Rewrite]) -> list[Any]:
 def _exchange_all(entries: Sequence[Rewrite], twin: nn.Module, plan: Plan) -> Iterator[None]:
     """Exchanges attributes of loaded modules and classes for the entries' bodies, all or none."""
     with ExitStack() as stack:
+        files, paths = files_of(twin), module_paths(twin)
         for entry in entries:
             for match in entry.match:
-                for owner, name in owners_of(match, twin):
-                    stack.enter_context(_exchange(owner, name, entry, twin, plan))
+                for owner, name in owners_of(match, files):
+                    stack.enter_context(_exchange(owner, name, entry, paths, plan))
         yield
 
 
-def owners_of(match: str, twin: nn.Module) -> list[tuple[Any, str]]:
-    """Where a dotted name is an attribute: in its module or class if loaded; for ``*.name`` in the model's modules."""
+def files_of(twin: nn.Module) -> list[ModuleType]:
+    """The Python modules that the classes of a model's modules are defined in, by name."""
+    names = sorted({type(m).__module__ for m in twin.modules()})
+    return [sys.modules[name] for name in names if name in sys.modules]
+
+
+def owners_of(match: str, files: Sequence[ModuleType]) -> list[tuple[Any, str]]:
+    """Where a dotted name is an attribute: in its module or class if loaded; for ``*.name`` in the model's files."""
     prefix, _, name = match.rpartition(".")
     if prefix == "*":
-        modules = {sys.modules.get(type(m).__module__) for m in twin.modules()}
-        found = [m for m in modules if m is not None and inspect.isfunction(vars(m).get(name))]
-        return [(m, name) for m in sorted(found, key=lambda m: m.__name__)]
+        return [(file, name) for file in files if inspect.isfunction(vars(file).get(name))]
     parts = prefix.split(".")
     for cut in range(len(parts), 0, -1):
         owner: Any = sys.modules.get(".".join(parts[:cut]))
         if owner is not None:
             for part in parts[cut:]:
                 owner = getattr(owner, part, None)
-            return [(owner, name), *_find_imports(owner, name, twin)] if hasattr(owner, name) else []
+            return [(owner, name), *_find_imports(owner, name, files)] if hasattr(owner, name) else []
     return []
 
 
-def _find_imports(owner: Any, name: str, twin: nn.Module) -> list[tuple[Any, str]]:
-    """Where the model's modules have a function under a name of their own: ``from owner import name``."""
+def _find_imports(owner: Any, name: str, files: Sequence[ModuleType]) -> list[tuple[Any, str]]:
+    """Where the model's files have a function under a name of their own: ``from owner import name``."""
     function = getattr(owner, name)
     if not inspect.ismodule(owner) or not inspect.isfunction(function):
         return []
-    modules = {type(m).__module__ for m in twin.modules()}
-    holders = [sys.modules[m] for m in sorted(modules) if m in sys.modules and sys.modules[m] is not owner]
+    holders = [file for file in files if file is not owner]
     return [(holder, key) for holder in holders for key, value in vars(holder).items() if value is function]
 
 
 @contextmanager
-def _exchange(owner: Any, name: str, entry: Rewrite, twin: nn.Module, plan: Plan) -> Iterator[None]:
+def _exchange(owner: Any, name: str, entry: Rewrite, paths: dict[int, str], plan: Plan) -> Iterator[None]:
     own = name in vars(owner)
     raw = vars(owner).get(name)
     original = getattr(owner, name)
-    paths = module_paths(twin)
 
     @functools.wraps(original)
     def replacement(*args: Any, **kwargs: Any) -> Any:

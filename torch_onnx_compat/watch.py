@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -157,6 +158,7 @@ def shapes_of(args: Any, kwargs: Any) -> list[tuple[int, ...]]:
         return [tuple(int(s) for s in tensor.shape) for tensor in tensors_of(args, kwargs)]
 
 
+@functools.cache
 def spellings(function: Any) -> tuple[Any, ...]:
     """A torch function, the Tensor method of its name and the in-place one, which are one thing to a rewrite."""
     name = getattr(function, "__name__", "")

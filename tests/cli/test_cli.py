@@ -108,6 +108,13 @@ def test_export_defaults(run: Any, spec: str, calls: list[SimpleNamespace]) -> N
     (call,) = calls
     assert (call.dynamic, call.opset_version, call.exporter, call.verify) == (None, None, "auto", Verify())
     assert (call.include, call.exclude, call.allow_baked, call.allow_approximate) == ((), (), (), False)
+    assert call.optimize is True
+
+
+@pytest.mark.parametrize(("word", "value"), [("size", "size"), ("latency", "latency"), ("none", False)])
+def test_export_by_quality(run: Any, spec: str, calls: list[SimpleNamespace], word: str, value: Any) -> None:
+    assert run("export", spec, "-o", "m.onnx", "--optimize", word)[0] == 0
+    assert calls[0].optimize == value
 
 
 def test_verify_on_target(run: Any, spec: str, calls: list[SimpleNamespace]) -> None:
@@ -166,6 +173,7 @@ def test_json_is_all_there_is_on_standard_output(
         (("export", "nothing", "-o", "f"), "spec 'nothing': wanted 'zoo:model'"),
         (("export", "{spec}", "-o", "f", "--target", "onnxruntim"), "did you mean 'onnxruntime'?"),
         (("export", "{spec}", "-o", "f", "--exporter", "dynmo"), "unknown exporter 'dynmo'; did you mean 'dynamo'?"),
+        (("export", "{spec}", "-o", "f", "--optimize", "sise"), "unknown --optimize 'sise'; did you mean 'size'?"),
         (("export", "{spec}", "-o", "f", "--include", "remaindr"), "unknown entry 'remaindr'; did you mean 'remainder"),
         (("export", "{spec}", "-o", "f", "--exclude", "remaindr"), "unknown entry 'remaindr'; did you mean 'remainder"),
         (("export", "{spec}", "-o", "f", "--size", "6,4"), "--size '6,4': wanted height x width in pixels"),

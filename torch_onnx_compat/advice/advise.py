@@ -14,9 +14,10 @@ from torch_onnx_compat.advice.advice import Advice, Trial, choose, notes_on, win
 from torch_onnx_compat.advice.forms import KINDS, Form, Kind, forms_for
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.engines import ENGINES, Engine
+from torch_onnx_compat.engines.turns import ROUNDS, RUNS, Contestant, take_turns
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.export import export_compat
-from torch_onnx_compat.files.bench import ROUNDS, RUNS, Bench, Contestant, check_numbers, take_turns
+from torch_onnx_compat.files.bench import Bench, check_numbers, row_of
 from torch_onnx_compat.precision.verdict import Precision
 from torch_onnx_compat.result import ExportResult
 from torch_onnx_compat.targets import Target, load_target
@@ -145,7 +146,8 @@ class _Maker:
         """The trials with timings of those whose files were made."""
         working = [trial for trial in trials if not trial.why]
         files = [self._contestant(self._made[trial.form.name], engine, threads) for trial in working]
-        rows = iter(take_turns(files, rounds, runs, self._progress))
+        take_turns(files, rounds, runs, self._progress)
+        rows = iter([row_of(one, {}) for one in files])
         return [trial if trial.why else _with_timing(trial, next(rows)) for trial in trials]
 
     def _contestant(self, made: ExportResult, engine: Engine, threads: int) -> Contestant:
@@ -154,7 +156,7 @@ class _Maker:
         feeds = made.feeds(*args, **self._kwargs)
         names = [value.name for value in made.model_proto.graph.output]
         ranges = {name: [list(r.least), list(r.usual), list(r.most)] for name, r in made.shapes.items()}
-        return Contestant(made.path, engine.name, feeds, names, threads=threads, ranges=ranges)
+        return Contestant(made.path, engine, feeds, names, threads=threads, ranges=ranges)
 
 
 def _with_timing(trial: Trial, row: Bench) -> Trial:

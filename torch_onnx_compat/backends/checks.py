@@ -7,7 +7,7 @@ import functools
 import itertools
 import linecache
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 
@@ -90,20 +90,35 @@ def called_names(place: Place) -> tuple[str, ...]:
     return tuple(dict.fromkeys(ast.unparse(n.func) for n in here if isinstance(n.func, (ast.Name, ast.Attribute))))
 
 
-@functools.lru_cache(maxsize=512)
 def is_caught(place: Place) -> bool:
     """Whether an error that is raised at a place may be caught by the statements around it."""
-    return any(_may_catch(node, place) for node in ast.walk(_parse_file(place.filename)))
+    return any(_contains(statement, place) for statement in _caught_statements(place.filename))
 
 
-def _may_catch(node: ast.AST, place: Place) -> bool:
-    if isinstance(node, ast.Try) and node.handlers:
-        reraises = all(any(isinstance(s, ast.Raise) for s in handler.body[-1:]) for handler in node.handlers)
-        return not reraises and any(_contains(statement, place) for statement in node.body)
-    if isinstance(node, ast.With):
-        names = [ast.unparse(item.context_expr).partition("(")[0].rpartition(".")[2] for item in node.items]
-        return "suppress" in names and any(_contains(statement, place) for statement in node.body)
-    return False
+@functools.lru_cache(maxsize=64)
+def _caught_statements(filename: str) -> tuple[ast.stmt, ...]:
+    """The statements of a file whose errors the statement around them may catch."""
+    blocks = (node for node in ast.walk(_parse_file(filename)) if isinstance(node, (ast.Try, ast.With)))
+    return tuple(statement for block in blocks if _may_catch(block) for statement in block.body)
+
+
+def _may_catch(block: ast.Try | ast.With) -> bool:
+    if isinstance(block, ast.Try):
+        reraises = all(any(isinstance(s, ast.Raise) for s in handler.body[-1:]) for handler in block.handlers)
+        return not reraises
+    names = [ast.unparse(item.context_expr).partition("(")[0].rpartition(".")[2] for item in block.items]
+    return "suppress" in names
+
+
+def is_caught_on_stack(frames: Iterable[types.FrameType]) -> bool:
+    """Whether an error that is raised now may be caught in one of these frames.
+
+    Asked at most calls of a trace, so the lines decide where they can: it takes longer to find where in its line a
+    frame is.
+    """
+    return any(
+        is_caught(Place(frame.f_code.co_filename, frame.f_lineno)) and is_caught(Place.of(frame)) for frame in frames
+    )
 
 
 def _innermost(place: Place) -> Iterator[ast.stmt]:

@@ -66,9 +66,12 @@ _LEAVES = ("prim::Param", "prim::Constant", "prim::GetAttr")
 
 
 def _dims_of(value: Any, node: Any, known: Known) -> frozenset[int]:
-    shape = _shape(value)
     if is_source(node):
+        shape = _shape(value)
         return _own_dims(node, 1 if shape is None else len(shape))
+    if not any(known[v.unique()] for v in node.inputs()):
+        return frozenset()
+    shape = _shape(value)
     if node.kind() in _BY_AXIS:
         return _BY_AXIS[node.kind()](node, known)
     if shape is None:  # a list, or a number: what it is made of counts

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import types
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.backends.checks import Place, is_caught, is_guard
+from torch_onnx_compat.backends.checks import Place, is_caught, is_caught_on_stack, is_guard
 from torch_onnx_compat.backends.conditions import as_condition, has_bool_answer
 from torch_onnx_compat.backends.data_sizes import DataSizes, is_source, selects
 from torch_onnx_compat.backends.failures import may_fail_for_sizes, may_fail_for_values, tensors_among
@@ -147,7 +148,7 @@ class DecisionLog(Watcher):
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a call converts a tensor, or reads sizes, or yields what a trace loses, or is given a number."""
-        if any(func in functions for functions in _WATCHED) or has_bool_answer(func):
+        if func in _WATCHED or has_bool_answer(func):
             return True
         return is_tracing() and bool(_numbers_in(args, kwargs))
 
@@ -172,7 +173,7 @@ class DecisionLog(Watcher):
         """Records a call that fails, or may fail for other values, where the model catches the error."""
         args = (*args, *kwargs.values())
         by_value, by_size = may_fail_for_values(func, args), may_fail_for_sizes(func, args)
-        if not (by_value or by_size) or not is_tracing() or not any(map(is_caught, _statements()[2])):
+        if not (by_value or by_size) or not is_tracing() or not is_caught_on_stack(_frames_of_user()):
             return
         for tensor in tensors_among(args):
             from_values, _, from_sizes = _find_origins(tensor, self.inputs, self.data_sizes)
@@ -433,7 +434,7 @@ def _find_origins(tensor: Tensor, inputs: int, data_sizes: DataSizes) -> tuple[b
     return from_values, sorted(sizes), from_sizes
 
 
-_WATCHED = (_CONVERSIONS, _READS, _LITERALS, _UNPACKING)
+_WATCHED = frozenset({*_CONVERSIONS, *_READS, *_LITERALS, *_UNPACKING})
 
 
 @functools.cache
@@ -443,6 +444,11 @@ def is_metadata(func: Any) -> bool:
     if name in ("__get__", "__set__"):
         name = getattr(getattr(func, "__self__", None), "__name__", "")
     return name in _METADATA or (name.startswith(("is_", "_is_", "has_")) and name != "is_nonzero")
+
+
+def _frames_of_user() -> Iterator[types.FrameType]:
+    """The frames of the model's own code, the innermost first."""
+    return (frame for frame in frames_of_model() if is_user_file(frame.f_code.co_filename))
 
 
 def _is_in_this_package() -> bool:

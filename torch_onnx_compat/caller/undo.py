@@ -35,12 +35,13 @@ class Outside:
     Attributes:
         reach: What the code can write to through classes, globals and closures.
         functions: The functions that were copied for the twin.
-        owned: Parameters that are copies, as forward writes to them; the others share memory with the caller's.
+        owned: Parameters that are copies, as forward writes to them, each with the caller's, where that is known; the
+            others share memory with the caller's.
     """
 
     reach: Reach | None = None
     functions: Functions = field(default_factory=list)
-    owned: Sequence[Tensor] = ()
+    owned: Sequence[tuple[Tensor, Tensor | None]] = ()
 
 
 _twins: WeakKeyDictionary[nn.Module, Outside] = WeakKeyDictionary()
@@ -178,25 +179,44 @@ class Undo(AbstractContextManager["Undo"]):
 
     @contextmanager
     def keeping(self, inputs: Sequence[Tensor] = ()) -> Iterator[None]:
-        """Keeps the inputs, the tensors within reach, and the parameters that are copies; undoes all afterwards."""
+        """Keeps the inputs and the tensors within reach; undoes afterwards what is written to them and to copies."""
         with without_tracing(), below_function_modes():
             constants = (tensor for tensor in self._others if not isinstance(tensor, nn.Parameter))
-            for tensor in (*inputs, *constants, *self._outside.owned):
+            owned = self._outside.owned
+            pairs = [
+                (copy, original) for copy, original in owned if original is not None and _are_alike(copy, original)
+            ]
+            paired = {id(copy) for copy, _ in pairs}
+            for tensor in (*inputs, *constants, *(copy for copy, _ in owned if id(copy) not in paired)):
                 self._keep(tensor)
-        with self:
-            yield
+        try:
+            with self:
+                yield
+        finally:
+            with without_tracing(), below_function_modes():
+                for copy, original in pairs:
+                    if not torch.equal(copy, original):  # which takes less time than to keep another copy
+                        copy.data.copy_(original)
 
     def separate(self, results: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """The results of the run, copied where they lie in memory that is going to be put back."""
-        if not self._kept:
-            return results
-        return tuple(_copy(r) if memory_of(r) in self._kept else r for r in results)
+        memory = {*self._kept, *(memory_of(copy) for copy, _ in self._outside.owned)}
+        return tuple(_copy(r) if memory_of(r) in memory else r for r in results) if memory else results
 
     def _keep(self, tensor: Tensor) -> None:
         key = memory_of(tensor)
         if key in self._memory and key not in self._kept:
             storage = tensor.untyped_storage()
             self._kept[key] = (storage, storage.clone())
+
+
+def _are_alike(copy: Tensor, original: Tensor) -> bool:
+    """Whether a copy of a parameter can be compared with the caller's; a twin may have been brought to another type."""
+    return copy.layout is torch.strided and (copy.dtype, copy.shape, copy.device) == (
+        original.dtype,
+        original.shape,
+        original.device,
+    )
 
 
 def _is_counted(tensor: Tensor) -> bool:

@@ -142,7 +142,7 @@ class Cases:
         for index, sample in enumerate(self._samples):
             yield self._case(f"sample {index}", self._sample(index, sample))
         number = 0
-        for case in self._at_other_sizes(self.observation.seconds if self._inputs.sizes() else 0.0):
+        for case in self._at_other_sizes():
             number += 1
             yield case
         redraws = self._verify.values if self._verify.random else 0
@@ -231,13 +231,14 @@ class Cases:
 
     # Sizes
 
-    def _at_other_sizes(self, seconds: float) -> Iterator[Case]:
+    def _at_other_sizes(self) -> Iterator[Case]:
         """Cases at other sizes of the dynamic axes: a few for each axis, then those that answer questions otherwise."""
         if not self._inputs.sizes():
             return
         self._trials = None
         tried: list[Case] = []
-        for case in self._sizes(seconds > HEAVY_SECONDS):
+        is_heavy = not self.observation.takes_at_most(HEAVY_SECONDS)
+        for case in self._sizes(is_heavy):
             tried.append(case)
             yield case
         if self._further:
@@ -248,10 +249,12 @@ class Cases:
                 f"what the model asks of its sizes is not all known, as torch cannot run it without numbers "
                 f"({run.obstacle}); it was tried at sizes far apart instead."
             )
-            for case in self._far_apart(seconds):
+            for case in self._far_apart(is_heavy):
                 tried.append(case)
                 yield case
-        self._trials = trials = SizeTrials(self._inputs, seconds, axes_of_caller=tuple(self._verify.sizes))
+        self._trials = trials = SizeTrials(
+            self._inputs, self.observation.takes_at_most, axes_of_caller=tuple(self._verify.sizes)
+        )
         for case in tried:
             trials.accept(case.inputs.sizes())
         yield from self._explore(run, trials)
@@ -357,15 +360,15 @@ class Cases:
             yield replace(case, question=trial.question)
         del self.notes[before:]  # where the model refuses one side of a question, the question is its own check
 
-    def _far_apart(self, seconds: float) -> Iterator[Case]:
+    def _far_apart(self, is_heavy: bool) -> Iterator[Case]:
         """Cases at sizes far from the example's, one axis at a time and all together."""
         example = self._inputs.sizes()
-        for step in FAR_APART[:1] if seconds > HEAVY_SECONDS else FAR_APART:
+        for step in FAR_APART[:1] if is_heavy else FAR_APART:
             free = [name for name in example if name not in self._verify.sizes]
             names = [name for name in free if is_within(self._bounds, name, example[name] + step)]
             for some in [[name] for name in names] + ([names] if len(names) > 1 else []):
                 sizes = {name: example[name] + step for name in some}
-                if not is_affordable(self._inputs, {**example, **sizes}, seconds):
+                if not is_affordable(self._inputs, {**example, **sizes}, self.observation.takes_at_most):
                     continue
                 before = len(self.notes)
                 label = ", ".join(f"{n}={s}" for n, s in sizes.items())

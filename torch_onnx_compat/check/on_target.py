@@ -20,6 +20,7 @@ from torch_onnx_compat.check.rounding import compare_outputs
 from torch_onnx_compat.check.verify import run_session
 from torch_onnx_compat.engines import ENGINES, Engine, EngineProcess
 from torch_onnx_compat.engines.ranges import Ranges
+from torch_onnx_compat.engines.turns import LIMIT
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.observe import ModelRefused, Observation
 from torch_onnx_compat.session import inputs_of, open_session
@@ -29,8 +30,6 @@ from torch_onnx_compat.targets import Target
 if TYPE_CHECKING:
     from torch_onnx_compat.surgery.on_graph.stage import Stage
 
-LIMIT = 300.0
-"""Seconds that one run of the file may take."""
 _FACTOR = 5
 """Tolerance of a whole model, as a multiple of the engine's tolerance for a single operator."""
 _NARROW_FACTOR = 4

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from torch_onnx_compat.inputs.inputs import Inputs, is_within
@@ -103,8 +103,8 @@ class SizeTrials:
     """
 
     inputs: Inputs
-    seconds: float
-    """Of one eager run on the example."""
+    takes_at_most: Callable[[float], bool]
+    """Whether one eager run on the example takes no more than some seconds."""
     legal_sizes: list[Sizes] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
     axes_of_caller: Collection[str] = ()
@@ -131,7 +131,7 @@ class SizeTrials:
         Args:
             inputs: Those values, at the sizes of a symbolic run.
         """
-        trials = SizeTrials(inputs, self.seconds, axes_of_caller=self.axes_of_caller)
+        trials = SizeTrials(inputs, self.takes_at_most, axes_of_caller=self.axes_of_caller)
         trials._seen = self._seen
         return trials
 
@@ -293,7 +293,7 @@ class SizeTrials:
         growth = count_elements(self.inputs, sizes) / max(count_elements(self.inputs, self._example), 1)
         if question.chooses_kernel and growth > OPERATOR_GROWTH and count_elements(self.inputs, sizes) > 2**14:
             return False
-        return is_affordable(self.inputs, sizes, self.seconds, power=2.0 if question.chooses_kernel else 1.5)
+        return is_affordable(self.inputs, sizes, self.takes_at_most, power=2.0 if question.chooses_kernel else 1.5)
 
     def _key(self, sizes: Sizes) -> tuple[int, ...]:
         return tuple({**self._example, **sizes}[name] for name in self._example)
@@ -325,20 +325,20 @@ def count_elements(inputs: Inputs, sizes: Sizes) -> int:
     )
 
 
-def is_affordable(inputs: Inputs, sizes: Sizes, seconds: float, power: float = 2.0) -> bool:
+def is_affordable(inputs: Inputs, sizes: Sizes, takes_at_most: Callable[[float], bool], power: float = 2.0) -> bool:
     """Whether a case may be made: distances and attention grow with the square of what they are given.
 
     Args:
         inputs: The example.
         sizes: Those of the case.
-        seconds: Of one eager run on the example.
+        takes_at_most: Whether one eager run on the example takes no more than some seconds.
         power: Of its growth, with which the time is taken to grow.
     """
     example = max(count_elements(inputs, inputs.sizes()), 1)
     elements = count_elements(inputs, sizes)
     growth = elements / example
     small = elements <= max(MOST_ELEMENTS, 4 * example) and growth <= MOST_GROWTH
-    return small and seconds * max(growth, growth**power) <= AFFORDABLE_S
+    return small and takes_at_most(AFFORDABLE_S / max(growth, growth**power, 1e-9))
 
 
 def _keeps(asked: Sequence[Sides], sizes: Sizes) -> bool:

@@ -99,18 +99,20 @@ def check_special(
     findings = Findings()
     if not how.random:
         return findings
-    usual = observation.seconds
+    usual = observation.reference("example", observation.prepared.inputs).seconds
     start, budget = time.perf_counter(), max(FLOOR_S, PART_OF_PROOF * seconds)
     specials = list(special_inputs(inputs))
     for number, special in enumerate(specials):
+        left = budget - (time.perf_counter() - start)
+        is_slow = 2 * usual > left and not observation.takes_at_most(left / 2)
         limits = _Limits(max(1.0, SLOWEST * usual), torchs_own_only=not special.is_ordinary)
-        is_slow = time.perf_counter() - start + 2 * usual > budget
         case = None if is_slow else _case(special, observation, limits)
         if is_slow or limits.foreign:  # all that follow are extreme, too
             why = "too slow" if is_slow else f"{limits.foreign} is not torch's own, and may not stand such values"
             findings.notes.append(f"not tried at {', '.join(s.label for s in specials[number:])}: {why}.")
             break
         if case is not None:
+            usual = min(usual, case.reference.seconds)
             _judge(findings, special, case, _compare(run, names, case, how, observation), names, observation)
         if findings.failed is not None:
             break

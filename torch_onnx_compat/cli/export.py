@@ -45,10 +45,13 @@ from torch_onnx_compat.cli.options import (
     export_options,
     with_notes,
 )
-from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.publish.destination import check_destination
 
 PROOF = "How it is proven"
+
+OPTIMIZE: dict[str, Any] = {"quick": True, "size": "size", "latency": "latency", "none": False}
+"""What `export_compat` calls it, by the option's values."""
 
 CustomDomains = Annotated[
     bool,
@@ -138,6 +141,14 @@ def export_command(
     calibration: CalibrationFile = None,
     metric: Metric = None,
     narrow_io: NarrowIo = False,
+    optimize: Annotated[
+        str,
+        typer.Option(
+            help="quick (the first exporter's file that is right), size (the smallest), latency (the fastest in the "
+            "target's engine) or none (not folded and cleaned).",
+            rich_help_panel=ENGINE,
+        ),
+    ] = "quick",
     no_verify: Annotated[
         bool, typer.Option("--no-verify", help="Do not compare the file with the model.", rich_help_panel=PROOF)
     ] = False,
@@ -178,6 +189,8 @@ def export_command(
             raise UsageError("--stock is for a report; give --report FILE, too.")
         if no_verify and verify_on_target:
             raise UsageError("--no-verify and --verify-on-target exclude each other; give one of them.")
+        if optimize not in OPTIMIZE:
+            raise UsageError(str(unknown_name("--optimize", optimize, tuple(OPTIMIZE))))
         options = export_options(target, opset, exporter, ("auto", *EXPORTERS), include, exclude)
         model = Model(spec, size, shape, weights, pretrained, dynamic)
         narrower = arguments.precision(precision, limit, keep_float32, calibration, metric, narrow_io=narrow_io)
@@ -211,6 +224,7 @@ def export_command(
                 preprocess=cast(Any, preprocess),
                 postprocess=cast(Any, postprocess),
                 precision=narrower,
+                optimize=OPTIMIZE[optimize],
                 metadata={**sample.metadata, **model.metadata(sample)},
                 progress=step,
                 **options,

@@ -10,28 +10,20 @@ from __future__ import annotations
 import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from torch_onnx_compat.check.on_target import LIMIT, cast_output
-from torch_onnx_compat.engines import ENGINES, EngineProcess, Outcome, find_engine
-from torch_onnx_compat.engines.ranges import Ranges
+from torch_onnx_compat.check.on_target import cast_output
+from torch_onnx_compat.engines import ENGINES, EngineProcess, find_engine
+from torch_onnx_compat.engines.turns import LIMIT, ROUNDS, RUNS, Contestant, take_turns
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.files.drawing import plan_inputs
 from torch_onnx_compat.files.proof import Proof
 from torch_onnx_compat.files.reading import read
 from torch_onnx_compat.files.runner import Array, Value
 from torch_onnx_compat.targets.profile import resolve_alias
-
-ROUNDS = 5
-"""How often each file has its turn."""
-
-RUNS = 10
-"""Runs in a turn."""
 
 
 @dataclass(frozen=True)
@@ -73,73 +65,28 @@ class Bench:
         return {**vars(self), "sizes": dict(self.sizes)}
 
 
-class Contestant:
-    """A file in an engine's process of its own.
+def row_of(one: Contestant, sizes: Mapping[str, int]) -> Bench:
+    """What was measured of a file.
 
     Args:
-        path: The file.
-        engine: The engine's name.
-        feeds: The inputs.
-        outputs: The names of its outputs.
-        sizes: The sizes of its dynamic axes in the inputs, for the result.
-        threads: On how many threads the engine runs.
-        ranges: The shapes that an engine which builds files builds it for; by default those of the inputs.
+        one: The file in its engine.
+        sizes: Of the dynamic axes in its inputs.
     """
-
-    def __init__(
-        self,
-        path: Path,
-        engine: str,
-        feeds: Mapping[str, Value],
-        outputs: Sequence[str],
-        *,
-        sizes: Mapping[str, int] | None = None,
-        threads: int = 1,
-        ranges: Ranges | None = None,
-    ) -> None:
-        self._path, self._engine, self._feeds, self._outputs = path, engine, dict(feeds), list(outputs)
-        self._sizes, self._threads, self._ranges = dict(sizes or {}), threads, ranges
-        self._process = EngineProcess(find_engine(engine), LIMIT, fills=False, threads=threads)
-        self._wall: list[float] = []
-        self._seconds: list[float] = []
-        self._first = Outcome("crashed")
-        self._memory = 0
-
-    def __str__(self) -> str:
-        return f"{self._path} in {self._engine}"
-
-    def load(self, stack: ExitStack) -> None:
-        """Starts the engine, and runs the file once, or builds it."""
-        stack.enter_context(self._process)
-        self._first = self._process.run(self._path, self._feeds, self._outputs, self._ranges)
-        self._memory = self._first.memory
-
-    def take_turn(self, runs: int) -> None:
-        """Times some runs."""
-        if self._first.status == "ran":
-            timing = self._process.measure(runs)
-            self._wall += timing.wall
-            self._seconds += timing.seconds
-            self._memory = timing.memory
-
-    def result(self) -> Bench:
-        """What was measured."""
-        found = Bench(str(self._path), f"{self._engine} {self._process.version}", self._sizes, self._threads)
-        if self._first.status not in ("ran", "built"):
-            return replace(found, error=self._first.error)
-        found = replace(found, load_ms=1e3 * self._first.loading, memory_mb=self._memory / 1e6)
-        if self._first.status == "built":
-            return replace(found, engine_mb=self._first.size / 1e6)
-        processor = statistics.median(self._seconds)
-        rows = next((np.shape(value)[0] for value in self._feeds.values() if np.ndim(value)), 1)
-        return replace(
-            found,
-            median_ms=1e3 * statistics.median(self._wall),
-            p90_ms=1e3 * float(np.quantile(self._wall, 0.9)),
-            processor_ms=1e3 * processor,
-            quartiles_ms=(1e3 * float(np.quantile(self._seconds, 0.25)), 1e3 * float(np.quantile(self._seconds, 0.75))),
-            throughput=rows / processor if processor else float("nan"),
-        )
+    found = Bench(str(one.path), f"{one.engine.name} {one.version}", dict(sizes), one.threads)
+    if one.error:
+        return replace(found, error=one.error)
+    found = replace(found, load_ms=1e3 * one.first.loading, memory_mb=one.memory / 1e6)
+    if one.first.status == "built":
+        return replace(found, engine_mb=one.first.size / 1e6)
+    rows = next((np.shape(value)[0] for value in one.feeds.values() if np.ndim(value)), 1)
+    return replace(
+        found,
+        median_ms=1e3 * statistics.median(one.wall),
+        p90_ms=1e3 * float(np.quantile(one.wall, 0.9)),
+        processor_ms=1e3 * one.median,
+        quartiles_ms=(1e3 * float(np.quantile(one.seconds, 0.25)), 1e3 * float(np.quantile(one.seconds, 0.75))),
+        throughput=rows / one.median if one.median else float("nan"),
+    )
 
 
 def bench(
@@ -178,12 +125,15 @@ def bench(
     """
     check_numbers(rounds, runs, threads)
     names = _names_of(engines, threads)
-    contestants = []
+    contestants: list[Contestant] = []
+    found_sizes: list[Mapping[str, int]] = []
     for file in files:
         for wanted in _grid(file, sizes, batches):
             feeds, found, outputs = draw_inputs(file, wanted, inputs, seed)
-            contestants += [Contestant(Path(file), e, feeds, outputs, sizes=found, threads=threads) for e in names]
-    return take_turns(contestants, rounds, runs, progress)
+            contestants += [Contestant(file, find_engine(name), feeds, outputs, threads=threads) for name in names]
+            found_sizes += [found] * len(names)
+    take_turns(contestants, rounds, runs, progress)
+    return [row_of(one, found) for one, found in zip(contestants, found_sizes, strict=True)]
 
 
 def check_numbers(rounds: int, runs: int, threads: int) -> None:
@@ -194,28 +144,6 @@ def check_numbers(rounds: int, runs: int, threads: int) -> None:
     """
     if rounds < 1 or runs < 1 or threads < 1:
         raise CompatError(f"bench: rounds={rounds}, runs={runs}, threads={threads}; wanted whole numbers from 1.")
-
-
-def take_turns(
-    contestants: Sequence[Contestant], rounds: int, runs: int, progress: Callable[[str], None]
-) -> list[Bench]:
-    """Times files in engines, round by round.
-
-    Args:
-        contestants: The files in their engines.
-        rounds: How often each has its turn.
-        runs: Runs in a turn.
-        progress: Called with the name of each step.
-    """
-    with ExitStack() as stack:
-        for one in contestants:
-            progress(f"load {one}")
-            one.load(stack)
-        for number in range(rounds):
-            progress(f"round {number + 1} of {rounds}")
-            for one in contestants:
-                one.take_turn(runs)
-        return [one.result() for one in contestants]
 
 
 def _names_of(engines: Sequence[str], threads: int) -> list[str]:

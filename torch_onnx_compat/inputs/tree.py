@@ -109,6 +109,8 @@ def _flatten(value: Any, path: Path, leaves: list[tuple[Path, Tensor]]) -> Struc
 def _parts(value: Any) -> tuple[list[tuple[str | int, Any]], Callable[[list[Any]], Any]] | None:
     """Children by key, and how to build the container again; None for what is no container."""
     kind = type(value)
+    if kind in _ATOMS:
+        return None
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return list(zip(value._fields, value, strict=True)), lambda items: kind(*items)
     if kind in (tuple, list):
@@ -127,6 +129,10 @@ def _parts(value: Any) -> tuple[list[tuple[str | int, Any]], Callable[[list[Any]
     if _holds_tensor(value, set()):
         return _record_parts(value)
     return None
+
+
+_ATOMS = frozenset({int, float, bool, complex, str, type(None), torch.dtype, torch.device})
+"""Most of what is no tensor among arguments; asked at every call of a trace."""
 
 
 def _dataclass_parts(value: Any) -> tuple[list[tuple[str | int, Any]], Callable[[list[Any]], Any]]:

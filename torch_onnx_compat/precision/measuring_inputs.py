@@ -39,7 +39,7 @@ def inputs_to_measure(observation: Observation, cases: Cases | None, samples: Se
     example = observation.prepared.inputs
     known = Cases(observation, Verify(), samples) if cases is None else cases
     inputs = [example, *known.samples()]
-    if observation.seconds > HEAVY_SECONDS:
+    if not observation.takes_at_most(HEAVY_SECONDS):
         return inputs
     tried = [] if cases is None else cases.inputs_so_far
     limit = 4 * _elements(example)
