@@ -132,16 +132,6 @@ def global_written(self, x):
     return x
 
 
-@refused(r"refused_programs.py:\d+: .*the loop in line \d+ has an else clause")
-def loop_else(self, x):
-    for i in range(3):
-        if x[i].sum() > 0:
-            break
-    else:
-        x = x + 1
-    return x
-
-
 @refused(r"refused_programs.py:\d+: .*nested decisions in line \d+ leave the loop")
 def nested_break(self, x):
     for i in range(3):
