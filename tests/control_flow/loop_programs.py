@@ -418,6 +418,18 @@ def left_early_with_a_list(self, x):
     return torch.stack(tokens, 1), torch.cat(tokens)
 
 
+@by_size
+def filtered(self, x):
+    rows = [row * 2 for row in x if row.sum() > 0]
+    return torch.stack([x[0], *rows]) if rows else x[:1]
+
+
+@by_value
+def filtered_of_a_fixed_list(self, x):
+    rows = [row for row in x.unbind(0) if row.max() < 1 if row.min() > 0.2]
+    return torch.stack([x[0] * 3, *rows]), len(rows) + x[1]
+
+
 # Ways out of a loop
 
 

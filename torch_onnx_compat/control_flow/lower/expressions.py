@@ -203,20 +203,27 @@ class Expressions(ast.NodeTransformer):
         return runtime_call("listed", *parts, at=node)
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
-        """``[f(item) for item in items]``, without a filter."""
+        """``[f(item) for item in items if c(item)]``."""
         self.generic_visit(node)
         generator = node.generators[0]
-        if not self._active or len(node.generators) > 1 or generator.ifs or not _can_wait(node.elt):
+        if not self._active or len(node.generators) > 1 or not all(map(_can_wait, [node.elt, *generator.ifs])):
             return node
         target = generator.target
         targets = target.elts if isinstance(target, ast.Tuple) else [target]
         if not all(isinstance(name, ast.Name) for name in targets):
             return node
         names = [name.id for name in targets if isinstance(name, ast.Name)]
-        arguments = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
-        function = set_location(ast.Lambda(arguments, node.elt), node.elt)
-        star = [set_location(ast.Constant(True), node)] if isinstance(target, ast.Tuple) else []
-        return runtime_call("collect", generator.iter, function, *star, at=node)
+
+        def function_of_item(value: ast.expr) -> ast.Lambda:
+            arguments = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
+            return set_location(ast.Lambda(arguments, value), value)
+
+        more: list[ast.expr] = [ast.Constant(isinstance(target, ast.Tuple))]
+        if generator.ifs:
+            first, *rest = generator.ifs
+            test = runtime_call("and_", first, *map(thunk, rest), at=first) if rest else first
+            more.append(function_of_item(test))
+        return runtime_call("collect", generator.iter, function_of_item(node.elt), *more, at=node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Calls that turn tensors into numbers; ``super()``, which needs its arguments inside a nested function."""

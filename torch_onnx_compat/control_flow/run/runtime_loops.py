@@ -221,15 +221,34 @@ def _loop_in_file(
     return tuple(after[name] for name in one.names)
 
 
-def collect(items: Any, function: Callable[..., Any], star: bool = False) -> Any:
-    """``[function(item) for item in items]``; with `star`, ``function(*item)``."""
+def collect(
+    items: Any, function: Callable[..., Any], star: bool = False, keep: Callable[..., Any] | None = None
+) -> Any:
+    """``[function(item) for item in items if keep(item)]``; with `star`, ``function(*item)``."""
     session = current()
     source = as_counted_items(session, items) if session is not None else None
-    if source is None:
-        return [function(*item) if star else function(item) for item in items]
+
+    def call(function: Callable[..., Any], item: Any) -> Any:
+        return function(*item) if star else function(item)
+
+    if session is None or (source is None and keep is None):
+        return [call(function, item) for item in items if keep is None or answer(call(keep, item))]
 
     def body(item_of_loop: Any, made: Any) -> tuple[bool, Any]:
-        made.append(function(*item_of_loop) if star else function(item_of_loop))
-        return True, made
+        def longer() -> Any:
+            grown = made.copy()
+            grown.append(call(function, item_of_loop))
+            return grown
 
-    return for_(source, body, {"made": []}, ("made",), ("made",))[0]
+        if keep is None:
+            return True, longer()
+        test = call(keep, item_of_loop)
+        note_decision(session, test)
+        return True, decide(session, test, Branch(longer), Branch(lambda: made), grows=True)
+
+    if source is not None:
+        return for_(source, body, {"made": []}, ("made",), ("made",))[0]
+    made: Any = []
+    for item in items:
+        _, made = body(item, made)
+    return made
