@@ -93,6 +93,18 @@ def arange_of_fractions(*args: Any, **options: Any) -> Tensor:
     return torch.arange(start, end, step, dtype=torch.float64, **rest).to(dtype)
 
 
+@decomposition(torch.full, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+def full_of_whole_number(size: Any, fill_value: Any, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
+    """A whole number where no type is given, or a truth value; stock TorchScript writes float32, or fails an assertion.
+
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.full.html
+    """
+    is_truth = type(fill_value) is bool
+    if not is_truth and (dtype is not None or type(fill_value) is not int):
+        return NotImplemented
+    return torch.full(size, int(fill_value), dtype=dtype or (torch.bool if is_truth else torch.int64), **options)
+
+
 def equal_steps(start: float, end: float, steps: Any, dtype: torch.dtype, device: Any) -> Tensor:
     """Numbers at equal distances, from start on and up to end; the start alone if it is one number.
 

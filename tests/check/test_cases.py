@@ -1,11 +1,12 @@
 """The sizes that a file is tried at before anybody knows what the model asks."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from torch_onnx_compat import export_compat, rewrite
-from torch_onnx_compat.errors import VerificationError
+from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.tracing import size_tensor
 
 
@@ -51,3 +52,30 @@ def test_a_declared_range_is_tried_at_its_end():
 
 def test_where_1_is_accepted_nothing_else_is_searched():
     assert not {f"length={n}" for n in range(2, 12)} & cases_of(nn.ReLU(), X, {"input": {1: "length"}})
+
+
+class SplitByLengths(nn.Module):
+    def forward(self, x, lengths):
+        return torch.stack([part.sum(0) for part in torch.split(x, lengths.tolist())])
+
+
+def ragged(lengths):
+    return torch.randn(sum(lengths), 4), torch.tensor(lengths)
+
+
+def test_an_axis_that_values_decide_names_their_input():
+    with pytest.raises(
+        CompatError, match=r"takes no size but 12, with .*if the values of lengths decide it, give samples"
+    ):
+        export_compat(SplitByLengths(), ragged([3, 4, 5]), dynamic={"x": {0: "n"}})
+
+
+@pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
+def test_an_axis_that_values_decide_is_tried_at_the_samples_sizes(exporter):
+    samples = [ragged([1, 1, 7]), ragged([9, 2, 2])]
+    result = export_compat(
+        SplitByLengths(), ragged([3, 4, 5]), dynamic={"x": {0: "n"}}, samples=samples, exporter=exporter
+    )
+    x, lengths = ragged([2, 6, 1])
+    found = result.session().run(None, {"x": x.numpy(), "lengths": lengths.numpy()})[0]
+    np.testing.assert_allclose(found, SplitByLengths()(x, lengths), atol=1e-5)

@@ -302,3 +302,310 @@ def collatz(self, x):
         n = n // 2 if n % 2 == 0 else n * 3 + 1
         steps = steps + 1
     return steps
+
+
+# Lists that a loop reads, or appends to now and then
+
+
+@by_size
+def last_item_read(self, x):
+    states = [x[0]]
+    for row in x:
+        states.append(states[-1] * 0.5 + row)
+    return torch.stack(states)
+
+
+@by_size
+def length_read(self, x):
+    rows = []
+    for row in x:
+        if len(rows) > 2:
+            break
+        rows.append(row * len(rows))
+    return torch.stack(rows)
+
+
+@by_size
+def ends_of_the_list(self, x):
+    rows = []
+    for row in x:
+        rows.append(row * 2)
+    return rows[0] + rows[-1]
+
+
+@by_size
+def backwards_and_back(self, x):
+    rows, found = [], []
+    for row in x:
+        rows.append(row.cumsum(0))
+    total = torch.zeros(4)
+    for row in reversed(rows):
+        total = total * 0.5 + row
+        found.append(total)
+    found.reverse()
+    found.append(x[0])
+    return torch.stack(found)
+
+
+@by_size
+def put_in_front(self, x):
+    rows, total = [], torch.zeros(4)
+    for i in reversed(range(x.shape[0])):
+        total = total * 0.5 + x[i]
+        rows.insert(0, total)
+    return torch.stack(rows)
+
+
+@by_size
+def grown_by_plus(self, x):
+    rows = []
+    for row in x:
+        rows += [row]
+        rows += [-row]
+    return torch.cat(rows)
+
+
+@by_size
+def appended_sometimes(self, x):
+    rows = [x[0]]
+    for row in x:
+        if row.sum() > 0:
+            rows.append(row)
+    return torch.stack(rows)
+
+
+@by_size
+def appended_in_either_branch(self, x):
+    rows = [x[0]]
+    for row in x:
+        if row.sum() > 0:
+            rows.append(row * 2)
+            rows.append(row)
+        else:
+            rows.append(-row)
+    return torch.stack(rows)
+
+
+@by_value
+def list_in_an_unrolled_loop(self, x):
+    rows = []
+    for k in range(3):
+        if x[k].sum() > 0:
+            rows.append(x[k])
+    rows.append(x.sum(0))
+    return torch.stack(rows), len(rows) + x[0]
+
+
+@by_value
+def empty_or_not(self, x):
+    rows = []
+    for k in range(3):
+        if x[k].sum() > 0.5:
+            rows.append(x[k])
+        if len(rows) == 2:
+            break
+    return torch.stack(rows) if rows else torch.zeros(0, 4)
+
+
+@by_value
+def left_early_with_a_list(self, x):
+    tokens = []
+    for _ in range(5):
+        x = x * 0.5 + 0.1
+        tokens.append(x.sum(1))
+        if x.abs().max() < 0.6:
+            break
+    return torch.stack(tokens, 1), torch.cat(tokens)
+
+
+@by_size
+def filtered(self, x):
+    rows = [row * 2 for row in x if row.sum() > 0]
+    return torch.stack([x[0], *rows]) if rows else x[:1]
+
+
+@by_value
+def filtered_of_a_fixed_list(self, x):
+    rows = [row for row in x.unbind(0) if row.max() < 1 if row.min() > 0.2]
+    return torch.stack([x[0] * 3, *rows]), len(rows) + x[1]
+
+
+# Ways out of a loop
+
+
+@by_size
+def returns(self, x):
+    for row in x:
+        if row.sum() > 0:
+            return row
+    return x[0]
+
+
+@by_value
+def returns_a_pair(self, x):
+    n = torch.tensor(0)
+    y = x.sum(0)
+    while y.abs().sum() > 0.01:
+        y = y * 0.8
+        n = n + 1
+        if y.max() > 1:
+            return y, n
+    return y * 0, n + 100
+
+
+@by_value
+def otherwise_of_a_loop(self, x):
+    for _ in range(4):
+        x = x * 0.5 + 0.1
+        if x.sum() > 1:
+            break
+    else:
+        x = x - 10
+    return x
+
+
+@by_size
+def otherwise_of_a_loop_in_the_file(self, x):
+    total = torch.zeros(4)
+    for row in x:
+        total = total + row
+        if total.sum() > 2:
+            break
+    else:
+        total = total - 10
+    return total
+
+
+@by_size
+def continues_twice(self, x):
+    total = torch.zeros(4)
+    for k in range(3):
+        y = x * (k - 1)
+        if y.sum() > 0:
+            continue
+        y = y + 1
+        if y.max() > 2:
+            continue
+        total = total + y.sum(0)
+    return total
+
+
+# Rounds of which the first is another
+
+
+@by_size
+def none_before_the_first(self, x):
+    total = None
+    for row in x:
+        total = row if total is None else total + row
+    return total
+
+
+@by_size
+def first_by_number(self, x):
+    made = x.new_zeros(x.shape[0], 4)
+    for i in range(x.shape[0]):
+        if i > 0:
+            made[i] = x[i] - x[i - 1]
+        else:
+            made[i] = x[i]
+    return made
+
+
+@by_size
+def last_by_number(self, x):
+    n = x.shape[0]
+    total = torch.zeros(4)
+    for i in reversed(range(n)):
+        following = x[0] if i == n - 1 else x[i + 1]
+        total = total * 0.5 + x[i] * following
+    return total
+
+
+# Lists that are zipped, or have a star
+
+
+@by_size
+def zipped_with_fixed(self, x):
+    total = torch.zeros(4)
+    for row, factor in zip(x, (1, 2, 3)):  # noqa: B905
+        total = total + row * factor
+    return total
+
+
+@by_size
+def star_of_a_range(self, x):
+    total = torch.zeros(4)
+    for i in [*range(0, x.shape[0], 2), 0]:
+        total = total * 0.5 + x[i]
+    return total
+
+
+GROWING: dict[str, Program] = {}
+"""Loops that carry or append tensors whose sizes differ from round to round, which torch's own loops cannot."""
+
+
+def growing(samples=SIZES, dynamic="batch"):
+    """Registers a forward function."""
+
+    def register(forward):
+        model = type(forward.__name__, (nn.Module,), {"forward": forward})()
+        GROWING[forward.__name__] = Program(model.eval(), samples, dynamic)
+        return forward
+
+    return register
+
+
+@growing(VALUES, None)
+def tokens_joined(self, x):
+    ids = torch.zeros(x.shape[0], 1, dtype=torch.int64)
+    for _ in range(6):
+        following = (x[:, :1] * 3 + ids.sum(1, keepdim=True)).long() % 5
+        ids = torch.cat([ids, following], 1)
+        if (following == 4).any():
+            break
+    return ids
+
+
+@growing(VALUES, None)
+def tokens_until_a_length(self, x):
+    ids = torch.zeros(x.shape[0], 1, dtype=torch.int64)
+    while ids.shape[1] < 6:
+        following = (x[:, :1] * 3 + ids.sum(1, keepdim=True)).long() % 5
+        ids = torch.cat([ids, following], 1)
+        if (following == 4).any():
+            break
+    return ids
+
+
+@growing()
+def pieces(self, x):
+    return torch.cat([x[i : i + 2] * 2 for i in range(0, x.shape[0], 2)])
+
+
+@growing()
+def pieces_on_another_axis(self, x):
+    found = []
+    for i in range(0, x.shape[0], 2):
+        found.append(x[i : i + 2].t())
+    return torch.cat(found, dim=1)
+
+
+@growing()
+def list_of_two_loops(self, x):
+    rows = []
+    for row in x:
+        for k in range(x.shape[0]):
+            rows.append(row + k)
+    return torch.stack(rows)
+
+
+@growing()
+def shifted_by_the_number(self, x):
+    made = x.new_zeros(x.shape[0], x.shape[0], 4)
+    for i in range(x.shape[0]):
+        if i > 0:
+            made[i, i:] = x[i:] * x[:-i]
+        else:
+            made[i] = x * x
+    return made

@@ -1110,3 +1110,33 @@ def fraction_of_a_tensor(self, x):
 def half_number_in_arithmetic(self, x):
     most = x.max().item()
     return x * 2 if most * 100_000 > 70_000 or most == 0.1 else x - 1
+
+
+# Sizes that values decide, which are equal at the example by chance
+
+
+@program(samples=((MINUS,), (PLUS,), (BIG,)))
+def cut_where_too_many(self, x):
+    found = x.flatten()[x.flatten() > 0]
+    if len(found) > 4:
+        found = found[:4]
+    return found, found.sum()
+
+
+@program(samples=((MINUS,), (PLUS,), (BIG,)))
+def cut_in_a_branch(self, x):
+    found = x.flatten()[x.flatten() > 0]
+    if len(found) == 0:
+        return found, x[0]
+    if len(found) > 4:
+        found = found[:4]
+    return found * 2, x[1]
+
+
+@program(samples=((MINUS,), (PLUS,), (BIG,)))
+def written_at_places_that_values_decide(self, x):
+    made = torch.zeros(12)
+    places = (x.flatten() > 0).nonzero().squeeze(1)
+    if len(places) > 4:
+        made[places] = 1.0
+    return made

@@ -61,16 +61,6 @@ def keys_differ(self, x):
     return {"a": x} if x.sum() > 0 else {"b": x}
 
 
-@refused(r"refused_programs.py:\d+: .*has 2 items in one branch and 1 in the other")
-def lengths_differ(self, x):
-    for _ in range(2):
-        parts = [x]
-        if x.sum() > 0:
-            parts.append(x)
-        x = torch.cat(parts)
-    return x
-
-
 @refused(r"refused_programs.py:\d+: .*is one str or another, which is no tensor")
 def text_result(self, x):
     for _ in range(2):
@@ -142,16 +132,6 @@ def global_written(self, x):
     return x
 
 
-@refused(r"refused_programs.py:\d+: .*the loop in line \d+ has an else clause")
-def loop_else(self, x):
-    for i in range(3):
-        if x[i].sum() > 0:
-            break
-    else:
-        x = x + 1
-    return x
-
-
 @refused(r"refused_programs.py:\d+: .*nested decisions in line \d+ leave the loop")
 def nested_break(self, x):
     for i in range(3):
@@ -211,38 +191,6 @@ def loop_writes_attribute(self, x):
     return x + self.last
 
 
-@refused(r"refused_programs.py:\d+: a list that a loop of varying length appends to is read in it", "batch")
-def loop_reads_list(self, x):
-    states = [x[0]]
-    for row in x:
-        states.append(states[-1] * 0.5 + row)
-    return torch.stack(states)
-
-
-@refused(r"refused_programs.py:\d+: the loop in line \d+ returns from the function|returns from the function", "batch")
-def loop_returns(self, x):
-    for row in x:
-        if row.sum() > 0:
-            return row
-    return x[0]
-
-
-@refused(r"refused_programs.py:\d+: something whose length depends on the inputs is zipped with", "batch")
-def loop_zips_fixed(self, x):
-    total = torch.zeros(4)
-    for row, factor in zip(x, (1, 2, 3)):  # noqa: B905
-        total = total + row * factor
-    return total
-
-
-@refused(r"refused_programs.py:\d+: a list whose length depends on the inputs is used otherwise", "batch")
-def rows_picked(self, x):
-    rows = []
-    for row in x:
-        rows.append(row * 2)
-    return rows[0] + rows[-1]
-
-
 @refused(r"refused_programs.py:\d+: how often .*'kind' is a str that changes in the loop", "batch")
 def loop_changes_text(self, x):
     kind = "first"
@@ -250,14 +198,6 @@ def loop_changes_text(self, x):
         x = x + row if kind == "first" else x - row
         kind = "later"
     return x
-
-
-@refused(r"refused_programs.py:\d+: how often .*'total' is a NoneType before the loop and a Tensor after", "batch")
-def loop_from_none(self, x):
-    total = None
-    for row in x:
-        total = row if total is None else total + row
-    return total
 
 
 @refused(r"refused_programs.py:\d+", "batch")
@@ -271,12 +211,3 @@ class LoopOverLayers(nn.Module):
         for i in range(x.shape[0]):
             total = total + self.layers[i](x[i])
         return total
-
-
-@refused(r"refused_programs.py:\d+: how often .*a list of a changing number|refused_programs.py:\d+: .*item", "batch")
-def loop_appends_sometimes(self, x):
-    rows = [x[0]]
-    for row in x:
-        if row.sum() > 0:
-            rows.append(row)
-    return torch.stack(rows)

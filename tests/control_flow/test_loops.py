@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from control_flow.loop_programs import LOOPS
+from control_flow.loop_programs import GROWING, LOOPS
 from control_flow.programs import SIZES, Program
 from control_flow.test_programs import check
 from torch_onnx_compat import export_compat
@@ -18,6 +18,11 @@ scripting = pytest.mark.filterwarnings(
 @pytest.mark.parametrize("name", LOOPS)
 def test_right_for_every_number_of_rounds(name, exporter):
     check(LOOPS[name], exporter)
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_sizes_that_differ_from_round_to_round(name):
+    check(GROWING[name], "torchscript")
 
 
 def test_one_body_in_the_file():

@@ -101,6 +101,17 @@ EXAMPLES = [
         ),
     ),
     Example(
+        "full_of_whole_number",
+        lambda x: (
+            torch.full((x.shape[0],), -1),
+            torch.full((2, x.shape[1]), True),
+            torch.full(size=(3,), fill_value=7),
+        ),
+        (torch.randn(3, 4),),
+        broken=lambda size, fill_value, **options: torch.full(size, fill_value + 1, dtype=torch.int64, **options),
+        leaves=lambda x: torch.full((x.shape[0],), 1.5),
+    ),
+    Example(
         "scalar_tensor",
         Numbers(),
         (DOUBLES,),

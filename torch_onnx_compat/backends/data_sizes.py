@@ -20,6 +20,12 @@ class DataSizes:
 
     def __init__(self) -> None:
         self._known: Known = {}
+        self.varying: set[int] = set()
+        """Numbers of values that vary though the trace does not say so: those that a loop in the file carries."""
+
+    def note(self, value: Any, dim: int) -> None:
+        """Notes that values decide the size of a dimension of a traced tensor, whatever the trace says."""
+        self._known[value.unique()] = self._known.get(value.unique(), frozenset()) | {dim}
 
     def dims(self, value: Any) -> frozenset[int]:
         """The dimensions of a traced tensor whose sizes values decide."""
@@ -42,6 +48,13 @@ class DataSizes:
             todo.pop()
         return known[value.unique()]
 
+    def may_differ(self, one: Any, other: Any) -> bool:
+        """Whether two traced tensors that are of one shape now may be of others for other values.
+
+        The sizes that values decide are the same where the same operators made them what they are.
+        """
+        return bool(self.dims(one) | self.dims(other)) and _makers(one) != _makers(other)
+
     def is_of_data(self, node: Any) -> bool:
         """Whether values decide the size that an aten::size or aten::numel, or its conversion to a tensor, yields."""
         if node.kind() == "prim::NumToTensor":
@@ -62,6 +75,25 @@ class DataSizes:
         return any(self._known.values())
 
 
+def _makers(value: Any) -> frozenset[int]:
+    """The operators that a traced tensor is computed by whose results have other sizes than their arguments."""
+    found: set[int] = set()
+    seen: set[int] = set()
+    todo = [value]
+    while todo:
+        current = todo.pop()
+        if current.unique() in seen:
+            continue
+        seen.add(current.unique())
+        node = current.node()
+        source = is_source(node)
+        if source or node.kind() in _RESIZING or node.kind() in ("prim::Param", "prim::CallFunction"):
+            found.add(current.unique())
+        if not source:
+            todo += list(node.inputs())[: 1 if node.kind() in SHAPED_AS_FIRST else None]
+    return frozenset(found)
+
+
 _LEAVES = ("prim::Param", "prim::Constant", "prim::GetAttr")
 
 
@@ -69,6 +101,8 @@ def _dims_of(value: Any, node: Any, known: Known) -> frozenset[int]:
     if is_source(node):
         shape = _shape(value)
         return _own_dims(node, 1 if shape is None else len(shape))
+    if node.kind() in SHAPED_AS_FIRST:
+        return known[next(node.inputs()).unique()]
     if not any(known[v.unique()] for v in node.inputs()):
         return frozenset()
     shape = _shape(value)
@@ -145,6 +179,13 @@ def _place(dim: Any, shape: tuple[int, ...] | None) -> int | None:
     return None if number is None or shape is None else int(number) % max(len(shape), 1)
 
 
+SHAPED_AS_FIRST = frozenset(
+    f"aten::{name}{end}"
+    for name in ("index_put", "copy", "masked_fill", "scatter", "scatter_add", "index_add", "index_copy", "index_fill")
+    for end in ("", "_")
+)
+"""Operators whose result has the shape of their first argument, whatever the others are."""
+
 _BY_AXIS = {
     "prim::ListUnpack": _of_parts,
     "aten::stack": _of_stack,
@@ -157,6 +198,24 @@ _BY_AXIS = {
 
 _MADE_OF_PARTS = frozenset(f"aten::{name}" for name in ("cat", "repeat", "slice"))
 """Operators whose result has sizes that no argument has."""
+
+
+_RESIZING = _MADE_OF_PARTS | frozenset(
+    f"aten::{name}"
+    for name in (
+        "index",
+        "index_select",
+        "gather",
+        "take",
+        "topk",
+        "narrow",
+        "split",
+        "chunk",
+        "pad",
+        "constant_pad_nd",
+    )
+)
+"""Operators whose result may have fewer or more rows than any argument."""
 
 
 def _sizes_of(node: Any, known: Known) -> tuple[set[int], set[int]]:

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.checks import Place, is_caught, is_caught_on_stack, is_guard
 from torch_onnx_compat.backends.conditions import as_condition, has_bool_answer
-from torch_onnx_compat.backends.data_sizes import DataSizes, is_source, selects
+from torch_onnx_compat.backends.data_sizes import SHAPED_AS_FIRST, DataSizes, is_source, selects
 from torch_onnx_compat.backends.failures import may_fail_for_sizes, may_fail_for_values, tensors_among
 from torch_onnx_compat.backends.trace_numbers import METHODS, is_settled
 from torch_onnx_compat.inputs import tree
@@ -317,11 +317,6 @@ Those of which values decide the size are not among them.
 """
 
 
-_SHAPED_AS_FIRST = frozenset(
-    f"aten::{name}" for name in ("index_put", "index_put_", "copy_", "masked_fill", "masked_fill_")
-)
-
-
 def asks_for_emptiness(tensor: Tensor, *, is_condition: bool = False) -> bool:
     """Whether a traced tensor only says if another one is empty; the answer is fixed, as no dynamic axis has size 0.
 
@@ -357,7 +352,7 @@ def _ancestors(value: Any) -> Iterator[Any]:
             seen.add(value.unique())
             node = value.node()
             yield node
-            todo += list(node.inputs())[: 1 if node.kind() in _SHAPED_AS_FIRST else None]
+            todo += list(node.inputs())[: 1 if node.kind() in SHAPED_AS_FIRST else None]
 
 
 def _is_never_empty(node: Any) -> bool:
@@ -408,6 +403,22 @@ def origins(tensor: Tensor, inputs: int, data_sizes: DataSizes) -> tuple[bool, l
     return from_values or from_sizes, sizes
 
 
+def depends_on(tensor: Tensor, other: Tensor) -> bool:
+    """Whether one traced tensor is computed from another."""
+    wanted = _identity(other)
+    value = recorded_value(tensor)
+    seen: set[int] = set()
+    todo = [value]
+    while todo:
+        value = todo.pop()
+        if value.unique() == wanted:
+            return True
+        if value.unique() not in seen:
+            seen.add(value.unique())
+            todo.extend(value.node().inputs())
+    return False
+
+
 def _find_origins(tensor: Tensor, inputs: int, data_sizes: DataSizes) -> tuple[bool, list[int], bool]:
     """Whether a traced tensor depends on values of inputs, its sizes, and whether values decide one of these."""
     value = recorded_value(tensor)
@@ -420,6 +431,7 @@ def _find_origins(tensor: Tensor, inputs: int, data_sizes: DataSizes) -> tuple[b
         if value.unique() in seen:
             continue
         seen.add(value.unique())
+        from_values |= value.unique() in data_sizes.varying
         node = value.node()
         kind = node.kind()
         if kind == "prim::Param":

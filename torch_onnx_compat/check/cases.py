@@ -466,16 +466,23 @@ class Cases:
         yield self._case(label, self._drawn(label, self._inputs.at_sizes(sizes)))
 
     def _check_fixed_axis(self, name: str) -> None:
-        """Raises an error for an axis that is declared dynamic, but that the original accepts at one size only."""
+        """Raises an error for an axis that is declared dynamic, but that the original accepts at one size only.
+
+        Where a sample has another size of it, values of the inputs decide which size is the right one.
+        """
         least, most = self._bounds.get(name, (1, None))
-        if least == most:
+        size = self._inputs.sizes()[name]
+        if least == most or any(sample.sizes().get(name) != size for sample in self.samples()):
             return
         if any(note.startswith(f"not tried at {name}=") for note in self.notes):
             reason = self.notes[-1].partition("refuses: ")[2]
+            pairs = zip(self._inputs.names, self._inputs.tensors, self._inputs.axes, strict=True)
+            whole = [(n, axes) for n, x, axes in pairs if not x.is_floating_point()]
+            numbers = [n for n, axes in whole if all(name not in axis.roots for axis in axes.values())]
+            values = f"if the values of {' or '.join(numbers)} decide it, give samples that change both; else "
             raise CompatError(
-                f"axis {name!r} is declared dynamic, but the model itself takes no size but "
-                f"{self._inputs.sizes()[name]}: "
-                f"{reason}; leave the axis out."
+                f"axis {name!r} is declared dynamic, but the model itself takes no size but {size}, with the example's "
+                f"values in its other inputs: {reason}; {values if numbers else ''}leave the axis out."
             )
 
     # Samples

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from torch_onnx_compat.backends.backend import ExportFailed, ExportJob
-from torch_onnx_compat.control_flow.run.iterables import RowStacker
+from torch_onnx_compat.control_flow.run.lists import RowStacker
 from torch_onnx_compat.control_flow.run.session import RefusedDecision, Session, activate
 from torch_onnx_compat.control_flow.survey import Survey, survey
 from torch_onnx_compat.control_flow.values import ValueDecisions
@@ -109,6 +109,7 @@ def _subject(make: Callable[[], Subject], job: ExportJob, found: Survey, session
         other=found.sizes,
         conflicts=dict(found.conflicts),
         alternatives=found.alternatives,
+        peeled=found.peeled,
         computes_wide=job.plan.target.computes_double,
     )
     sessions.append(session)

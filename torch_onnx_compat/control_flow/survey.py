@@ -17,7 +17,7 @@ from torch_onnx_compat.backends.repairs import repair_trace
 from torch_onnx_compat.control_flow.find.sites import Event, SiteLog
 from torch_onnx_compat.control_flow.lower.rewriting import Rewriting
 from torch_onnx_compat.control_flow.run.answers import Site
-from torch_onnx_compat.control_flow.run.iterables import RowStacker
+from torch_onnx_compat.control_flow.run.lists import RowStacker
 from torch_onnx_compat.control_flow.run.session import Key, Session, activate
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.inputs.probing import differing, far_sizes, other_sizes
@@ -50,6 +50,7 @@ class Survey:
         alternatives: Decisions between two ways to compute the same values; True if the first way works at every size,
             False if the second does.
         equal_at: Sizes at which both ways were compared, where they could not be compared at the example's.
+        peeled: File and line of each loop in the file whose first round is written for itself.
         value_sites: Where rewritten code takes decisions on values, with the place in the model's code.
         loop_sites: Where it has loops whose rounds values decide, likewise.
     """
@@ -61,6 +62,7 @@ class Survey:
     places: dict[str, None] = field(default_factory=dict)
     alternatives: dict[Key, bool] = field(default_factory=dict)
     equal_at: dict[str, int] = field(default_factory=dict)
+    peeled: set[tuple[str, int]] = field(default_factory=set)
     value_sites: dict[Site, str] = field(default_factory=dict)
     loop_sites: dict[Site, str] = field(default_factory=dict)
 
@@ -98,6 +100,9 @@ def survey(job: ExportJob, wrong_at: Sequence[Inputs] = ()) -> Survey:
         new |= found.rewriting.extend_to([*one.session.users.codes, *(other.session.users.codes if other else ())])
         unbounded = one.session.unbounded | (other.session.unbounded if other else set())
         new |= found.rewriting.mark_loops(unbounded)
+        peeled = one.session.to_peel | (other.session.to_peel if other else set())
+        new |= not peeled <= found.peeled
+        found.peeled |= peeled
         new |= found.rewriting.mark_splits(one.session.split | (other.session.split if other else set()))
         found.own_sizes = one.session.sizes
         found.sizes = other.session.sizes if other else None
@@ -172,6 +177,8 @@ def _first_run(job: ExportJob, candidates: list[Inputs], found: Survey, known: S
         if run.complete:
             candidates[:] = [inputs]
             return run
+        if run.session.unbounded:
+            return run  # it ended at a loop, where it would end at other sizes too
     return run
 
 
@@ -185,6 +192,7 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sizes | None) -
         log=log,
         other=known,
         alternatives=found.alternatives,
+        peeled=found.peeled,
     )
     subject = job.make_subject()
     repair_trace(subject)

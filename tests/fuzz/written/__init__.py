@@ -28,6 +28,7 @@ SUBJECTS = (
     "protocols",
     "nested_sizes",
     "layouts",
+    "repositories",
 )
 
 

@@ -21,7 +21,7 @@ from torch_onnx_compat.backends.internals.higher_order import (
     suppress_in_capture,
     without_function_modes,
 )
-from torch_onnx_compat.backends.internals.scripting import script_if, script_loop
+from torch_onnx_compat.backends.internals.scripting import forget_sizes, script_if, script_loop
 from torch_onnx_compat.backends.internals.torchscript import (
     add_tensor_method,
     built_in_symbolic,
@@ -54,6 +54,7 @@ __all__ = [
     "compile_without_own_modes",
     "decompose_by_node",
     "exports_scan",
+    "forget_sizes",
     "function_of_graph",
     "is_graph_value",
     "is_scripted_part",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -23,7 +23,7 @@ def script_if(then: Any, otherwise: Any, inputs: int, outputs: int) -> Callable[
     return _script_source(source, {"then": then, "otherwise": otherwise})
 
 
-def script_loop(kind: str, body: Any, carried: int, read: int, rows: int) -> Callable[..., Any]:
+def script_loop(kind: str, body: Any, carried: int, read: int, rows: Sequence[int | None]) -> Callable[..., Any]:
     """Scripts a loop that calls a traced function.
 
     Args:
@@ -32,27 +32,41 @@ def script_loop(kind: str, body: Any, carried: int, read: int, rows: int) -> Cal
         body: Takes the carried tensors, then the read ones; returns the carried ones, then the appended ones.
         carried: How many tensors are carried from round to round.
         read: How many tensors are only read.
-        rows: How many tensors a round appends.
+        rows: Of each tensor that a round appends, the axis on which those of all rounds are joined; None stacks them.
 
     Returns:
         A function of the control value, the carried tensors, the read ones, and empty tensors to append to; it returns
         the carried tensors and those that were appended to.
     """
     state, reads, items, lists = (
-        _number_names(n, k) for n, k in (("c", carried), ("x", read), ("y", rows), ("l", rows))
+        _number_names(n, k) for n, k in (("c", carried), ("x", read), ("y", len(rows)), ("l", len(rows)))
     )
     first = "tensor(i)" if kind == "for" else ""
     given = ", ".join(part for part in (first, state, reads) if part)
     made = ", ".join(part for part in ("" if kind == "for" else "t", state, items) if part)
     made = f"({made},)" if "," in made else made
     head = "for i in range(int(control)):" if kind == "for" else "go = bool(control)\n    while go:"
-    lines = [f"{made} = body({given})", *(f"l{k} = cat([l{k}, y{k}.unsqueeze(0)])" for k in range(rows))]
+    lines = [f"{made} = body({given})"]
+    for k, axis in enumerate(rows):
+        lines.append(f"l{k} = cat([l{k}, y{k}.unsqueeze(0)])" if axis is None else f"l{k} = cat([l{k}, y{k}], {axis})")
     lines += [] if kind == "for" else ["go = bool(t)"]
     result = ", ".join(part for part in (state, lists) if part)
     parameters = ", ".join(part for part in ("control", state, reads, lists) if part)
     inside = "".join(f"        {line}\n" for line in lines)
     source = f"def made(control, {parameters[9:]}):\n    {head}\n{inside}    return {result}\n"
     return _script_source(source, {"body": body, "cat": torch.cat, "tensor": torch.tensor})
+
+
+def forget_sizes(function: Any) -> None:
+    """Takes the sizes of the example out of a traced function's graph: torch computes with them while it exports."""
+    todo = list(function.graph.nodes())
+    while todo:
+        node = todo.pop()
+        todo += [inner for block in node.blocks() for inner in block.nodes()]
+        for value in node.outputs():
+            kind = value.type()
+            if kind.kind() == "TensorType" and kind.sizes() is not None:
+                value.setType(kind.with_sizes([None] * len(kind.sizes())))
 
 
 def _number_names(name: str, count: int) -> str:

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
 
-from torch_onnx_compat.control_flow.find.syntax import INNER, children, walk_all, walk_scope
+from torch_onnx_compat.control_flow.find.syntax import INNER, children, copy_tree, walk_all, walk_scope
 
 RUNTIME = "_rt"
 """The name under which rewritten functions import the run-time module."""
@@ -27,7 +27,7 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
 }
 _BUILTINS = frozenset(
     {"int", "float", "bool", "min", "max", "round", "abs", "any", "all", "len", "sum", "list"}
-    | {"range", "enumerate", "zip", "divmod"}
+    | {"range", "enumerate", "zip", "reversed", "divmod"}
 )
 _KINDS = {"isinstance": 2, "type": 1, "is_tensor": 1, "is_": 2, "is_not": 2}
 """Functions that tell what a value is, with the number of their arguments; they ask in every statement."""
@@ -86,7 +86,7 @@ class Expressions(ast.NodeTransformer):
     Args:
         lines: Lines on which decisions were seen.
         first: Name of the function's first parameter, for ``super()``.
-        loops: Lines of ``while`` loops that do not end when they are unrolled.
+        loops: Lines of loops that cannot be unrolled.
     """
 
     def __init__(self, lines: Collection[int], first: str, loops: Collection[int] = ()) -> None:
@@ -108,9 +108,10 @@ class Expressions(ast.NodeTransformer):
         last = _head_end(node)
         self._active = any(line in self._lines for line in range(node.lineno, last + 1))
         if isinstance(node, (ast.If, ast.While)):
-            node.masked = self._active  # type: ignore[union-attr]
+            node.masked = self._active or getattr(node, "is_decision", False)  # type: ignore[union-attr]
         if isinstance(node, (ast.For, ast.While)):
-            node.in_file = self._active if isinstance(node, ast.For) else node.lineno in self._loops  # type: ignore[union-attr]
+            node.is_whole = node.lineno in self._loops  # type: ignore[union-attr]
+            node.in_file = node.is_whole or (self._active and isinstance(node, ast.For))  # type: ignore[union-attr]
         result = super().visit(node)
         self._active = before
         return result
@@ -185,21 +186,44 @@ class Expressions(ast.NodeTransformer):
             return node
         return runtime_call("choose", node.test, thunk(node.body), thunk(node.orelse), at=node)
 
+    def visit_List(self, node: ast.List) -> ast.AST:
+        """``[a, *b]``."""
+        self.generic_visit(node)
+        if not self._active or not any(isinstance(item, ast.Starred) for item in node.elts):
+            return node
+        if not isinstance(node.ctx, ast.Load):
+            return node
+        parts = [
+            ast.Tuple(
+                [ast.Constant(isinstance(item, ast.Starred)), item.value if isinstance(item, ast.Starred) else item],
+                ast.Load(),
+            )
+            for item in node.elts
+        ]
+        return runtime_call("listed", *parts, at=node)
+
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
-        """``[f(item) for item in items]``, without a filter."""
+        """``[f(item) for item in items if c(item)]``."""
         self.generic_visit(node)
         generator = node.generators[0]
-        if not self._active or len(node.generators) > 1 or generator.ifs or not _can_wait(node.elt):
+        if not self._active or len(node.generators) > 1 or not all(map(_can_wait, [node.elt, *generator.ifs])):
             return node
         target = generator.target
         targets = target.elts if isinstance(target, ast.Tuple) else [target]
         if not all(isinstance(name, ast.Name) for name in targets):
             return node
         names = [name.id for name in targets if isinstance(name, ast.Name)]
-        arguments = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
-        function = set_location(ast.Lambda(arguments, node.elt), node.elt)
-        star = [set_location(ast.Constant(True), node)] if isinstance(target, ast.Tuple) else []
-        return runtime_call("collect", generator.iter, function, *star, at=node)
+
+        def function_of_item(value: ast.expr) -> ast.Lambda:
+            arguments = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
+            return set_location(ast.Lambda(arguments, value), value)
+
+        more: list[ast.expr] = [ast.Constant(isinstance(target, ast.Tuple))]
+        if generator.ifs:
+            first, *rest = generator.ifs
+            test = runtime_call("and_", first, *map(thunk, rest), at=first) if rest else first
+            more.append(function_of_item(test))
+        return runtime_call("collect", generator.iter, function_of_item(node.elt), *more, at=node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Calls that turn tensors into numbers; ``super()``, which needs its arguments inside a nested function."""
@@ -225,11 +249,19 @@ class Expressions(ast.NodeTransformer):
         return set_location(ast.Assign([ast.Name(name, ast.Store()) for name in own], undefined), node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
-        """``n += 1`` of a tensor that stands for a number is not in place: other names may refer to it."""
+        """``n += 1`` of a tensor that stands for a number is not in place: other names may refer to it.
+
+        ``x[k] += 1`` is no write into a view, which loops cannot follow, but one into ``x``.
+        """
         self.generic_visit(node)
+        operator = ast.Constant(type(node.op).__name__)
+        if isinstance(node.target, ast.Subscript) and _may_be_repeated(node.target):
+            item = copy_tree(node.target)
+            item.ctx = ast.Load()
+            changed = runtime_call("augment_item", operator, item, node.value, at=node)
+            return set_location(ast.Assign([node.target], changed), node)
         if not isinstance(node.target, ast.Name):
             return node
-        operator = ast.Constant(type(node.op).__name__)
         old = ast.Name(node.target.id, ast.Load())
         value = runtime_call("augment", operator, set_location(old, node), node.value, at=node)
         return set_location(ast.Assign([node.target], value), node)
@@ -262,6 +294,13 @@ def _may_be_of_numbers(node: ast.Compare) -> bool:
     """Whether ``a is b`` may be asked of numbers; nothing that is None is one."""
     sides = [side for side in (node.left, *node.comparators) if isinstance(side, ast.Constant)]
     return all(map(_is_number, sides))
+
+
+def _may_be_repeated(node: ast.AST) -> bool:
+    """Whether an expression may be computed twice instead of once."""
+    return not any(
+        isinstance(one, (ast.Call, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for one in walk_all(node)
+    )
 
 
 def _each(target: ast.expr) -> list[ast.expr]:

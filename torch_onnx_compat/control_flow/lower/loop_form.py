@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from torch_onnx_compat.control_flow.find.source import Unrewritable
@@ -50,6 +51,10 @@ class LoopForm:
         """A name that is not in use yet."""
         raise NotImplementedError
 
+    def inside_loop(self) -> AbstractContextManager[None]:
+        """While active, the statements that are lowered are those of a loop."""
+        raise NotImplementedError
+
     def make_function(
         self,
         name: str,
@@ -63,21 +68,25 @@ class LoopForm:
         """A local function around statements."""
         raise NotImplementedError
 
-    def loop_in_file(self, stmt: ast.For | ast.While, live: set[str]) -> list[ast.stmt]:
+    def loop_in_file(self, stmt: ast.For | ast.While, live: set[str]) -> tuple[list[ast.stmt], ast.If | None]:
         """Lowers a loop whose number of rounds may vary.
 
         Args:
             stmt: The loop.
             live: Names that are live after it.
 
+        Returns:
+            The statements, and the ``if`` that returns the loop's value if the loop returned; None if it does not
+            return.
+
         Raises:
-            Unrewritable: It has an else clause, or returns.
+            Unrewritable: It returns from a loop inside it.
         """
-        if stmt.orelse:
-            raise Unrewritable(f"the loop in line {stmt.lineno} has an else clause")
+        body, start, leaving = list(stmt.body), list[ast.stmt](), None
         if exits(stmt.body, (ast.Return,)):
-            raise Unrewritable(f"the loop in line {stmt.lineno} returns from the function; leave it by break")
-        body = list(stmt.body)
+            returns = _ReturnsToBreaks(self.fresh_name("loop", stmt))
+            body, start, leaving = returns.visit_body(body), [returns.begin(stmt)], returns.leave(stmt)
+            live = live | {returns.flag, returns.value}
         if isinstance(stmt, ast.For):
             body.insert(0, set_location(ast.Assign([stmt.target], ast.Name(ITEM, ast.Load())), stmt))
         tested = loads(stmt.test) if isinstance(stmt, ast.While) else set()
@@ -92,7 +101,8 @@ class LoopForm:
         rounds: list[Any] = [_RoundEnds(names).visit(copy_tree(one)) for one in body]
         end = _round_result(stmt, True, names)
         given = [ITEM] if isinstance(stmt, ast.For) else names
-        function = self.make_function(self.fresh_name("body", stmt), rounds, set(), [end], stmt, given or [ITEM])
+        with self.inside_loop():
+            function = self.make_function(self.fresh_name("body", stmt), rounds, set(), [end], stmt, given or [ITEM])
         arguments: list[ast.expr] = [
             ast.Name(function.name, ast.Load()),
             ast.Call(ast.Name("locals", ast.Load()), [], []),
@@ -103,19 +113,66 @@ class LoopForm:
         extra: list[ast.expr] = [ast.Constant(reason)] if reason else []
         if isinstance(stmt, ast.For):
             call = runtime_call("for_", stmt.iter, *arguments, ast.Constant(leaves), *extra, at=stmt)
+            if getattr(stmt, "is_whole", False):
+                call.keywords.append(set_location(ast.keyword("is_whole", ast.Constant(True)), stmt))
         else:
             parameters = ast.arguments([], [ast.arg(n) for n in names if n in tested], None, [], [], None, [])
             test = set_location(ast.Lambda(parameters, stmt.test), stmt)
             call = runtime_call("while_", test, *arguments, *extra, at=stmt)
         targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in names]
         last = ast.Assign([ast.Tuple(targets, ast.Store())], call) if names else ast.Expr(call)
-        return [function, set_location(last, stmt)]
+        return [*start, function, set_location(last, stmt)], leaving
+
+
+class _ReturnsToBreaks(ast.NodeTransformer):
+    """Replaces ``return value`` in a loop's body by a note of the value, and a break."""
+
+    def __init__(self, loop: str) -> None:
+        self.flag, self.value = f"returned_{loop}", f"value_{loop}"
+
+    def visit_body(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """The body without returns."""
+        made: list[ast.stmt] = []
+        for stmt in body:
+            new = self.visit(copy_tree(stmt))
+            made += new if isinstance(new, list) else [new]
+        return made
+
+    def begin(self, loop: ast.stmt) -> ast.stmt:
+        """What stands before the loop."""
+        return set_location(ast.Assign([ast.Name(self.flag, ast.Store())], ast.Constant(False)), loop)
+
+    def leave(self, loop: ast.stmt) -> ast.If:
+        """What stands after it."""
+        test, value = ast.Name(self.flag, ast.Load()), ast.Name(self.value, ast.Load())
+        made = set_location(ast.If(test, [ast.Return(value)], []), loop)
+        made.masked = True  # type: ignore[attr-defined]
+        return made
+
+    def visit(self, node: ast.AST) -> Any:
+        """Visits a node; nested functions have returns of their own."""
+        if isinstance(node, SCOPES):
+            return node
+        if isinstance(node, (ast.For, ast.While)) and exits([node], (ast.Return,)):
+            raise Unrewritable(f"line {node.lineno} returns from a loop inside a loop whose length varies")
+        return super().visit(node)
+
+    def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
+        """Notes the value."""
+        flag = ast.Assign([ast.Name(self.flag, ast.Store())], ast.Constant(True))
+        value = ast.Assign([ast.Name(self.value, ast.Store())], node.value or ast.Constant(None))
+        return [set_location(one, node) for one in (flag, value, ast.Break())]
 
 
 def _lists_appended_to(stmts: Sequence[ast.stmt]) -> set[str]:
-    """Names of lists that the statements append to."""
-    calls = (n.func for n in walk_scope(list(stmts)) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
-    return {f.value.id for f in calls if f.attr in ("append", "extend") and isinstance(f.value, ast.Name)}
+    """Names of lists that the statements append to; of ``name += …`` too, where it may be a list."""
+    calls = [n for n in walk_scope(list(stmts)) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    named = [call.func.value for call in calls if call.func.attr in _APPENDING]  # type: ignore[attr-defined]
+    named += [call.args[1] for call in calls if call.func.attr == "augment"]  # type: ignore[attr-defined]
+    return {name.id for name in named if isinstance(name, ast.Name)}
+
+
+_APPENDING = frozenset({"append", "extend", "insert"})
 
 
 def _string_tuple(names: Sequence[str]) -> ast.Tuple:

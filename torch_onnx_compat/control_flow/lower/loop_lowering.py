@@ -14,7 +14,8 @@ first exit whose condition holds gives the values.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from torch_onnx_compat.control_flow.find.source import Unrewritable
 from torch_onnx_compat.control_flow.find.syntax import blocks, copy_tree, exits, terminates
@@ -31,17 +32,22 @@ def leaves_by_decision(stmts: Sequence[ast.stmt], kinds: tuple[type[ast.stmt], .
         if isinstance(stmt, (ast.FunctionDef, ast.ClassDef)):
             continue
         inner = kinds
-        if getattr(stmt, "in_file", False):
-            continue  # its body becomes a function
         if isinstance(stmt, (ast.For, ast.While)):
             inner = tuple(k for k in kinds if k is ast.Return)
-            if needs_lowering(stmt) and inner and exits([stmt], inner):
+            if is_lowered(stmt) and inner and exits([stmt], inner):
                 return True
+            if getattr(stmt, "in_file", False):
+                continue  # its body becomes a function
         if isinstance(stmt, ast.If) and getattr(stmt, "masked", False) and exits([*stmt.body, *stmt.orelse], kinds):
             return True
         if inner and any(leaves_by_decision(block, inner) for block in blocks(stmt)):
             return True
     return False
+
+
+def is_lowered(stmt: ast.For | ast.While) -> bool:
+    """Whether a loop is rewritten itself: it runs in the file, or a decision leaves it or ends one of its rounds."""
+    return getattr(stmt, "in_file", False) or needs_lowering(stmt)
 
 
 def needs_lowering(stmt: ast.For | ast.While) -> bool:
@@ -54,6 +60,16 @@ class LoopLowering(LoopForm):
 
     def __init__(self, counts: dict[str, int]) -> None:
         self._names = counts
+        self._loops = 0
+
+    @contextmanager
+    def inside_loop(self) -> Iterator[None]:
+        """While active, the statements that are lowered are those of a loop."""
+        self._loops += 1
+        try:
+            yield
+        finally:
+            self._loops -= 1
 
     def fresh_name(self, kind: str, at: ast.stmt) -> str:
         """A name that is not in use yet; it ends in the line that it is generated for."""
@@ -74,17 +90,17 @@ class LoopLowering(LoopForm):
         raise NotImplementedError
 
     def lower_loop(self, stmt: ast.For | ast.While, live: set[str]) -> tuple[list[ast.stmt], ast.If | None]:
-        """Lowers a loop.
+        """Lowers a loop, one in the file too.
 
         Returns:
             The statements, and the ``if`` that returns the loop's value if the loop returned, which may be a decision
             itself; None if the loop does not return.
 
         Raises:
-            Unrewritable: The loop has an else clause, or an exit that has no equivalent.
+            Unrewritable: The loop has an exit that has no equivalent.
         """
-        if stmt.orelse:
-            raise Unrewritable(f"the loop in line {stmt.lineno} has an else clause")
+        if getattr(stmt, "in_file", False):
+            return self.loop_in_file(stmt, live)
         name = self.fresh_name("loop", stmt)
         written = [*names_bound_by([stmt]), *self.own_containers([stmt]), *overwritten_by([stmt])]
         names = [n for n in dict.fromkeys(written) if n in live and n in self.scope.own | self.scope.outer]
@@ -98,7 +114,8 @@ class LoopLowering(LoopForm):
         else:
             target, iterated = stmt.target, stmt.iter
         returns = exits(stmt.body, (ast.Return,))
-        body += self._lower_round(stmt.body, inside, leave)
+        with self.inside_loop():
+            body += self._lower_round(stmt.body, inside, leave)
         lowered = set_location(ast.For(target, iterated, body, [], None), stmt)
         start = set_location(ast.Assign([ast.Name(name, ast.Store())], runtime_call("Loop", at=stmt)), stmt)
         flag, value = (f"{what}_{name}" for what in ("returned", "value"))
@@ -117,8 +134,9 @@ class LoopLowering(LoopForm):
 
         What a round binds before it reads it is not among them.
         """
-        tested = loads(stmt.test) if isinstance(stmt, ast.While) else set()
-        return live | tested | live_before(stmt.body, set()) | loads(stmt.orelse)
+        read = live_before(stmt.body, set())
+        read = read | loads(stmt.test) if isinstance(stmt, ast.While) else read - {*names_bound_by([stmt.target])}
+        return live | read | loads(stmt.orelse)
 
     def live_before(self, stmts: Sequence[ast.stmt], after: set[str]) -> set[str]:
         """The names that are live before some statements."""
@@ -137,9 +155,7 @@ class LoopLowering(LoopForm):
             here = self.live_before(rest, live) | live
             if isinstance(stmt, ast.If) and getattr(stmt, "masked", False):
                 out += self.join_branches(stmt, here)
-            elif isinstance(stmt, (ast.For, ast.While)) and getattr(stmt, "in_file", False):
-                out += self.loop_in_file(stmt, here)
-            elif isinstance(stmt, (ast.For, ast.While)) and needs_lowering(stmt):
+            elif isinstance(stmt, (ast.For, ast.While)) and is_lowered(stmt):
                 lowered, leaving = self.lower_loop(stmt, here)
                 out += lowered
                 if leaving is not None:
@@ -160,10 +176,11 @@ class LoopLowering(LoopForm):
         body, orelse = stmt.body, stmt.orelse
         for block, other in ((body, orelse), (orelse, body)):
             if block and isinstance(block[-1], ast.Continue):
-                if exits(rest, EXITS):
+                following = _without_continues(rest)
+                if following is None or exits(following, EXITS):
                     return self._lower_round(self._guard_rest(stmt, block, rest), live, leave)
                 block[-1:] = [] if len(block) > 1 else [set_location(ast.Pass(), block[-1])]
-                other += rest
+                other += following
                 return self._lower_round([stmt], live, leave)
         if terminates(body):
             return leave.make_exit(stmt.test, body) + self._lower_round([*orelse, *rest], live, leave)
@@ -198,6 +215,33 @@ class LoopLowering(LoopForm):
         for one in [*other, *rest]:
             out.append(unless([one]))
         return out
+
+
+def _without_continues(stmts: Sequence[ast.stmt]) -> list[ast.stmt] | None:
+    """The end of a round without ``continue``: what follows an ``if c: continue`` moves under its ``else``.
+
+    None where a statement would have to stand in both branches.
+    """
+    for index, stmt in enumerate(stmts):
+        before, rest = list(stmts[:index]), list(stmts[index + 1 :])
+        if isinstance(stmt, ast.Continue):
+            return before
+        if not isinstance(stmt, ast.If) or not exits([stmt], (ast.Continue,)):
+            continue
+        falls = [block for block in (stmt.body, stmt.orelse) if not terminates(block)]
+        if rest and len(falls) == 2:
+            return None
+        blocks = [
+            _without_continues(block if terminates(block) else [*block, *rest]) for block in (stmt.body, stmt.orelse)
+        ]
+        if blocks[0] is None or blocks[1] is None:
+            return None
+        made = copy_tree(stmt)
+        made.body = blocks[0] or [set_location(ast.Pass(), stmt)]
+        made.orelse = blocks[1]
+        made.masked = getattr(stmt, "masked", False)  # type: ignore[attr-defined]
+        return [*before, made]
+    return list(stmts)
 
 
 class _ExitMaker:

@@ -40,7 +40,7 @@ class Rewriting:
     """Places of decisions that could not be rewritten, and the reason."""
     _lines: dict[str, set[int]] = field(default_factory=dict)
     _loops: dict[str, set[int]] = field(default_factory=dict)
-    """Files and lines of ``while`` loops that do not end when they are unrolled."""
+    """Files and lines of loops that cannot be unrolled."""
     _splits: dict[str, set[int]] = field(default_factory=dict)
     """Files and lines of decisions into whose branches the rest of the function moves."""
     _codes: dict[types.CodeType, types.CodeType] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Rewriting:
             return False
 
     def mark_loops(self, places: Iterable[tuple[str, int]]) -> bool:
-        """Marks ``while`` loops as loops that run in the file; returns whether any function changed."""
+        """Marks loops as loops that run in the file; returns whether any function changed."""
         return self._mark(self._loops, places)
 
     def mark_splits(self, places: Iterable[tuple[str, int]]) -> bool:

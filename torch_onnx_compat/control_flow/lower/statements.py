@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 
 from torch_onnx_compat.control_flow.find.source import FunctionNode, Unrewritable
 from torch_onnx_compat.control_flow.find.syntax import SCOPES, blocks, copy_tree, exits, is_compound, walk_all
@@ -37,7 +38,8 @@ from torch_onnx_compat.control_flow.lower.facts import (
     scope_of,
     side_effects,
 )
-from torch_onnx_compat.control_flow.lower.loop_lowering import LoopLowering, leaves_by_decision, needs_lowering
+from torch_onnx_compat.control_flow.lower.loop_else import unfold_else
+from torch_onnx_compat.control_flow.lower.loop_lowering import LoopLowering, is_lowered, leaves_by_decision
 
 EXITS = (ast.Return, ast.Break, ast.Continue)
 
@@ -50,7 +52,7 @@ def lower(
     Args:
         node: The definition.
         lines: Where decisions were seen.
-        loops: Lines of ``while`` loops that do not end when they are unrolled.
+        loops: Lines of loops that cannot be unrolled.
         splits: Lines of decisions into whose branches the rest of the function moves.
 
     Raises:
@@ -61,6 +63,9 @@ def lower(
     for one in walk_all(node) if splits else ():
         if isinstance(one, ast.FunctionDef):
             one.body = mark_splits(one.body, splits)
+    for one in walk_all(node):
+        if isinstance(one, ast.FunctionDef):
+            one.body = unfold_else(one.body)
     scopes = {one: scope_of(one) for one in walk_all(node) if isinstance(one, ast.FunctionDef)}
     expressions = Expressions(lines, first, loops)
     body = [expressions.visit(stmt) for stmt in node.body[head:]]
@@ -126,9 +131,7 @@ class Lowering(LoopLowering):
                 return [*out, *self._split(stmt, rest, after, tail)]
             if isinstance(stmt, ast.If) and getattr(stmt, "masked", False):
                 out += self.join_branches(stmt, live)
-            elif isinstance(stmt, (ast.For, ast.While)) and getattr(stmt, "in_file", False):
-                out += self.loop_in_file(stmt, live)
-            elif isinstance(stmt, (ast.For, ast.While)) and needs_lowering(stmt):
+            elif isinstance(stmt, (ast.For, ast.While)) and is_lowered(stmt):
                 lowered, leaving = self.lower_loop(stmt, live)
                 out += lowered
                 if leaving is not None:
@@ -151,8 +154,9 @@ class Lowering(LoopLowering):
             inside = self.live_after_round(stmt, live)
         elif isinstance(stmt, ast.Try):
             inside = live | loads(stmt)
-        for block in blocks(stmt):
-            block[:] = self.lower_block(block, inside, [])
+        with self.inside_loop() if isinstance(stmt, (ast.For, ast.While)) else nullcontext():
+            for block in blocks(stmt):
+                block[:] = self.lower_block(block, inside, [])
         return stmt
 
     def join_branches(self, stmt: ast.If, live: set[str]) -> list[ast.stmt]:
@@ -202,7 +206,10 @@ class Lowering(LoopLowering):
         reason = self.obstacle(inside, apart_from=owners)
         extra: list[ast.expr] = [ast.Constant(reason), _thunks(owners)] if owners else []
         extra = extra or ([ast.Constant(reason)] if reason else [])
-        return runtime_call("branch", stmt.test, *names, _locals(), *extra, at=stmt)
+        call = runtime_call("branch", stmt.test, *names, _locals(), *extra, at=stmt)
+        if self._loops:  # elsewhere the rest of the function moves into the branches, which then have plain lists
+            call.keywords.append(set_location(ast.keyword("grows", ast.Constant(True)), stmt))
+        return call
 
     def _attribute_owners(self, stmts: Sequence[ast.AST]) -> dict[str, str]:
         """The writes of attributes among some statements, with ``a.b`` of ``a.b.c``, which is known before them."""

@@ -18,6 +18,7 @@ from torch_onnx_compat.control_flow.run import iterables
 from torch_onnx_compat.control_flow.run.branch import Branch
 from torch_onnx_compat.control_flow.run.decide import decide
 from torch_onnx_compat.control_flow.run.exact import promoted
+from torch_onnx_compat.control_flow.run.lists import AppendLog, Rows
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, Session, as_tensor, current, is_number, refusal
 from torch_onnx_compat.functional.decimals import TorchArithmetic, round_decimal
 from torch_onnx_compat.tracing import below_function_modes, extreme_of_sizes, is_tracing
@@ -196,8 +197,8 @@ def _log2(x: Tensor) -> Tensor:
 
 
 def _len(session: Session, function: Any, value: Any) -> Any:
-    if isinstance(value, iterables.Rows):
-        return iterables.length(value)
+    if isinstance(value, (AppendLog, Rows)):
+        return value.count_items()
     if isinstance(value, iterables.CountedItems):
         return value.length
     return value.shape[0] if isinstance(value, Tensor) and value.dim() else function(value)
@@ -321,6 +322,7 @@ def _either(session: Session, known: Tensor, value: Any, decisive: bool) -> Any:
 
 
 def _tensor(session: Session, function: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
+    data = data.stacked() if isinstance(data, Rows) else data
     is_tensor = isinstance(data, Tensor) and session.exact(data) is None
     if is_tensor or not _has_varying(session, data) or args:
         return function(data, *args, **kwargs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -12,7 +12,8 @@ from torch_onnx_compat.backends import internals
 from torch_onnx_compat.control_flow.run.belongings import Attribute, bind_attributes, sort_attributes
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, flatten, unflatten
 from torch_onnx_compat.control_flow.run.guard import Guard, attempt
-from torch_onnx_compat.control_flow.run.lifting import Lifting, Table, clone_arguments
+from torch_onnx_compat.control_flow.run.lifting import Lifting, Table, clone_arguments, note_made
+from torch_onnx_compat.control_flow.run.lists import RowStacker
 from torch_onnx_compat.control_flow.run.session import RefusedDecision, Session
 from torch_onnx_compat.places import first_line
 from torch_onnx_compat.tracing import is_tracing, without_tracing
@@ -42,6 +43,7 @@ def make_if(session: Session, condition: Tensor, then: Branch, otherwise: Branch
             _check_alike(branches)
             with internals.without_function_modes(Watcher):
                 chosen = internals.call_cond(handed[0], branches[0].over(read), branches[1].over(read), given)
+        note_made(chosen)
         value, values = unflatten(branches[0].structure, iter(chosen))
         bind_attributes(session, kept, values, lost)
         return value
@@ -85,7 +87,7 @@ class _BranchFunction:
         return run
 
     def _run(self, lifting: Lifting) -> None:
-        with lifting:
+        with RowStacker(), lifting:
             outcome = attempt(self._piece, Guard(sizes_vary=False))
         if outcome.error is not None:
             raise outcome.error
@@ -125,9 +127,20 @@ def _script_both(
     """Traces both branches separately; a scripted if calls one of them."""
     with without_tracing():
         examples = tuple(tensor.detach().clone() for tensor in read)
+    dims = session.data_dims(read)
+
+    def inner(branch: _BranchFunction) -> Callable[..., Any]:
+        run = branch.over(read)
+
+        def traced(*tensors: Tensor) -> Any:
+            session.note_data_dims(tensors, dims)
+            return run(*tensors)
+
+        return traced
+
     with session.inner_trace(len(examples)), without_tracing():
-        functions = [torch.jit.trace(branch.over(read), examples, check_trace=False) for branch in branches]
+        functions = [torch.jit.trace(inner(branch), examples, check_trace=False) for branch in branches]
         _check_alike(branches)
         chooser = internals.script_if(functions[0], functions[1], len(examples), len(branches[0].results))
-    chosen = chooser(condition, *given)
-    return chosen if isinstance(chosen, tuple) else (chosen,)
+    made = chooser(condition, *given)
+    return made if isinstance(made, tuple) else (made,)

@@ -9,10 +9,10 @@ from torch import Tensor
 from torch_onnx_compat.control_flow.run.belongings import bind_attributes, name_alias, sort_attributes
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, flatten
 from torch_onnx_compat.control_flow.run.conditional import make_if
-from torch_onnx_compat.control_flow.run.guard import Guard, Outcome, attempt, tensors_written_by
+from torch_onnx_compat.control_flow.run.guard import Guard, Outcome, attempt, separate_results, tensors_written_by
 from torch_onnx_compat.control_flow.run.join import Mismatch, join, join_what_fits
 from torch_onnx_compat.control_flow.run.raising import raises_on_purpose
-from torch_onnx_compat.control_flow.run.session import Key, RefusedDecision, Session, current, refusal
+from torch_onnx_compat.control_flow.run.session import Key, RefusedDecision, Session, current, here, refusal
 from torch_onnx_compat.places import first_line
 from torch_onnx_compat.tracing import is_tracing, without_tracing
 
@@ -20,7 +20,7 @@ CLOSE = 1e-4
 """Tolerance between two branches that compute the same, relative to the largest value."""
 
 
-def decide(session: Session, test: Any, then: Branch, otherwise: Branch, why: str = "") -> Any:
+def decide(session: Session, test: Any, then: Branch, otherwise: Branch, why: str = "", *, grows: bool = False) -> Any:
     """Returns the value of one branch, or of both joined.
 
     Args:
@@ -29,6 +29,7 @@ def decide(session: Session, test: Any, then: Branch, otherwise: Branch, why: st
         then: The branch to take if the condition holds.
         otherwise: The branch to take if it does not.
         why: The side effect that forbids running both branches; empty if there is none.
+        grows: Whether lists of different lengths become one whose length values decide.
 
     Raises:
         RefusedDecision: The condition may vary and the branches have no equivalent; says where and why.
@@ -41,22 +42,25 @@ def decide(session: Session, test: Any, then: Branch, otherwise: Branch, why: st
         session.mark("one way for every size")
         return then() if session.alternatives[key] else otherwise()
     if why and session.surveying:
-        return then() if _truth_now(condition) else otherwise()
+        return then() if truth_now(condition) else otherwise()
     if why:
         raise refusal(f"a decision depends on the inputs, and {why}; move that out of the branch.")
     if key in session.conflicts:
         return _decide_by_if(session, condition, then, otherwise, session.conflicts[key])
-    return _decide_by_both(session, key, condition, then, otherwise)
+    return _decide_by_both(session, key, condition, then, otherwise, grows)
 
 
-def _decide_by_both(session: Session, key: Key, condition: Tensor, then: Branch, otherwise: Branch) -> Any:
+def _decide_by_both(session: Session, key: Key, condition: Tensor, then: Branch, otherwise: Branch, grows: bool) -> Any:
     by_size = not session.from_data(condition)
     # Where values decide, too, the model may run at sizes at which the branch that it does not take would not.
-    guards = Guard(sizes_vary=session.sizes_vary), Guard(sizes_vary=session.sizes_vary)
-    outcomes = attempt(then, guards[0]), attempt(otherwise, guards[1])
+    outcomes = (
+        attempt(then, Guard(sizes_vary=session.sizes_vary)),
+        attempt(otherwise, Guard(sizes_vary=session.sizes_vary)),
+    )
+    separate_results(*outcomes)
     why = _find_obstacle(then, otherwise, outcomes)
     if why and session.surveying:
-        return (then if _truth_now(condition) else otherwise)()
+        return (then if truth_now(condition) else otherwise)()
     if why:
         raise refusal(f"a decision depends on the inputs, and {why}; move that out of the branch.")
     kept, lost = sort_attributes(condition, [outcome.bound for outcome in outcomes if outcome.error is None])
@@ -65,17 +69,26 @@ def _decide_by_both(session: Session, key: Key, condition: Tensor, then: Branch,
     if session.surveying and by_size:
         _compare(session, key, *outcomes)
     try:
-        value, bound = _decide_by_mask(session, condition, *outcomes)
+        value, bound = _decide_by_mask(session, condition, *outcomes, grows=grows)
     except Mismatch as mismatch:
         if not session.surveying:
             _refuse_failed(outcomes, mismatch)
             return _decide_by_if(session, condition, then, otherwise, str(mismatch))
-        session.conflicts[key] = str(mismatch)
-        if mismatch.of_kinds:
-            session.split.add(key[:2])
-        value, bound = _value_for_example(condition, *outcomes)
+        _note_conflict(session, key, condition, outcomes, mismatch)
+        value, bound = _value_for_example(condition, *outcomes, grows=grows)
     bind_attributes(session, kept, bound, lost)
     return value
+
+
+def _note_conflict(
+    session: Session, key: Key, condition: Tensor, outcomes: tuple[Outcome, Outcome], mismatch: Mismatch
+) -> None:
+    """Notes in a search why a mask cannot join two branches, and what may help."""
+    session.conflicts[key] = str(mismatch)
+    if any(outcome.error is not None for outcome in outcomes):
+        session.peel(condition)
+    if mismatch.of_kinds:
+        session.split.add(key[:2])
 
 
 def _refuse_failed(outcomes: tuple[Outcome, Outcome], mismatch: Mismatch) -> None:
@@ -118,13 +131,13 @@ def _are_near(x: Tensor, y: Tensor) -> bool:
     return not x.numel() or float((x - y).abs().max()) <= CLOSE * float(x.abs().max())
 
 
-def _decide_by_mask(session: Session, condition: Tensor, yes: Outcome, no: Outcome) -> Any:
+def _decide_by_mask(session: Session, condition: Tensor, yes: Outcome, no: Outcome, *, grows: bool) -> Any:
     failed = [outcome for outcome in (yes, no) if outcome.error is not None]
     for outcome in failed:
         if isinstance(outcome.error, RefusedDecision):
             raise outcome.error
     if len(failed) == 2:
-        return _value_for_example(condition, yes, no)
+        return _value_for_example(condition, yes, no, grows=grows)
     if failed:
         assert failed[0].error is not None
         if not raises_on_purpose(failed[0].error):
@@ -134,7 +147,7 @@ def _decide_by_mask(session: Session, condition: Tensor, yes: Outcome, no: Outco
         for tensor, value in survivor.writes.values():
             tensor.copy_(value)
         return survivor.value
-    value = join(condition, yes.value, no.value)
+    value = join(condition, yes.value, no.value, grows=grows)
     for identity, tensor in tensors_written_by((yes, no)).items():
         values = [o.writes[identity][1] if identity in o.writes else tensor.clone() for o in (yes, no)]
         tensor.copy_(join(condition, values[0], values[1]))
@@ -142,13 +155,15 @@ def _decide_by_mask(session: Session, condition: Tensor, yes: Outcome, no: Outco
     return value
 
 
-def _value_for_example(condition: Tensor, yes: Outcome, no: Outcome) -> Any:
+def _value_for_example(condition: Tensor, yes: Outcome, no: Outcome, *, grows: bool) -> Any:
     """The value of the branch that the example takes; raises the branch's error if it has one."""
-    outcome = yes if _truth_now(condition) else no
+    outcome = yes if truth_now(condition) else no
     if outcome.error is not None:
         raise outcome.error
     other = no if outcome is yes else yes
-    return outcome.value if other.error is not None else join_what_fits(condition, outcome.value, other.value)
+    if other.error is not None:
+        return outcome.value
+    return join_what_fits(condition, outcome.value, other.value, grows=grows)
 
 
 def _decide_by_if(session: Session, condition: Tensor, then: Branch, otherwise: Branch, why: str) -> Any:
@@ -164,21 +179,22 @@ def _decide_by_if(session: Session, condition: Tensor, then: Branch, otherwise: 
 
 
 def join_or_refuse(condition: Tensor, a: Any, b: Any) -> Any:
-    """Joins two values.
+    """Joins two values that a loop may be left with; lists of different lengths become one.
 
     Raises:
         RefusedDecision: They differ in type, shape or dtype.
     """
     session = current()
     try:
-        return join(condition, a, b)
+        return join(condition, a, b, grows=True)
     except Mismatch as mismatch:
         if session is not None and session.surveying:
-            return a
+            session.unbounded.add(here())  # where it runs in the file, the exits need not be joined
+            return join_what_fits(condition, a, b, grows=True)
         raise refusal(f"a loop is left by a decision that depends on the inputs, and {mismatch}.") from mismatch
 
 
-def _truth_now(condition: Tensor) -> bool:
+def truth_now(condition: Tensor) -> bool:
     """The condition's value for the example; True under torch.export, where it has none."""
     if not is_tracing():
         return True

@@ -200,7 +200,8 @@ def attempt(branch: Callable[[], Any], guard: WriteLog, *, separates: bool = Tru
     Args:
         branch: What is run.
         guard: Is in force while it runs.
-        separates: Whether results that lie in memory it wrote to are copied; a round of a loop does so by itself.
+        separates: Whether results that lie in memory it wrote to are copied, but for the tensors themselves; a round
+            of a loop does so by itself.
     """
     outcome = Outcome()
     state = take_state(branch)
@@ -209,7 +210,8 @@ def attempt(branch: Callable[[], Any], guard: WriteLog, *, separates: bool = Tru
             outcome.value = branch()
     except Exception as error:
         outcome.error = error
-    outcome.value = guard.separate(outcome.value) if separates else outcome.value
+    written = [tensor for tensor, _ in guard.saved.values()]
+    outcome.value = guard.separate(outcome.value, written) if separates else outcome.value
     outcome.changed = state.change()
     outcome.bound = {attribute: guard.separate(value) for attribute, (_, value) in state.bindings().items()}
     if outcome.changed or outcome.bound:
@@ -218,6 +220,33 @@ def attempt(branch: Callable[[], Any], guard: WriteLog, *, separates: bool = Tru
         outcome.writes[identity] = (tensor, tensor.clone())
         tensor.copy_(saved)
     return outcome
+
+
+def separate_results(one: Outcome, other: Outcome) -> None:
+    """Replaces tensors that a branch wrote to and yields by their contents after it.
+
+    A tensor that both branches yield at the same places stays the tensor, which gets its contents after the decision.
+    """
+    if not one.writes and not other.writes:
+        return
+    ours, theirs = _places(one.value), _places(other.value)
+    apart = {identity for identity in {**ours, **theirs} if ours.get(identity) != theirs.get(identity)}
+    for outcome in (one, other):
+        after = {identity: state for identity, (_, state) in outcome.writes.items() if identity in apart}
+        outcome.value = _exchange(outcome.value, after)
+
+
+def _exchange(value: Any, others: dict[int, Tensor]) -> Any:
+    """A nested value with other tensors for some, by identity."""
+    return tree.map_leaves(value, lambda leaf: others.get(id(leaf), leaf))
+
+
+def _places(value: Any) -> dict[int, set[Any]]:
+    """Where each tensor is in a nested value, by its identity."""
+    found: dict[int, set[Any]] = {}
+    for path, tensor in tree.flatten((value,))[0]:
+        found.setdefault(id(tensor), set()).add(path)
+    return found
 
 
 def tensors_written_by(outcomes: Iterable[Outcome]) -> dict[int, Tensor]:

@@ -1,18 +1,18 @@
-"""Iterables whose length is known only when the file runs, and the lists that loops over them fill."""
+"""Iterables whose length is known only when the file runs."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols
 
-from torch_onnx_compat.control_flow.run.session import SYMBOLS, Session, as_tensor, refusal
-from torch_onnx_compat.watch import Watcher
+from torch_onnx_compat.control_flow.run.lists import Part, Rows
+from torch_onnx_compat.control_flow.run.session import SYMBOLS, Session, as_tensor, current, refusal
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,28 @@ class CountedItems:
 
     length: Any
     """The count: a symbolic size, or an int64 tensor of shape ()."""
-    at: Callable[[Tensor], Any]
-    """Gives the item of a number, which is an int64 tensor of shape ()."""
+    at: Callable[[Any], Any]
+    """Gives the item of a number, which is an int64 tensor of shape (), or an int."""
 
     def __iter__(self) -> Any:
         raise refusal("a list is made of something whose length depends on the inputs; use a tensor, or a plain loop.")
+
+    def rows(self) -> Rows:
+        """The items as a list.
+
+        Raises:
+            RefusedDecision: They are no tensors or numbers.
+        """
+        items = self.at(torch.arange(self.length))
+        if not isinstance(items, Tensor):
+            raise refusal("a list is made of tuples, and its length depends on the inputs; use a plain loop.")
+        return Rows([Part(items, is_several=True)])
+
+    def __add__(self, other: Any) -> Any:
+        return self.rows() + other
+
+    def __radd__(self, other: Any) -> Any:
+        return other + self.rows()
 
 
 def as_counted_items(session: Session, value: Any) -> CountedItems | None:
@@ -33,10 +50,40 @@ def as_counted_items(session: Session, value: Any) -> CountedItems | None:
     if isinstance(value, CountedItems):
         return value
     if isinstance(value, Rows):
-        return as_counted_items(session, stack_rows(value))
+        return as_counted_items(session, value.stacked())
     if isinstance(value, Tensor) and value.dim() and session.is_dynamic(value.shape[0]):
         return CountedItems(value.shape[0], lambda number: value[number])
     return None
+
+
+def listed(*parts: tuple[bool, Any]) -> Any:
+    """``[a, *b]``: each part with whether it has a star."""
+    session = current()
+    known = [as_counted_items(session, p) if session is not None and starred else None for starred, p in parts]
+    if not any(known):
+        return [item for starred, part in parts for item in (part if starred else (part,))]
+    made = Rows([])
+    for (starred, part), counted in zip(parts, known, strict=True):
+        made.extend(counted.rows() if counted is not None else part if starred else [part])
+    return made
+
+
+def as_fixed_items(value: Any) -> CountedItems | None:
+    """An iterable of fixed length as counted items; None if its items are no tensors of one shape, nor numbers."""
+    if isinstance(value, range):
+        return CountedItems(as_tensor(len(value)), lambda number: number * value.step + value.start)
+    items = list(value) if isinstance(value, (list, tuple)) else value
+    if isinstance(items, list):
+        if not items or not (_are_alike(items) or all(type(item) in (int, float) for item in items)):
+            return None
+        items = torch.stack([as_tensor(item) for item in items])
+    if not isinstance(items, Tensor) or not items.dim():
+        return None
+    return CountedItems(as_tensor(items.shape[0]), lambda number: items[number])
+
+
+def _are_alike(items: list[Any]) -> bool:
+    return all(isinstance(i, Tensor) and i.shape == items[0].shape and i.dtype == items[0].dtype for i in items)
 
 
 # Stand-ins for the functions that make iterables
@@ -48,20 +95,28 @@ def _range(session: Session, function: Any, *args: Any) -> Any:
     start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
     if isinstance(step, (Tensor, *SYMBOLS)):
         raise refusal("the step of a range depends on the inputs; use a fixed one.")
-    length: Any = None
-    if abs(step) == 1 and not isinstance(start, Tensor) and not isinstance(stop, Tensor):
-        length = (stop - start) * step
-    if not is_scannable(length):
-        distance = as_tensor(stop) - as_tensor(start) if step > 0 else as_tensor(start) - as_tensor(stop)
-        if abs(step) > 1:
-            distance = torch.div(distance + (abs(step) - 1), abs(step), rounding_mode="floor")
-        length = distance.clamp(min=0)
+    distance = stop - start if step > 0 else start - stop
+    if abs(step) > 1:
+        above = distance + (abs(step) - 1)
+        is_tensor = isinstance(above, Tensor)
+        distance = torch.div(above, abs(step), rounding_mode="floor") if is_tensor else above // abs(step)
+    length = distance if is_scannable(distance) else at_least(distance, 0)
 
     def at(number: Tensor) -> Tensor:
         value = number if step == 1 else number * step
         return value if isinstance(start, int) and start == 0 else value + as_tensor(start)
 
     return CountedItems(length, at)
+
+
+def at_least(length: Any, least: int) -> Any:
+    """A length, or a number where that is more."""
+    return length.clamp(min=least) if isinstance(length, Tensor) else torch.sym_max(length, least)
+
+
+def at_most(length: Any, most: int) -> Any:
+    """A length, or a number where that is less."""
+    return length.clamp(max=most) if isinstance(length, Tensor) else torch.sym_min(length, most)
 
 
 def is_scannable(length: Any) -> bool:
@@ -84,8 +139,10 @@ def _zip(session: Session, function: Any, *items: Any, **kwargs: Any) -> Any:
     found = [one for one in known if one is not None]
     if not found:
         return function(*items, **kwargs)
+    known = [one or as_fixed_items(item) for one, item in zip(known, items, strict=True)]
+    found = [one for one in known if one is not None]
     if len(found) < len(known):
-        raise refusal("something whose length depends on the inputs is zipped with something of fixed length.")
+        raise refusal("something whose length depends on the inputs is zipped with a list of what is no tensor.")
     lengths = [one.length for one in found]
     if any(isinstance(length, Tensor) for length in lengths):
         length = functools.reduce(torch.minimum, map(as_tensor, lengths))
@@ -106,6 +163,16 @@ def _split(session: Session, function: Any, tensor: Tensor, size: Any, dim: int 
     return CountedItems(tensor.shape[dim], lambda number: tensor.index_select(dim, number.reshape(1)))
 
 
+def _reversed(session: Session, function: Any, items: Any) -> Any:
+    if isinstance(items, Rows):
+        return items.reversed()
+    known = as_counted_items(session, items)
+    if known is None:
+        return function(items)
+    last = as_tensor(known.length) - 1
+    return CountedItems(known.length, lambda number: known.at(last - number))
+
+
 def _list(session: Session, function: Any, *args: Any) -> Any:
     known = as_counted_items(session, args[0]) if len(args) == 1 else None
     return known if known is not None else function(*args)
@@ -116,102 +183,9 @@ STAND_INS: dict[Any, Callable[..., Any]] = {
     enumerate: _enumerate,
     zip: _zip,
     list: _list,
+    reversed: _reversed,
     torch.unbind: _unbind,
     torch.split: _split,
 }
 
 METHODS: dict[str, Callable[..., Any]] = {"unbind": _unbind, "split": _split}
-
-
-# Lists that a loop fills
-
-
-@dataclass
-class AppendLog:
-    """Replaces a list in a round of a loop: records the appended items, and cannot be read."""
-
-    items: list[Any] = field(default_factory=list)
-
-    def append(self, item: Any) -> None:
-        """Like list.append."""
-        self.items.append(item)
-
-    def extend(self, items: Any) -> None:
-        """Like list.extend."""
-        self.items.extend(items)
-
-    def copy(self) -> AppendLog:
-        """A copy, for a branch that may not be taken."""
-        return AppendLog(list(self.items))
-
-    def __getattr__(self, name: str) -> Any:
-        raise refusal(f"a list that a loop of varying length appends to is used in it otherwise ({name}).")
-
-    def _refuse_read(self, *_: Any) -> Any:
-        raise refusal(
-            "a list that a loop of varying length appends to is read in it; keep what the next round needs in a "
-            "variable of its own."
-        )
-
-    __getitem__ = __setitem__ = __len__ = __iter__ = __contains__ = __bool__ = _refuse_read
-
-
-class Rows(list[Any]):
-    """A list of tensors of one shape whose length depends on the inputs; torch.stack and torch.cat accept it.
-
-    Args:
-        first: The items that were in the list before the loop.
-        rest: The other items, stacked.
-    """
-
-    def __init__(self, first: list[Any], rest: Tensor) -> None:
-        super().__init__()  # empty: torch's C++ argument parser reads a list's items past these methods
-        self.first, self.rest = first, rest
-
-    def _refuse_read(self, *_: Any) -> Any:
-        raise refusal("a list whose length depends on the inputs is used otherwise than by torch.stack or torch.cat.")
-
-    __getitem__ = __setitem__ = __len__ = __iter__ = __contains__ = __bool__ = _refuse_read
-    append = extend = insert = pop = __add__ = __reversed__ = _refuse_read
-
-
-def stack_rows(rows: Rows, dim: int = 0) -> Tensor:
-    """Does torch.stack."""
-    whole = torch.cat([torch.stack(rows.first), rows.rest]) if rows.first else rows.rest
-    return whole.movedim(0, dim) if dim else whole
-
-
-def concatenate_rows(rows: Rows, dim: int = 0) -> Tensor:
-    """Does torch.cat."""
-    axis = dim % (rows.rest.dim() - 1)
-    rest = rows.rest.movedim(0, axis).flatten(axis, axis + 1)
-    return torch.cat([*rows.first, rest], axis) if rows.first else rest
-
-
-_ROW_FUNCTIONS: dict[Any, Callable[..., Tensor]] = {
-    torch.stack: stack_rows,
-    **dict.fromkeys((torch.cat, torch.concat, torch.concatenate), concatenate_rows),
-}
-
-
-class RowStacker(Watcher):
-    """Lets torch.stack and torch.cat accept the lists that loops filled."""
-
-    def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether a call is one of these functions, of such a list."""
-        return func in _ROW_FUNCTIONS and isinstance(args[0] if args else kwargs.get("tensors"), Rows)
-
-    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Stacks or concatenates the list."""
-        kwargs = dict(kwargs)
-        rows = args[0] if args else kwargs.pop("tensors")
-        return _ROW_FUNCTIONS[func](rows, *args[1:], **({"dim": kwargs["dim"]} if "dim" in kwargs else {}))
-
-    def _copy_of(self, func: Any) -> None:
-        """Copies no function: the enclosing modes must see it first, since they may replace it."""
-
-
-def length(rows: Rows) -> Any:
-    """``len()``."""
-    size = rows.rest.shape[0]
-    return size + len(rows.first) if rows.first else size

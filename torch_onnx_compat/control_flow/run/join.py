@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.control_flow.run.iterables import AppendLog
+from torch_onnx_compat.control_flow.run.lists import AppendLog, Part, Rows, parts_of
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, as_tensor, current, is_number
 from torch_onnx_compat.tracing import is_tracing, without_tracing
 
@@ -40,8 +40,15 @@ class Mismatch(Exception):
         self.of_kinds = of_kinds
 
 
-def join(condition: Tensor, a: Any, b: Any, path: str = "the result") -> Any:
+def join(condition: Tensor, a: Any, b: Any, path: str = "the result", *, grows: bool = False) -> Any:
     """`a` where the condition holds, else `b`; joins containers item by item.
+
+    Args:
+        condition: A boolean tensor of shape ().
+        a: A value.
+        b: Another one.
+        path: What they are, for messages.
+        grows: Whether lists of different lengths become one whose length values decide.
 
     Raises:
         Mismatch: Types, keys, lengths, shapes or dtypes differ.
@@ -52,19 +59,63 @@ def join(condition: Tensor, a: Any, b: Any, path: str = "the result") -> Any:
         return b
     if _is_value(a) and _is_value(b):
         return _join_values(condition, a, b, path)
+    if isinstance(a, AppendLog) and isinstance(b, AppendLog):
+        return _join_logs(condition, a, b, path)
+    if isinstance(a, Rows) or isinstance(b, Rows) or (grows and _are_lists_of_other_lengths(a, b)):
+        return Rows(_join_parts(condition, a, b, path))
     if type(a) is not type(b):
         message = f"{path} is a {type(a).__name__} in one branch and a {type(b).__name__} in the other"
         raise Mismatch(message, of_kinds=True)
-    return _join_containers(condition, a, b, path)
+    return _join_containers(condition, a, b, path, grows)
 
 
-def join_what_fits(condition: Tensor, taken: Any, other: Any) -> Any:
+def _are_lists_of_other_lengths(a: Any, b: Any) -> bool:
+    return type(a) is list and type(b) is list and len(a) != len(b) and all(map(_is_value, (*a, *b)))
+
+
+def _join_logs(condition: Tensor, a: AppendLog, b: AppendLog, path: str) -> AppendLog:
+    if a.in_front != b.in_front and a.parts and b.parts:
+        raise Mismatch(f"{path} grows at its beginning in one branch and at its end in the other", of_kinds=True)
+    ends = [
+        None if x is None or y is None else join(condition, x, y, path)
+        for x, y in ((a.last, b.last), (a.length, b.length))
+    ]
+    joined = (a if a.parts else b).with_parts(_join_parts(condition, a, b, path), *ends)
+    joined.asked |= a.asked | b.asked
+    return joined
+
+
+def _join_parts(condition: Tensor, a: Any, b: Any, path: str) -> list[Part]:
+    """The parts of a list that is one or another: a part that only one of them has is in the list where it is the one.
+
+    Parts of the same number are joined; what they are is right then, as the parts before them are.
+    """
+    ours, theirs = parts_of(a), parts_of(b)
+    if ours is None or theirs is None:
+        kinds = (type(side).__name__ for side in (a, b))
+        raise Mismatch(f"{path} is a {next(kinds)} in one branch and a {next(kinds)} in the other", of_kinds=True)
+    found = []
+    for number, (x, y) in enumerate(zip(ours, theirs, strict=False)):
+        if (x.is_several or y.is_several) and x is not y:
+            raise Mismatch(f"{path} has other items in one branch than in the other", of_kinds=True)
+        value = x.value if x is y else join(condition, x.value, y.value, f"{path}[{number}]")
+        keep = x.keep if x.keep is y.keep else join(condition, x.keep, y.keep)
+        found.append(Part(value, keep, x.is_several))
+    for only, rest in ((condition, ours[len(theirs) :]), (~condition, theirs[len(ours) :])):
+        for part in rest:
+            if part.is_several:
+                raise Mismatch(f"{path} has items in one branch that the other lacks", of_kinds=True)
+            found.append(Part(part.value, only if part.keep is True else only & part.keep))
+    return found
+
+
+def join_what_fits(condition: Tensor, taken: Any, other: Any, *, grows: bool = False) -> Any:
     """`taken`, with each item joined that can be: the search goes on with values that vary as in the file."""
     try:
-        return join(condition, taken, other)
+        return join(condition, taken, other, grows=grows)
     except Mismatch:
         if type(taken) is tuple and type(other) is tuple and len(taken) == len(other):
-            return tuple(join_what_fits(condition, a, b) for a, b in zip(taken, other, strict=True))
+            return tuple(join_what_fits(condition, a, b, grows=grows) for a, b in zip(taken, other, strict=True))
         return taken
 
 
@@ -72,30 +123,28 @@ def _is_value(value: Any) -> bool:
     return isinstance(value, Tensor) or is_number(value)
 
 
-def _join_containers(condition: Tensor, a: Any, b: Any, path: str) -> Any:
+def _join_containers(condition: Tensor, a: Any, b: Any, path: str, grows: bool) -> Any:
     if isinstance(a, dict):
         if list(a) != list(b):
             raise Mismatch(f"{path} has the keys {list(a)} in one branch and {list(b)} in the other", of_kinds=True)
-        values = {key: join(condition, a[key], b[key], f"{path}[{key!r}]") for key in a}
+        values = {key: join(condition, a[key], b[key], f"{path}[{key!r}]", grows=grows) for key in a}
         return type(a)(**values) if dataclasses.is_dataclass(a) else type(a)(values)
-    if isinstance(a, AppendLog):
-        return AppendLog(_join_containers(condition, a.items, b.items, path))
     if isinstance(a, (list, tuple)):
         if len(a) != len(b):
             raise Mismatch(f"{path} has {len(a)} items in one branch and {len(b)} in the other", of_kinds=True)
-        items = [join(condition, x, y, f"{path}[{i}]") for i, (x, y) in enumerate(zip(a, b, strict=True))]
+        items = [join(condition, x, y, f"{path}[{i}]", grows=grows) for i, (x, y) in enumerate(zip(a, b, strict=True))]
         return type(a)(*items) if hasattr(a, "_fields") else type(a)(items)
     if dataclasses.is_dataclass(a):
-        return _join_fields(condition, a, b, path)
+        return _join_fields(condition, a, b, path, grows)
     if _equal(a, b):
         return a
     raise Mismatch(f"{path} is one {type(a).__name__} or another, which is no tensor", of_kinds=True)
 
 
-def _join_fields(condition: Tensor, a: Any, b: Any, path: str) -> Any:
+def _join_fields(condition: Tensor, a: Any, b: Any, path: str, grows: bool) -> Any:
     joined = copy.copy(a)
     for field in dataclasses.fields(a):
-        value = join(condition, getattr(a, field.name), getattr(b, field.name), f"{path}.{field.name}")
+        value = join(condition, getattr(a, field.name), getattr(b, field.name), f"{path}.{field.name}", grows=grows)
         object.__setattr__(joined, field.name, value)
     return joined
 
@@ -146,11 +195,13 @@ def _kind(dtype: torch.dtype) -> int:
 
 
 def same_shape(x: Tensor, y: Tensor) -> bool:
-    """Whether shapes are equal: at every size under torch.export, at the traced size in a trace."""
+    """Whether shapes are equal: at every size under torch.export, at the traced size, for all values, in a trace."""
     if x.dim() != y.dim():
         return False
     if is_tracing():
-        return [int(s) for s in _sizes(x)] == [int(s) for s in _sizes(y)]
+        session = current()
+        equal = [int(s) for s in _sizes(x)] == [int(s) for s in _sizes(y)]
+        return equal and not (session is not None and session.may_differ(x, y))
     known: Callable[[Any], bool] = bool
     if current() is not None:
         from torch.fx.experimental.symbolic_shapes import statically_known_true

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import SUPPORTED_NODES, tree_map_only
 
 from torch_onnx_compat.tracing import is_tracing
 from torch_onnx_compat.watch import Watcher
@@ -27,7 +29,8 @@ class Lifting(Watcher):
         super().__init__()
         self._trial = table is None
         self._table: Table = table or {}
-        self.made = {id(tensor): tensor for tensor in own}
+        # Weak: a view that nobody holds any more is not in the way of a write into its owner.
+        self.made = WeakValueDictionary({id(tensor): tensor for tensor in own})
         self.outside: dict[int, Tensor] = {}
         """Tensors from outside that are not in the table."""
 
@@ -88,9 +91,7 @@ class Lifting(Watcher):
             return type(value)(self._substitute(item) for item in value)
         if type(value) is slice:
             return slice(self._substitute(value.start), self._substitute(value.stop), self._substitute(value.step))
-        if type(value) is dict:
-            return {key: self._substitute(item) for key, item in value.items()}
-        return value
+        return tree_map_only(Tensor, self._substitute, value) if type(value) in SUPPORTED_NODES else value
 
 
 _active: list[Lifting] = []
@@ -100,6 +101,12 @@ _active: list[Lifting] = []
 def present(tensor: Tensor) -> Tensor:
     """What stands for a tensor in the function that is being lifted, if one is: the present trace knows no other."""
     return _active[-1].present(tensor) if _active else tensor
+
+
+def note_made(tensors: Iterable[Tensor]) -> None:
+    """Tells the functions that are being lifted that tensors were made inside them, by a call that no mode sees."""
+    for lifting in _active:
+        lifting.made.update((id(tensor), tensor) for tensor in tensors)
 
 
 def clone_arguments(tensors: Iterable[Tensor]) -> list[Tensor]:

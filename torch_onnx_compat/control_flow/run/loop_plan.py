@@ -6,8 +6,9 @@ the loop appends to becomes a tensor with one more axis.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -16,8 +17,8 @@ from torch import Tensor
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.control_flow.run.branch import NoConditional
 from torch_onnx_compat.control_flow.run.guard import refuse_shared
-from torch_onnx_compat.control_flow.run.iterables import AppendLog, Rows
-from torch_onnx_compat.control_flow.run.lifting import clone_arguments
+from torch_onnx_compat.control_flow.run.lifting import clone_arguments, note_made
+from torch_onnx_compat.control_flow.run.lists import AppendLog, Part, Rows, parts_of
 from torch_onnx_compat.control_flow.run.rounds import Result, Round, flatten_values, unflatten_values
 from torch_onnx_compat.control_flow.run.session import Session, as_tensor
 from torch_onnx_compat.tracing import is_tracing, without_tracing
@@ -34,6 +35,8 @@ class LoopPlan:
     trial: Result
     originals: dict[int, Tensor]
     """The tensors that the names hold before the loop, by the identity of their copies in `initial`."""
+    ragged: dict[str, int] = field(default_factory=dict)
+    """By list: the axis on which what the rounds append to it differs in size."""
 
     def __post_init__(self) -> None:
         self.structure, before = flatten_values(self.initial)
@@ -48,6 +51,8 @@ class LoopPlan:
         unchanged = same - set(self.trial.writes)
         self.fixed = [tensor if id(tensor) in unchanged else None for tensor in before]
         self.carried = [tensor for tensor, fixed in zip(before, self.fixed, strict=True) if fixed is None]
+        pairs = zip(before, news, self.fixed, strict=True)
+        self.growing = [dims_that_differ(old, new) for old, new, fixed in pairs if fixed is None]
         if any(identity in mine and identity not in same for identity in self.trial.writes):
             raise NoConditional("it writes in place into a tensor and then puts another in its place")
         outside = {**self.trial.outside, **{id(tensor): tensor for tensor in before}}
@@ -59,7 +64,7 @@ class LoopPlan:
                 raise NoConditional("it writes in place into a tensor that it also reads under another name")
         known = {id(tensor) for tensor in (*self.carried, *self.written)}
         self.read = [tensor for identity, tensor in self.trial.outside.items() if identity not in known]
-        self.appended = {name: len(rows) for name, rows in self.trial.rows.items()}
+        self.appended = {name: _form(log) for name, log in self.trial.rows.items()}
 
     def run_round(self, number: Tensor | None, tensors: tuple[Tensor, ...]) -> tuple[Any, list[Tensor], list[Tensor]]:
         """Runs a round on other tensors; returns whether to go on, the carried tensors, and the appended ones."""
@@ -73,8 +78,8 @@ class LoopPlan:
         _, after = flatten_values({**self.initial, **result.values})
         news = [tensor for tensor, fixed in zip(after, self.fixed, strict=True) if fixed is None]
         states = [result.writes.get(id(old), (copy, copy))[1] for old, copy in zip(self.written, copies, strict=True)]
-        rows = [as_tensor(item) for name in self.appended for item in result.rows.get(name, [])]
-        if {name: len(items) for name, items in result.rows.items()} != self.appended:
+        rows = [tensor for log in result.rows.values() for tensor in _tensors_of(log)]
+        if {name: _form(log) for name, log in result.rows.items()} != self.appended:
             raise NoConditional("it appends a different number of items in different rounds")
         return result.go, [*news, *states], rows
 
@@ -98,7 +103,7 @@ class LoopPlan:
     def for_loop(self, length: Any) -> dict[str, Any]:
         """Makes a loop whose number of rounds is known before its first round; returns the values of its names."""
         state = [*self.carried, *self.written]
-        rows = [as_tensor(item) for items in self.trial.rows.values() for item in items]
+        rows = [tensor for log in self.trial.rows.values() for tensor in _tensors_of(log)]
 
         def body(number: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
             _, news, appended = self.run_round(number, tensors)
@@ -107,17 +112,18 @@ class LoopPlan:
         if is_tracing():
             made = self._script_loop("for", body, as_tensor(length), [], [*state, *self.read], rows)
         else:
+            self._refuse_joins()
             state, read, numbers = clone_arguments(state), clone_arguments(self.read), torch.arange(length)
             with internals.without_function_modes(Watcher):
                 made = internals.call_scan(_clone_results(body), [numbers], state, read)
-        return self._values_after(made)
+        return self._values_after(made, by_value=self.session.from_data(length))
 
-    def while_loop(self, go: Tensor, number: Tensor | None, length: Tensor | None) -> dict[str, Any]:
+    def while_loop(self, go: Tensor, number: Tensor | None, length: Any) -> dict[str, Any]:
         """Makes a loop that goes on while its rounds say so, up to `length` rounds; returns the values of its names."""
         ahead = [] if number is None else [number]
         state = [*self.carried, *self.written]
-        read = list(self.read) if length is None else [*self.read, length]
-        rows = [as_tensor(item) for items in self.trial.rows.values() for item in items]
+        read = list(self.read) if length is None else [*self.read, as_tensor(length)]
+        rows = [tensor for log in self.trial.rows.values() for tensor in _tensors_of(log)]
 
         def body(*tensors: Tensor) -> tuple[Tensor, ...]:
             if number is None or length is None:
@@ -129,37 +135,114 @@ class LoopPlan:
 
         if is_tracing():
             made = self._script_loop("while", body, go, ahead, [*state, *read], rows)
-        elif rows:
-            raise NoConditional("it appends to a list, which torch.while_loop cannot; write to a tensor instead")
         else:
-            state, read = clone_arguments([go, *ahead, *state]), clone_arguments(read)
-            with internals.without_function_modes(Watcher):
-                made = internals.call_while_loop(_clone_results(body), state, read)[1:]
-        return self._values_after(made[len(ahead) :])
+            made = self._call_while(body, [go, *ahead, *state], read, rows, length)
+        return self._values_after(made[len(ahead) :], by_value=True)
 
-    def _values_after(self, made: list[Tensor]) -> dict[str, Any]:
-        """The values of the names after the loop, from the tensors that it returns."""
+    def _call_while(
+        self, body: Callable[..., Any], state: list[Tensor], read: list[Tensor], rows: list[Tensor], length: Any
+    ) -> list[Tensor]:
+        """Calls torch.while_loop; what it appends is written to tensors with a row for each round that there may be.
+
+        Args:
+            body: Takes the carried tensors but the first, then the read ones; returns the carried ones and its rows.
+            state: The carried tensors: whether there is a round, the number of the round if there is one, the others.
+            read: Those that are only read.
+            rows: Like those that a round appends.
+            length: How many rounds there may be; None where nobody knows.
+
+        Returns:
+            The carried tensors but the first, and the appended ones with a row for each round.
+        """
+        self._refuse_joins()
+        if rows and length is None:
+            raise NoConditional("it appends to a list and has no bound, without which torch.while_loop cannot")
+        count = len(state) - 1
+        stores = [row.new_zeros((length, *row.shape)) for row in rows]
+
+        def write(*tensors: Tensor) -> tuple[Tensor, ...]:
+            carried, stored, others = tensors[:count], tensors[count : count + len(rows)], tensors[count + len(rows) :]
+            made = body(*carried, *others)
+            appended = zip(stored, made[count + 1 :], strict=True)
+            written = (torch.index_put(to, (carried[0].reshape(1),), row.unsqueeze(0)) for to, row in appended)
+            return *made[: count + 1], *written
+
+        given, others = clone_arguments([*state, *stores]), clone_arguments(read)
+        with internals.without_function_modes(Watcher):
+            made = internals.call_while_loop(_clone_results(write), given, others)[1:]
+        note_made(made)
+        for place in range(count, len(made)):
+            rounds = torch.arange(made[place].shape[0]) < made[0]
+            made[place] = made[place].index_select(0, rounds.nonzero().squeeze(1))
+        return made
+
+    def _values_after(self, made: list[Tensor], *, by_value: bool) -> dict[str, Any]:
+        """The values of the names after the loop, from the tensors that it returns.
+
+        Args:
+            made: These tensors.
+            by_value: Whether values decide how many rounds there are.
+        """
+        note_made(made)
         carried, written, rows = self._split(tuple(made))
         for tensor, value in zip(self.written, written, strict=True):
             tensor.copy_(value)
         for place, tensor in enumerate(self.carried):
             if id(tensor) in self.trial.writes:
                 carried[place] = self.originals.get(id(tensor), tensor).copy_(carried[place])
+        self.session.note_data_dims(carried, self.growing)
         after = self._values(carried)
         items = iter(rows)
-        for name, count in self.appended.items():
-            parts = [next(items) for _ in range(count)]
+        for name, (flags, in_front, _) in self.appended.items():
             before = self.one.scope.get(name)
-            if not count:
+            if not flags:
                 after[name] = before
-            elif isinstance(before, AppendLog):
-                raise NoConditional("a loop in it appends to the same list")
-            elif any(part.dim() != parts[0].dim() for part in parts):
-                raise NoConditional("it appends tensors of different shapes")
+                continue
+            rest = Part(self._join_rows(flags, in_front, items), is_several=True, axis=self._axis(name))
+            if by_value:
+                self.session.vary_size(rest.value)
+            if isinstance(before, AppendLog):
+                before.extend(Rows([rest]))
+                after[name] = before
             else:
-                rest = torch.stack(parts, 1).flatten(0, 1) if count > 1 else parts[0]
-                after[name] = Rows(list(before or []), rest)
+                parts = parts_of(before) or []
+                after[name] = Rows([rest, *parts] if in_front else [*parts, rest])
         return after
+
+    def _join_rows(self, flags: tuple[bool, ...], in_front: bool, tensors: Iterator[Tensor]) -> Tensor:
+        """What the loop appended to a list, from the items of all its rounds; `flags` are those of `_form`."""
+        found = [(next(tensors), next(tensors) if flagged else None) for flagged in flags]
+        parts = [part for part, _ in found]
+        if any(part.dim() != parts[0].dim() for part in parts):
+            raise NoConditional("it appends tensors of different shapes")
+        rest = _by_round(parts, in_front)
+        if not any(flags):
+            return rest
+        every = next(keep for _, keep in found if keep is not None)
+        keeps = _by_round([torch.ones_like(every) if keep is None else keep for _, keep in found], in_front)
+        return rest.index_select(0, keeps.nonzero().squeeze(1))
+
+    # Items of different sizes, and lists of items, are joined on an axis instead of stacked
+
+    def _axis(self, name: str) -> int | None:
+        """The axis on which the items that a loop appends to a list differ in size."""
+        kinds = self.appended[name][2]
+        return kinds[0][1] if len(kinds) == 1 and kinds[0][0] else self.ragged.get(name)
+
+    def _joins(self) -> list[int | None]:
+        """Of each tensor that a round appends: the axis on which those of all rounds are joined; None stacks them."""
+        found: list[int | None] = []
+        for name, (flags, in_front, kinds) in self.appended.items():
+            own = self._axis(name)
+            own = 0 if own is None and any(is_several for is_several, _ in kinds) else own
+            if own is not None and (len(flags) > 1 or any(flags) or in_front):
+                raise NoConditional(f"it appends tensors of different sizes to {name!r}, and more than one in a round")
+            found += [own for flag in flags for _ in range(1 + flag)]
+        return found
+
+    def _refuse_joins(self) -> None:
+        if any(join is not None for join in self._joins()):
+            raise NoConditional("it appends tensors of different sizes to a list, which torch's loops cannot")
 
     # TorchScript: the body is traced separately, and a scripted loop calls it
 
@@ -173,15 +256,66 @@ class LoopPlan:
         rows: list[Tensor],
     ) -> list[Tensor]:
         numbers = [torch.zeros((), dtype=torch.int64)] if kind == "for" else []
-        empty = [torch.empty_like(row).unsqueeze(0).narrow(0, 0, 0) for row in rows]
+        joins = self._joins()
+        empty = [
+            torch.empty_like(row).unsqueeze(0).narrow(0, 0, 0) if axis is None else row.narrow(axis, 0, 0)
+            for row, axis in zip(rows, joins, strict=True)
+        ]
         with without_tracing():
             examples = tuple(tensor.detach().clone() for tensor in (*numbers, *ahead, *tensors))
+        dims = [*(frozenset[int]() for _ in (*numbers, *ahead)), *self.session.data_dims(tensors)]
+        for place, own in enumerate(self.growing, len(numbers) + len(ahead)):
+            dims[place] |= own
+
+        def inner(*given: Tensor) -> tuple[Tensor, ...]:
+            self.session.note_data_dims(given, dims)
+            return body(*given)
+
         with self.session.inner_trace(len(examples)), without_tracing():
-            function = torch.jit.trace(_unwrap_single(body), examples, check_trace=False)
+            function = torch.jit.trace(_unwrap_single(inner), examples, check_trace=False)
+            internals.forget_sizes(function)
             carried = len(ahead) + self.count
-            loop = internals.script_loop(kind, function, carried, len(tensors) - self.count, len(rows))
+            loop = internals.script_loop(kind, function, carried, len(tensors) - self.count, joins)
+        for place, own in enumerate(self.growing):
+            tensors[place] = functools.reduce(_of_some_size, own, tensors[place])
         made = loop(*clone_arguments([control, *ahead, *tensors]), *empty)
         return list(made) if isinstance(made, (tuple, list)) else [made]
+
+
+Form = tuple[tuple[bool, ...], bool, tuple[tuple[bool, "int | None"], ...]]
+
+
+def _form(log: AppendLog) -> Form:
+    """Of each item that a round appends, whether values decide that; whether the list grows at its beginning; kinds."""
+    kinds = tuple((part.is_several, part.axis) for part in log.parts)
+    return tuple(part.keep is not True for part in log.parts), log.in_front, kinds
+
+
+def _tensors_of(log: AppendLog) -> list[Tensor]:
+    """The items that a round appends, each with whether it does where values decide that."""
+    pairs = ((part.value,) if part.keep is True else (part.value, part.keep) for part in log.parts)
+    return [as_tensor(x) for pair in pairs for x in pair]
+
+
+def _by_round(parts: list[Tensor], in_front: bool) -> Tensor:
+    """Joins tensors, one for each item of a round with a row for each round: round by round, or the last one first."""
+    parts = [part.flip(0) for part in parts] if in_front else parts
+    return torch.stack(parts, 1).flatten(0, 1) if len(parts) > 1 else parts[0]
+
+
+def _of_some_size(tensor: Tensor, dim: int) -> Tensor:
+    """The same tensor, of a size that torch's exporter does not know: it takes a carried tensor to keep its size."""
+    every = torch.ones(tensor.shape[dim], dtype=torch.bool).nonzero().squeeze(1)
+    return tensor.index_select(dim, every)
+
+
+def dims_that_differ(one: Tensor, other: Tensor) -> frozenset[int]:
+    """The dimensions in which two tensors have different sizes now; none under torch.export, whose loops have none."""
+    if not is_tracing():
+        return frozenset()
+    with without_tracing():
+        sizes = zip(one.shape, other.shape, strict=False)
+        return frozenset(dim for dim, (ours, theirs) in enumerate(sizes) if ours != theirs)
 
 
 def _unwrap_single(body: Callable[..., tuple[Tensor, ...]]) -> Callable[..., Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -9,13 +10,14 @@ from torch import Tensor
 
 from torch_onnx_compat.control_flow.run.belongings import bind_attributes
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional
-from torch_onnx_compat.control_flow.run.iterables import CountedItems, is_scannable
-from torch_onnx_compat.control_flow.run.loop_plan import LoopPlan
-from torch_onnx_compat.control_flow.run.rounds import Round, initial_value
-from torch_onnx_compat.control_flow.run.session import RefusedDecision, Session, as_tensor, refusal
+from torch_onnx_compat.control_flow.run.iterables import CountedItems, at_least, at_most, is_scannable
+from torch_onnx_compat.control_flow.run.lists import AppendLog, Part, Rows
+from torch_onnx_compat.control_flow.run.loop_plan import LoopPlan, dims_that_differ
+from torch_onnx_compat.control_flow.run.rounds import Result, Round, flatten_values, initial_value, last_of, length_of
+from torch_onnx_compat.control_flow.run.session import RefusedDecision, Session, Trial, as_tensor, here, refusal
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.places import first_line
-from torch_onnx_compat.tracing import is_tracing
+from torch_onnx_compat.tracing import is_tracing, without_tracing
 
 
 def make_loop(
@@ -36,17 +38,23 @@ def make_loop(
     Raises:
         RefusedDecision: It has no equivalent; says where and why.
     """
+    session.trials.append(Trial(here()))
     try:
         made = _build_loop(session, one, source, values, leaves_early)
     except RefusedDecision:
+        session.peel()
         raise
     except NoConditional as obstacle:
+        session.peel()
         raise refusal(f"how often this loop runs depends on the inputs, and {obstacle}.") from obstacle
     except Exception as error:
+        session.peel()
         raise refusal(
             f"how often this loop runs depends on the inputs, and it cannot become an ONNX Loop: "
             f"{type(error).__name__}: {first_line(error)}."
         ) from error
+    finally:
+        session.trials.pop()
     session.mark("Loop")
     return made
 
@@ -54,7 +62,29 @@ def make_loop(
 def _build_loop(
     session: Session, one: Round, source: CountedItems | None, values: dict[str, Any], leaves_early: bool
 ) -> dict[str, Any]:
-    number = _first_number(source.length) if source else None
+    if source is None or leaves_early or session.trials[-1].place not in session.peeled:
+        return _build_rounds(session, one, source.length if source else None, values, leaves_early=leaves_early)
+    length = source.length
+    if session.from_data(length) and any(value is None for value in values.values()):
+        raise NoConditional("a name is None before the loop, and values decide whether it has a round")
+    start = replace(one, item=lambda _: source.at(0))
+    first = _build_rounds(session, start, at_most(length, 1), values, starts=True)
+    grown = {name: AppendLog() for name, value in values.items() if isinstance(value, AppendLog)}
+    later = replace(one, item=lambda number: source.at(number + 1), scope={**one.scope, **first})
+    return _build_rounds(session, later, at_least(length - 1, 0), {**{n: first[n] for n in values}, **grown})
+
+
+def _build_rounds(
+    session: Session,
+    one: Round,
+    length: Any,
+    values: dict[str, Any],
+    *,
+    leaves_early: bool = False,
+    starts: bool = False,
+) -> dict[str, Any]:
+    number = None if length is None else _first_number(length)
+    session.trials[-1].number = number
     originals: dict[int, tuple[Tensor, Tensor]] = {}
 
     def clone_leaf(leaf: Any) -> Any:
@@ -65,22 +95,70 @@ def _build_loop(
         originals[id(copy)] = copy, leaf
         return copy
 
-    before = tree.map_leaves(values, clone_leaf)
+    ends = {key: value for name in values for key, value in _ends_of(name, values[name], one.scope).items()}
+    before = tree.map_leaves({**values, **ends}, clone_leaf)
     trial = one(number, tree.map_leaves(before, _same_leaf))  # new containers, since a round may change them
     bind_attributes(session, (), (), trial.bound)  # no loop carries them: whoever reads one first is refused
-    initial = {name: initial_value(name, old, trial.values.get(name)) for name, old in before.items()}
+    asked = {key for name, log in trial.rows.items() for key in _asked_of(name, log)}
+    before = {name: old for name, old in before.items() if name in asked or name not in ends}
+    initial = {name: initial_value(name, old, trial.values.get(name), starts=starts) for name, old in before.items()}
+    _note_growth(session, initial, trial)
+    session.vary(tensor for _, tensor in tree.flatten((initial, number))[0])
     trial = one(number, tree.map_leaves(initial, _same_leaf))  # again, with the types of the values in later rounds
-    plan = LoopPlan(session, one, initial, trial, {key: leaf for key, (_, leaf) in originals.items()})
-    if source is None:
+    ragged = {} if number is None else _ragged_axes(one, length, initial, trial)
+    plan = LoopPlan(session, one, initial, trial, {key: leaf for key, (_, leaf) in originals.items()}, ragged)
+    if length is None:
         assert one.test is not None
         go = session.condition(Branch(one.test, {**one.scope, **initial})())
-        rest = plan.while_loop(as_tensor(go), None, None)
-    elif leaves_early or not (is_tracing() or is_scannable(source.length)):
-        length = as_tensor(source.length)
-        rest = plan.while_loop(length > 0, torch.zeros((), dtype=torch.int64), length)
-    else:
-        rest = plan.for_loop(source.length)
-    return rest
+        return plan.while_loop(as_tensor(go), None, None)
+    if leaves_early or not (is_tracing() or is_scannable(length)):
+        return plan.while_loop(as_tensor(length) > 0, torch.zeros((), dtype=torch.int64), length)
+    return plan.for_loop(length)
+
+
+def _note_growth(session: Session, values: dict[str, Any], trial: Result) -> None:
+    """Notes in which dimensions carried tensors have other sizes after a round: they differ from round to round."""
+    structure, before = flatten_values(values)
+    found, news = flatten_values({**values, **trial.values})
+    if found == structure:
+        dims = [dims_that_differ(old, new) for old, new in zip(before, news, strict=True)]
+        session.note_data_dims(before, dims)
+
+
+def _ragged_axes(one: Round, length: Any, values: dict[str, Any], first: Result) -> dict[str, int]:
+    """By list: the axis on which what the last round appends to it differs in size from what the first one does."""
+    if not is_tracing() or not any(log.parts for log in first.rows.values()):
+        return {}
+    with without_tracing():
+        try:
+            last = one(torch.tensor(int(as_tensor(length)) - 1), tree.map_leaves(values, _same_leaf))
+        except Exception:  # it tells nothing then; the proof tries other lengths
+            return {}
+        pairs = ((name, log.parts, last.rows[name].parts) for name, log in first.rows.items() if name in last.rows)
+        return {name: axis for name, ours, theirs in pairs for axis in _axes_that_differ(ours, theirs)}
+
+
+def _axes_that_differ(ours: list[Part], theirs: list[Part]) -> list[int]:
+    if len(ours) != 1 or len(theirs) != 1 or not all(isinstance(p.value, Tensor) for p in (*ours, *theirs)):
+        return []
+    sizes = zip(ours[0].value.shape, theirs[0].value.shape, strict=False)
+    return [axis for axis, (one, other) in enumerate(sizes) if int(one) != int(other)][:1]
+
+
+def _ends_of(name: str, value: Any, scope: dict[str, Any]) -> dict[str, Any]:
+    """Of a list that a loop appends to: its last item and its length before the loop, by the names in the loop."""
+    if not isinstance(value, AppendLog):
+        return {}
+    before = scope.get(name)
+    if isinstance(before, AppendLog):
+        return {last_of(name): before.last, length_of(name): before.length}
+    if isinstance(before, Rows):
+        return {last_of(name): scope.get(last_of(name), before.last()), length_of(name): before.count_items()}
+    return {last_of(name): before[-1] if before else None, length_of(name): len(before or ())}
+
+
+def _asked_of(name: str, log: AppendLog) -> list[str]:
+    return [key for what, key in (("last", last_of(name)), ("length", length_of(name))) if what in log.asked]
 
 
 def _same_leaf(leaf: Any) -> Any:

@@ -13,9 +13,9 @@ from torch_onnx_compat.control_flow.lower.loop_form import ITEM
 from torch_onnx_compat.control_flow.run.belongings import Attribute
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, flatten, unflatten
 from torch_onnx_compat.control_flow.run.guard import WriteLog, attempt
-from torch_onnx_compat.control_flow.run.iterables import AppendLog
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.lifting import Lifting, Table
+from torch_onnx_compat.control_flow.run.lists import AppendLog, RowStacker
 from torch_onnx_compat.control_flow.run.session import Session, as_tensor, is_number
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.tracing import is_tracing
@@ -23,17 +23,22 @@ from torch_onnx_compat.watch import Watcher
 
 
 class ItemPicker(Watcher):
-    """Reads and writes items by a number that is a tensor, without converting it to a Python number."""
+    """Reads and writes items by a number that is a tensor, without converting it to a Python number.
 
-    def __init__(self) -> None:
+    Args:
+        is_trial: Whether the items stand for those of a loop that may have no round: then there may be no such item.
+    """
+
+    def __init__(self, *, is_trial: bool) -> None:
         super().__init__()
+        self._is_trial = is_trial
         self._next: dict[int, tuple[Tensor, Any]] = {}
         """By identity of n + 1: that tensor, and n; it recognises the slice ``x[n : n + 1]``."""
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a call indexes, or adds 1 to a tensor; `watch` handles x[i], x[:, i] and x[i : i + 1]."""
         if func in _ADDITIONS:
-            return len(args) == 2 and type(args[1]) is int and args[1] == 1
+            return len(args) == 2 and type(args[1]) is int and args[1] == 1 and not args[0].dim()
         return func in (Tensor.__getitem__, Tensor.__setitem__)
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -43,13 +48,22 @@ class ItemPicker(Watcher):
             self._next[id(result)] = result, args[0]
             return result
         if func is Tensor.__getitem__ and isinstance(args[1], slice) and self._is_one(args[1]):
-            return torch.index_select(args[0], 0, args[1].start.reshape(1))
+            return self._select(args[0], 0, args[1].start.reshape(1))
         return self._pick(func, args, kwargs) if len(_numbers(args[1])) == 1 else self.pass_on(func, args, kwargs)
 
     def _is_one(self, part: slice) -> bool:
         """Whether a slice is ``n : n + 1``; n is then inside the tensor, as the number of a round."""
         _, number = self._next.get(id(part.stop), (None, None))
         return number is not None and number is part.start and part.step in (None, 1)
+
+    def _select(self, tensor: Tensor, axis: int, number: Tensor) -> Tensor:
+        if not self._is_trial:
+            return torch.index_select(tensor, axis, number)
+        sizes = list(tensor.shape)
+        size, sizes[axis] = as_tensor(sizes[axis], number), 1
+        # The file has the shape of what a round yields from the trial; a row more is there where all others are not.
+        tensor = torch.cat([tensor, tensor.new_zeros(sizes)], axis)
+        return torch.index_select(tensor, axis, torch.minimum(number, size))
 
     def _pick(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         tensor, key = args[0], args[1] if isinstance(args[1], tuple) else (args[1],)
@@ -59,7 +73,7 @@ class ItemPicker(Watcher):
         size = tensor.shape[axis]
         number = torch.where(number < 0, number + as_tensor(size, number), number).reshape(1)
         if func is Tensor.__getitem__:
-            item = torch.index_select(tensor, axis, number)
+            item = self._select(tensor, axis, number)
             index = (*key[:place], 0, *key[place + 1 :])
             return item[index]
         if any(part != slice(None) and part is not Ellipsis for k, part in enumerate(key) if k != place):
@@ -94,7 +108,8 @@ class Result:
 
     go: Any
     values: dict[str, Any]
-    rows: dict[str, list[Any]]
+    rows: dict[str, AppendLog]
+    """What it appended to lists."""
     writes: Table
     """By identity: a tensor from outside that the round wrote to, and its contents after it."""
     outside: dict[int, Tensor]
@@ -135,7 +150,11 @@ class Round:
         """
         given = [*own, *([number] if number is not None else [])]
         lifting = Lifting(table, given)
-        rows = {name: AppendLog() for name, value in values.items() if isinstance(value, AppendLog)}
+        rows = {
+            name: AppendLog((), values.get(last_of(name)), values.get(length_of(name)))
+            for name, value in values.items()
+            if isinstance(value, AppendLog)
+        }
         scope = {**self.scope, **values, **rows}
         log = WriteLog(own)
 
@@ -155,14 +174,17 @@ class Round:
                     go = as_tensor(known) & as_tensor(go)
             return go, after
 
-        with lifting, ItemPicker():
+        with RowStacker(), lifting, ItemPicker(is_trial=table is None and is_tracing()):
             outcome = attempt(Branch(run, scope), log, separates=False)
         if outcome.error is not None:
             raise outcome.error
         if outcome.changed:
             raise NoConditional(f"the attribute {outcome.changed} is changed in it; move that out of the loop")
         go, after = outcome.value
-        appended = {name: value.items for name, value in after.items() if isinstance(value, AppendLog)}
+        appended = {name: value for name, value in after.items() if isinstance(value, AppendLog)}
+        for name, grown in appended.items():
+            known = {last_of(name): grown.last, length_of(name): grown.length}
+            after.update((one, value) for one, value in known.items() if one in values)
         kept = {name: value for name, value in after.items() if name not in appended}
         writes = {id(lifting.original_of(tensor)): (tensor, state) for tensor, state in outcome.writes.values()}
         return Result(
@@ -174,14 +196,32 @@ def _tensors_in(value: Any) -> list[Tensor]:
     return [tensor for _, tensor in tree.flatten((value,))[0]]
 
 
-def initial_value(name: str, old: Any, new: Any) -> Any:
+def last_of(name: str) -> str:
+    """The name under which a loop carries the last item of a list that it appends to."""
+    return f"{name}[-1]"
+
+
+def length_of(name: str) -> str:
+    """The name under which it carries the list's length."""
+    return f"len({name})"
+
+
+def initial_value(name: str, old: Any, new: Any, *, starts: bool = False) -> Any:
     """The value of a name before the first round, converted to the type, shape and dtype of later rounds.
+
+    Args:
+        name: The name.
+        old: Its value before the first round.
+        new: Its value after it.
+        starts: Whether the loop has one round, which all that follows comes after: a name may be None before it.
 
     Raises:
         NoConditional: It cannot be converted.
     """
     if old is new or isinstance(old, AppendLog):
         return old
+    if old is None and new is not None and starts:
+        old = UNDEFINED
     if _is_value(new) and (_is_value(old) or old is UNDEFINED):
         return _convert_like(old, as_tensor(new))
     if old is UNDEFINED:

@@ -20,8 +20,9 @@ from torch_onnx_compat.control_flow.run.callees import callee
 from torch_onnx_compat.control_flow.run.callees import is_same as same_object
 from torch_onnx_compat.control_flow.run.decide import decide
 from torch_onnx_compat.control_flow.run.exact import compare_exactly, promoted
-from torch_onnx_compat.control_flow.run.iterables import AppendLog
+from torch_onnx_compat.control_flow.run.iterables import listed
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
+from torch_onnx_compat.control_flow.run.lists import AppendLog, Rows
 from torch_onnx_compat.control_flow.run.runtime_loops import Loop, collect, for_, steps, while_
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, as_tensor, current, refusal
 from torch_onnx_compat.inputs import tree
@@ -32,6 +33,7 @@ __all__ = [
     "Loop",
     "and_",
     "augment",
+    "augment_item",
     "branch",
     "call_in_scope",
     "callee",
@@ -42,6 +44,7 @@ __all__ = [
     "for_",
     "holds",
     "is_same",
+    "listed",
     "not_",
     "or_",
     "steps",
@@ -57,6 +60,8 @@ def branch(
     scope: dict[str, Any],
     why: str = "",
     owners: dict[str, Callable[[], Any]] | None = None,
+    *,
+    grows: bool = False,
 ) -> Any:
     """An ``if`` statement: returns the value of one of two functions, or both values joined.
 
@@ -67,13 +72,14 @@ def branch(
         scope: Values of the functions' parameters, by name.
         why: The side effect that forbids running both; empty if there is none.
         owners: What the branches write attributes of, by the side effect's text.
+        grows: Whether lists of different lengths become one whose length values decide.
     """
     session = current()
     if session is None:
         return call_in_scope(then if answer(test) else otherwise, scope)
     note_decision(session, test)
     why = why or next((what for what, owner in (owners or {}).items() if not is_followed(owner)), "")
-    return decide(session, test, Branch(then, scope), Branch(otherwise, scope), why)
+    return decide(session, test, Branch(then, scope), Branch(otherwise, scope), why, grows=grows)
 
 
 def choose(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
@@ -328,6 +334,15 @@ def augment(name: str, value: Any, other: Any) -> Any:
     return (fresh if number else in_place)(value, other)
 
 
+def augment_item(name: str, item: Any, other: Any) -> Any:
+    """What ``x[k] += other`` puts at ``x[k]``, where `item` is; of a tensor not in place, as it is a view of ``x``."""
+    in_place, fresh = _AUGMENTED[name]
+    return (fresh if current() is not None and isinstance(item, Tensor) else in_place)(item, other)
+
+
+_COPIED = (list, dict, set, AppendLog, Rows)
+
+
 def copy_container(value: Any) -> Any:
     """A copy of a container that a branch is about to change, during an export."""
-    return value.copy() if current() is not None and type(value) in (list, dict, set, AppendLog) else value
+    return value.copy() if current() is not None and type(value) in _COPIED else value

@@ -11,13 +11,15 @@ from torch_onnx_compat.control_flow.lower.loop_form import ITEM
 from torch_onnx_compat.control_flow.run.answers import answer, note_decision, note_loop, note_round
 from torch_onnx_compat.control_flow.run.belongings import State, bind_attributes, sort_attributes, take_state
 from torch_onnx_compat.control_flow.run.branch import Branch, call_in_scope
-from torch_onnx_compat.control_flow.run.decide import decide, join_or_refuse
-from torch_onnx_compat.control_flow.run.iterables import AppendLog, CountedItems, as_counted_items
+from torch_onnx_compat.control_flow.run.decide import decide, join_or_refuse, truth_now
+from torch_onnx_compat.control_flow.run.iterables import CountedItems, as_counted_items, as_fixed_items
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
+from torch_onnx_compat.control_flow.run.lists import AppendLog, Rows
 from torch_onnx_compat.control_flow.run.looping import make_loop
 from torch_onnx_compat.control_flow.run.rounds import Round
 from torch_onnx_compat.control_flow.run.session import Session, current, here, refusal
 from torch_onnx_compat.inputs import tree
+from torch_onnx_compat.tracing import is_tracing
 
 MAX_STEPS = 64
 """Rounds up to which a ``while`` is unrolled; beyond it the loop is taken to have no bound."""
@@ -54,6 +56,8 @@ class Loop:
 
     def __init__(self) -> None:
         self._leaves: list[tuple[Any, tuple[Any, ...], State]] = []
+        self._copies: dict[int, tuple[Tensor, int, Tensor]] = {}
+        """By identity: a tensor, its version, and the copy of it that exits leave the loop with."""
 
     def leave(self, test: Any, function: Callable[..., Any], scope: dict[str, Any]) -> bool:
         """Records an exit; returns True if the loop ends here for every input."""
@@ -65,6 +69,9 @@ class Loop:
             note_decision(session, test)
             note_loop(session, test)
             known = session.condition(test)
+            if not isinstance(known, bool) and session.other is None and session.surveying:
+                # Whether sizes are the same elsewhere is not known yet; a loop that they end would not end.
+                known = known if session.from_data(known) else truth_now(known)
         if known is False:
             return False
         if known is True:
@@ -78,11 +85,19 @@ class Loop:
 
     def keep(self, value: Any) -> Any:
         """A copy of a value that an exit leaves the loop with: the rounds after it may change it in place."""
-        if current() is None:
+        return value if current() is None else tree.map_leaves(value, self._copy)
+
+    def _copy(self, value: Any) -> Any:
+        if isinstance(value, (AppendLog, Rows)):
+            return value.copy()
+        if not isinstance(value, Tensor):
             return value
-        if isinstance(value, Tensor):
-            return value.clone()
-        return tree.map_leaves(value, lambda leaf: leaf.clone() if isinstance(leaf, Tensor) else leaf)
+        # Exits of later rounds have what did not change since in common, and need not join it.
+        known, version, copy = self._copies.get(id(value), (None, -1, value))
+        if known is None or version != value._version:
+            copy = value.clone()
+            self._copies[id(value)] = value, value._version, copy
+        return copy
 
     def join_leaves(self, scope: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
         """Joins the exits: whether the loop returned, the returned value, and the values of the names."""
@@ -121,6 +136,8 @@ def for_(
     appended: tuple[str, ...] = (),
     leaves: bool = False,
     why: str = "",
+    *,
+    is_whole: bool = False,
 ) -> tuple[Any, ...]:
     """A ``for``: runs in Python, or in the file if its length may vary.
 
@@ -132,9 +149,12 @@ def for_(
         appended: The names among them of lists that the body appends to.
         leaves: Whether the body may end the loop.
         why: The side effect that forbids a loop in the file; empty if there is none.
+        is_whole: Whether it runs in the file though its length is fixed, as Python cannot leave it.
     """
     session = current()
     source = as_counted_items(session, items) if session is not None else None
+    if source is None and is_whole and session is not None and is_tracing():
+        source = as_fixed_items(items)
     if session is not None and source is not None:
         note_loop(session, source.length)
         return _loop_in_file(
@@ -201,15 +221,34 @@ def _loop_in_file(
     return tuple(after[name] for name in one.names)
 
 
-def collect(items: Any, function: Callable[..., Any], star: bool = False) -> Any:
-    """``[function(item) for item in items]``; with `star`, ``function(*item)``."""
+def collect(
+    items: Any, function: Callable[..., Any], star: bool = False, keep: Callable[..., Any] | None = None
+) -> Any:
+    """``[function(item) for item in items if keep(item)]``; with `star`, ``function(*item)``."""
     session = current()
     source = as_counted_items(session, items) if session is not None else None
-    if source is None:
-        return [function(*item) if star else function(item) for item in items]
+
+    def call(function: Callable[..., Any], item: Any) -> Any:
+        return function(*item) if star else function(item)
+
+    if session is None or (source is None and keep is None):
+        return [call(function, item) for item in items if keep is None or answer(call(keep, item))]
 
     def body(item_of_loop: Any, made: Any) -> tuple[bool, Any]:
-        made.append(function(*item_of_loop) if star else function(item_of_loop))
-        return True, made
+        def longer() -> Any:
+            grown = made.copy()
+            grown.append(call(function, item_of_loop))
+            return grown
 
-    return for_(source, body, {"made": []}, ("made",), ("made",))[0]
+        if keep is None:
+            return True, longer()
+        test = call(keep, item_of_loop)
+        note_decision(session, test)
+        return True, decide(session, test, Branch(longer), Branch(lambda: made), grows=True)
+
+    if source is not None:
+        return for_(source, body, {"made": []}, ("made",), ("made",))[0]
+    made: Any = []
+    for item in items:
+        _, made = body(item, made)
+    return made

@@ -6,7 +6,7 @@ import math
 import sys
 import types
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -18,11 +18,12 @@ from torch import Tensor, nn
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import ExportFailed
 from torch_onnx_compat.backends.data_sizes import DataSizes
-from torch_onnx_compat.backends.decisions import DecisionLog, asks_for_emptiness, origins
+from torch_onnx_compat.backends.decisions import DecisionLog, asks_for_emptiness, depends_on, origins
 from torch_onnx_compat.backends.trace_numbers import is_settled
 from torch_onnx_compat.backends.wide import Numbers, wide_numbers
 from torch_onnx_compat.catalogue.entry import Exporter
 from torch_onnx_compat.control_flow.find.users import NumberUsers
+from torch_onnx_compat.control_flow.run.cells import CellWriter
 from torch_onnx_compat.control_flow.run.lifting import present
 from torch_onnx_compat.control_flow.run.raising import find_catcher
 from torch_onnx_compat.places import is_user_file, short
@@ -37,6 +38,14 @@ SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 class RefusedDecision(ExportFailed):
     """A decision has no equivalent; the message begins with its place."""
+
+
+@dataclass
+class Trial:
+    """A loop in the file of which a round is tried: its file and line, and the number of the round."""
+
+    place: tuple[str, int]
+    number: Tensor | None = None
 
 
 @dataclass
@@ -70,7 +79,13 @@ class Session:
     loop_sites: dict[tuple[types.CodeType, int, int], str] = field(default_factory=dict)
     """Loops whose rounds values decide, each with its place; filled in a search."""
     unbounded: set[tuple[str, int]] = field(default_factory=set)
-    """File and line of each ``while`` that did not end when it was unrolled."""
+    """File and line of each loop that cannot be unrolled: a ``while`` that did not end, exits that cannot be joined."""
+    peeled: Collection[tuple[str, int]] = ()
+    """File and line of each loop in the file whose first round is written for itself."""
+    to_peel: set[tuple[str, int]] = field(default_factory=set)
+    """Those of which this run found it, in a search."""
+    trials: list[Trial] = field(default_factory=list)
+    """The loops in the file of which a round is tried now."""
     done: dict[str, str] = field(default_factory=dict)
     """How each decision was written, by place."""
     dropped: dict[str, None] = field(default_factory=dict)
@@ -103,7 +118,8 @@ class Session:
         outer = log.inputs, log.data_sizes
         log.inputs, log.data_sizes = inputs, DataSizes()
         try:
-            yield
+            with CellWriter():
+                yield
         finally:
             self.inputs, self.numbers = before, numbers
             log.inputs, log.data_sizes = outer
@@ -160,6 +176,46 @@ class Session:
         if isinstance(value, Tensor) and is_tracing():
             return self._origins(present(value))[0]
         return False
+
+    def peel(self, condition: Tensor | None = None) -> None:
+        """Notes that a round of the loop that is tried is not as all others are, which may hold of the first only.
+
+        Args:
+            condition: That of a decision with a branch that fails; it counts if the number of the round is in it.
+        """
+        if not self.surveying or not self.trials:
+            return
+        trial = self.trials[-1]
+        if condition is None or (trial.number is not None and depends_on(present(condition), trial.number)):
+            self.to_peel.add(trial.place)
+
+    def vary(self, tensors: Iterable[Tensor]) -> None:
+        """Notes that traced tensors vary though the trace does not say so: a loop in the file carries them."""
+        if self.log is not None and is_tracing():
+            self.log.data_sizes.varying.update(recorded_value(tensor).unique() for tensor in tensors)
+
+    def vary_size(self, tensor: Tensor) -> None:
+        """Notes that values decide how long a traced tensor is."""
+        if self.log is not None and is_tracing():
+            self.log.data_sizes.note(recorded_value(tensor), 0)
+
+    def may_differ(self, one: Tensor, other: Tensor) -> bool:
+        """Whether two traced tensors of one shape may be of others for other values."""
+        return self.log is not None and self.log.data_sizes.may_differ(recorded_value(one), recorded_value(other))
+
+    def data_dims(self, tensors: Iterable[Tensor]) -> list[frozenset[int]]:
+        """The dimensions of each traced tensor whose sizes values decide."""
+        if self.log is None:
+            return [frozenset() for _ in tensors]
+        return [self.log.data_sizes.dims(recorded_value(tensor)) for tensor in tensors]
+
+    def note_data_dims(self, tensors: Iterable[Tensor], dims: Iterable[frozenset[int]]) -> None:
+        """Notes which dimensions of the inputs of a nested trace have sizes that values decide."""
+        if self.log is None:
+            return
+        for tensor, own in zip(tensors, dims, strict=True):
+            for dim in own:
+                self.log.data_sizes.note(recorded_value(tensor), dim)
 
     def _origins(self, value: Tensor) -> tuple[bool, list[int]]:
         return origins(value, self.inputs, self.log.data_sizes if self.log else DataSizes())
@@ -254,6 +310,8 @@ class Session:
 
     def condition(self, value: Any, key: Key | None = None) -> bool | Tensor:
         """The truth of a value: a Python bool if it cannot vary, else a boolean tensor of shape ()."""
+        if hasattr(type(value), "count_items"):  # a list whose length varies
+            value = value.count_items() > 0
         if not self.is_dynamic(value, key, is_condition=True):
             with without_tracing():
                 return bool(value)

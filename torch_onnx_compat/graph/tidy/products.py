@@ -1,9 +1,12 @@
-"""Products of float16 in a form in which onnxruntime opens them: another one ends its process.
+"""Products behind a Transpose in a form that onnxruntime computes: it merges the two, and merges some of them wrongly.
 
 onnxruntime 1.32 makes one operator of a Transpose of float16 that moves the first axis, and the MatMul with a constant
 matrix behind it, perhaps behind a Cast; it has no kernel for that, and dies of a segmentation fault while it opens the
 file. A recurrent layer with ``batch_first=True`` and a linear one is written so. Here the product comes first, or the
 Transpose is one of float32.
+
+Of a matrix that is turned over, times a vector, it computes other numbers. Here the vector comes first, and the matrix
+stays as it is: it is the same product.
 """
 
 from __future__ import annotations
@@ -22,30 +25,64 @@ FLOAT16, FLOAT32 = ir.DataType.FLOAT16, ir.DataType.FLOAT
 
 def turn_products(model: ir.Model) -> int:
     """Writes such products otherwise, in place, and returns how many there were; results differ by rounding at most."""
-    products = [node for node in all_nodes(model.graph) if node.op_type == "MatMul" and _turned(node) is not None]
+    products = [node for node in all_nodes(model.graph) if node.op_type == "MatMul"]
+    products = [node for node in products if _turned(node) is not None or _may_have_vector(node)]
     if not products:
         return 0
-    infer_model(model)  # tells element types
+    infer_model(model)  # tells element types and ranks
     scope, count = Scope(model), 0
     for node in products:
         turned = _turned(node)
-        assert turned is not None
-        if _type(turned.inputs[0]) is FLOAT16:
-            op = Builder(scope, node, model.opset_imports[""])
+        op = Builder(scope, node, model.opset_imports[""])
+        if turned is not None and _type(turned.inputs[0]) is FLOAT16:
             count += replace(node, op, _written(op, node, turned))
+        else:
+            count += replace(node, op, _with_vector_first(op, node))
     RemoveUnusedNodes()(model)
     return count
+
+
+def _transpose_before(value: ir.Value | None) -> ir.Node | None:
+    """The Transpose that yields a value, perhaps through a Cast."""
+    producer = value.producer() if value is not None else None
+    if producer is not None and producer.op_type == "Cast":
+        source = producer.inputs[0]
+        producer = source.producer() if source is not None else None
+    return producer if producer is not None and producer.op_type == "Transpose" else None
+
+
+def _may_have_vector(node: ir.Node) -> bool:
+    """Whether a product may be ``a.mT @ v``, as far as the shapes are known."""
+    left, right = node.inputs
+    transpose = _transpose_before(left)
+    if transpose is None or right is None or (right.shape is not None and len(right.shape) != 1):
+        return False
+    perm = _perm(transpose)
+    rank = len(perm)
+    return not perm or perm == [*range(rank - 2), rank - 1, rank - 2]
+
+
+def _with_vector_first(op: Builder, node: ir.Node) -> ir.Value | None:
+    """``v @ a`` in place of ``a.mT @ v``; None for any other product."""
+    left, vector = node.inputs
+    transpose = _transpose_before(left)
+    if not _may_have_vector(node) or transpose is None or left is None or vector is None or vector.shape is None:
+        return None
+    matrix = transpose.inputs[0]
+    if not _perm(transpose) and (matrix is None or matrix.shape is None or len(matrix.shape) != 2):
+        return None  # it turns all axes over
+    cast = left.producer()
+    if cast is not None and cast is not transpose:
+        matrix = op.Cast(matrix, to=cast.attributes["to"].as_int())
+    return op.MatMul(vector, matrix)
 
 
 def _turned(node: ir.Node) -> ir.Node | None:
     """The Transpose that moves the first axis behind others, and that a product with a constant matrix reads."""
     for value, other in (node.inputs, reversed(node.inputs)):
         constant = constant_tensor(other) if other is not None else None
-        producer = value.producer() if value is not None else None
-        if producer is not None and producer.op_type == "Cast":
-            source = producer.inputs[0]
-            producer = source.producer() if source is not None else None
-        if constant is None or len(constant.shape) != 2 or producer is None or producer.op_type != "Transpose":
+        producer = _transpose_before(value)
+        if constant is None or len(constant.shape) != 2 or producer is None:
             continue
         perm = _perm(producer)
         rank = len(perm)

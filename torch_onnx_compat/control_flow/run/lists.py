@@ -1,0 +1,317 @@
+"""Lists whose length depends on the inputs: those that a loop in the file fills, and those that decisions append to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import register_pytree_node
+
+from torch_onnx_compat.control_flow.run.session import as_tensor, refusal
+from torch_onnx_compat.watch import Watcher
+
+
+@dataclass(frozen=True)
+class Part:
+    """One item of a list, or several.
+
+    Attributes:
+        value: The item; several are stacked, or joined on an axis.
+        keep: Whether the item is in the list: True, or a boolean tensor of shape ().
+        is_several: Whether it is several items.
+        axis: The axis on which several items are joined, whose sizes differ there; None where they are stacked.
+    """
+
+    value: Any
+    keep: Any = True
+    is_several: bool = False
+    axis: int | None = None
+
+
+class _Parts:
+    """A list as its parts, in order."""
+
+    parts: list[Part]
+
+    def append(self, item: Any) -> None:
+        """Like list.append."""
+        self.parts.append(Part(item))
+
+    def extend(self, items: Any) -> None:
+        """Like list.extend."""
+        self.parts += items.parts if isinstance(items, _Parts) else map(Part, items)
+
+    def __iadd__(self, items: Any) -> Any:
+        self.extend(items)
+        return self
+
+
+class AppendLog(_Parts):
+    """Replaces a list in a round of a loop: records what is appended, and has no more of it than its last item.
+
+    Args:
+        parts: What this round appended.
+        last: The last item of the list; None where it is not known.
+        length: How many items it has; None where that is not known.
+    """
+
+    def __init__(self, parts: Iterable[Part] = (), last: Any = None, length: Any = None) -> None:
+        self.parts = list(parts)
+        self.last, self.length = last, length
+        self.in_front = False
+        """Whether the loop puts items at the list's beginning."""
+        self.asked: set[str] = set()
+        """What else than appending the round does: "last" where it reads the last item, "length" for the length."""
+
+    def append(self, item: Any) -> None:
+        """Like list.append."""
+        super().append(item)
+        self._note(item)
+
+    def extend(self, items: Any) -> None:
+        """Like list.extend."""
+        before = len(self.parts)
+        super().extend(items)
+        for part in self.parts[before:]:
+            self._note(part.value)
+
+    def insert(self, place: Any, item: Any) -> None:
+        """Like list.insert, at the beginning."""
+        if type(place) is not int or place or (self.parts and not self.in_front):
+            raise refusal("a loop of varying length inserts into a list at a place that varies; append to it.")
+        self.in_front = True
+        self.parts.insert(0, Part(item))
+
+    def _note(self, item: Any) -> None:
+        self.last = item
+        self.length = None if self.length is None else self.length + 1
+
+    def copy(self) -> AppendLog:
+        """A copy, for a branch that may not be taken."""
+        return self.with_parts(self.parts, self.last, self.length)
+
+    def with_parts(self, parts: Iterable[Part], last: Any, length: Any) -> AppendLog:
+        """The same log with other contents."""
+        made = AppendLog(parts, last, length)
+        made.in_front, made.asked = self.in_front, self.asked
+        return made
+
+    def __getitem__(self, place: Any) -> Any:
+        if type(place) is not int or place != -1 or self.in_front:
+            return self._refuse_read()
+        self.asked.add("last")
+        return self.last if self.last is not None else self._refuse_read()
+
+    def count_items(self) -> Any:
+        """What ``len()`` gives."""
+        self.asked.add("length")
+        return self.length if self.length is not None else self._refuse_read()
+
+    def __len__(self) -> int:
+        return int(self.count_items())
+
+    def __bool__(self) -> bool:
+        return bool(self.count_items() > 0)
+
+    def __getattr__(self, name: str) -> Any:
+        raise refusal(f"a list that a loop of varying length appends to is used in it otherwise ({name}).")
+
+    def _refuse_read(self, *_: Any) -> Any:
+        raise refusal(
+            "a list that a loop of varying length appends to is read in it otherwise than by [-1] and len(); keep what "
+            "the next round needs in a variable of its own."
+        )
+
+    __setitem__ = __iter__ = __contains__ = _refuse_read
+
+
+class Rows(_Parts, list[Any]):
+    """A list of tensors of one shape whose length depends on the inputs; torch.stack and torch.cat accept it.
+
+    Args:
+        parts: Its items, and items that are stacked already.
+    """
+
+    def __init__(self, parts: Iterable[Part]) -> None:
+        list.__init__(self)  # empty: torch's C++ argument parser reads a list's items past these methods
+        self.parts = list(parts)
+
+    def copy(self) -> Rows:
+        """Like list.copy."""
+        return Rows(self.parts)
+
+    def insert(self, place: Any, item: Any) -> None:
+        """Like list.insert, at the beginning."""
+        if type(place) is not int or place:
+            self._refuse()
+        self.parts.insert(0, Part(item))
+
+    def reverse(self) -> None:
+        """Like list.reverse."""
+        self.parts = self.reversed().parts
+
+    def reversed(self) -> Rows:
+        """The list in the other order."""
+        self._refuse_joined()
+        turned = (replace(p, value=p.value.flip(0)) if p.is_several else p for p in reversed(self.parts))
+        return Rows(turned)
+
+    def count_items(self) -> Any:
+        """What ``len()`` gives."""
+        self._refuse_joined()
+        fixed = sum(part.keep is True and not part.is_several for part in self.parts)
+        found: Any = fixed
+        for part in self.parts:
+            if part.is_several:
+                found = part.value.shape[0] + found
+            elif part.keep is not True:
+                found = as_tensor(part.keep).to(torch.int64) + found
+        return found
+
+    def stacked(self) -> Tensor:
+        """The items, stacked on axis 0."""
+        self._refuse_joined()
+        pieces = [part.value if part.is_several else as_tensor(part.value).unsqueeze(0) for part in self.parts]
+        whole = torch.cat(pieces) if len(pieces) > 1 else pieces[0]
+        if all(part.keep is True for part in self.parts):
+            return whole
+        sizes = (piece.shape[0] for piece in pieces)
+        return whole.index_select(0, _kept(self.parts, sizes))
+
+    def concatenated(self, dim: int = 0) -> Tensor:
+        """The items, joined on one of their axes."""
+        first = self.parts[0].value
+        is_stacked = self.parts[0].is_several and self.parts[0].axis is None
+        axis = dim % (first.dim() - 1 if is_stacked else first.dim())
+        pieces = [_joined(part, axis) for part in self.parts]
+        whole = torch.cat(pieces, axis) if len(pieces) > 1 else pieces[0]
+        if all(part.keep is True for part in self.parts):
+            return whole
+        return whole.index_select(axis, _kept(self.parts, (piece.shape[axis] for piece in pieces)))
+
+    def _refuse_joined(self) -> None:
+        if any(part.axis is not None for part in self.parts):
+            raise refusal("a loop of varying length appends tensors of different sizes, which only torch.cat can join.")
+
+    def last(self) -> Tensor:
+        """The last item; zeros where there is none."""
+        rows = self.stacked()
+        return torch.cat([rows.new_zeros((1, *rows.shape[1:])), rows])[-1]
+
+    # What Python asks of a list; an answer that is no tensor is a decision, which the log of decisions sees
+
+    def __len__(self) -> int:
+        return int(self.count_items())
+
+    def __bool__(self) -> bool:
+        return bool(self.count_items() > 0)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.stacked())
+
+    def __reversed__(self) -> Iterator[Any]:
+        return iter(self.reversed())
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            if (place.start, place.stop, place.step) == (None, None, -1):
+                return self.reversed()
+            return Rows([Part(self.stacked()[place], is_several=True)])
+        return self.stacked()[place]
+
+    def __add__(self, other: Any) -> Any:
+        made = self.copy()
+        made.extend(other)
+        return made
+
+    def __radd__(self, other: Any) -> Any:
+        made = Rows(map(Part, other))
+        made.extend(self)
+        return made
+
+    def _refuse(self, *_: Any) -> Any:
+        raise refusal("a list whose length depends on the inputs is used in a way that no tensor can stand for.")
+
+    __setitem__ = __contains__ = pop = remove = index = sort = clear = _refuse  # type: ignore[assignment]
+
+
+def _flatten_log(log: AppendLog) -> tuple[list[Any], Any]:
+    values = [x for part in log.parts for x in (part.value, part.keep)]
+    return [*values, log.last, log.length], log
+
+
+def _unflatten_log(values: Iterable[Any], log: AppendLog) -> AppendLog:
+    *values, last, length = values
+    return log.with_parts(_with_values(log.parts, values), last, length)
+
+
+def _flatten_rows(rows: Rows) -> tuple[list[Any], Any]:
+    return [x for part in rows.parts for x in (part.value, part.keep)], rows.parts
+
+
+def _unflatten_rows(values: Iterable[Any], parts: list[Part]) -> Rows:
+    return Rows(_with_values(parts, list(values)))
+
+
+def _with_values(parts: list[Part], values: list[Any]) -> list[Part]:
+    return [replace(part, value=values[2 * n], keep=values[2 * n + 1]) for n, part in enumerate(parts)]
+
+
+register_pytree_node(AppendLog, _flatten_log, _unflatten_log)
+register_pytree_node(Rows, _flatten_rows, _unflatten_rows)
+
+
+def _joined(part: Part, axis: int) -> Tensor:
+    """The items of a part, joined on one of their axes."""
+    value: Tensor = part.value
+    if part.axis not in (None, axis):
+        raise refusal("torch.cat joins tensors on an axis on which they have one size, and they differ on another.")
+    return value.movedim(0, axis).flatten(axis, axis + 1) if part.is_several and part.axis is None else value
+
+
+def _kept(parts: Iterable[Part], sizes: Iterable[Any]) -> Tensor:
+    """The places of those rows that are in a list, of parts that have so many rows each."""
+    flags = []
+    for part, size in zip(parts, sizes, strict=True):
+        is_flagged = isinstance(part.keep, Tensor)
+        flags.append(part.keep.reshape(1).expand(size) if is_flagged else torch.ones(size, dtype=torch.bool))
+    return torch.cat(flags).nonzero().squeeze(1)
+
+
+def parts_of(items: Any) -> list[Part] | None:
+    """A list as parts; None for anything else."""
+    if isinstance(items, _Parts):
+        return items.parts
+    return [Part(item) for item in items] if type(items) is list else None
+
+
+def stack_rows(rows: Rows, dim: int = 0) -> Tensor:
+    """Does torch.stack."""
+    whole = rows.stacked()
+    return whole.movedim(0, dim) if dim else whole
+
+
+_ROW_FUNCTIONS: dict[Any, Callable[..., Tensor]] = {
+    torch.stack: stack_rows,
+    **dict.fromkeys((torch.cat, torch.concat, torch.concatenate), Rows.concatenated),
+}
+
+
+class RowStacker(Watcher):
+    """Lets torch.stack and torch.cat accept these lists."""
+
+    def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether a call is one of these functions, of such a list."""
+        return func in _ROW_FUNCTIONS and isinstance(args[0] if args else kwargs.get("tensors"), Rows)
+
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Stacks or concatenates the list."""
+        kwargs = dict(kwargs)
+        rows = args[0] if args else kwargs.pop("tensors")
+        return _ROW_FUNCTIONS[func](rows, *args[1:], **({"dim": kwargs["dim"]} if "dim" in kwargs else {}))
+
+    def _copy_of(self, func: Any) -> None:
+        """Copies no function: the enclosing modes must see it first, since they may replace it."""
