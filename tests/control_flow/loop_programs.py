@@ -592,6 +592,16 @@ def pieces_on_another_axis(self, x):
 
 
 @growing()
+def pieces_of_two_loops(self, x):
+    found = [x[:1]]
+    for i in range(0, x.shape[0], 2):
+        found.append(x[i : i + 2] * 2)
+    for i in range(0, x.shape[0], 3):
+        found.append(x[i : i + 3] * 3)
+    return torch.cat(found)
+
+
+@growing()
 def list_of_two_loops(self, x):
     rows = []
     for row in x:

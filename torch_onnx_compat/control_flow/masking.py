@@ -110,6 +110,7 @@ def _subject(make: Callable[[], Subject], job: ExportJob, found: Survey, session
         conflicts=dict(found.conflicts),
         alternatives=found.alternatives,
         peeled=found.peeled,
+        ragged=found.ragged,
         computes_wide=job.plan.target.computes_double,
     )
     sessions.append(session)

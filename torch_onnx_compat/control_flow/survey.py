@@ -51,6 +51,7 @@ class Survey:
             False if the second does.
         equal_at: Sizes at which both ways were compared, where they could not be compared at the example's.
         peeled: File and line of each loop in the file whose first round is written for itself.
+        ragged: By file and line of a loop, and list: the axis on which what its rounds append differs in size.
         value_sites: Where rewritten code takes decisions on values, with the place in the model's code.
         loop_sites: Where it has loops whose rounds values decide, likewise.
     """
@@ -63,6 +64,7 @@ class Survey:
     alternatives: dict[Key, bool] = field(default_factory=dict)
     equal_at: dict[str, int] = field(default_factory=dict)
     peeled: set[tuple[str, int]] = field(default_factory=set)
+    ragged: dict[tuple[tuple[str, int], str], int] = field(default_factory=dict)
     value_sites: dict[Site, str] = field(default_factory=dict)
     loop_sites: dict[Site, str] = field(default_factory=dict)
 
@@ -87,6 +89,7 @@ def survey(job: ExportJob, wrong_at: Sequence[Inputs] = ()) -> Survey:
     others = [*elsewhere[:1], *_other_sizes(job)]
     for _ in range(ROUNDS):
         theirs, mine = found.sizes, found.own_sizes
+        known = len(found.ragged)
         one = _trace(job, job.inputs, found, theirs)
         other = _first_run(job, others, found, mine)
         further = [_trace(job, inputs, found, mine) for inputs in elsewhere[1:]]
@@ -101,7 +104,7 @@ def survey(job: ExportJob, wrong_at: Sequence[Inputs] = ()) -> Survey:
         unbounded = one.session.unbounded | (other.session.unbounded if other else set())
         new |= found.rewriting.mark_loops(unbounded)
         peeled = one.session.to_peel | (other.session.to_peel if other else set())
-        new |= not peeled <= found.peeled
+        new |= not peeled <= found.peeled or len(found.ragged) > known
         found.peeled |= peeled
         new |= found.rewriting.mark_splits(one.session.split | (other.session.split if other else set()))
         found.own_sizes = one.session.sizes
@@ -193,6 +196,7 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sizes | None) -
         other=known,
         alternatives=found.alternatives,
         peeled=found.peeled,
+        ragged=found.ragged,
     )
     subject = job.make_subject()
     repair_trace(subject)

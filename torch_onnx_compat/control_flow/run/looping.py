@@ -105,7 +105,11 @@ def _build_rounds(
     _note_growth(session, initial, trial)
     session.vary(tensor for _, tensor in tree.flatten((initial, number))[0])
     trial = one(number, tree.map_leaves(initial, _same_leaf))  # again, with the types of the values in later rounds
-    ragged = {} if number is None else _ragged_axes(one, length, initial, trial)
+    place = session.trials[-1].place
+    if session.surveying and number is not None:
+        found = _ragged_axes(one, length, initial, trial)
+        session.ragged.update({(place, name): axis for name, axis in found.items()})
+    ragged = {name: session.ragged[place, name] for name in trial.rows if (place, name) in session.ragged}
     plan = LoopPlan(session, one, initial, trial, {key: leaf for key, (_, leaf) in originals.items()}, ragged)
     if length is None:
         assert one.test is not None
@@ -153,7 +157,10 @@ def _ends_of(name: str, value: Any, scope: dict[str, Any]) -> dict[str, Any]:
     if isinstance(before, AppendLog):
         return {last_of(name): before.last, length_of(name): before.length}
     if isinstance(before, Rows):
-        return {last_of(name): scope.get(last_of(name), before.last()), length_of(name): before.count_items()}
+        if any(part.axis is not None for part in before.parts):
+            return {last_of(name): None, length_of(name): None}
+        last = scope[last_of(name)] if last_of(name) in scope else before.last()
+        return {last_of(name): last, length_of(name): before.count_items()}
     return {last_of(name): before[-1] if before else None, length_of(name): len(before or ())}
 
 

@@ -82,6 +82,8 @@ class Session:
     """File and line of each loop that cannot be unrolled: a ``while`` that did not end, exits that cannot be joined."""
     peeled: Collection[tuple[str, int]] = ()
     """File and line of each loop in the file whose first round is written for itself."""
+    ragged: dict[tuple[tuple[str, int], str], int] = field(default_factory=dict)
+    """By file and line of a loop, and list: the axis on which what its rounds append differs in size."""
     to_peel: set[tuple[str, int]] = field(default_factory=set)
     """Those of which this run found it, in a search."""
     trials: list[Trial] = field(default_factory=list)
