@@ -61,7 +61,9 @@ def test_json_is_json_alone(folder):
     assert json.loads(run("compare", "model.onnx", "j.onnx", "--json").stdout)["equal"] is True
     rows = json.loads(run("run", "model.onnx", "--json", "--sizes", "batch=5").stdout)
     assert rows[0]["shape"].startswith("5x3x")
-    rows = json.loads(run("bench", "fixed.onnx", "--rounds", "1", "--runs", "1", "--json").stdout)
+    few = ("--rounds", "1", "--runs", "1", "--json")
+    rows = json.loads(run("bench", "fixed.onnx", "--target", "ort, onnxruntime", *few).stdout)
+    assert [row["engine"].split()[0] for row in rows] == ["onnxruntime", "onnxruntime"]
     assert rows[0]["median_ms"] > 0
 
 
@@ -109,8 +111,10 @@ def test_a_difference_exits_with_3(folder):
         (["compare", "model.onnx", "fixed.onnx", "--plot", "x.svg"], 2, "add --layers"),
         (["compare", "model.onnx", "fixed.onnx", "--layers", "--plot", "nowhere/x.svg"], 2, "there is no folder"),
         (["compare", "model.onnx"], 2, "give another file or a model, or --target"),
-        (["compare", "model.onnx", "--target", "nothing"], 1, "unknown engine 'nothing'"),
+        (["compare", "model.onnx", "--target", "nothing"], 2, "unknown engine 'nothing'"),
         (["run", "model.onnx", "--sizes", "batch"], 2, "--sizes 'batch': wanted the name of a dynamic axis"),
+        (["run", "model.onnx", "--target", "opnvino"], 2, "did you mean 'openvino'?"),
+        (["bench", "model.onnx", "--target", "onnxruntime,opnvino"], 2, "did you mean 'openvino'?"),
         (["bench", "model.onnx", "--rounds", "0"], 1, "rounds=0"),
     ],
 )

@@ -46,6 +46,7 @@ from torch_onnx_compat.cli.options import (
     check_report,
     complete_targets,
 )
+from torch_onnx_compat.engines.engine import find_engine
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.publish.destination import check_destination
 from torch_onnx_compat.targets import load_target
@@ -63,7 +64,7 @@ Engines = Annotated[
     list[str] | None,
     typer.Option(
         "--target",
-        help="Inference engine that is installed here. Repeatable.",
+        help="Inference engines that are installed here, e.g. onnxruntime,openvino. Repeatable.",
         autocompletion=complete_targets,
         rich_help_panel=ENGINE,
     ),
@@ -109,12 +110,12 @@ def compare_command(
                 raise UsageError("--plot draws the error of each layer; add --layers.")
             if (other is None) == (target is None):
                 raise UsageError("give another file or a model, or --target, and not both.")
+            engine = None if target is None else _engine(target)
             given, tried = [inputs_from(path, file) for path in inputs or ()], sizes_by_axis("--sizes", sizes)
         from torch_onnx_compat.files.compare import compare, compare_with_model
 
         if other is None or Path(other).suffix == ".onnx":
             step("compare")
-            engine = None if target is None else resolve_alias(target)
             found = compare(file, other, engine=engine, layers=layers, inputs=given, sizes=tried, seed=seed)
         else:
             sample = Model(other, size, shape, weights, pretrained).load(step)
@@ -150,6 +151,7 @@ def run_command(
         with usage():
             check_file(file)
             check_destination(output)
+            engine = _engine(target)
             given = None if inputs is None else inputs_from(inputs, file)
             wanted = {name: values[0] for name, values in sizes_by_axis("--sizes", sizes, 1).items()}
         import numpy as np
@@ -157,7 +159,7 @@ def run_command(
         from torch_onnx_compat.files import run
 
         step(f"run {file}")
-        feeds, outputs = run(file, engine=target, inputs=given, sizes=wanted, seed=seed)
+        feeds, outputs = run(file, engine=engine, inputs=given, sizes=wanted, seed=seed)
         if output is not None:
             with output.open("wb") as stream:
                 np.savez(stream, **outputs)  # type: ignore[arg-type]
@@ -190,12 +192,13 @@ def bench_command(
                 check_file(file)
             grid = _grid(sizes_by_axis("--sizes", sizes))
             batches = _batches(batch)
+            engines = [_engine(name) for names in target or _NO_ENGINES for name in names.split(",")]
             check_destination(plot)
         from torch_onnx_compat.files import bench
 
         found = bench(
             files,
-            engines=target or _NO_ENGINES,
+            engines=engines,
             sizes=grid,
             batches=batches,
             threads=threads,
@@ -317,6 +320,15 @@ def _about(kind: str, name: str, value: Any) -> dict[str, str]:
         "mean": f"{array.mean():.6g}" if is_number else "",
         "most": f"{array.max():.6g}" if is_number and array.dtype.kind != "b" else "",
     }
+
+
+def _engine(name: str) -> str:
+    """The name of an engine that the command line names, by an alias or with spaces around it.
+
+    Raises:
+        CompatError: No adapter has that name.
+    """
+    return find_engine(resolve_alias(name.strip())).name
 
 
 def _batches(text: str | None) -> tuple[int, ...]:
