@@ -31,6 +31,7 @@ ORDERS = {
     "torch.cumsum": ["cumsum_in_double", "cumsum_of_integers"],
     "torch.diagonal": ["diagonal_of_bool", "diagonal_to_slice"],
     "torch.fix": ["rounding_of_integers", "trunc_to_floor"],
+    "torch.full": ["full_of_complex_to_pair", "full_of_whole_number"],
     "torch.grid_sampler": ["grid_sample_3d_to_gather", "grid_sample_to_gather"],
     "torch.grid_sampler_2d": ["grid_sample_to_gather", "grid_sampler_nd_to_grid_sampler"],
     "torch.grid_sampler_3d": ["grid_sample_3d_to_gather", "grid_sample_to_gather", "grid_sampler_nd_to_grid_sampler"],

@@ -100,11 +100,6 @@ def write_under_view(self, x):
     return first + y
 
 
-@refused(r"refused_programs.py:\d+")
-def comprehension_filter(self, x):
-    return torch.stack([row for row in x.unbind(0) if row.sum() > 0])
-
-
 @refused(r"refused_programs.py:\d+: .*deletes parts\['y'\]; move that out of the branch")
 def item_deleted(self, x):
     parts = {"x": x, "y": x}

@@ -109,8 +109,12 @@ HAS_GROUPED_MM = hasattr(nn.functional, "grouped_mm")
 needs_grouped_mm = pytest.mark.skipif(not HAS_GROUPED_MM, reason="this torch has no grouped_mm")
 
 
+def captures_grouped_mm(exporter):
+    return HAS_GROUPED_MM and (exporter == "torchscript" or TorchVersion(torch.__version__) >= "2.15")
+
+
 def skip_capture_of_grouped_mm(exporter):
-    if exporter == "dynamo" and TorchVersion(torch.__version__) < "2.15":
+    if not captures_grouped_mm(exporter):
         pytest.skip("torch.export captures grouped_mm of float32 from torch 2.15 on; before, the export is refused")
 
 
@@ -122,7 +126,7 @@ GROUPED = [
         broken=broken_grouped_mm,
         samples=[rows(1), rows(3, 3, 3, 3), rows(0, 0), rows(*range(4), *range(4), 1)],
         leaves=lambda x, expert: x @ x.T,
-        exporters=EXPORTERS if HAS_GROUPED_MM else (),
+        exporters=tuple(filter(captures_grouped_mm, EXPORTERS)),
     ),
     Example(
         "grouped_mm_fallback",
