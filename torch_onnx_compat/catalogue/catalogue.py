@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import sys
 import threading
 from importlib.metadata import EntryPoint, entry_points
 
 from torch_onnx_compat.catalogue.registry import DEFAULT, Registry
 from torch_onnx_compat.errors import CompatError
 
-ENTRY_POINT_GROUP = "torch_onnx_compat.catalogue.catalogue"
+ENTRY_POINT_GROUP = "torch_onnx_compat.catalogue"
 BUILT_IN = ("torch_onnx_compat.symbolics", "torch_onnx_compat.rewrites")
 
 _lock = threading.Lock()
@@ -29,9 +31,15 @@ def catalogue() -> Registry:
             for module in families:
                 _load_once(module)
             DEFAULT.arrange(families)  # somebody may have imported one of them before
-        for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda p: (p.name, p.value)):
+        for point in _plugins(tuple(sys.path)):
             _load_plugin(point)
     return DEFAULT
+
+
+@functools.lru_cache(maxsize=1)
+def _plugins(path: tuple[str, ...]) -> list[EntryPoint]:
+    """The entry points on sys.path; to look for them reads a file of each distribution."""
+    return sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda p: (p.name, p.value))
 
 
 def _load_once(module: str) -> None:

@@ -125,14 +125,14 @@ def _as_python(expression: Any, names: Mapping[Any, str], *, rounds: bool = Fals
     if expression.is_Float:
         return f"rounded({float(expression)!r})" if rounds else repr(float(expression))
     parts = [_as_python(part, names, rounds=rounds) for part in expression.args]
-    if rounds and kind in _FLOATS:
+    if rounds and kind in FLOATS:
         parts[:1] = [f"rounded({parts[0]})"]
     if kind in _CALLS:
         return f"({_CALLS[kind]}({', '.join(parts)}))"
     return f"({_FORMS[kind].join(parts)})"
 
 
-_FLOATS = frozenset({"IntTrueDiv", "FloatTrueDiv", "ToFloat", "FloatPow"})
+FLOATS = frozenset({"IntTrueDiv", "FloatTrueDiv", "ToFloat", "FloatPow"})
 """What makes fractions of whole numbers, or computes with them."""
 
 
@@ -141,7 +141,7 @@ def computes_floats(expression: Any) -> bool:
     import sympy
 
     return any(
-        getattr(part, "is_Float", False) or type(part).__name__ in _FLOATS
+        getattr(part, "is_Float", False) or type(part).__name__ in FLOATS
         for part in sympy.preorder_traversal(expression)
     )
 
