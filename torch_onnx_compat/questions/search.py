@@ -59,16 +59,6 @@ class Sides:
             self._known[key] = self._value(*key)
         return self._known[key]
 
-    def _answer_all(self, many: Sequence[Sizes]) -> None:
-        """Finds the answers at many sizes, in much less time than one by one."""
-        keys = [tuple(sizes[axis] for axis in self.axes) for sizes in many]
-        found = self._at_once(self.question.expression, [np.array(column) for column in zip(*keys, strict=True)])
-        if found is not None:
-            rows = zip(keys, found.numbers.tolist(), found.valid.tolist(), found.known.tolist(), strict=True)
-            for key, number, is_valid, is_known in rows:
-                if is_known:
-                    self._known.setdefault(key, number if is_valid else None)
-
     def _at_once(
         self, expression: Any, columns: Sequence[many_sizes.Array], rounded: Callable[[Any], Any] | None = None
     ) -> many_sizes.Values | None:
@@ -119,8 +109,7 @@ class Sides:
             return {**self._example, **dict.fromkeys(axes, size)}
 
         tried = sorted({size for size in self._ladder(axes) if all(is_within(self._bounds, a, size) for a in axes)})
-        self._answer_all([at(size) for size in tried])
-        sides = [(size, self.is_other(at(size))) for size in tried]
+        sides = list(zip(tried, self._are_other(axes, tried), strict=True))
         hits = [at(size) for size, other in sides if other]
         for (low, before), (high, after) in itertools.pairwise(sides):
             if before != after and high - low > 1:
@@ -128,6 +117,18 @@ class Sides:
         if not hits and self.question.is_equality:
             hits += [at(size) for axis in axes for size in self._roots(axis, at)]
         return hits
+
+    def _are_other(self, axes: Sequence[str], tried: Sequence[int]) -> list[bool]:
+        """Whether each of these sizes, of all these axes, is on the other side."""
+        many = np.array(tried, np.int64)
+        columns = [many if axis in axes else np.full(len(many), self._example[axis]) for axis in self.axes]
+        found, wanted = self._at_once(self.question.expression, columns), self.answer(self._example)
+        if found is None or wanted is None:
+            return [self.is_other({**self._example, **dict.fromkeys(axes, size)}) for size in tried]
+        others: list[bool] = (found.valid & (found.numbers != wanted)).tolist()
+        for place in np.flatnonzero(~found.known).tolist():
+            others[place] = self.is_other({**self._example, **dict.fromkeys(axes, tried[place])})
+        return others
 
     def _boundary(self, low: int, high: int, before: bool, at: Callable[[int], Sizes]) -> Iterator[int]:
         """The two sizes between which the answer changes; the one on the other side."""
