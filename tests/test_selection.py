@@ -106,17 +106,7 @@ def test_with_one_exporter_there_is_nothing_to_choose(path):
 # By default
 
 
-@pytest.mark.parametrize(("nodes", "taken"), [(40, "dynamo"), (60, "torchscript")])
-def test_a_file_that_computes_many_sizes_gives_way_to_a_far_smaller_one(path, monkeypatch, nodes, taken):
-    counts = {"torchscript": 100, "dynamo": nodes}
-    monkeypatch.setattr(selection, "_nodes", lambda file: counts[file.result.exporter])
-    monkeypatch.setattr(selection, "is_much", lambda count, nodes: True)
-    result = export(path)
-    assert result.exporter == taken
-    assert any(f"dynamo {nodes} nodes" in note for note in result.notes)
-
-
-def test_the_first_file_is_taken_where_it_computes_few_sizes(path, monkeypatch):
+def test_the_first_file_is_taken(path, monkeypatch):
     tried = []
     make = backends.export
     monkeypatch.setattr(backends, "export", lambda name, job: tried.append(name) or make(name, job))

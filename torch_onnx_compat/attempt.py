@@ -26,7 +26,7 @@ from torch_onnx_compat.check.verify import verify as verify_file
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.finish import finish, node_counts
-from torch_onnx_compat.graph.slim.remains import count_size_nodes, note_on_sizes
+from torch_onnx_compat.graph.slim.remains import note_on_sizes
 from torch_onnx_compat.graph.weights import drop_weights
 from torch_onnx_compat.inputs.feeds import Signature
 from torch_onnx_compat.memory import forget_locals, trim
@@ -58,8 +58,6 @@ class ProvenFile:
     result: ExportResult
     draft: Draft
     outputs: Sequence[str]
-    size_nodes: int
-    """How many of its nodes compute with sizes while it runs."""
 
 
 @dataclass
@@ -107,8 +105,7 @@ class Attempt:
             lint(cut.network, job.plan.target, cut.without_body)
             counts = node_counts(cut.network)
             other = "dynamo" if job.plan.exporter == "torchscript" else "torchscript"
-            size_nodes = count_size_nodes(cut.network)
-            made = _Made(whole, cut, counts, note_on_sizes(size_nodes, sum(counts.values()), other))
+            made = _Made(whole, cut, counts, note_on_sizes(cut.network, sum(counts.values()), other))
         with draft(cut.network, self.file.destination, self._is_external(cut.network)) as written:
             if not cut.without_body and self.file.precision is None:
                 for part in (whole, cut.network):
@@ -124,7 +121,7 @@ class Attempt:
                 written.write_stages({stage.name: stage.model_bytes for stage in cut.stages})
                 outcome = written.outcome()
             names = [str(value.name) for value in cut.network.graph.outputs]
-            yield ProvenFile(self._result(candidate, exported, made, table, outcome), written, names, size_nodes)
+            yield ProvenFile(self._result(candidate, exported, made, table, outcome), written, names)
 
     def _result(
         self,

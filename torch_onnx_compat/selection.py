@@ -11,16 +11,11 @@ from torch_onnx_compat.attempt import ProvenFile
 from torch_onnx_compat.engines import ENGINES, Engine
 from torch_onnx_compat.engines.turns import Contestant, take_turns
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.graph.slim.remains import is_much
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.publish.publish import external_data_path
 from torch_onnx_compat.request import Quality
 from torch_onnx_compat.result import ExportResult
 from torch_onnx_compat.targets import Target
-
-FAR = 2
-"""By how much another exporter's file has to have fewer nodes to be taken though nobody asked for the search."""
-
 
 SAME_TIME = 1.03
 """Ratio of two times up to which the file of fewer nodes is taken: machines are noisy."""
@@ -30,8 +25,7 @@ class Selection:
     """The proven files of one export.
 
     Args:
-        quality: By what the file is chosen; None takes the first one. If a quarter of its nodes compute with sizes, the
-            next exporter's is made, too, and taken if it has less than half of the nodes.
+        quality: By what the file is chosen; None takes the first one.
         target: The engine.
         inputs: The example.
         exporters: How many exporters may be tried.
@@ -45,9 +39,7 @@ class Selection:
     def is_worth_another(self, file: ProvenFile) -> bool:
         """Takes in a file; says whether the next exporter's is worth its time."""
         self.files.append(file)
-        if len(self.files) >= self._exporters:
-            return False
-        return self._quality is not None or is_much(file.size_nodes, _nodes(file))
+        return self._quality is not None and len(self.files) < self._exporters
 
     def choose(self) -> tuple[ProvenFile, ExportResult]:
         """The file to publish, and the result, which names the others.
@@ -55,21 +47,16 @@ class Selection:
         Raises:
             CompatError: The engine runs none of them.
         """
-        if self._quality == "latency" and len(self.files) > 1:
-            times = _time(self.files, _engine_of(self._target), self._inputs)
-            keys, unit = [times[number] for number in range(len(self.files))], "ms"
-        elif self._quality is not None:
-            keys, unit = [_size(file) / 1e6 for file in self.files], "MB"
-        else:
-            keys, unit = (
-                [float(_nodes(file)) * (FAR if number else 1) for number, file in enumerate(self.files)],
-                "nodes",
-            )
-        near = SAME_TIME * min(keys) if unit == "ms" else min(keys)
-        chosen = min((f for f, key in zip(self.files, keys, strict=True) if key <= near), key=_nodes)
         if len(self.files) == 1:
-            return chosen, chosen.result
-        told = [f"{f.result.exporter} {_told(f, key, unit)}" for f, key in zip(self.files, keys, strict=True)]
+            return self.files[0], self.files[0].result
+        if self._quality == "latency":
+            keys, unit = _time(self.files, _engine_of(self._target), self._inputs), "ms"
+            near = SAME_TIME * min(keys)
+        else:
+            keys, unit = [_size(file) / 1e6 for file in self.files], "MB"
+            near = min(keys)
+        chosen = min((f for f, key in zip(self.files, keys, strict=True) if key <= near), key=_nodes)
+        told = [f"{f.result.exporter} {key:.3g} {unit}" for f, key in zip(self.files, keys, strict=True)]
         note = f"the file of {chosen.result.exporter} was taken: {', '.join(told)}."
         return chosen, replace(chosen.result, notes=(*chosen.result.notes, note))
 
@@ -120,10 +107,6 @@ def _feeds(file: ProvenFile, inputs: Inputs) -> dict[str, Any]:
             f"pass optimize='size'."
         )
     return {n: example[n].numpy(force=True).astype(onnx.helper.tensor_dtype_to_np_dtype(t)) for n, t in types.items()}
-
-
-def _told(file: ProvenFile, key: float, unit: str) -> str:
-    return f"{_nodes(file)} nodes" if unit == "nodes" else f"{key:.3g} {unit}"
 
 
 def _nodes(file: ProvenFile) -> int:

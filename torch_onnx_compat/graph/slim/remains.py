@@ -25,19 +25,15 @@ def count_size_nodes(model: ir.Model) -> int:
     return count
 
 
-def is_much(count: int, nodes: int) -> bool:
-    """Whether so many nodes that compute with sizes are a quarter of many nodes."""
-    return count >= MANY and 4 * count >= nodes
-
-
-def note_on_sizes(count: int, nodes: int, other: str) -> list[str]:
+def note_on_sizes(model: ir.Model, nodes: int, other: str) -> list[str]:
     """A note if a quarter of many nodes compute with sizes.
 
     Args:
-        count: How many do.
-        nodes: How many nodes the file has.
+        model: The finished model.
+        nodes: How many nodes it has.
         other: The exporter that may write fewer.
     """
-    if not is_much(count, nodes):
+    count = count_size_nodes(model)
+    if count < MANY or 4 * count < nodes:
         return []
     return [f"{count} of {nodes} nodes compute sizes while the file runs; exporter={other!r} may write fewer."]
