@@ -106,7 +106,7 @@ def _subject(make: Callable[[], Subject], job: ExportJob, found: Survey, session
         exporter=job.plan.exporter,
         inputs=len(job.inputs.tensors),
         sizes_vary=bool(job.inputs.sizes()),
-        other=found.sizes,
+        others=found.sizes,
         conflicts=dict(found.conflicts),
         alternatives=found.alternatives,
         peeled=found.peeled,

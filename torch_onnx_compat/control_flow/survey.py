@@ -43,7 +43,8 @@ class Survey:
 
     Attributes:
         rewriting: The rewritten functions.
-        sizes: The sizes that each decision was computed from, in a trace at other sizes than the example's.
+        sizes: The sizes that each decision was computed from, in traces at other sizes than the example's: padding to
+            whole windows makes equal sizes of many, so one trace is not enough.
         own_sizes: The same in a trace at the example's sizes.
         conflicts: Decisions whose branches cannot be joined by a mask, and the reason.
         places: Where decisions were seen.
@@ -57,8 +58,8 @@ class Survey:
     """
 
     rewriting: Rewriting
-    sizes: Sizes | None = None
-    own_sizes: Sizes | None = None
+    sizes: list[Sizes] = field(default_factory=list)
+    own_sizes: list[Sizes] = field(default_factory=list)
     conflicts: dict[Key, str] = field(default_factory=dict)
     places: dict[str, None] = field(default_factory=dict)
     alternatives: dict[Key, bool] = field(default_factory=dict)
@@ -87,16 +88,20 @@ def survey(job: ExportJob, wrong_at: Sequence[Inputs] = ()) -> Survey:
     sizes = job.inputs.sizes()
     elsewhere = [inputs for inputs in wrong_at if inputs.sizes() != sizes]
     others = [*elsewhere[:1], *_other_sizes(job)]
+    further = [*elsewhere[1:], *(_other_sizes(job)[:1] if elsewhere else ()), *_half(job)]
+    asks_sizes = False
     for _ in range(ROUNDS):
         theirs, mine = found.sizes, found.own_sizes
         known = len(found.ragged)
         one = _trace(job, job.inputs, found, theirs)
         other = _first_run(job, others, found, mine)
-        further = [_trace(job, inputs, found, mine) for inputs in elsewhere[1:]]
-        varying = [*_select_varying(one, other), *(e for run in further for e in _select_varying(one, run))]
+        asks_sizes = asks_sizes or not all(event.from_data for event in one.events)
+        runs = [_trace(job, inputs, found, mine) for inputs in further if asks_sizes]
+        runs = [run for run in runs if run.complete]
+        varying = [*_select_varying(one, other), *(e for run in runs for e in _select_varying(one, run))]
         events = [e for e in dict.fromkeys(varying) if e.place not in job.allow_baked]
         found.places.update(dict.fromkeys(e.place for e in events))
-        met = [run.session for run in (one, other, *further) if run is not None]
+        met = [run.session for run in (one, other, *runs) if run is not None]
         found.value_sites = {site: place for session in met for site, place in session.value_sites.items()}
         found.loop_sites = {site: place for session in met for site, place in session.loop_sites.items()}
         new = found.rewriting.extend(events)
@@ -107,8 +112,8 @@ def survey(job: ExportJob, wrong_at: Sequence[Inputs] = ()) -> Survey:
         new |= not peeled <= found.peeled or len(found.ragged) > known
         found.peeled |= peeled
         new |= found.rewriting.mark_splits(one.session.split | (other.session.split if other else set()))
-        found.own_sizes = one.session.sizes
-        found.sizes = other.session.sizes if other else None
+        found.own_sizes = [one.session.sizes]
+        found.sizes = [run.session.sizes for run in (other, *runs) if other is not None and run is not None]
         conflicts = {**(other.session.conflicts if other else {}), **one.session.conflicts}
         sizes_known = (mine, theirs) == (found.own_sizes, found.sizes)
         settled = not new and sizes_known and conflicts == found.conflicts
@@ -157,7 +162,7 @@ def _branch_for_every_size(key: Key, runs: list[_Run]) -> set[bool]:
 def decides(job: ExportJob) -> bool:
     """Whether a model takes a decision that may vary."""
     none = Survey(Rewriting())
-    return bool(_select_varying(_trace(job, job.inputs, none, None), _first_run(job, _other_sizes(job), none, None)))
+    return bool(_select_varying(_trace(job, job.inputs, none, ()), _first_run(job, _other_sizes(job), none, ())))
 
 
 @dataclass
@@ -172,7 +177,13 @@ def _other_sizes(job: ExportJob) -> list[Inputs]:
     return [*far_sizes(job.inputs), *other_sizes(job.inputs)]
 
 
-def _first_run(job: ExportJob, candidates: list[Inputs], found: Survey, known: Sizes | None) -> _Run | None:
+def _half(job: ExportJob) -> list[Inputs]:
+    """The example with axes of half the size, at which a trace costs little."""
+    smaller = {name: size // 2 for name, size in job.inputs.sizes().items() if size // 2 >= SMALLEST}
+    return [job.inputs.at_sizes(smaller)] if smaller else []
+
+
+def _first_run(job: ExportJob, candidates: list[Inputs], found: Survey, known: Sequence[Sizes]) -> _Run | None:
     """A trace at the first sizes that the model accepts; `candidates` then holds these alone."""
     run = None
     for inputs in candidates:
@@ -185,7 +196,7 @@ def _first_run(job: ExportJob, candidates: list[Inputs], found: Survey, known: S
     return run
 
 
-def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sizes | None) -> _Run:
+def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes]) -> _Run:
     log = SiteLog(len(inputs.tensors))
     session = Session(
         exporter="torchscript",
@@ -193,7 +204,7 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sizes | None) -
         sizes_vary=bool(inputs.sizes()),
         surveying=True,
         log=log,
-        other=known,
+        others=known,
         alternatives=found.alternatives,
         peeled=found.peeled,
         ragged=found.ragged,

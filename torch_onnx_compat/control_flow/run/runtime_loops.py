@@ -69,7 +69,7 @@ class Loop:
             note_decision(session, test)
             note_loop(session, test)
             known = session.condition(test)
-            if not isinstance(known, bool) and session.other is None and session.surveying:
+            if not isinstance(known, bool) and not session.others and session.surveying:
                 # Whether sizes are the same elsewhere is not known yet; a loop that they end would not end.
                 known = known if session.from_data(known) else truth_now(known)
         if known is False:

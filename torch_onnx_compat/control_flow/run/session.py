@@ -6,7 +6,7 @@ import math
 import sys
 import types
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -62,8 +62,8 @@ class Session:
     """The log of the run, which has the sizes that were read."""
     sizes: dict[Key, tuple[int, ...]] = field(default_factory=dict)
     """The sizes that each decision of this run was computed from, unless it depends on data."""
-    other: dict[Key, tuple[int, ...]] | None = None
-    """The same from a run at other sizes; None if there was none."""
+    others: Sequence[Mapping[Key, tuple[int, ...]]] = ()
+    """The same from runs at other sizes."""
     conflicts: dict[Key, str] = field(default_factory=dict)
     """Decisions whose branches cannot be joined by a mask at every size, and the reason."""
     alternatives: dict[Key, bool] = field(default_factory=dict)
@@ -170,8 +170,9 @@ class Session:
         return self.sizes_vary and not self._same_sizes(leaves, key or self.key())
 
     def _same_sizes(self, leaves: list[int], key: Key) -> bool:
-        self.sizes[key] = tuple(self.log.value_of(leaf) if self.log else -1 for leaf in leaves)
-        return self.other is not None and self.other.get(key) == self.sizes[key]
+        """Whether no run at other sizes, the first of which comes to this decision, computed it from others."""
+        mine = self.sizes[key] = tuple(self.log.value_of(leaf) if self.log else -1 for leaf in leaves)
+        return any(key in other for other in self.others[:1]) and all(o.get(key, mine) == mine for o in self.others)
 
     def from_data(self, value: Any) -> bool:
         """Whether a value depends on the data of the inputs, not only on their sizes."""
