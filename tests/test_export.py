@@ -173,17 +173,7 @@ def test_metadata_and_result(exporter, tmp_path):
     cases = {row["case"] for row in plain["table"]}
     assert cases >= {"example", "batch=1", "batch=5"}
     assert f"verified on {len(cases)} cases" in str(result)
-    assert set(result.seconds) == {
-        "prepare",
-        "observe",
-        "plan",
-        "rewrite",
-        "export",
-        "finish",
-        "check",
-        "choose",
-        "publish",
-    }
+    assert set(result.seconds) == {"prepare", "observe", "plan", "rewrite", "export", "finish", "check", "publish"}
 
 
 def test_metadata_of_the_caller(tmp_path):

@@ -319,7 +319,7 @@ def _export(
                 candidates.accept()
         if not selection.files:
             raise candidates.failure()
-        with clock("choose"):
+        with clock("choose") if len(selection.files) > 1 else nullcontext():
             chosen, result = selection.choose()
         publish(chosen.draft)  # the last step that can fail: an error means that the old files are as they were
         return replace(result, seconds=dict(clock.seconds))
