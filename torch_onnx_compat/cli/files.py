@@ -46,7 +46,6 @@ from torch_onnx_compat.cli.options import (
     check_report,
     complete_targets,
 )
-from torch_onnx_compat.engines.engine import find_engine
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.publish.destination import check_destination
 from torch_onnx_compat.targets import load_target
@@ -328,6 +327,8 @@ def _engine(name: str) -> str:
     Raises:
         CompatError: No adapter has that name.
     """
+    from torch_onnx_compat.engines import find_engine
+
     return find_engine(resolve_alias(name.strip())).name
 
 
