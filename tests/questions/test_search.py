@@ -56,3 +56,9 @@ def test_a_number_is_tried_where_the_code_names_one():
     assert {"h": 512, "w": 48} in list(sides(h, "hash", (512,)).named())
     assert {"h": 72, "w": 48} in list(sides(FloorDiv(h, 8), "number", (9,)).named())
     assert {"h": 65, "w": 48} in list(sides(h, "number", (64,)).named())
+
+
+def test_a_number_in_the_code_that_is_no_int64():
+    assert next(sides(sympy.Min(h, 2**63 - 1) > 40, h=32).others()) == {"h": 41, "w": 48}
+    (found,) = (f for f in sides(h > 2**63 - 2, bounds={"h": (1, None)}).others() if f["h"] == 2**63 - 1)
+    assert found["w"] == 48

@@ -120,7 +120,7 @@ class Sides:
 
     def _are_other(self, axes: Sequence[str], tried: Sequence[int]) -> list[bool]:
         """Whether each of these sizes, of all these axes, is on the other side."""
-        many = np.array(tried, np.int64)
+        many = np.array(tried, np.float64)  # the constants in an expression may be no int64
         columns = [many if axis in axes else np.full(len(many), self._example[axis]) for axis in self.axes]
         found, wanted = self._at_once(self.question.expression, columns), self.answer(self._example)
         if found is None or wanted is None:

@@ -65,7 +65,7 @@ class _Computation:
 
     def of(self, expression: Any) -> Values:
         if expression in self._columns:
-            return self._plain(self._columns[expression])
+            return self._checked(self._columns[expression], self._everywhere(), self._everywhere())
         if not expression.args:
             return self._constant(expression)
         kind = type(expression).__name__
