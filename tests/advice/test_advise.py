@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from torch_onnx_compat import CompatError, Target, Verify, cli, export_compat
 from torch_onnx_compat.advice import advise
 from torch_onnx_compat.advice.advice import Trial, choose, notes_on, winners
-from torch_onnx_compat.advice.forms import USUAL, Form, forms_for
+from torch_onnx_compat.advice.forms import KINDS, USUAL, Form, forms_for
+from torch_onnx_compat.cli.advise import _KINDS
 from torch_onnx_compat.engines import ENGINES, Engine
 from torch_onnx_compat.files import Bench
 from torch_onnx_compat.targets import load_target
@@ -269,3 +270,7 @@ def test_the_command_with_calibration_and_json(tmp_path, monkeypatch):
     wrong = run("advise", "net.py:build", "--vary", "opsets")
     assert wrong.exit_code == 2
     assert "unknown kind of form 'opsets'" in wrong.output
+
+
+def test_the_command_line_names_every_kind_of_form():
+    assert _KINDS == KINDS  # it is written out there so that --help imports nothing slow

@@ -104,7 +104,7 @@ class _Computation:
     def _of_one(self, function: Callable[[Array], Array], part: Values) -> Values:
         numbers, valid = part.numbers, part.valid
         if function in _WHOLE:  # Python's numbers that are whole have no limits
-            valid = valid & np.isfinite(numbers)
+            valid = valid & (np.isfinite(numbers) | ~part.known)
             numbers = numbers.astype(np.float64)
         return self._checked(function(numbers), valid, part.known | ~valid)
 
