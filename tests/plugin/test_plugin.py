@@ -14,7 +14,7 @@ def _run(plugin: str, code: str) -> str:
     """What a fresh interpreter prints that has the plugin on its path; a CompatError is printed with its class."""
     program = (
         "from torch_onnx_compat import CompatError\n"
-        "from torch_onnx_compat.catalogue import catalogue\n"
+        "from torch_onnx_compat.catalogue.catalogue import catalogue\n"
         f"try:\n    {code}\n"
         "except CompatError as error:\n    print(type(error).__name__, error)\n"
     )
