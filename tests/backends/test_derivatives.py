@@ -106,7 +106,17 @@ def at_another_size(tensor: Tensor) -> Tensor:
     return torch.randint(0, 10, shape) if tensor.dtype is torch.int64 else torch.randn(shape)
 
 
-@pytest.mark.parametrize("name", MODELS)
+FROM = {
+    "vmap": ("2.9", "a whole program with vmap is not decomposed"),
+    "second order": ("2.10", "the derivative of a derivative fixes the batch"),
+    "largest of a window": ("2.10", "max_pool2d_with_indices_backward is not decomposed"),
+}
+ROWS_OF_MODELS = [
+    pytest.param(name, marks=[pytest.mark.dynamo_from(*FROM[name])] if name in FROM else []) for name in MODELS
+]
+
+
+@pytest.mark.parametrize("name", ROWS_OF_MODELS)
 def test_the_file_holds_the_backward_pass(name: str) -> None:
     model, args, dynamic = MODELS[name]
     model = model.eval()

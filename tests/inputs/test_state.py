@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.torch_version import TorchVersion
 
 from torch_onnx_compat import CompatError, export_compat, rewrite
 from torch_onnx_compat.catalogue.entry import EXPORTERS
@@ -198,11 +197,10 @@ class Recurrent(nn.Module):
         return self.layer(x, state)
 
 
+@pytest.mark.dynamo_from("2.15", "torch.export fixes the length of an LSTM and a GRU")
 @pytest.mark.parametrize("exporter", EXPORTERS)
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
 def test_recurrent_state_goes_in_and_out(kind: type[nn.RNNBase], exporter: str) -> None:
-    if exporter == "dynamo" and TorchVersion(torch.__version__) < "2.15":
-        pytest.skip("up to torch 2.14 torch.export fixes the length of an LSTM and a GRU; the export is refused")
     state = torch.randn(2, 3, 8)
     result = export_compat(
         Recurrent(kind),

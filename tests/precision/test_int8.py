@@ -9,7 +9,6 @@ import pytest
 import torch
 from int8_models import Net, images
 from torch import nn
-from torch.torch_version import TorchVersion
 
 from torch_onnx_compat import CompatError, Int8, export_compat
 from torch_onnx_compat.errors import UnsupportedError
@@ -176,9 +175,8 @@ def test_top1(net):
     assert told.metric == "top-1 disagreement"
 
 
+@pytest.mark.dynamo_from("2.9", "scan is not exported")
 def test_a_loop_stays_in_float32(exporter):
-    if exporter == "dynamo" and TorchVersion(torch.__version__) < "2.9":
-        pytest.skip("this torch does not export scan")
     torch.manual_seed(0)
     model, data = Flow().eval(), vectors(width=8)
     result = export_compat(model, data[0], dynamic="batch", exporter=exporter, precision=Int8(data))

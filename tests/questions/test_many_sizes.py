@@ -126,7 +126,7 @@ def test_what_float64_does_not_hold_is_not_known():
 def test_a_number_past_float64_is_not_known_to_have_no_whole_part():
     h, _ = SYMBOLS
     large = FloorToInt(PowByNatural(h, sympy.Integer(400)) * 1.0)
-    found = many_sizes.values_at(Min(large, 3), [h], [np.array([1, 1000])])
+    found = many_sizes.values_at(Min(large, sympy.Integer(3)), [h], [np.array([1, 1000])])
     assert found.known.tolist() == [True, False]
 
 

@@ -6,6 +6,7 @@ import warnings
 import pytest
 import torch
 from torch import linalg
+from torch.torch_version import TorchVersion
 from torch_onnx_compat.symbolics import elimination
 
 from torch_onnx_compat.catalogue.catalogue import catalogue
@@ -306,6 +307,7 @@ def test_is_written_out(name, exporter):
     assert not {"If", "Loop", "NonZero"} & set(result.nodes)
 
 
+@pytest.mark.skipif(TorchVersion(torch.__version__) < "2.10", reason="an older LAPACK counts on after the first 0")
 def test_info_of_inverse_is_that_of_lapack():
     x = torch.randn(200, 4, 4, dtype=torch.float64)
     x[:50, :, 2], x[50:80, :, 0] = 0, 0

@@ -182,6 +182,7 @@ def test_batch_norm_inference_is_armed_only_where_needed():
         assert made.skipped[INFERENCE.entry] == "torch does without it from 2.7 on"
 
 
+@pytest.mark.dynamo_from("2.7", "batch norms by the batch are translated wrong")
 def test_batch_norm_of_batch_at_one_size(exporter):
     assert_entry("batch_norm_of_batch", BatchNorms().eval(), IMAGES, exporter)
 
@@ -199,6 +200,7 @@ def test_statistics_of_the_instance_stay_one_node():
     assert not result.applied
 
 
+@pytest.mark.dynamo_from("2.7", "batch norms by the batch are translated wrong")
 def test_dynamo_does_without():
     assert not assert_same_outputs(InstanceNorms().eval(), IMAGES, "dynamo", dynamic=SIZES).applied
     assert not assert_same_outputs(nn.RMSNorm(6).eval(), torch.randn(2, 3, 6), "dynamo").applied
@@ -215,6 +217,9 @@ def test_rms_norm_is_six_nodes():
     assert dict(result.nodes) == {"Mul": 2, "ReduceMean": 1, "Add": 1, "Sqrt": 1, "Div": 1}
 
 
+@pytest.mark.skipif(
+    TorchVersion(torch.__version__) < "2.9", reason="without eps torch 2.6 takes the one of float16 for float16"
+)
 @given(
     shape=st.lists(st.integers(1, 4), min_size=1, max_size=3),
     eps=st.sampled_from((None, 0.0, 0.5)),

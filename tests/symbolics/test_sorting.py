@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.version import Version
+from torch.torch_version import TorchVersion
 from torch_onnx_compat.symbolics.sorting import COUNT_LIMIT
 
 from torch_onnx_compat.catalogue.catalogue import catalogue
@@ -187,7 +188,15 @@ def test_median_equals_eager(median, values):
         torch.testing.assert_close(ours(x, 0, keepdim).values, median(x, 0, keepdim).values, **exactly)
 
 
-@pytest.mark.parametrize("quantile", [torch.quantile, torch.nanquantile])
+NANQUANTILE = pytest.param(
+    torch.nanquantile,
+    marks=pytest.mark.skipif(
+        TorchVersion(torch.__version__) < "2.10", reason="torch rounds 0.1 * 10 up to the next place"
+    ),
+)
+
+
+@pytest.mark.parametrize("quantile", [torch.quantile, NANQUANTILE])
 @given(
     st.lists(st.sampled_from([-2.0, 0.0, 1.0, 2.5, 7.0, INF, NAN]), min_size=1, max_size=12),
     st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.77, 1.0]),

@@ -62,7 +62,8 @@ class DynamoOps(Ops):
         """A constant tensor."""
         tensor = torch.tensor(np.asarray(value), dtype=dtype)
         kind = ir.DataType(ONNX_TYPES[dtype])
-        data = ir.tensor(tensor.float().numpy() if dtype is torch.bfloat16 else tensor.numpy(), dtype=kind)
+        bits = tensor.view(torch.uint16) if dtype is torch.bfloat16 else tensor  # numpy has no bfloat16
+        data = ir.tensor(bits.numpy(), dtype=kind)
         result: Any = self.node("Constant", [], {"value": data}, 1)
         result.dtype, result.shape, result.const_value = kind, ir.Shape(tensor.shape), data
         return result

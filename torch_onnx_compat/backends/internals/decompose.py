@@ -20,10 +20,11 @@ from torch._dispatch.python import enable_python_dispatcher
 from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
-from torch.export.graph_signature import ExportGraphSignature, TensorArgument
+from torch.export.graph_signature import ExportGraphSignature, InputKind, TensorArgument
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.node import map_arg
+from torch.torch_version import TorchVersion
 from torch.utils import _pytree as pytree
 
 from torch_onnx_compat.backends.internals.find import first_module
@@ -40,13 +41,26 @@ def decompose_by_node() -> Iterator[None]:
         try:
             return decompose_nodes(program, tables)
         except TooMuch:
-            return decompose_whole(program, registry)  # type: ignore[no-any-return]
+            return decompose_whole(_with_buffers(program), registry)  # type: ignore[no-any-return]
 
     passes.decompose_with_registry = decompose
     try:
         yield
     finally:
         passes.decompose_with_registry = decompose_whole
+
+
+def _with_buffers(program: ExportedProgram) -> ExportedProgram:
+    """The program with parameters as buffers: torch 2.6 asserts that a program writes to buffers only, 2.9 does not."""
+    if TorchVersion(torch.__version__) >= "2.9":
+        return program
+    specs = [
+        replace(spec, kind=InputKind.BUFFER, persistent=True) if spec.kind is InputKind.PARAMETER else spec
+        for spec in program.graph_signature.input_specs
+    ]
+    signature = replace(program.graph_signature, input_specs=specs)
+    tensors = {name: value.detach() for name, value in program.state_dict.items()}
+    return cast(Any, program)._update(program.graph_module, signature, state_dict=tensors)  # type: ignore[no-any-return]
 
 
 @contextmanager
