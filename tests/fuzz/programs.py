@@ -11,7 +11,7 @@ import random
 import sys
 import textwrap
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +19,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from fuzz.loop_states import draw_loop
 
 Axes = tuple[int | str, ...]  # a number where the size is fixed, a symbol where it is not; equal ones are equal sizes
 
@@ -480,6 +482,26 @@ class Writer:
                     self.emit(f"{name} += {third}")
         self.define(scope, f"{value.name} * {name}", value.axes)
 
+    def kind_state(self, scope: list[Value]) -> None:
+        """A name that holds a tensor after one branch and something else after the other, and code that asks which."""
+        value, name = self.value(scope), self.fresh("kind")
+        kinds = ["0", "1.5", "None", f"{value.name}.sum()", self.same(scope, value), self.same(scope, value)]
+        self.emit(f"{name} = {self.dice.choice(kinds)}")
+        with self.block(f"if {self.condition(scope)}:"):
+            self.emit(f"{name} = {self.dice.choice(kinds)}")
+        if self.dice.random() < 0.3:
+            with self.block(f"elif {self.condition(scope)}:"):
+                self.emit(f"{name} = {self.dice.choice(kinds)}")
+        ask = self.dice.choice(
+            ("isinstance({0}, (int, float))", "not torch.is_tensor({0})", "{0} is None", "not hasattr({0}, 'shape')")
+        )
+        if self.dice.random() < 0.4:
+            function = self.fresh("asks")
+            self.helpers.append(f"def {function}(v):\n    return {ask.format('v')}")
+            ask = f"{function}({{0}})"
+        text = f"{self.same(scope, value)} if {ask.format(name)} else {value.name} * 2 - {name}"
+        self.define(scope, text, value.axes)
+
     def container_state(self, scope: list[Value]) -> None:
         """A dict or a list that branches write into."""
         name, value = self.fresh("d"), self.value(scope)
@@ -529,6 +551,16 @@ class Writer:
                     )
             self.emit(f"{name}.append(row * 2)")
         self.define(scope, f"torch.stack({name})", value.axes)
+
+    def loop_state(self, scope: list[Value]) -> None:
+        """A loop that tells its first round by what there is before it."""
+        value, name = self.value(scope, rank=2), self.fresh("state")
+        lines, result, axis = draw_loop(self.dice, value.name, name, self.fresh("state"))
+        with self.loop():
+            self.emit(lines)
+        # Where the first axis is counted with, the result has the other axes, whichever way the loop runs.
+        axes = value.axes[:-1] if axis == "-1" and ".sum(0)" not in result else value.axes[1:]
+        self.define(scope, result, axes)
 
     def loop_range(self, scope: list[Value]) -> None:
         value = self.value(scope)
@@ -829,9 +861,11 @@ class Writer:
             self.early_return: 2,
             self.scalar_state: 1.5,
             self.container_state: 1,
+            self.kind_state: 1,
             self.selection: 1.5,
             self.loop_sizes: 1,
             self.loop_rows: 1,
+            self.loop_state: 1,
             self.loop_range: 1,
             self.loop_while: 1,
             self.windows: 0.5,
@@ -860,11 +894,12 @@ class Writer:
         else:
             self.emit(f"return {last.name}" if last != first else f"return {last.name} * 1")
 
-    def program(self, seed: int) -> Program:
+    def program(self, seed: int, statements: Sequence[Callable[[list[Value]], None]] = ()) -> Program:
+        """A program of these statements; of one to five drawn ones without them."""
         scope = [Value(i.name, i.axes) for i in self.inputs]
         self.depth = 2
-        for _ in range(self.dice.randint(1, 5)):
-            self.statement(scope)
+        for statement in statements or [self.statement] * self.dice.randint(1, 5):
+            statement(scope)
         self.result(scope)
         parameters = ", ".join(i.name for i in self.inputs)
         text = [HEADER, *(f"\n{h}\n" for h in self.helpers), "\nclass Model(nn.Module):"]
@@ -892,6 +927,14 @@ def draw_inputs(dice: random.Random) -> tuple[Input, ...]:
     shape = (own["boxes"], 4) if dice.random() < 0.5 else (first.shape[0], 3)
     named = {0: "boxes"} if shape[1] == 4 else {a: n for a, n in first.dynamic.items() if a == 0}
     return (first, Input("y", shape, named if dice.random() < 0.8 or shape[1] == 3 else {}))
+
+
+def make_kinds(seed: int) -> Program:
+    """A program of a seed, little of which but asks what kind of value a name holds, after a branch or in a loop."""
+    dice = random.Random(seed)
+    writer = Writer(dice, draw_inputs(dice))
+    asking = writer.loop_state if seed % 2 else writer.kind_state
+    return writer.program(seed, [asking] if dice.random() < 0.7 else [writer.statement, asking])
 
 
 def make_program(seed: int) -> Program:
@@ -922,8 +965,12 @@ def fresh_model(program: Program, path: Path) -> nn.Module:
 
 
 def example_inputs(program: Program, sizes: dict[str, int] | None = None) -> tuple[Tensor, ...]:
-    """Normal values at the given sizes of the axes that vary; the example's without them."""
+    """Normal values at the given sizes of the axes that vary; the example's without them.
+
+    Of every third program they are positive: what is neutral among those, as 0 in a maximum, is not among others.
+    """
     chosen = program.sizes | (sizes or {})
     generator = torch.Generator().manual_seed(program.seed + 7)
     shapes = [[chosen.get(i.dynamic.get(a, ""), size) for a, size in enumerate(i.shape)] for i in program.inputs]
-    return tuple(torch.randn(shape, generator=generator) for shape in shapes)
+    drawn = (torch.randn(shape, generator=generator) for shape in shapes)
+    return tuple(x.abs() + 0.1 if program.seed % 3 == 1 else x for x in drawn)

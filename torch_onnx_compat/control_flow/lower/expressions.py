@@ -29,7 +29,7 @@ _BUILTINS = frozenset(
     {"int", "float", "bool", "min", "max", "round", "abs", "any", "all", "len", "sum", "list"}
     | {"range", "enumerate", "zip", "reversed", "divmod"}
 )
-_KINDS = {"isinstance": 2, "type": 1, "is_tensor": 1, "is_": 2, "is_not": 2}
+_KINDS = {"isinstance": 2, "type": 1, "is_tensor": 1, "hasattr": 2, "is_": 2, "is_not": 2}
 """Functions that tell what a value is, with the number of their arguments; they ask in every statement."""
 
 _ATTRIBUTES = frozenset(

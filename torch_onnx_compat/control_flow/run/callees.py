@@ -205,6 +205,7 @@ def _len(session: Session, function: Any, value: Any) -> Any:
 
 
 def _isinstance(session: Session, function: Any, value: Any, kind: Any) -> bool:
+    session.ask_kind(value)
     number = session.number_type(value)
     if number is None:
         return bool(function(value, kind))
@@ -213,11 +214,18 @@ def _isinstance(session: Session, function: Any, value: Any, kind: Any) -> bool:
 
 
 def _type(session: Session, function: Any, value: Any) -> Any:
+    session.ask_kind(value)
     return session.number_type(value) or function(value)
 
 
 def _is_tensor(session: Session, function: Any, value: Any) -> bool:
+    session.ask_kind(value)
     return session.number_type(value) is None and function(value)
+
+
+def _hasattr(session: Session, function: Any, value: Any, name: Any) -> Any:
+    session.ask_kind(value)
+    return function(value, name)
 
 
 _SINGLE = range(-5, 257)
@@ -364,6 +372,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     builtins.isinstance: _isinstance,
     builtins.type: _type,
     torch.is_tensor: _is_tensor,
+    builtins.hasattr: _hasattr,
     operator.is_: _is_same,
     operator.is_not: _is_not_same,
     builtins.len: _len,

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Part, Rows, parts_of
-from torch_onnx_compat.control_flow.run.session import SYMBOLS, as_tensor, current, is_number
+from torch_onnx_compat.control_flow.run.session import SYMBOLS, as_tensor, current, here, is_number
 from torch_onnx_compat.tracing import is_tracing, without_tracing
 
 
@@ -165,9 +165,21 @@ def _join_values(condition: Tensor, a: Any, b: Any, path: str) -> Any:
     x, y = _one_dtype(x, y, a, b, path)
     if isinstance(a, Tensor) and isinstance(b, Tensor) and not same_shape(x, y):
         raise Mismatch(f"{path} has shape {_shape(x)} in one branch and {_shape(y)} in the other")
-    if x.dtype == torch.bool:  # onnxruntime has no Where for booleans
-        return (condition & x) | (~condition & y)
-    return torch.where(condition, x, y)
+    # onnxruntime has no Where for booleans
+    joined = (condition & x) | (~condition & y) if x.dtype == torch.bool else torch.where(condition, x, y)
+    _note_unsure(joined, a, b)
+    return joined
+
+
+def _note_unsure(joined: Tensor, a: Any, b: Any) -> None:
+    """Notes that a name is a number after one branch and a tensor after the other, or was that before."""
+    session = current()
+    if session is None:
+        return
+    known = [session.unsure.origin(side, session.numbers) for side in (a, b)]
+    if any(known) or session.is_number_here(a) != session.is_number_here(b):
+        session.unsure.note(joined, "a number after one branch of a decision and a tensor after the other", here())
+        session.users.begin()
 
 
 def _one_dtype(x: Tensor, y: Tensor, a: Any, b: Any, path: str) -> tuple[Tensor, Tensor]:

@@ -13,8 +13,24 @@ from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional
 from torch_onnx_compat.control_flow.run.iterables import CountedItems, at_least, at_most, is_scannable
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Part, Rows
 from torch_onnx_compat.control_flow.run.loop_plan import LoopPlan, dims_that_differ
-from torch_onnx_compat.control_flow.run.rounds import Result, Round, flatten_values, initial_value, last_of, length_of
-from torch_onnx_compat.control_flow.run.session import RefusedDecision, Session, Trial, as_tensor, here, refusal
+from torch_onnx_compat.control_flow.run.rounds import (
+    Result,
+    Round,
+    flatten_values,
+    initial_value,
+    last_of,
+    length_of,
+    numbers_among,
+)
+from torch_onnx_compat.control_flow.run.session import (
+    RefusedDecision,
+    Session,
+    Trial,
+    as_tensor,
+    here,
+    is_number,
+    refusal,
+)
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.places import first_line
 from torch_onnx_compat.tracing import is_tracing, without_tracing
@@ -41,6 +57,7 @@ def make_loop(
     session.trials.append(Trial(here()))
     try:
         made = _build_loop(session, one, source, values, leaves_early)
+        _note_unsure(session, values, made)
     except RefusedDecision:
         session.peel()
         raise
@@ -67,7 +84,8 @@ def _build_loop(
     length = source.length
     if session.from_data(length) and any(value is None for value in values.values()):
         raise NoConditional("a name is None before the loop, and values decide whether it has a round")
-    start = replace(one, item=lambda _: source.at(0))
+    given = {name: value for name, value in values.items() if value is None or is_number(value)}
+    start = replace(one, item=lambda _: source.at(0), given=given)
     first = _build_rounds(session, start, at_most(length, 1), values, starts=True)
     grown = {name: AppendLog() for name, value in values.items() if isinstance(value, AppendLog)}
     later = replace(one, item=lambda number: source.at(number + 1), scope={**one.scope, **first})
@@ -102,6 +120,12 @@ def _build_rounds(
     asked = {key for name, log in trial.rows.items() for key in _asked_of(name, log)}
     before = {name: old for name, old in before.items() if name in asked or name not in ends}
     initial = {name: initial_value(name, old, trial.values.get(name), starts=starts) for name, old in before.items()}
+    if starts:
+        session.trials[-1].counts = frozenset(
+            name for name, old in values.items() if is_number(old) and session.is_number_here(trial.values.get(name))
+        )
+    else:
+        _note_unsure(session, before, initial)
     _note_growth(session, initial, trial)
     session.vary(tensor for _, tensor in tree.flatten((initial, number))[0])
     trial = one(number, tree.map_leaves(initial, _same_leaf))  # again, with the types of the values in later rounds
@@ -118,6 +142,16 @@ def _build_rounds(
     if leaves_early or not (is_tracing() or is_scannable(length)):
         return plan.while_loop(as_tensor(length) > 0, torch.zeros((), dtype=torch.int64), length)
     return plan.for_loop(length)
+
+
+def _note_unsure(session: Session, before: dict[str, Any], values: dict[str, Any]) -> None:
+    """Notes the tensors that a loop carries, or ends with, in the place of Python numbers."""
+    tensors = [tensor for name, old in before.items() for tensor in numbers_among(old, values[name])]
+    tensors += [values[name] for name in session.trials[-1].counts if isinstance(values.get(name), Tensor)]
+    for tensor in tensors:
+        session.unsure.note(tensor, "a number before a loop whose length varies, and begins as a tensor in the file")
+    if tensors:
+        session.users.begin()  # whoever asks from here on is rewritten, too
 
 
 def _note_growth(session: Session, values: dict[str, Any], trial: Result) -> None:

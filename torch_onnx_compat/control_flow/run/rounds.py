@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -128,6 +128,8 @@ class Round:
         item: Gives the item of a number; None in a ``while``.
         test: Takes values of names; returns whether there is another round. None in a ``for``.
         scope: Values before the loop of `names` and of the other parameters of `body` and `test`.
+        given: Values of names that are no tensors before a loop of one round. That round has them, whatever tensors
+            are carried under the names: code such as ``best is None or ...`` recognises the first round by them.
     """
 
     session: Session
@@ -136,6 +138,7 @@ class Round:
     item: Callable[[Tensor], Any] | None
     test: Callable[..., Any] | None
     scope: dict[str, Any]
+    given: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(
         self, number: Tensor | None, values: dict[str, Any], table: Table | None = None, own: Sequence[Tensor] = ()
@@ -155,7 +158,7 @@ class Round:
             for name, value in values.items()
             if isinstance(value, AppendLog)
         }
-        scope = {**self.scope, **values, **rows}
+        scope = {**self.scope, **values, **rows, **self.given}
         log = WriteLog(own)
 
         def run() -> tuple[Any, dict[str, Any]]:
@@ -235,6 +238,19 @@ def initial_value(name: str, old: Any, new: Any, *, starts: bool = False) -> Any
     if old == new:
         return old
     raise NoConditional(f"{name!r} is a {type(old).__name__} that changes in the loop, which is no tensor")
+
+
+def numbers_among(old: Any, initial: Any) -> Iterator[Tensor]:
+    """The tensors in the converted value of a name that were numbers before the conversion."""
+    if isinstance(initial, Tensor):
+        if is_number(old):
+            yield initial
+    elif isinstance(old, (list, tuple)) and isinstance(initial, (list, tuple)):
+        for a, b in zip(old, initial, strict=True):
+            yield from numbers_among(a, b)
+    elif isinstance(old, dict) and isinstance(initial, dict):
+        for key in old:
+            yield from numbers_among(old[key], initial[key])
 
 
 def _initial_items(name: str, old: Any, new: Any) -> Any:

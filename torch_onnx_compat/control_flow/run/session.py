@@ -26,6 +26,7 @@ from torch_onnx_compat.control_flow.find.users import NumberUsers
 from torch_onnx_compat.control_flow.run.cells import CellWriter
 from torch_onnx_compat.control_flow.run.lifting import present
 from torch_onnx_compat.control_flow.run.raising import find_catcher
+from torch_onnx_compat.control_flow.run.unsure import Unsure
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames
 from torch_onnx_compat.tracing import is_tracing, recorded_value, without_tracing
@@ -46,6 +47,8 @@ class Trial:
 
     place: tuple[str, int]
     number: Tensor | None = None
+    counts: frozenset[str] = frozenset()
+    """Names that are numbers before the loop, and after its first round where that is written for itself."""
 
 
 @dataclass
@@ -94,6 +97,8 @@ class Session:
     """Places of checks that the file does not make, as keys."""
     refusals: list[RefusedDecision] = field(default_factory=list)
     """What this run refused, the first one first; the model may have caught it."""
+    unsure: Unsure = field(default_factory=Unsure)
+    """Tensors that stand for a number or for a tensor, whichever way the model goes."""
     users: NumberUsers = field(default_factory=NumberUsers)
     """The functions that ran after a tensor was noted as a number; filled while its `watch` is in force."""
     numbers: Numbers = field(default_factory=Numbers)
@@ -109,6 +114,7 @@ class Session:
         self._seen.clear()
         self.refusals.clear()
         self.numbers.clear()
+        self.unsure.clear()
         self.sizes = {}
 
     @contextmanager
@@ -265,6 +271,25 @@ class Session:
         if is_tracing() and not self._is_made_of_numbers(value):
             return None
         return bool if value.dtype == torch.bool else float if value.is_floating_point() else int
+
+    def is_number_here(self, value: Any) -> bool:
+        """Whether Python has a number for a value, as far as is known where it stands."""
+        if not isinstance(value, Tensor) or not is_tracing():
+            return is_number(value) or (isinstance(value, Tensor) and value in self.numbers)
+        return self.number_type(value) is not None
+
+    def ask_kind(self, value: Any) -> None:
+        """Refuses to tell whether a value is a number or a tensor, where the file has a tensor for either.
+
+        Raises:
+            RefusedDecision: The value is such a one.
+        """
+        origin = self.unsure.origin(value, self.numbers)
+        if origin is None:
+            return
+        if origin.place is not None:
+            self.split.add(origin.place)
+        raise refusal(f"what kind of value a name holds decides, and it is {origin.reason}.")
 
     def _is_made_of_numbers(self, value: Tensor) -> bool:
         """Whether everything that a traced tensor was computed from stands for a number, or is a constant."""
