@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
 from fuzz.judge import Judgement, judge_program  # noqa: E402
-from fuzz.programs import Input, Program, make_program, write_program  # noqa: E402
+from fuzz.programs import Input, Program, make_kinds, make_program, write_program  # noqa: E402
 
 Row = dict[str, Any]
 
@@ -70,6 +70,8 @@ class Task:
     stock: bool
     limit_s: float
     folder: Path
+    make: Callable[[int], Program]
+    """The program of a seed."""
 
 
 def judge_here(program: Program, task: Task) -> Row:
@@ -139,7 +141,7 @@ def judge_all(seeds: list[int], task: Task, processes: int) -> Iterator[Row]:
     left, workers = list(reversed(seeds)), list[Worker]()
     while left or workers:
         while left and len(workers) < processes:
-            workers.append(start(make_program(left.pop()), task))
+            workers.append(start(task.make(left.pop()), task))
         yield from collect(workers, task)
 
 
@@ -212,7 +214,7 @@ def show_program(console: Console, program: Program, row: Row) -> None:
     console.print(Syntax(program.source[program.source.find("from torch import nn") + 21 :].strip("\n"), "python"))
 
 
-def show(console: Console, rows: list[Row], *, sources: bool) -> None:
+def show(console: Console, rows: list[Row], task: Task, *, sources: bool) -> None:
     """The table of verdicts, the kinds of refusal, and the programs whose files are wrong."""
     table = Table("verdict", "programs", "%", title=f"{len(rows)} programs, {rows[0]['exporter'] if rows else ''}")
     verdicts = Counter(row["verdict"] for row in rows)
@@ -227,7 +229,7 @@ def show(console: Console, rows: list[Row], *, sources: bool) -> None:
     console.print(reasons)
     bad = [row for row in rows if row["verdict"] in BAD]
     for row in bad if sources else []:
-        show_program(console, make_program(row["seed"]), row)
+        show_program(console, task.make(row["seed"]), row)
     if bad:
         console.print("seeds: " + ", ".join(f"{row['seed']} {row['verdict']}" for row in bad), markup=False)
 
@@ -242,6 +244,7 @@ def main(
     ] = None,
     time_limit: Annotated[float, typer.Option(help="Seconds for a program.")] = 30,
     stock: Annotated[bool, typer.Option(help="Tell which refusals are needless: stock torch's file is right.")] = False,
+    kinds: Annotated[bool, typer.Option(help="Programs that ask what kind of value a name holds.")] = False,
     sources: Annotated[bool, typer.Option(help="Print the programs whose files are wrong.")] = True,
     shrink_seed: Annotated[int | None, typer.Option("--shrink", help="Make this seed's program smaller.")] = None,
 ) -> None:
@@ -249,10 +252,10 @@ def main(
     console = Console()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        task = Task(exporter, stock, time_limit, Path(folder))
+        task = Task(exporter, stock, time_limit, Path(folder), make_kinds if kinds else make_program)
         warm_up(task)
         if shrink_seed is not None:
-            show_program(console, *shrink(make_program(shrink_seed), task))
+            show_program(console, *shrink(task.make(shrink_seed), task))
             return
         seeds = range(first_seed, first_seed + count)
         rows = [row for row in read_rows(out, exporter) if row["seed"] in seeds]
@@ -265,7 +268,7 @@ def main(
                 if out is not None:
                     with out.open("a") as stream:
                         stream.write(json.dumps(row) + "\n")
-    show(console, sorted(rows, key=lambda row: int(row["seed"])), sources=sources)
+    show(console, sorted(rows, key=lambda row: int(row["seed"])), task, sources=sources)
     raise typer.Exit(1 if any(row["verdict"] in BAD for row in rows) else 0)
 
 
