@@ -111,6 +111,62 @@ def helper_asks(x):
 
 
 @program
+def false_before(x):
+    state = False
+    for row in x:
+        state = row if state is False else torch.maximum(state, row)
+    return state
+
+
+@program
+def attribute_of_state(x):
+    state = 0.0
+    for row in x:
+        state = torch.maximum(state, row) if getattr(state, "ndim", None) == 1 else row
+    return state
+
+
+@program
+def caught_type_error(x):
+    state = 0
+    for row in x:
+        try:
+            state = torch.maximum(row, state)
+        except TypeError:
+            state = row
+    return state
+
+
+@program
+def matched_type(x):
+    state = 0
+    for row in x:
+        match state:
+            case int():
+                state = row
+            case _:
+                state = torch.maximum(state, row)
+    return state
+
+
+@program
+def two_names(x):
+    largest, count = 0, 0
+    for row in x:
+        largest = torch.maximum(largest, row) if torch.is_tensor(largest) else row
+        count += 1
+    return largest * count
+
+
+@program
+def torch_add(x):
+    total = x.new_zeros(x.shape[1])
+    for row in x:
+        total = torch.add(total, row)
+    return total
+
+
+@program
 def a_sum(x):
     total = 0
     for row in x:
@@ -160,8 +216,9 @@ def test_right_at_negative_values(name, exporter):
         torch.testing.assert_close(result(x)[0], model(x))
 
 
-def test_a_sum_takes_one_loop():
-    result = export_compat(Model(a_sum).eval(), EXAMPLE, exporter="torchscript", dynamic=AXES)
+@pytest.mark.parametrize("function", [a_sum, torch_add])
+def test_a_sum_takes_one_loop(function):
+    result = export_compat(Model(function).eval(), EXAMPLE, exporter="torchscript", dynamic=AXES)
     assert result.nodes["Loop"] == 1
 
 

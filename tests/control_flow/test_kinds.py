@@ -250,3 +250,35 @@ def test_what_is_live_at_the_end_of_a_round(kind, exporter):
     result = export_compat(model, X.abs(), exporter=exporter)
     for scale in (0.1, 1.0, 10.0, 1000.0):
         compare(model, result, scale * X.abs())
+
+
+def is_number(value):
+    return isinstance(value, (int, float))
+
+
+class NumberOrTensor(nn.Module):
+    """A number after one branch, a tensor after the other; a helper asks which."""
+
+    def forward(self, x):
+        y = 0 if x.sum() > 0 else x
+        return x + 1 if is_number(y) else y * 2
+
+
+class MeanOrNumber(nn.Module):
+    """The tensor has one element, as a number has."""
+
+    def forward(self, x):
+        scale = x.mean()
+        if x.shape[0] > 4:
+            scale = 1.5
+        return x - 1 if torch.is_tensor(scale) else x * scale
+
+
+@pytest.mark.parametrize("kind", [NumberOrTensor, MeanOrNumber])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_number_or_a_tensor(kind, sign, exporter):
+    model = kind().eval()
+    result = export_compat(model, X.abs() * sign, dynamic={"x": {0: "b"}}, exporter=exporter)
+    for rows in (1, 3, 7):
+        for x in (torch.rand(rows, 4, 3) + 0.1, -torch.rand(rows, 4, 3) - 0.1):
+            compare(model, result, x)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from torch_onnx_compat.control_flow.run.belongings import bind_attributes
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional
+from torch_onnx_compat.control_flow.run.call_sequence import CallSequence
 from torch_onnx_compat.control_flow.run.iterables import CountedItems, at_least, at_most, is_scannable
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Part, Rows
 from torch_onnx_compat.control_flow.run.loop_plan import LoopPlan, dims_that_differ
@@ -128,7 +129,9 @@ def _build_rounds(
         _note_unsure(session, before, initial)
     _note_growth(session, initial, trial)
     session.vary(tensor for _, tensor in tree.flatten((initial, number))[0])
-    trial = one(number, tree.map_leaves(initial, _same_leaf))  # again, with the types of the values in later rounds
+    turned = [] if starts else [n for n, old in before.items() if _turns(session, old, trial.values.get(n))]
+    # Again, with the types of the values in later rounds.
+    trial = _try_later_round(one, number, before, initial, turned)
     place = session.trials[-1].place
     if session.surveying and number is not None:
         found = _ragged_axes(one, length, initial, trial)
@@ -144,9 +147,49 @@ def _build_rounds(
     return plan.for_loop(length)
 
 
+def _try_later_round(
+    one: Round, number: Tensor | None, before: dict[str, Any], initial: dict[str, Any], turned: list[str]
+) -> Result:
+    """Tries a round on the tensors that the loop carries.
+
+    Args:
+        one: The round.
+        number: Its number.
+        before: The values of the names before the loop.
+        initial: What the loop carries in their place.
+        turned: The names that hold numbers before the loop, and tensors after a round.
+
+    Raises:
+        NoConditional: The first round does something else with the numbers than with the tensors: the code asks which
+            of the two they are.
+    """
+    if not turned:
+        return one(number, tree.map_leaves(initial, _same_leaf))
+    numbers, tensors = zip(
+        *(pair for name in turned for pair in numbers_among(before[name], initial[name])), strict=True
+    )
+    calls = []
+    for values in ({name: before[name] for name in turned}, {}):
+        with CallSequence(numbers, tensors) as made:
+            trial = one(number, {**tree.map_leaves(initial, _same_leaf), **values})
+        calls.append(made.finish(trial.values))
+    if calls[0] != calls[1]:
+        raise NoConditional(f"its first round, before which {turned[0]!r} is a number, does what no later one does")
+    return trial
+
+
+def _turns(session: Session, old: Any, new: Any) -> bool:
+    """Whether a name holds a number before a loop, or several, and a tensor after a round."""
+    if isinstance(old, (list, tuple)) and isinstance(new, (list, tuple)):
+        return any(_turns(session, a, b) for a, b in zip(old, new, strict=False))
+    if isinstance(old, dict) and isinstance(new, dict):
+        return any(_turns(session, value, new.get(key)) for key, value in old.items())
+    return is_number(old) and isinstance(new, Tensor) and not session.is_number_here(new)
+
+
 def _note_unsure(session: Session, before: dict[str, Any], values: dict[str, Any]) -> None:
     """Notes the tensors that a loop carries, or ends with, in the place of Python numbers."""
-    tensors = [tensor for name, old in before.items() for tensor in numbers_among(old, values[name])]
+    tensors = [tensor for name, old in before.items() for _, tensor in numbers_among(old, values[name])]
     tensors += [values[name] for name in session.trials[-1].counts if isinstance(values.get(name), Tensor)]
     for tensor in tensors:
         session.unsure.note(tensor, "a number before a loop whose length varies, and begins as a tensor in the file")

@@ -240,11 +240,11 @@ def initial_value(name: str, old: Any, new: Any, *, starts: bool = False) -> Any
     raise NoConditional(f"{name!r} is a {type(old).__name__} that changes in the loop, which is no tensor")
 
 
-def numbers_among(old: Any, initial: Any) -> Iterator[Tensor]:
-    """The tensors in the converted value of a name that were numbers before the conversion."""
+def numbers_among(old: Any, initial: Any) -> Iterator[tuple[Any, Tensor]]:
+    """The numbers in the value of a name before a loop, each with the tensor that the loop carries in its place."""
     if isinstance(initial, Tensor):
         if is_number(old):
-            yield initial
+            yield old, initial
     elif isinstance(old, (list, tuple)) and isinstance(initial, (list, tuple)):
         for a, b in zip(old, initial, strict=True):
             yield from numbers_among(a, b)

@@ -1,0 +1,111 @@
+"""What a round computes, call by call: two runs of it that make the same calls of the same things do the same.
+
+A name may be a number before a loop and a tensor after a round. Whatever the code asks of it, by isinstance, by
+getattr, by catching an error, shows in what is called next. So nobody has to list the ways to ask.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from torch_onnx_compat.watch import Watcher
+
+_OWN = "torch_onnx_compat.control_flow.run."
+"""Modules whose calls are not the model's: they convert numbers, which is what differs."""
+
+_PASSING = frozenset({Watcher.__torch_function__.__name__, Watcher.watch.__name__, Watcher.pass_on.__name__})
+"""Methods of watchers, through which a call comes."""
+
+_ARITHMETIC = frozenset({"add", "sub", "mul", "truediv", "floordiv", "div", "mod", "pow", "matmul", "and", "or", "xor"})
+_COMMUTATIVE = frozenset({"add", "mul", "and", "or", "xor", "eq", "ne"})
+_ALIKE = {"truediv": "div", "true_divide": "div", "divide": "div", "multiply": "mul", "subtract": "sub"}
+
+
+class CallSequence(Watcher):
+    """Records the calls of torch, with what each is called on.
+
+    Args:
+        numbers: What names hold before a loop.
+        tensors: What the loop carries in their place.
+    """
+
+    def __init__(self, numbers: Sequence[Any], tensors: Sequence[Tensor]) -> None:
+        super().__init__()
+        self.calls: list[Any] = []
+        self._numbers = {(type(value), value): ("carried", value) for value in numbers}
+        pairs = zip(tensors, numbers, strict=True)
+        self._labels: dict[int, Any] = {id(tensor): ("carried", value) for tensor, value in pairs}
+        self._kept: list[Any] = [*tensors]
+        """So that no identity is that of another tensor."""
+        self._outside = 0
+
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Records a call, also one that fails."""
+        if _is_own(sys._getframe(2)):
+            result = self.pass_on(func, args, kwargs)
+            if func is Tensor.clone:  # what a round reads from outside is copied for it
+                self._labels[id(result)] = self._label(args[0])
+                self._kept.append(result)
+            return result
+        name, turns = _name_of(func)
+        labels = [self._label(value) for value in (reversed(args) if turns else args)]
+        if name in _COMMUTATIVE and len(labels) == 2:
+            labels.sort(key=str)  # Tensor.__radd__ is torch's add
+        place = len(self.calls)
+        self.calls.append((name, tuple(labels), tuple((key, self._label(kwargs[key])) for key in sorted(kwargs))))
+        result = self.pass_on(func, args, kwargs)
+        for number, tensor in enumerate(result if isinstance(result, (tuple, list)) else (result,)):
+            if _is_tensor(tensor) and id(tensor) not in self._labels:
+                self._labels[id(tensor)] = "made", place, number
+                self._kept.append(tensor)
+        return result
+
+    def finish(self, result: Any) -> list[Any]:
+        """The calls, and what came of them."""
+        return [*self.calls, self._label(result)]
+
+    def _label(self, value: Any) -> Any:
+        """What a value is, in a way that is the same in another run."""
+        if _is_tensor(value):
+            if id(value) not in self._labels:
+                self._labels[id(value)] = "outside", self._outside
+                self._outside += 1
+                self._kept.append(value)
+            return self._labels[id(value)]
+        if isinstance(value, (bool, int, float)):
+            return self._numbers.get((type(value), value), (type(value).__name__, value))
+        if isinstance(value, (list, tuple)):
+            return type(value).__name__, *map(self._label, value)
+        if isinstance(value, dict):
+            return "dict", *((repr(key), self._label(one)) for key, one in value.items())
+        if isinstance(value, slice):
+            return "slice", *map(self._label, (value.start, value.stop, value.step))
+        return repr(value) if isinstance(value, (str, type(None))) else type(value).__name__
+
+
+def _is_tensor(value: Any) -> bool:
+    return type.__instancecheck__(Tensor, value)  # asked of a tensor, isinstance is a call that is seen
+
+
+def _is_own(frame: types.FrameType | None) -> bool:
+    """Whether a call comes from control flow's own code, and not from what passes the model's calls on."""
+    while frame is not None and frame.f_code.co_name in _PASSING:
+        frame = frame.f_back
+    return frame is not None and str(frame.f_globals.get("__name__")).startswith(_OWN)
+
+
+def _name_of(func: Callable[..., Any]) -> tuple[str, bool]:
+    """A function's name, one for ``a + b``, ``a += b`` and ``torch.add(a, b)``; whether its arguments are turned."""
+    of = getattr(func, "__self__", None)
+    name = getattr(func, "__name__", type(func).__name__)
+    if name == "__get__":
+        return f"{name} {getattr(of, '__name__', '')}", False
+    name = name.strip("_")
+    turns = name[:1] == "r" and name[1:] in _ARITHMETIC
+    name = name[1:] if turns or (name[:1] == "i" and name[1:] in _ARITHMETIC) else name
+    return _ALIKE.get(name, name), turns
