@@ -11,11 +11,12 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from torch_onnx_compat.watch import Watcher
 
-_OWN = "torch_onnx_compat.control_flow.run."
+_OWN = "torch_onnx_compat."
 """Modules whose calls are not the model's: they convert numbers, which is what differs."""
 
 _PASSING = frozenset({Watcher.__torch_function__.__name__, Watcher.watch.__name__, Watcher.pass_on.__name__})
@@ -37,9 +38,9 @@ class CallSequence(Watcher):
     def __init__(self, numbers: Sequence[Any], tensors: Sequence[Tensor]) -> None:
         super().__init__()
         self.calls: list[Any] = []
-        self._numbers = {(type(value), value): ("carried", value) for value in numbers}
+        self._numbers = {_key(value): ("carried", place) for place, value in enumerate(numbers)}
         pairs = zip(tensors, numbers, strict=True)
-        self._labels: dict[int, Any] = {id(tensor): ("carried", value) for tensor, value in pairs}
+        self._labels: dict[int, Any] = {id(tensor): self._numbers[_key(value)] for tensor, value in pairs}
         self._kept: list[Any] = [*tensors]
         """So that no identity is that of another tensor."""
         self._outside = 0
@@ -48,8 +49,12 @@ class CallSequence(Watcher):
         """Records a call, also one that fails."""
         if _is_own(sys._getframe(2)):
             result = self.pass_on(func, args, kwargs)
-            if func is Tensor.clone:  # what a round reads from outside is copied for it
-                self._labels[id(result)] = self._label(args[0])
+            # What a round reads from outside is copied for it, and a number becomes a tensor.
+            is_copy = func in (Tensor.clone, torch.as_tensor) and _is_tensor(args[0])
+            same = [self._label(args[0])] if is_copy else [self._numbers.get(_key(arg)) for arg in args]
+            label = next(filter(None, same), None)
+            if label is not None and _is_tensor(result):
+                self._labels.setdefault(id(result), label)
                 self._kept.append(result)
             return result
         name, turns = _name_of(func)
@@ -77,8 +82,8 @@ class CallSequence(Watcher):
                 self._outside += 1
                 self._kept.append(value)
             return self._labels[id(value)]
-        if isinstance(value, (bool, int, float)):
-            return self._numbers.get((type(value), value), (type(value).__name__, value))
+        if isinstance(value, (bool, int, float)) or _key(value) in self._numbers:
+            return self._numbers.get(_key(value), (type(value).__name__, value))
         if isinstance(value, (list, tuple)):
             return type(value).__name__, *map(self._label, value)
         if isinstance(value, dict):
@@ -88,12 +93,17 @@ class CallSequence(Watcher):
         return repr(value) if isinstance(value, (str, type(None))) else type(value).__name__
 
 
+def _key(value: Any) -> tuple[type, Any]:
+    """What tells numbers apart; a symbolic one has no hash, and is one with itself."""
+    return type(value), value if isinstance(value, (bool, int, float)) else id(value)
+
+
 def _is_tensor(value: Any) -> bool:
     return type.__instancecheck__(Tensor, value)  # asked of a tensor, isinstance is a call that is seen
 
 
 def _is_own(frame: types.FrameType | None) -> bool:
-    """Whether a call comes from control flow's own code, and not from what passes the model's calls on."""
+    """Whether a call comes from this package, and not from what passes the model's calls on."""
     while frame is not None and frame.f_code.co_name in _PASSING:
         frame = frame.f_back
     return frame is not None and str(frame.f_globals.get("__name__")).startswith(_OWN)
