@@ -29,8 +29,17 @@ NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
-@pytest.mark.parametrize("name", [*list(PROGRAMS)[::STEP], *STAND_INS, *NUMBERS])
+LONG = {("means.NestedLoops", "dynamo")}
+"""More than a minute each."""
+
+ROWS = [
+    pytest.param(name, exporter, marks=[pytest.mark.slow] if (name, exporter) in LONG else [])
+    for name in [*list(PROGRAMS)[::STEP], *STAND_INS, *NUMBERS]
+    for exporter in ("torchscript", "dynamo")
+]
+
+
+@pytest.mark.parametrize(("name", "exporter"), ROWS)
 def test_no_file_is_wrong(name, exporter):
     found = judge(PROGRAMS[name], exporter, stock=False)
     assert found.verdict not in BAD, found.detail
