@@ -35,6 +35,7 @@ class SymbolicRun:
     rank_places: set[str] = field(default_factory=set)
     """The model's statements that ask for a number of dimensions that values decide: a squeeze drops what is one."""
     seconds: float = 0.0
+    """Of its thread's processor time."""
     calls: Calls = field(default_factory=lambda: Calls(()))
 
     @property
