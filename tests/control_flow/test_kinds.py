@@ -282,3 +282,21 @@ def test_a_number_or_a_tensor(kind, sign, exporter):
     for rows in (1, 3, 7):
         for x in (torch.rand(rows, 4, 3) + 0.1, -torch.rand(rows, 4, 3) - 0.1):
             compare(model, result, x)
+
+
+class SetOfTwo(nn.Module):
+    """A method of a container that takes any number of arguments."""
+
+    def forward(self, x):
+        seen = set()
+        if x.sum() > 0:
+            seen.update([1], [2])
+        return x + len(seen)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_set_that_a_branch_updates(sign, exporter):
+    model = SetOfTwo().eval()
+    result = export_compat(model, X.abs() * sign, dynamic={"x": {0: "b"}}, exporter=exporter)
+    for x in (X.abs(), -X.abs()):
+        compare(model, result, x)

@@ -12,7 +12,7 @@ import functools
 import linecache
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import dropwhile
 from typing import Any
 
@@ -35,6 +35,8 @@ class Definition:
     node: FunctionNode
     owner: str
     """Name of the enclosing class, for the mangling of private names; empty outside a class."""
+    libraries: frozenset[str] = frozenset()
+    """Names under which its file imports modules of torch and numpy, whose functions write to no container."""
 
 
 def definition(code: types.CodeType) -> Definition:
@@ -51,7 +53,7 @@ def definition(code: types.CodeType) -> Definition:
         raise Unrewritable("its source is not at hand; define the model in a file")
     if not isinstance(found.node, ast.FunctionDef):
         raise Unrewritable("it is a coroutine")
-    return Definition(copy_tree(found.node), found.owner)
+    return replace(found, node=copy_tree(found.node))
 
 
 def _choose(code: types.CodeType, candidates: list[Definition]) -> Definition | None:
@@ -115,18 +117,26 @@ def _definitions(filename: str) -> dict[int, list[Definition]]:
         tree = ast.parse("".join(source_lines(filename)))
     except SyntaxError:
         return {}
+    libraries = frozenset(_libraries(tree))
     found: dict[int, list[Definition]] = {}
     todo: list[tuple[ast.AST, str]] = [(tree, "")]
     while todo:
         node, owner = todo.pop()
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-            found.setdefault(first, []).append(Definition(node, owner))  # type: ignore[arg-type]
+            found.setdefault(first, []).append(Definition(node, owner, libraries))  # type: ignore[arg-type]
         elif isinstance(node, ast.Lambda):
-            found.setdefault(node.lineno, []).append(Definition(_as_function(node), owner))
+            found.setdefault(node.lineno, []).append(Definition(_as_function(node), owner, libraries))
         inner = node.name if isinstance(node, ast.ClassDef) else owner
         todo += [(child, inner) for child in children(node)]
     return found
+
+
+def _libraries(tree: ast.Module) -> Iterator[str]:
+    for stmt in tree.body:
+        for alias in stmt.names if isinstance(stmt, ast.Import) else ():
+            if alias.name.partition(".")[0] in ("torch", "numpy"):
+                yield alias.asname or alias.name.partition(".")[0]
 
 
 LAMBDA = "<lambda>"

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from torch_onnx_compat.control_flow.find.syntax import SCOPES, children, walk_all, walk_scope
 from torch_onnx_compat.control_flow.lower.effects import owner_of_write, side_effect
 
-_MUTATORS = {
-    **dict.fromkeys(("sort", "reverse", "clear", "popitem"), (0,)),
-    **dict.fromkeys(("append", "extend", "add", "remove", "discard"), (1,)),
-    **{"insert": (2,), "pop": (0, 1, 2), "setdefault": (1, 2), "update": (0, 1)},
-}
-"""Methods that write to a container, and how many arguments they take: torch.add(a, b) is none of them."""
+_MUTATORS = frozenset(
+    {"append", "extend", "insert", "pop", "popitem", "update", "setdefault", "add", "remove", "discard", "clear"}
+    | {"sort", "reverse"}
+)
 
 
 @dataclass(frozen=True)
@@ -106,14 +104,9 @@ def _write_target(node: ast.AST) -> ast.AST | None:
     """The container that a node writes to; None if it writes to none."""
     if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
         return node.value
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return node.func.value if _writes(node, _MUTATORS.get(node.func.attr, ())) else None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MUTATORS:
+        return node.func.value
     return node.target if isinstance(node, ast.AugAssign) else None
-
-
-def _writes(call: ast.Call, counts: Collection[int]) -> bool:
-    is_open = any(isinstance(argument, ast.Starred) for argument in call.args)
-    return bool(counts) and (is_open or len(call.args) in counts)
 
 
 def _reads_within(node: ast.AST) -> dict[str, None]:

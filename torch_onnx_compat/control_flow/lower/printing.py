@@ -6,13 +6,13 @@ import ast
 import types
 from collections.abc import Callable
 
-from torch_onnx_compat.control_flow.find.source import FunctionNode, definition
+from torch_onnx_compat.control_flow.find.source import Definition, FunctionNode, definition
 
 
 def lines_before_and_after(
-    code: types.CodeType, lower_node: Callable[[FunctionNode], FunctionNode]
+    code: types.CodeType, lower_definition: Callable[[Definition], FunctionNode]
 ) -> tuple[list[str], list[str]]:
     """The lines of both sources, without comments."""
     old = ast.unparse(definition(code).node).splitlines()
-    new = ast.unparse(ast.fix_missing_locations(lower_node(definition(code).node))).splitlines()
+    new = ast.unparse(ast.fix_missing_locations(lower_definition(definition(code)))).splitlines()
     return old, new

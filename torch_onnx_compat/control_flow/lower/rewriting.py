@@ -12,6 +12,7 @@ from functools import partial
 
 from torch_onnx_compat.control_flow.find.sites import Event, functions_of
 from torch_onnx_compat.control_flow.find.source import (
+    Definition,
     FunctionNode,
     Unrewritable,
     codes_inside,
@@ -116,7 +117,7 @@ class Rewriting:
             found = definition(code)
             if code.co_flags & inspect.CO_GENERATOR and self._decides(code, found.node):
                 raise Unrewritable("it is a generator")
-            new = compile_definition(self._lower_definition(code, found.node), found.owner, code)
+            new = compile_definition(self._lower_definition(code, found), found.owner, code)
         except Unrewritable as reason:
             self.obstacles[place_of(code.co_filename, line)] = str(reason)
             return False
@@ -130,10 +131,10 @@ class Rewriting:
         lines = self._lines.get(code.co_filename, ())
         return any(node.lineno <= line <= (node.end_lineno or node.lineno) for line in lines)
 
-    def _lower_definition(self, code: types.CodeType, node: FunctionNode) -> FunctionNode:
+    def _lower_definition(self, code: types.CodeType, found: Definition) -> FunctionNode:
         lines, loops, splits = self._lines, self._loops, self._splits
         name = code.co_filename
-        return lower(node, lines.get(name, ()), loops.get(name, ()), splits.get(name, ()))
+        return lower(found.node, lines.get(name, ()), loops.get(name, ()), splits.get(name, ()), found.libraries)
 
     @contextmanager
     def apply(self) -> Iterator[None]:

@@ -45,7 +45,11 @@ EXITS = (ast.Return, ast.Break, ast.Continue)
 
 
 def lower(
-    node: FunctionNode, lines: Collection[int], loops: Collection[int] = (), splits: Collection[int] = ()
+    node: FunctionNode,
+    lines: Collection[int],
+    loops: Collection[int] = (),
+    splits: Collection[int] = (),
+    libraries: Collection[str] = (),
 ) -> FunctionNode:
     """Rewrites a definition in place, so that the run-time module takes the decisions on these lines.
 
@@ -54,6 +58,7 @@ def lower(
         lines: Where decisions were seen.
         loops: Lines of loops that cannot be unrolled.
         splits: Lines of decisions into whose branches the rest of the function moves.
+        libraries: Names of modules whose functions write to no container, as torch.add.
 
     Raises:
         Unrewritable: A statement in it has no equivalent.
@@ -69,7 +74,7 @@ def lower(
     scopes = {one: scope_of(one) for one in walk_all(node) if isinstance(one, ast.FunctionDef)}
     expressions = Expressions(lines, first, loops)
     body = [expressions.visit(stmt) for stmt in node.body[head:]]
-    lowered = Lowering(scopes, {}).lower_body(node, body)
+    lowered = Lowering(scopes, {}, libraries).lower_body(node, body)
     start = set_location(
         ast.ImportFrom("torch_onnx_compat.control_flow.run", [ast.alias("runtime", RUNTIME)], 0), body[0]
     )
@@ -86,11 +91,14 @@ class Lowering(LoopLowering):
     Args:
         scopes: The names of the function, and of those inside it.
         counts: How often each name was generated.
+        libraries: Names of modules whose functions write to no container.
     """
 
-    def __init__(self, scopes: Mapping[FunctionNode, Scope], counts: dict[str, int]) -> None:
+    def __init__(
+        self, scopes: Mapping[FunctionNode, Scope], counts: dict[str, int], libraries: Collection[str] = ()
+    ) -> None:
         super().__init__(counts)
-        self._scopes = scopes
+        self._scopes, self._libraries = scopes, libraries
 
     def lower_body(self, node: FunctionNode, body: Sequence[ast.stmt]) -> list[ast.stmt]:
         """Lowers the statements of a function, which are its whole body."""
@@ -143,7 +151,7 @@ class Lowering(LoopLowering):
     def lower_inside(self, stmt: ast.stmt, live: set[str]) -> ast.stmt:
         """Lowers the statements inside a statement that stays."""
         if isinstance(stmt, ast.FunctionDef):
-            stmt.body = Lowering(self._scopes, self._names).lower_body(stmt, stmt.body)
+            stmt.body = Lowering(self._scopes, self._names, self._libraries).lower_body(stmt, stmt.body)
             return stmt
         if isinstance(stmt, SCOPES):
             return stmt
@@ -260,7 +268,8 @@ class Lowering(LoopLowering):
     def obstacle(self, stmts: Sequence[ast.AST], apart_from: Collection[str] = ()) -> str:
         """The first side effect of some statements but those that are named, as text; empty if they have none."""
         found = next((what for what in side_effects(stmts) if what not in apart_from), "")
-        foreign = [name for name in containers_changed_by(stmts) if name not in self.scope.own]
+        known = {*self.scope.own, *self._libraries}
+        foreign = [name for name in containers_changed_by(stmts) if name not in known]
         if foreign and not found:
             found = f"{foreign[0]} of an outer scope is changed"
         called = [name for name in self.scope.writers if name in loads(stmts)]

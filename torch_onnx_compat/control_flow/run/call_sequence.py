@@ -57,8 +57,8 @@ class CallSequence(Watcher):
                 self._labels.setdefault(id(result), label)
                 self._kept.append(result)
             return result
-        name, turns = _name_of(func)
-        labels = [self._label(value) for value in (reversed(args) if turns else args)]
+        name, is_reversed = _name_of(func)
+        labels = [self._label(value) for value in (reversed(args) if is_reversed else args)]
         if name in _COMMUTATIVE and len(labels) == 2:
             labels.sort(key=str)  # Tensor.__radd__ is torch's add
         place = len(self.calls)
@@ -110,12 +110,12 @@ def _is_own(frame: types.FrameType | None) -> bool:
 
 
 def _name_of(func: Callable[..., Any]) -> tuple[str, bool]:
-    """A function's name, one for ``a + b``, ``a += b`` and ``torch.add(a, b)``; whether its arguments are turned."""
+    """A function's name, one for ``a + b``, ``a += b`` and torch.add(a, b); whether its arguments are in reverse."""
     of = getattr(func, "__self__", None)
     name = getattr(func, "__name__", type(func).__name__)
     if name == "__get__":
         return f"{name} {getattr(of, '__name__', '')}", False
     name = name.strip("_")
-    turns = name[:1] == "r" and name[1:] in _ARITHMETIC
-    name = name[1:] if turns or (name[:1] == "i" and name[1:] in _ARITHMETIC) else name
-    return _ALIKE.get(name, name), turns
+    is_reversed = name[:1] == "r" and name[1:] in _ARITHMETIC
+    name = name[1:] if is_reversed or (name[:1] == "i" and name[1:] in _ARITHMETIC) else name
+    return _ALIKE.get(name, name), is_reversed

@@ -167,18 +167,20 @@ def _join_values(condition: Tensor, a: Any, b: Any, path: str) -> Any:
         raise Mismatch(f"{path} has shape {_shape(x)} in one branch and {_shape(y)} in the other")
     # onnxruntime has no Where for booleans
     joined = (condition & x) | (~condition & y) if x.dtype == torch.bool else torch.where(condition, x, y)
-    _note_unsure(joined, a, b)
+    _note_unknown_kinds(joined, a, b)
     return joined
 
 
-def _note_unsure(joined: Tensor, a: Any, b: Any) -> None:
+def _note_unknown_kinds(joined: Tensor, a: Any, b: Any) -> None:
     """Notes that a name is a number after one branch and a tensor after the other, or was that before."""
     session = current()
     if session is None:
         return
-    known = [session.unsure.origin(side, session.numbers) for side in (a, b)]
+    known = [session.unknown_kinds.origin(side, session.numbers) for side in (a, b)]
     if any(known) or session.is_number_here(a) != session.is_number_here(b):
-        session.unsure.note(joined, "a number after one branch of a decision and a tensor after the other", here())
+        session.unknown_kinds.note(
+            joined, "a number after one branch of a decision and a tensor after the other", here()
+        )
         session.users.begin()
 
 

@@ -58,7 +58,7 @@ def make_loop(
     session.trials.append(Trial(here()))
     try:
         made = _build_loop(session, one, source, values, leaves_early)
-        _note_unsure(session, values, made)
+        _note_unknown_kinds(session, values, made)
     except RefusedDecision:
         session.peel()
         raise
@@ -85,8 +85,8 @@ def _build_loop(
     length = source.length
     if session.from_data(length) and any(value is None for value in values.values()):
         raise NoConditional("a name is None before the loop, and values decide whether it has a round")
-    given = {name: value for name, value in values.items() if value is None or is_number(value)}
-    start = replace(one, item=lambda _: source.at(0), given=given)
+    python_values = {name: value for name, value in values.items() if value is None or is_number(value)}
+    start = replace(one, item=lambda _: source.at(0), python_values=python_values)
     first = _build_rounds(session, start, at_most(length, 1), values, starts=True)
     grown = {name: AppendLog() for name, value in values.items() if isinstance(value, AppendLog)}
     later = replace(one, item=lambda number: source.at(number + 1), scope={**one.scope, **first})
@@ -126,12 +126,12 @@ def _build_rounds(
             name for name, old in values.items() if is_number(old) and session.is_number_here(trial.values.get(name))
         )
     else:
-        _note_unsure(session, before, initial)
+        _note_unknown_kinds(session, before, initial)
     _note_growth(session, initial, trial)
     session.vary(tensor for _, tensor in tree.flatten((initial, number))[0])
-    turned = [] if starts else [n for n, old in before.items() if _turns(session, old, trial.values.get(n))]
+    names = [] if starts else [n for n, old in before.items() if _becomes_tensor(session, old, trial.values.get(n))]
     # Again, with the types of the values in later rounds.
-    trial = _try_later_round(one, number, before, initial, turned)
+    trial = _try_later_round(one, number, before, initial, names)
     place = session.trials[-1].place
     if session.surveying and number is not None:
         found = _ragged_axes(one, length, initial, trial)
@@ -148,7 +148,7 @@ def _build_rounds(
 
 
 def _try_later_round(
-    one: Round, number: Tensor | None, before: dict[str, Any], initial: dict[str, Any], turned: list[str]
+    one: Round, number: Tensor | None, before: dict[str, Any], initial: dict[str, Any], names: list[str]
 ) -> Result:
     """Tries a round on the tensors that the loop carries.
 
@@ -157,42 +157,47 @@ def _try_later_round(
         number: Its number.
         before: The values of the names before the loop.
         initial: What the loop carries in their place.
-        turned: The names that hold numbers before the loop, and tensors after a round.
+        names: The names that hold numbers before the loop, and tensors after a round.
 
     Raises:
         NoConditional: The first round does something else with the numbers than with the tensors: the code asks which
             of the two they are.
     """
-    if not turned:
+    if not names:
         return one(number, tree.map_leaves(initial, _same_leaf))
     numbers, tensors = zip(
-        *(pair for name in turned for pair in numbers_among(before[name], initial[name])), strict=True
+        *(pair for name in names for pair in numbers_among(before[name], initial[name])), strict=True
     )
     calls = []
-    for values in ({name: before[name] for name in turned}, {}):
+    for values in ({name: before[name] for name in names}, {}):
         with CallSequence(numbers, tensors) as made:
             trial = one(number, {**tree.map_leaves(initial, _same_leaf), **values})
         calls.append(made.finish(trial.values))
     if calls[0] != calls[1]:
-        raise NoConditional(f"its first round, before which {turned[0]!r} is a number, does what no later one does")
+        raise NoConditional(
+            f"its first round, before which {names[0]!r} is a number, does what no later one does; begin with None or "
+            f"with a tensor"
+        )
     return trial
 
 
-def _turns(session: Session, old: Any, new: Any) -> bool:
+def _becomes_tensor(session: Session, old: Any, new: Any) -> bool:
     """Whether a name holds a number before a loop, or several, and a tensor after a round."""
     if isinstance(old, (list, tuple)) and isinstance(new, (list, tuple)):
-        return any(_turns(session, a, b) for a, b in zip(old, new, strict=False))
+        return any(_becomes_tensor(session, a, b) for a, b in zip(old, new, strict=False))
     if isinstance(old, dict) and isinstance(new, dict):
-        return any(_turns(session, value, new.get(key)) for key, value in old.items())
+        return any(_becomes_tensor(session, value, new.get(key)) for key, value in old.items())
     return is_number(old) and isinstance(new, Tensor) and not session.is_number_here(new)
 
 
-def _note_unsure(session: Session, before: dict[str, Any], values: dict[str, Any]) -> None:
+def _note_unknown_kinds(session: Session, before: dict[str, Any], values: dict[str, Any]) -> None:
     """Notes the tensors that a loop carries, or ends with, in the place of Python numbers."""
     tensors = [tensor for name, old in before.items() for _, tensor in numbers_among(old, values[name])]
     tensors += [values[name] for name in session.trials[-1].counts if isinstance(values.get(name), Tensor)]
     for tensor in tensors:
-        session.unsure.note(tensor, "a number before a loop whose length varies, and begins as a tensor in the file")
+        session.unknown_kinds.note(
+            tensor, "a number before a loop whose length varies, and begins as a tensor in the file"
+        )
     if tensors:
         session.users.begin()  # whoever asks from here on is rewritten, too
 

@@ -128,8 +128,8 @@ class Round:
         item: Gives the item of a number; None in a ``while``.
         test: Takes values of names; returns whether there is another round. None in a ``for``.
         scope: Values before the loop of `names` and of the other parameters of `body` and `test`.
-        given: Values of names that are no tensors before a loop of one round. That round has them, whatever tensors
-            are carried under the names: code such as ``best is None or ...`` recognises the first round by them.
+        python_values: Values of names that are no tensors before a loop of one round. That round has them, whatever
+            tensors are carried under the names: ``best is None or ...`` recognises the first round by them.
     """
 
     session: Session
@@ -138,7 +138,7 @@ class Round:
     item: Callable[[Tensor], Any] | None
     test: Callable[..., Any] | None
     scope: dict[str, Any]
-    given: Mapping[str, Any] = field(default_factory=dict)
+    python_values: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(
         self, number: Tensor | None, values: dict[str, Any], table: Table | None = None, own: Sequence[Tensor] = ()
@@ -158,7 +158,7 @@ class Round:
             for name, value in values.items()
             if isinstance(value, AppendLog)
         }
-        scope = {**self.scope, **values, **rows, **self.given}
+        scope = {**self.scope, **values, **rows, **self.python_values}
         log = WriteLog(own)
 
         def run() -> tuple[Any, dict[str, Any]]:

@@ -26,7 +26,7 @@ from torch_onnx_compat.control_flow.find.users import NumberUsers
 from torch_onnx_compat.control_flow.run.cells import CellWriter
 from torch_onnx_compat.control_flow.run.lifting import present
 from torch_onnx_compat.control_flow.run.raising import find_catcher
-from torch_onnx_compat.control_flow.run.unsure import Unsure
+from torch_onnx_compat.control_flow.run.unknown_kinds import UnknownKinds
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames
 from torch_onnx_compat.tracing import is_tracing, recorded_value, without_tracing
@@ -97,7 +97,7 @@ class Session:
     """Places of checks that the file does not make, as keys."""
     refusals: list[RefusedDecision] = field(default_factory=list)
     """What this run refused, the first one first; the model may have caught it."""
-    unsure: Unsure = field(default_factory=Unsure)
+    unknown_kinds: UnknownKinds = field(default_factory=UnknownKinds)
     """Tensors that stand for a number or for a tensor, whichever way the model goes."""
     users: NumberUsers = field(default_factory=NumberUsers)
     """The functions that ran after a tensor was noted as a number; filled while its `watch` is in force."""
@@ -114,7 +114,7 @@ class Session:
         self._seen.clear()
         self.refusals.clear()
         self.numbers.clear()
-        self.unsure.clear()
+        self.unknown_kinds.clear()
         self.sizes = {}
 
     @contextmanager
@@ -284,12 +284,14 @@ class Session:
         Raises:
             RefusedDecision: The value is such a one.
         """
-        origin = self.unsure.origin(value, self.numbers)
+        origin = self.unknown_kinds.origin(value, self.numbers)
         if origin is None:
             return
         if origin.place is not None:
             self.split.add(origin.place)
-        raise refusal(f"what kind of value a name holds decides, and it is {origin.reason}.")
+        raise refusal(
+            f"what kind of value a name holds decides, and it is {origin.reason}; let it be a tensor throughout."
+        )
 
     def _is_made_of_numbers(self, value: Tensor) -> bool:
         """Whether everything that a traced tensor was computed from stands for a number, or is a constant."""

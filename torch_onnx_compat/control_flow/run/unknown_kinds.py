@@ -25,7 +25,7 @@ class Origin:
     """File and line of the decision that it comes from, after whose branches it is one or the other."""
 
 
-class Unsure:
+class UnknownKinds:
     """The tensors of one run, and what is computed from them and from numbers alone."""
 
     def __init__(self) -> None:
