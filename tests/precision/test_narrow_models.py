@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from torch_onnx_compat import export_compat
+from torch_onnx_compat.backends import dynamo_ops
 
 
 class Net(nn.Module):
@@ -42,3 +43,10 @@ def test_autocast_inside(exporter, dtype):
 def test_bfloat16_at_an_opset_that_lacks_it_says_which_has_it():
     with pytest.raises(Exception, match="opset_version=22"):
         export_compat(Net().eval().bfloat16(), IMAGE.bfloat16(), opset_version=17, exporter="torchscript")
+
+
+def test_a_constant_of_bfloat16_in_an_entry_for_dynamo(monkeypatch):
+    monkeypatch.setattr(dynamo_ops.internals, "record_node", lambda node: None)
+    value = dynamo_ops.DynamoOps(22).constant([0.5, -2.0], torch.bfloat16)
+    assert value.dtype.name == "BFLOAT16"
+    assert value.const_value.numpy().astype(float).tolist() == [0.5, -2.0]
