@@ -1,4 +1,6 @@
-"""Python numbers among the arguments: the file holds them, and says so."""
+"""Python numbers among the arguments, which the file holds, and says so; and what counts as a model."""
+
+from functools import partial
 
 import pytest
 import torch
@@ -74,3 +76,33 @@ def test_functions_on_sizes(name):
     result = export_compat(model, torch.rand(3, 4), exporter="dynamo", dynamic={"x": {0: "h", 1: "w"}})
     for x in (torch.rand(3, 4), torch.rand(5, 5), torch.rand(7, 2)):
         torch.testing.assert_close(result(x)[0], model(x))
+
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 4)
+
+    def encode(self, x, factor):
+        return self.layer(x).relu() * factor
+
+    def forward(self, x):
+        return self.encode(x, 1).sum()
+
+
+def test_a_partial_function_is_a_model(exporter):
+    model = Encoder().eval()
+    result = export_compat(partial(model.encode, factor=3), (torch.randn(2, 3),), exporter=exporter)
+    x = torch.randn(2, 3)
+    (found,) = result.session().run(None, {"x": x.numpy()})
+    torch.testing.assert_close(torch.from_numpy(found), model.encode(x, 3).detach())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_frozen_script_has_no_mode():
+    model = Encoder().eval()
+    frozen = torch.jit.freeze(torch.jit.script(model))
+    result = export_compat(frozen, (torch.randn(2, 3),), dynamic={"x": {0: "n"}})
+    x = torch.randn(5, 3)
+    (found,) = result.session().run(None, {"x": x.numpy()})
+    torch.testing.assert_close(torch.from_numpy(found), model(x).detach())

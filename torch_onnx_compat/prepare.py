@@ -33,6 +33,7 @@ from torch_onnx_compat.caller.undo import (
     Outside,
     assign,
     changes_its_weight,
+    is_training,
     memory_of,
     put_back,
     restore_random_state,
@@ -153,7 +154,7 @@ def prepare(
         structure=_with_fresh_constants(inputs.structure),
     )
     _check_devices(module, inputs)
-    if training is False and isinstance(model, nn.Module) and any(m.training for m in module.modules()):
+    if training is False and isinstance(model, nn.Module) and is_training(module):
         notes.append("the model is in train mode; exported in eval mode. Call model.eval() to say so yourself.")
     return Prepared(module, inputs, training, tuple(notes))
 
@@ -397,7 +398,7 @@ def _as_module(model: Any, args: Any) -> tuple[nn.Module, Any]:
         return model.module(), args
     if isinstance(model, nn.Module):
         return _inner(model), args
-    if isinstance(model, torch.jit.ScriptFunction) or inspect.isroutine(model):
+    if isinstance(model, (torch.jit.ScriptFunction, functools.partial)) or inspect.isroutine(model):
         return _Callable(model), args
     raise CompatError(
         f"model is a {type(model).__name__}; wanted an nn.Module, an ExportedProgram, a scripted module or a function."

@@ -1,5 +1,7 @@
 """Decisions that hang on a rounding, in models whose own answer changes with it, and real errors beside them."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -8,8 +10,9 @@ from torch import nn
 
 from torch_onnx_compat import Verify
 from torch_onnx_compat.check.cases import Case, Cases
+from torch_onnx_compat.check.compare import NOISE_LIMIT
 from torch_onnx_compat.check.perturb import BreakTies
-from torch_onnx_compat.check.rounding import compare_outputs
+from torch_onnx_compat.check.rounding import Doubt, compare_outputs
 from torch_onnx_compat.check.verify import verify
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.observe import Observation
@@ -311,3 +314,53 @@ def test_another_number_of_outputs_is_said():
 def test_a_vector_for_a_number_is_said():
     (row,) = verdicts(lambda x: x.sum(), X, lambda o: o.reshape(1))
     assert (row.ok, row.detail) == (False, "shape (1,), wanted ()")
+
+
+def runs_of(wanted, places, values):
+    """Outputs that are the original's but for some places, which have one of these values in each."""
+    for value in itertools.cycle(values):
+        other = wanted.copy()
+        other[places] = value
+        yield other
+
+
+def explained(found, wanted, noisy, decided=6):
+    doubt = Doubt(found, wanted, NOISE_LIMIT)
+    runs = iter(noisy)
+    for _ in range(6):
+        doubt.explain_by_noise(next(runs))
+    for _ in range(decided):
+        doubt.explain_by_decision(next(runs))
+    return doubt.is_explained
+
+
+LABELS = (np.arange(300) * 7 % 80).astype(np.float32)
+
+
+@pytest.mark.parametrize("label", [3, 77])
+def test_a_label_at_the_cut_may_be_any(label):
+    """Which row is the last one depends on a rounding; so does its label, which no two runs have alike."""
+    found = LABELS.copy()
+    found[-1] = label
+    assert explained(found, LABELS, runs_of(LABELS, -1, (69, 60, 35, 52, 56, 63)))
+
+
+def test_a_label_that_never_changes_may_not():
+    for place in (-2, 0):
+        found = LABELS.copy()
+        found[place] += 40
+        assert not explained(found, LABELS, runs_of(LABELS, -1, (69, 60, 35, 52, 56, 63)))
+
+
+def test_one_of_two_labels_is_one_of_the_two():
+    found = LABELS.copy()
+    found[-1] = 60
+    assert not explained(found, LABELS, runs_of(LABELS, -1, (25, 13)))
+    found[-1] = 25
+    assert explained(found, LABELS, runs_of(LABELS, -1, (25, 13)))
+
+
+def test_no_label_is_out_of_range():
+    found = LABELS.copy()
+    found[-1] = 800
+    assert not explained(found, LABELS, runs_of(LABELS, -1, (69, 60, 35, 52, 56, 63)))

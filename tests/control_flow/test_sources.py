@@ -1,5 +1,7 @@
 """Functions whose source is found by more than their first line: lambdas, hooks, functions inside rewritten ones."""
 
+import runpy
+
 import pytest
 import torch
 from torch import nn
@@ -68,3 +70,28 @@ def test_code_without_a_file_is_named(tmp_path):
     exec(compile(text, str(tmp_path / "gone.py"), "exec"), names)
     with pytest.raises(CompatError, match="its source is not at hand; define the model in a file"):
         export_compat(names["forward"], (INPUTS[0],), exporter="torchscript")
+
+
+FILE = """
+import sys
+from torch_onnx_compat.control_flow.find.source import lexical_chain
+
+def outer(x):
+    def inner():
+        return [frame.f_code.co_name for frame in lexical_chain(sys._getframe())]
+    return inner()
+
+chain = outer(1)
+
+class Body:
+    chain = (lambda: [frame.f_code.co_name for frame in lexical_chain(sys._getframe())])()
+"""
+
+
+def test_a_file_that_is_running_encloses_no_function(tmp_path):
+    """A user's script may export while it is being imported; its code is no function that can be rewritten."""
+    path = tmp_path / "script.py"
+    path.write_text(FILE)
+    names = runpy.run_path(str(path))
+    assert names["chain"] == ["inner", "outer"]
+    assert names["Body"].chain == ["<lambda>"]

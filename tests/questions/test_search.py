@@ -62,3 +62,22 @@ def test_a_number_in_the_code_that_is_no_int64():
     assert next(sides(sympy.Min(h, 2**63 - 1) > 40, h=32).others()) == {"h": 41, "w": 48}
     (found,) = (f for f in sides(h > 2**63 - 2, bounds={"h": (1, None)}).others() if f["h"] == 2**63 - 1)
     assert found["w"] == 48
+
+
+@pytest.mark.parametrize(
+    ("expression", "size", "axis"),
+    [
+        (sympy.Eq(h, 1), 1, "h"),
+        (sympy.Ne(h, 1), 1, "h"),
+        (sympy.Eq(3 * h + 2, 8), 2, "h"),
+        (sympy.Eq(h, 1), 2, ""),
+        (sympy.Ne(h, 1), 2, ""),
+        (sympy.Eq(Mod(h, 7), 0), 14, ""),
+        (sympy.Eq(FloorDiv(h, 4), 3), 12, ""),
+        (sympy.Eq(h * h, 4 * h), 4, ""),
+        (sympy.Eq(h, w), 48, ""),
+        (h < 2, 1, ""),
+    ],
+)
+def test_an_equation_leaves_one_size(expression, size, axis):
+    assert sides(expression, h=size).fixed_axis == axis

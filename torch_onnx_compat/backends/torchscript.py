@@ -27,6 +27,7 @@ from torch_onnx_compat.backends.quiet import without_graph_dump
 from torch_onnx_compat.backends.repairs import repair_trace
 from torch_onnx_compat.backends.torchscript_ops import TorchScriptOps
 from torch_onnx_compat.backends.wide import wide_sizes
+from torch_onnx_compat.caller.undo import is_training
 from torch_onnx_compat.catalogue.entry import Declined, Symbolic, decline
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.garbage import pause_collection
@@ -117,7 +118,7 @@ def _run(job: ExportJob, opset: int) -> ir.Model:
         "custom_opsets": dict(job.custom_opsets) or None,
         "dynamo": False,
         # EVAL lets torch fold BatchNorm into convolutions; PRESERVE keeps whatever mode the twin is in.
-        "training": torch.onnx.TrainingMode.PRESERVE if _is_training(job) else torch.onnx.TrainingMode.EVAL,
+        "training": torch.onnx.TrainingMode.PRESERVE if is_training(job.subject.twin) else torch.onnx.TrainingMode.EVAL,
         **{k: v for k, v in job.options.items() if k in ("do_constant_folding", "autograd_inlining")},
     }
     file: Any = io.BytesIO()
@@ -151,10 +152,6 @@ def _with_weights(model: ir.Model, weights: dict[str, Tensor]) -> ir.Model:
         shared = as_onnx(tensor, name)
         value.const_value, value.shape = shared, shared.shape
     return model
-
-
-def _is_training(job: ExportJob) -> bool:
-    return any(module.training for module in job.subject.twin.modules())
 
 
 # Symbolics

@@ -282,6 +282,11 @@ def _is_written(argument: Any) -> bool:
     return declared or argument.name in ("running_mean", "running_var")
 
 
+def is_training(model: nn.Module) -> bool:
+    """Whether a part of the model is in train mode; a frozen script has no mode."""
+    return any(getattr(module, "training", False) for module in model.modules())
+
+
 def changes_its_weight(module: nn.Module) -> bool:
     """Whether forward of one of torch's modules writes to the module's parameter."""
     return isinstance(module, (nn.Embedding, nn.EmbeddingBag)) and module.max_norm is not None

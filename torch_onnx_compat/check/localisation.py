@@ -104,10 +104,13 @@ class Localisation:
     def _difference(self) -> str:
         place = f"{self.module or 'the model itself'} ({self.kind})" if self.kind else self.module or "the model itself"
         statement = f", {self.statement}" if self.statement else ""
-        return (
-            f"first difference at {place}{statement}: {self.torch_operator} in the model, {self.operator or 'nothing'} "
-            f"{self.node!r} in the file; {self.detail or f'{self.got:.6g} for {self.wanted:.6g}'}."
-        )
+        model = f"first difference at {place}{statement}: {self.torch_operator or 'a result'} in the model, "
+        if not self.operator:
+            return f"{model}which the file does not compute."
+        return f"{model}{self.operator} {self.node!r} in the file; {self._values()}."
+
+    def _values(self) -> str:
+        return self.detail or f"{self.got:.6g} for {self.wanted:.6g}"
 
     def to_dict(self) -> dict[str, Any]:
         """The finding as plain data."""

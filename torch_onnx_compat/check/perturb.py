@@ -75,7 +75,13 @@ Of longer pictures, their length: the weights at cell 600 are differences of num
 TERMS = 4.0
 """Change of the terms of a sum, in changes of a result: partial sums are rounded one after the other."""
 
-_POOLS: dict[int, Callable[..., Tensor]] = {
+POOL = 2**20
+"""How many changes are drawn for a run: to draw takes longer than all else, so parts of tensors take them in turn."""
+
+PART = 2**16
+"""Values that are changed at a time."""
+
+_MAX_POOLS: dict[int, Callable[..., Tensor]] = {
     1: functional.max_pool1d,
     2: functional.max_pool2d,
     3: functional.max_pool3d,
@@ -98,6 +104,8 @@ class RoundOtherwise(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
         self._step = step
         self._generator = torch.Generator().manual_seed(seed)
+        self._pools: dict[tuple[torch.dtype, float], Tensor] = {}
+        """By element type and factor of the change: what values are multiplied by."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name, written = _base_name(func), func._schema.is_mutable
@@ -137,11 +145,11 @@ class RoundOtherwise(TorchDispatchMode):
 
     def _change_cells(self, x: Tensor, places: float) -> Tensor:
         """Changes every cell by a rounding of the largest one beside it, whose weight is off by one of its place."""
-        if not _is_plain(x) or x.dim() - 2 not in _POOLS or not x.numel():
+        if not _is_plain(x) or x.dim() - 2 not in _MAX_POOLS or not x.numel():
             return self._change(x, places)
         wide = torch.promote_types(x.dtype, torch.float32)
         noise = 2 * torch.rand(x.shape, generator=self._generator, dtype=wide) - 1
-        near = _POOLS[x.dim() - 2](x.to(wide).abs(), 3, 1, 1)
+        near = _MAX_POOLS[x.dim() - 2](x.to(wide).abs(), 3, 1, 1)
         changed = (x + noise * near * (torch.finfo(x.dtype).eps * self._step * places)).to(x.dtype)
         return torch.where(_has_few_digits(x) | ~changed.isfinite(), x, changed)
 
@@ -159,11 +167,41 @@ class RoundOtherwise(TorchDispatchMode):
             return torch.view_as_complex(self._change(torch.view_as_real(tensor.resolve_conj()).contiguous(), factor))
         if not _is_plain(tensor):
             return tensor
-        wide = torch.promote_types(tensor.dtype, torch.float32)
-        noise = torch.rand(tensor.shape, generator=self._generator, dtype=wide).mul_(2).sub_(1)  # in place: no copies
-        largest = torch.finfo(tensor.dtype).eps * self._step * factor
-        changed = noise.mul_(largest).add_(1).mul_(tensor).to(tensor.dtype)
-        return torch.where(_has_few_digits(tensor).logical_or_(~changed.isfinite()), tensor, changed)
+        if 0 in tensor.stride() and tensor.numel() > 1:  # expanded: what is one number in memory stays one
+            once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in tensor.stride())
+            return self._change_dense(tensor[once], factor).expand(tensor.shape)
+        return self._change_dense(tensor, factor)
+
+    def _change_dense(self, tensor: Tensor, factor: float) -> Tensor:
+        result = torch.empty_like(tensor)
+        if result.stride() != tensor.stride():  # it has gaps, or several places in one
+            tensor = tensor.contiguous()
+            result = torch.empty_like(tensor)
+        self._fill(_in_memory(result), _in_memory(tensor), factor)
+        return result
+
+    def _fill(self, result: Tensor, values: Tensor, factor: float) -> None:
+        """Writes the changed values, part by part: a part stays in the processor's cache."""
+        pool, most = self._pool(values.dtype, factor), torch.finfo(values.dtype).max
+        for start in range(0, len(values), PART):
+            part, out = values[start : start + PART], result[start : start + PART]
+            begin = int(torch.randint(POOL - len(part) + 1, (), generator=self._generator))
+            changed = part * pool[begin : begin + len(part)]
+            changed = changed.clamp_(-most, most).to(part.dtype)  # infinities have few digits, and so stay
+            torch.where(_has_few_digits(part), part, changed, out=out)
+
+    def _pool(self, dtype: torch.dtype, factor: float) -> Tensor:
+        """What values are multiplied by; each part of a tensor takes it from a place that is drawn."""
+        if (dtype, factor) not in self._pools:
+            wide = torch.promote_types(dtype, torch.float32)
+            noise = torch.rand(POOL, generator=self._generator, dtype=wide).mul_(2).sub_(1)
+            self._pools[dtype, factor] = noise.mul_(torch.finfo(dtype).eps * self._step * factor).add_(1)
+        return self._pools[dtype, factor]
+
+
+def _in_memory(tensor: Tensor) -> Tensor:
+    """The values of a tensor without gaps, in the order in which they lie in memory."""
+    return tensor.as_strided((tensor.numel(),), (1,))
 
 
 def _places(args: Sequence[Any]) -> float:

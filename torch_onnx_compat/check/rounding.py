@@ -230,6 +230,7 @@ class Doubt:
         self._error = _distance(self._found, self._wanted) if self.is_float else np.zeros(wanted.size)
         finite = wanted[np.isfinite(wanted)] if self.is_float else wanted
         self._largest = limit * (float(np.abs(finite.astype(np.float64)).max(initial=0.0)) or 1.0)
+        self._lowest, self._highest = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
         self.by_noise = self.by_decision = 0
         """How many values each of the two explains."""
         self.ratio = 0.0
@@ -248,8 +249,14 @@ class Doubt:
         return len(self.places) <= many
 
     def explain_by_noise(self, value: Array) -> None:
-        """Takes in an output of a run that shows the noise, and crosses off the places that it explains."""
-        self._noise = np.maximum(self._noise, np.nan_to_num(_distance(value.reshape(-1), self._wanted), posinf=0.0))
+        """Takes in an output of a run that shows the noise, and crosses off the places that it explains.
+
+        A change of more than noise may excuse is none: something was decided otherwise there.
+        """
+        change = _distance(value.reshape(-1), self._wanted)
+        jumped = change > self._largest
+        self._jumps |= jumped
+        self._noise = np.maximum(self._noise, np.where(jumped, 0.0, change))
         error, noise = self._error[self.places], self._noise[self.places]
         explained = error <= np.minimum(NOISE_FACTOR * noise, self._largest)
         self.ratio = max(self.ratio, float((error[explained] / noise[explained]).max(initial=0.0)))
@@ -269,11 +276,24 @@ class Doubt:
         seen = np.stack([run[self.places] for run in self._seen])
         found = self._found[self.places]
         if self.is_float:
-            explained = self._jumps[self.places] & _is_among_numbers(found, self._wanted[self.places], seen)
+            among = _is_among_numbers(found, self._wanted[self.places], seen)
+            among |= self._is_any(seen) & (found >= self._lowest) & (found <= self._highest)
+            explained = self._jumps[self.places] & among
         else:
             explained = _is_among_choices(found, seen)
         self.by_decision += int(explained.sum())
         self.places = self.places[~explained]
+
+    def _is_any(self, seen: Array) -> Array:
+        """Whether so many different numbers stand at a place in the runs (runs, places) that the next is another one.
+
+        A row at the cut of the best ones is such a place: one of many takes it.
+        """
+        ordered = np.sort(seen.astype(np.float64), axis=0)
+        apart = JUMP * DECISION_STEPS[-1] * self._noise[self.places]
+        with np.errstate(invalid="ignore"):  # two infinities have no difference
+            result: Array = (np.diff(ordered, axis=0) > apart).sum(0) + 1 >= MANY
+        return result
 
 
 def _is_among_numbers(found: Array, wanted: Array, seen: Array) -> Array:

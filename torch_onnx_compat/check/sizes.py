@@ -179,7 +179,7 @@ class SizeTrials:
             is_operator = question.chooses_kernel
             verdict = Verdict(question)
             self.verdicts.append(verdict)
-            if sides.is_proven:
+            if sides.is_proven or self._is_fixed(sides, asked[:number]):
                 verdict.outcome = "proven"
                 continue
             before = len(self.legal_sizes)
@@ -187,6 +187,20 @@ class SizeTrials:
                 yield from self._trials(sides, verdict, () if is_operator else asked[:number])
             self._made[is_operator] += len(self.legal_sizes) - before
             self._judge(sides, verdict)
+
+    def _is_fixed(self, sides: Sides, before: Sequence[Sides]) -> bool:
+        """Whether a question is asked at one size of its axes only, since the model was asked about the others, too.
+
+        Where a run without numbers has found a batch of 1, torch takes the batch for 1, and what is made of it later
+        holds for no other.
+        """
+        sizes_asked = [dict(zip(self._example, key, strict=True)) for key in self._asked_at]
+        fixed = {
+            earlier.fixed_axis
+            for earlier in before
+            if earlier.fixed_axis and any(earlier.is_other(sizes) for sizes in sizes_asked)
+        }
+        return fixed.issuperset(sides.axes)
 
     def _trials(self, sides: Sides, verdict: Verdict, before: Sequence[Sides]) -> Iterator[Trial]:
         """Sizes on the other side of a question.

@@ -49,6 +49,14 @@ class Sides:
         return expressions.has_one_value(self.question.expression, ranges)
 
     @cached_property
+    def fixed_axis(self) -> str:
+        """The axis of which the example's answer leaves one size, as ``n == 3`` does; empty if it leaves more."""
+        if len(self.axes) != 1 or self.question.kind != "condition" or not self.question.is_equality:
+            return ""
+        holds = bool(self.answer(self._example)) == (type(self.question.expression).__name__ == "Equality")
+        return self.axes[0] if holds and expressions.has_one_solution(self.question.expression) else ""
+
+    @cached_property
     def _computes_floats(self) -> bool:
         return expressions.computes_floats(self.question.expression)
 

@@ -193,6 +193,13 @@ def larger_than_one(sizes: Sequence[Any], count: int) -> Any:
     return sympy.Eq(sum(sympy.Min(1, size - 1) for size in sizes), count)
 
 
+def has_one_solution(equation: Any) -> bool:
+    """Whether an equation, or its opposite, in one symbol is a linear one."""
+    (symbol,) = equation.free_symbols
+    difference = equation.lhs - equation.rhs
+    return bool(difference.is_polynomial(symbol)) and bool(difference.diff(symbol).is_number)
+
+
 def constants_of(expression: Any) -> set[int]:
     """The whole numbers that stand in an expression."""
     return {abs(int(atom)) for atom in expression.atoms() if getattr(atom, "is_Integer", False)}

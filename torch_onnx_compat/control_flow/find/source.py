@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 import functools
+import inspect
 import linecache
 import types
 from collections.abc import Iterator
@@ -213,11 +214,14 @@ def _without_decoration(node: FunctionNode) -> FunctionNode:
 
 
 def lexical_chain(frame: types.FrameType) -> Iterator[types.FrameType]:
-    """A frame, and the frames of the functions that lexically enclose it and are on the stack."""
+    """A frame, and the frames of the functions that lexically enclose it and are on the stack.
+
+    The code of a file or of a class body is no function's, though it may be running, too.
+    """
     yield frame
     code = frame.f_code
     for below in dropwhile(lambda other: other is not frame, frames()):
-        if any(c is code for c in below.f_code.co_consts):
+        if any(c is code for c in below.f_code.co_consts) and below.f_code.co_flags & inspect.CO_OPTIMIZED:
             yield below
             code = below.f_code
 

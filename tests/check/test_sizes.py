@@ -1,0 +1,45 @@
+"""Which questions about sizes are tried at other sizes, and which need not be."""
+
+import torch
+from torch import nn
+
+from torch_onnx_compat import export_compat
+
+
+class Queries(nn.Module):
+    """A detector's best places: where the batch is 1, torch takes it for 1, and later for a divisor of 30."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.score = nn.LayerNorm(8), nn.Linear(8, 4)
+
+    def forward(self, x):
+        features, batch = self.norm(x), x.shape[0]
+        place = self.score(features).max(-1).values.topk(30, dim=1).indices.view(-1)
+        item = torch.arange(batch).unsqueeze(-1).repeat(1, 30).view(-1)
+        chosen = features[item, place].view(batch, 30, -1)
+        return chosen.flatten(1).topk(min(30, chosen.shape[1] * 4)).values
+
+
+def test_what_is_asked_at_one_size_only_is_not_tried_at_others(exporter):
+    result = export_compat(Queries().eval(), (torch.randn(1, 200, 8),), dynamic={"x": {0: "batch"}}, exporter=exporter)
+    assert result.axes[0].proven
+    assert max(result.axes[0].tried) < 9  # 10 items have 3 rows each where 30 rows are one item's
+
+
+class OneOrMore(nn.Module):
+    def forward(self, x):
+        if x.shape[0] == 1:
+            return x * 2 if x.shape[1] > 40 else x * 3
+        return x * 5 if x.shape[1] > 20 else x * 7
+
+
+def test_what_is_asked_beside_an_equation_is_tried(exporter):
+    dynamic = {"x": {0: "batch", 1: "length"}}
+    result = export_compat(OneOrMore().eval(), (torch.randn(1, 9),), dynamic=dynamic, exporter=exporter)
+    session = result.session()
+    for batch in (1, 2, 3):
+        for length in (1, 20, 21, 40, 41, 90):
+            x = torch.randn(batch, length)
+            (found,) = session.run(None, {"x": x.numpy()})
+            torch.testing.assert_close(torch.from_numpy(found), OneOrMore()(x))
