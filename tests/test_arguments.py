@@ -83,11 +83,11 @@ class Encoder(nn.Module):
         super().__init__()
         self.layer = nn.Linear(3, 4)
 
-    def encode(self, x, factor):
+    def encode(self, x, factor: float):
         return self.layer(x).relu() * factor
 
     def forward(self, x):
-        return self.encode(x, 1).sum()
+        return self.encode(x, 1.5).sum()
 
 
 def test_a_partial_function_is_a_model(exporter):

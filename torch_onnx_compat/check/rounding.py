@@ -230,7 +230,7 @@ class Doubt:
         self._error = _distance(self._found, self._wanted) if self.is_float else np.zeros(wanted.size)
         finite = wanted[np.isfinite(wanted)] if self.is_float else wanted
         self._largest = limit * (float(np.abs(finite.astype(np.float64)).max(initial=0.0)) or 1.0)
-        self._lowest, self._highest = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
+        self._range = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
         self.by_noise = self.by_decision = 0
         """How many values each of the two explains."""
         self.ratio = 0.0
@@ -277,7 +277,8 @@ class Doubt:
         found = self._found[self.places]
         if self.is_float:
             among = _is_among_numbers(found, self._wanted[self.places], seen)
-            among |= self._is_any(seen) & (found >= self._lowest) & (found <= self._highest)
+            least, most = self._range
+            among |= self._is_any(seen) & (found >= least) & (found <= most)
             explained = self._jumps[self.places] & among
         else:
             explained = _is_among_choices(found, seen)
