@@ -233,7 +233,47 @@ def pad(p):
         p.add(p.node("Pad", name, pads), [f"d{p.count}", *axes[1:]])
 
 
-STEPS = [reshape, reshape, transpose, cut, squeeze, expand, arithmetic, count, write, take, join, pad]
+def pad_by_fractions(p):
+    """The padding of "same" convolutions, of an axis that may be fixed, in floating point as TorchScript writes it."""
+    name, axes = p.choose()
+    if not axes:
+        return
+    at = p.draw(st.integers(0, len(axes) - 1))
+    dtype = p.draw(st.sampled_from([TensorProto.FLOAT, TensorProto.DOUBLE]))
+    array = np.float32 if dtype == TensorProto.FLOAT else np.float64
+    size = p.node("Cast", p.size(name, at), to=dtype)
+    stride = p.constant(p.draw(st.sampled_from([2.0, 3.0, 0.7])), array)
+    steps = p.node(p.draw(st.sampled_from(["Ceil", "Floor"])), p.node("Div", size, stride))
+    missing = p.node("Sub", p.node("Add", p.node("Mul", steps, stride), p.constant(1.0, array)), size)
+    least, most = p.constant(0.0, array), p.constant(p.draw(st.sampled_from([1.0, 5.0])), array)
+    kind = p.draw(st.sampled_from(["clip", "clip least", "clip most", "max", "where"]))
+    if kind == "max":
+        amount = p.node("Min", p.node("Max", missing, least), most)
+    elif kind == "where":
+        test = p.node(p.draw(st.sampled_from(["Greater", "GreaterOrEqual"])), missing, least)
+        amount = p.node("Where", test, p.node("Min", missing, most), least)
+    elif kind == "clip":
+        amount = p.node("Clip", missing, least, most)
+    else:
+        amount = p.node("Clip", missing, least) if kind == "clip least" else p.node("Clip", missing, "", most)
+    half = p.node("Floor", p.node("Div", p.node("Sqrt", p.node("Mul", amount, amount)), p.constant(2.0, array)))
+    ends = [
+        p.node("Unsqueeze", p.node("Sub", amount, half), p.constant([0])),
+        p.node("Unsqueeze", half, p.constant([0])),
+    ]
+    two = p.node("Cast", p.node("Concat", *ends, axis=0), to=TensorProto.INT64)
+    two = p.node("Clip", two, p.constant(0)) if p.draw(st.booleans()) else two
+    begin, end = (p.node("Gather", two, p.constant([place]), axis=0) for place in (0, 1))
+    fill = [p.constant([0] * at)] if at else []
+    rest = [p.constant([0] * (len(axes) - 1 - at))] if at + 1 < len(axes) else []
+    p.add(p.node("Pad", name, p.node("Concat", *fill, begin, *rest, *fill, end, *rest, axis=0)), _grown(p, axes, at))
+
+
+def _grown(p, axes, at):
+    return [*axes[:at], f"d{p.count}", *axes[at + 1 :]]
+
+
+STEPS = [reshape, reshape, transpose, cut, squeeze, expand, arithmetic, count, write, take, join, pad, pad_by_fractions]
 
 
 @st.composite

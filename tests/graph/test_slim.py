@@ -204,6 +204,34 @@ CASES = {
         }""",
         ["Mul"],
     ),
+    "the padding of a fixed axis, in floating point": (
+        """g (float[n,6] x) => (float[n,8] y)
+                <int64 one = {1}, float stride = {4.0}, float zero = {0.0}, float two = {2.0}, int64[1] at = {0},
+                int64[2] none = {0, 0}, int64[2] split = {1, 1}, int64[1] ones = {1}> {
+            shape = Shape(x)
+            width = Gather(shape, one)
+            size = Cast<to=1>(width)
+            ratio = Div(size, stride)
+            steps = Ceil(ratio)
+            whole = Mul(steps, stride)
+            missing = Sub(whole, size)
+            amount = Clip(missing, zero)
+            half = Div(amount, two)
+            left = Floor(half)
+            right = Sub(amount, left)
+            some = Greater(amount, zero)
+            used = Where(some, left, zero)
+            vectors = Unsqueeze(used, at)
+            others = Unsqueeze(right, at)
+            both = Concat<axis=0>(vectors, others)
+            ends = Cast<to=7>(both)
+            first, last = Split<axis=0>(ends, split)
+            empty = Slice(none, at, ones)
+            pads = Concat<axis=0>(empty, first, empty, last)
+            y = Pad(x, pads)
+        }""",
+        ["Pad"],
+    ),
     "a condition on sizes that always holds": (
         """g (float[n,4] x) => (float[n,4] y) <int64 one = {1}, int64 three = {3}> {
             shape = Shape(x)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +16,9 @@ from torch_onnx_compat.graph.slim.table import Table
 
 Rule: TypeAlias = Callable[[Facts, ir.Node, tuple[int, ...]], "Numbers | None"]
 """The numbers of a node's first result, whose shape is given; None if they are not known."""
+
+ENDS_AS_INPUTS = 11
+"""The opset from which Clip takes its ends as inputs; before, they are attributes."""
 
 _RULES: Table[Rule] = Table()
 
@@ -46,6 +49,12 @@ def _whole(facts: Facts, values: Sequence[ir.Value | None]) -> list[Numbers] | N
     found = [facts.numbers(value) for value in values]
     known = [numbers for numbers in found if numbers is not None and numbers.dtype == object]
     return known if len(known) == len(found) else None
+
+
+def _of_one_type(facts: Facts, values: Sequence[ir.Value | None]) -> list[Numbers] | None:
+    """The numbers of all values, if all are whole ones, or floats of one type."""
+    found = [numbers for numbers in map(facts.numbers, values) if numbers is not None]
+    return found if len(found) == len(values) and len({numbers.dtype for numbers in found}) == 1 else None
 
 
 def _each(function: Callable[..., Any], *arrays: Numbers) -> Numbers | None:
@@ -165,7 +174,7 @@ def _split(facts: Facts, node: ir.Node, shape: tuple[int, ...]) -> Numbers | Non
 
 @_RULES.of("Concat")
 def _concat(facts: Facts, node: ir.Node, shape: tuple[int, ...]) -> Numbers | None:
-    parts = _whole(facts, node.inputs)
+    parts = _of_one_type(facts, node.inputs)
     return None if parts is None else np.concatenate(parts, axis=node.attributes.get_int("axis", 0))
 
 
@@ -264,25 +273,47 @@ def _of_all(function: Callable[..., Any]) -> Callable[..., Any]:
     return apply
 
 
+def _truths(compared: Callable[..., Any]) -> Callable[..., Numbers]:
+    """A comparison of floats as an array of Python's truths."""
+    return lambda *numbers: np.asarray(compared(*numbers)).astype(object)
+
+
 _RULES |= {
     "Add": _binary(lambda _, a, b: a + b, np.add),
     "Sub": _binary(lambda _, a, b: a - b, np.subtract),
     "Mul": _binary(lambda _, a, b: a * b, np.multiply),
     "Div": _binary(_divided, np.divide),
-    "Max": _binary(_of_all(_larger), None),
-    "Min": _binary(_of_all(_smaller), None),
-    "Equal": _binary(lambda _, a, b: _negated(_not_equal(a, b)), None),
-    "Greater": _binary(lambda _, a, b: _negated(_at_least(_, b, a)), None),
-    "Less": _binary(lambda _, a, b: _negated(_at_least(_, a, b)), None),
-    "GreaterOrEqual": _binary(_at_least, None),
-    "LessOrEqual": _binary(lambda _, a, b: _at_least(_, b, a), None),
+    "Max": _binary(_of_all(_larger), lambda *numbers: reduce(np.maximum, numbers)),
+    "Min": _binary(_of_all(_smaller), lambda *numbers: reduce(np.minimum, numbers)),
+    "Equal": _binary(lambda _, a, b: _negated(_not_equal(a, b)), _truths(np.equal)),
+    "Greater": _binary(lambda _, a, b: _negated(_at_least(_, b, a)), _truths(np.greater)),
+    "Less": _binary(lambda _, a, b: _negated(_at_least(_, a, b)), _truths(np.less)),
+    "GreaterOrEqual": _binary(_at_least, _truths(np.greater_equal)),
+    "LessOrEqual": _binary(lambda _, a, b: _at_least(_, b, a), _truths(np.less_equal)),
     "And": _binary(lambda _, a, b: a and b, None),
     "Or": _binary(lambda _, a, b: a or b, None),
     "Not": _binary(lambda _, a: not a, None),
     "Neg": _binary(lambda _, a: -a, np.negative),
     "Floor": _binary(lambda _, a: None, np.floor),
     "Ceil": _binary(lambda _, a: None, np.ceil),
+    "Sqrt": _binary(lambda _, a: None, np.sqrt),
 }
+
+
+@_RULES.of("Clip")
+def _clip(facts: Facts, node: ir.Node, shape: tuple[int, ...]) -> Numbers | None:
+    number, *ends = [*node.inputs, None, None][:3]
+    if facts.opset < ENDS_AS_INPUTS or number is None:
+        return None
+    found = facts.numbers(number)
+    for end, whole, real in zip(ends, (_larger, _smaller), (np.maximum, np.minimum), strict=True):
+        limit = facts.numbers(end)
+        if end is None:
+            continue
+        if found is None or limit is None or found.dtype != limit.dtype:
+            return None
+        found = _each(partial(whole, facts), found, limit) if found.dtype == object else np.asarray(real(found, limit))
+    return found
 
 
 def _negated(answer: bool | None) -> bool | None:
@@ -298,8 +329,12 @@ def _mod(facts: Facts, node: ir.Node, shape: tuple[int, ...]) -> Numbers | None:
 
 @_RULES.of("Where")
 def _where(facts: Facts, node: ir.Node, shape: tuple[int, ...]) -> Numbers | None:
-    given = _whole(facts, node.inputs)
-    return None if given is None else _each(lambda test, yes, no: yes if test else no, *given)
+    tests, sides = _whole(facts, node.inputs[:1]), _of_one_type(facts, node.inputs[1:])
+    if tests is None or sides is None:
+        return None
+    if sides[0].dtype == object:
+        return _each(lambda test, yes, no: yes if test else no, *tests, *sides)
+    return np.where(tests[0].astype(bool), *sides)
 
 
 @_RULES.of("ReduceProd")
