@@ -83,6 +83,7 @@ def compare_outputs(
     how: Verify,
     observation: Observation,
     limit: float = NOISE_LIMIT,
+    budget: float = BUDGET_S,
 ) -> list[Comparison]:
     """Compares the outputs of one case; those that fail are judged again by the original's rounding errors.
 
@@ -93,6 +94,7 @@ def compare_outputs(
         how: Tolerances; where the caller gave one, rounding excuses nothing.
         observation: Runs the original.
         limit: Largest error that the noise of eager torch excuses, relative to an output's largest value.
+        budget: Seconds of this thread that the runs which show its noise, or its decisions, may take.
 
     Returns:
         One row for each output; a single one where the original has another number of outputs than the file.
@@ -116,7 +118,7 @@ def compare_outputs(
         return judge_by_spread(rows, found, case, _within_budget(others))
     if [a.shape for a in found] != [tuple(w.shape) for w in case.reference.outputs]:
         return _judge_by_rows(names, rows, found, case, how, observation)
-    return _judge_by_values(rows, found, case, observation, limit)
+    return _judge_by_values(rows, found, case, observation, limit, budget)
 
 
 def _compare_in_order(
@@ -164,12 +166,12 @@ def _shapes(reference: Reference) -> list[tuple[int, ...]]:
     return [tuple(output.shape) for output in reference.outputs]
 
 
-def _within_budget(runs: Iterator[Case]) -> Iterator[Case]:
+def _within_budget(runs: Iterator[Case], budget: float = BUDGET_S) -> Iterator[Case]:
     """As many of these runs as the budget allows."""
     start = time.thread_time()
     for number, run in enumerate(runs, start=1):
         yield run
-        if number >= FEWEST_RUNS and time.thread_time() - start > BUDGET_S:
+        if number >= FEWEST_RUNS and time.thread_time() - start > budget:
             return
 
 
@@ -325,7 +327,12 @@ def _distance(found: Array, wanted: Array) -> Array:
 
 
 def _judge_by_values(
-    rows: list[Comparison], found: Sequence[Array], case: Case, observation: Observation, limit: float
+    rows: list[Comparison],
+    found: Sequence[Array],
+    case: Case,
+    observation: Observation,
+    limit: float,
+    budget: float,
 ) -> list[Comparison]:
     """Passes the rows of which every value that is off is explained by what eager torch's own value there does."""
     wanted = [as_array(output) for output in case.reference.outputs]
@@ -336,10 +343,12 @@ def _judge_by_values(
     if any(doubt.is_hopeless for doubt in doubts.values()):
         return rows
     numbers = {i: doubt for i, doubt in doubts.items() if doubt.is_float}
-    _explain(numbers, case, runs_rounded_otherwise(case, observation, STEP, RUNS), Doubt.explain_by_noise)
+    runs = _within_budget(runs_rounded_otherwise(case, observation, STEP, RUNS), budget)
+    _explain(numbers, case, runs, Doubt.explain_by_noise)
     if any(len(doubt.places) > SHARE * doubt.size for doubt in doubts.values()):
         return rows
-    _explain(doubts, case, _runs_for_decisions(case, observation), Doubt.explain_by_decision)
+    runs = _within_budget(_runs_for_decisions(case, observation), budget)
+    _explain(doubts, case, runs, Doubt.explain_by_decision)
     return [_describe(row, doubts[i]) if i in doubts else row for i, row in enumerate(rows)]
 
 
@@ -347,9 +356,8 @@ def _explain(
     doubts: dict[int, Doubt], case: Case, runs: Iterator[Case], explain: Callable[[Doubt, Array], None]
 ) -> None:
     """Makes runs of the original until they explain every place, or there are no more."""
-    limited = _within_budget(runs)
     while any(len(doubt.places) for doubt in doubts.values()):
-        other = next(limited, None)
+        other = next(runs, None)
         if other is None:
             return
         for i, value in _values_in_order(case, other):

@@ -14,6 +14,9 @@ from torch_onnx_compat.memory import trim
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.prepare import Prepared, export_conditions
 
+BUDGET_S = 120.0
+"""Seconds that may be spent on telling an error from noise: no file is called wrong for want of time."""
+
 SEED = 1000
 """Of the values that a file is judged on; export_compat verified on others."""
 
@@ -48,7 +51,8 @@ def judge(path: Path, prepared: Prepared, how: Verify) -> str:
                 return f"fails in onnxruntime at {_describe(case)}: {error}"
             # A file that is as near to float64 as eager torch is not wrong, however far off both are: export_compat
             # refuses it, as nothing is proven, but what nobody can tell is held against no exporter.
-            bad = [row for row in compare_outputs(names, found, case, how, observation, limit=math.inf) if not row.ok]
+            rows = compare_outputs(names, found, case, how, observation, limit=math.inf, budget=BUDGET_S)
+            bad = [row for row in rows if not row.ok]
             if bad:
                 return f"{bad[0].output} is off at {_describe(case)}: {bad[0].detail}"
     return ""
