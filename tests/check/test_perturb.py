@@ -156,6 +156,16 @@ def test_values_in_any_order_of_memory(x):
     assert (summed <= (2 * TERMS + len(x)) * EPS * x.abs().sum(0)).all()
 
 
+def test_a_transform_of_numbers_of_few_digits_is_inexact():
+    """Its sines have all digits: a constant's spectrum is 0 but for one place, and rounding there."""
+    for x in (torch.ones(3, 24), torch.ones(3, 24, dtype=torch.float64)):
+        change, _ = changes(lambda x: torch.view_as_real(torch.fft.rfft(x)), x)
+        assert (change[..., 1:, :] > 0).float().mean() > 0.9
+        assert float(change.max()) < 24 * 2 * TERMS * torch.finfo(x.dtype).eps
+    with RoundOtherwise(1.0, 0):
+        assert torch.fft.fft(torch.full((4,), torch.inf))[0].real == torch.inf
+
+
 def test_the_largest_numbers_stay_finite():
     x = torch.full((100001,), torch.finfo(torch.float32).max)
     with RoundOtherwise(4.0, 0):

@@ -115,7 +115,8 @@ class RoundOtherwise(TorchDispatchMode):
             if "upsample" in name or "grid_sampler" in name:
                 args = [self._change_cells(args[0], _places(args)), *args[1:]]
             else:
-                args = [self._change(a, TERMS) if isinstance(a, Tensor) else a for a in args]
+                has_table = "_fft_" in name
+                args = [self._change(a, TERMS, inexact=has_table) if isinstance(a, Tensor) else a for a in args]
         if name in _FACTORISATION_NAMES and not written:
             args = [self._change_matrix(a) if isinstance(a, Tensor) else a for a in args]
         rounded = self._halves(args[0], _HALVES[name]) if name in _HALVES else None
@@ -162,33 +163,36 @@ class RoundOtherwise(TorchDispatchMode):
         most = (noise * (torch.finfo(wide).eps * self._step) * factor(x.to(wide))).nan_to_num(0.0, 0.0, 0.0)
         return lambda result: (result.to(wide) + most).to(result.dtype)
 
-    def _change(self, tensor: Tensor, factor: float = 1.0) -> Tensor:
+    def _change(self, tensor: Tensor, factor: float = 1.0, *, inexact: bool = False) -> Tensor:
+        """Changes the values; those of few digits only where what they are multiplied by is inexact, as sines are."""
         if tensor.is_complex() and tensor.numel():
-            return torch.view_as_complex(self._change(torch.view_as_real(tensor.resolve_conj()).contiguous(), factor))
+            parts = torch.view_as_real(tensor.resolve_conj()).contiguous()
+            return torch.view_as_complex(self._change(parts, factor, inexact=inexact))
         if not _is_plain(tensor):
             return tensor
         if 0 in tensor.stride() and tensor.numel() > 1:  # expanded: what is one number in memory stays one
             once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in tensor.stride())
-            return self._change_dense(tensor[once], factor).expand(tensor.shape)
-        return self._change_dense(tensor, factor)
+            return self._change_dense(tensor[once], factor, inexact).expand(tensor.shape)
+        return self._change_dense(tensor, factor, inexact)
 
-    def _change_dense(self, tensor: Tensor, factor: float) -> Tensor:
+    def _change_dense(self, tensor: Tensor, factor: float, inexact: bool) -> Tensor:
         result = torch.empty_like(tensor)
         if result.stride() != tensor.stride():  # it has gaps, or several places in one
             tensor = tensor.contiguous()
             result = torch.empty_like(tensor)
-        self._fill(_in_memory(result), _in_memory(tensor), factor)
+        self._fill(_in_memory(result), _in_memory(tensor), factor, inexact)
         return result
 
-    def _fill(self, result: Tensor, values: Tensor, factor: float) -> None:
+    def _fill(self, result: Tensor, values: Tensor, factor: float, inexact: bool) -> None:
         """Writes the changed values, part by part: a part stays in the processor's cache."""
         pool, most = self._pool(values.dtype, factor), torch.finfo(values.dtype).max
         for start in range(0, len(values), PART):
             part, out = values[start : start + PART], result[start : start + PART]
             begin = int(torch.randint(POOL - len(part) + 1, (), generator=self._generator))
             changed = part * pool[begin : begin + len(part)]
-            changed = changed.clamp_(-most, most).to(part.dtype)  # infinities have few digits, and so stay
-            torch.where(_has_few_digits(part), part, changed, out=out)
+            changed = changed.clamp_(-most, most).to(part.dtype)
+            # Infinities have few digits, and stay either way.
+            torch.where(part.isinf() if inexact else _has_few_digits(part), part, changed, out=out)
 
     def _pool(self, dtype: torch.dtype, factor: float) -> Tensor:
         """What values are multiplied by; each part of a tensor takes it from a place that is drawn."""
