@@ -218,3 +218,20 @@ def test_between_rounds_whole_numbers():
 
 A = (torch.tensor([0.0]), torch.tensor([0]), torch.tensor([False]))
 B = (torch.tensor([2.0]), torch.tensor([4]), torch.tensor([True]))
+
+
+class AliasOnOneSide(nn.Module):
+    """Both results have the 1 where the decision is yes, which is only seen beside values that are not large."""
+
+    def forward(self, x, w):
+        a = x + 0
+        y = a if w.sum() * w.std() > 1e5 and x.min() > -1 else a.clone()
+        y += 1
+        return a, y
+
+
+def test_a_small_error_beside_values_that_need_not_be_large(exporter):
+    """All inputs a thousand times as large take the side; that one of them suffices is found, too."""
+    inputs = torch.randn(4, 6), torch.randn(4, 6)
+    with pytest.raises(CompatError, match="the other side of"):
+        export_compat(AliasOnOneSide().eval(), inputs, exporter=exporter)

@@ -47,6 +47,9 @@ HALVINGS = 24
 MOST_DISTANT = 1 << 15
 """Largest step from the example's whole numbers: identifiers of words go so far."""
 
+PARTS = (0.0, 2.0**-16, 2.0**-12, 2.0**-8, 2.0**-5, 2.0**-3, 0.5)
+"""Parts of the way from the example, in turn, at which an input may still take the side that was found."""
+
 REDRAWS = 3
 """Draws at other sizes, where the values themselves do not take the side."""
 
@@ -64,6 +67,8 @@ class Found:
     inputs: Inputs
     site: Site
     side: Side
+    others: tuple[tuple[Site, Side], ...] = ()
+    """What else no case came to before."""
 
 
 @dataclass
@@ -129,6 +134,41 @@ class OtherSides:
                     found += 1
                     queue.append(inputs)
                     yield new
+                    nearer = self._bring_nearer(new)
+                    if nearer is not None:
+                        yield nearer
+
+    def _bring_nearer(self, found: Found) -> Found | None:
+        """Inputs that take the same side and are nearer to the example: beside large values, a small error hides.
+
+        Each input goes back as far as the side is kept, one after the other.
+        """
+        example = self.observation.prepared.inputs
+        inputs = found.inputs
+        for position, (old, new) in enumerate(zip(example.tensors, inputs.tensors, strict=True)):
+            if not new.is_floating_point() or old.shape != new.shape or not bool(new.isfinite().all()):
+                continue
+            for part in PARTS if not torch.equal(old, new) else ():
+                nearer = _lead_back(inputs, example, position, part)
+                if self._is_over():
+                    return None
+                if self._takes_all(self._run(nearer), found):
+                    inputs = nearer
+                    break
+        if inputs is found.inputs:
+            return None
+        self._subject = fresh_subject(self.observation)
+        run = self._run(inputs)
+        return replace(found, inputs=inputs) if self._takes_all(run, found) else None
+
+    def _takes_all(self, run: Run | None, found: Found) -> bool:
+        if run is None or not self._takes(run, found):
+            return False
+        sides = _sides(run)
+        return all(side in sides.get(site, ()) for site, side in found.others)
+
+    def _takes(self, run: Run | None, found: Found) -> bool:
+        return run is not None and found.side in _sides(run).get(found.site, ()) and self._is_judgeable(run)
 
     def at_sizes(self, found: Found, sizes: Mapping[str, int], label: str) -> Found | None:
         """Inputs at other sizes that take the same side.
@@ -144,7 +184,7 @@ class OtherSides:
         there = found.inputs.at_sizes(sizes)
         for inputs in (there, *(there.redrawn(self.seed + draw) for draw in range(REDRAWS))):
             run = self.decisions.run(fresh_subject(self.observation), inputs, self._slowest)
-            if run is not None and found.side in _sides(run).get(found.site, ()) and self._is_judgeable(run):
+            if self._takes(run, found):
                 return replace(found, label=label, inputs=inputs)
         return None
 
@@ -246,8 +286,8 @@ class OtherSides:
         if run is None or not new:
             return None
         self._accept(run)
-        site, side = new[0]
-        return Found(_name(self._place(site), side), inputs, site, side)
+        (site, side), *others = new
+        return Found(_name(self._place(site), side), inputs, site, side, tuple(others))
 
     def _is_judgeable(self, run: Run) -> bool:
         """Whether no rounding may decide otherwise, and the results are numbers."""
@@ -309,6 +349,13 @@ _REMEDY = "prove the other side too with samples=[...] that take it."
 
 _ROUNDS = ((0, "no"), (1, "one"), (4, "a few"))
 """Largest number of rounds, and what it is called; more than the last are many."""
+
+
+def _lead_back(inputs: Inputs, example: Inputs, position: int, part: float) -> Inputs:
+    """The inputs, one of them at a part of the way from the example."""
+    tensors = list(inputs.tensors)
+    tensors[position] = between(example, inputs, part).tensors[position]
+    return replace(inputs, tensors=tuple(tensors))
 
 
 def _name(place: str, side: Side) -> str:

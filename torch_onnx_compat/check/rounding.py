@@ -231,7 +231,8 @@ class Doubt:
         self._jumps = np.zeros(wanted.size, dtype=bool)
         self._error = _distance(self._found, self._wanted) if self.is_float else np.zeros(wanted.size)
         finite = wanted[np.isfinite(wanted)] if self.is_float else wanted
-        self._largest = limit * (float(np.abs(finite.astype(np.float64)).max(initial=0.0)) or 1.0)
+        magnitude = float(np.abs(finite.astype(np.float64)).max(initial=0.0)) or 1.0
+        self._largest, self._jump = limit * magnitude, NOISE_LIMIT * magnitude
         self._range = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
         self.by_noise = self.by_decision = 0
         """How many values each of the two explains."""
@@ -256,9 +257,8 @@ class Doubt:
         A change of more than noise may excuse is none: something was decided otherwise there.
         """
         change = _distance(value.reshape(-1), self._wanted)
-        jumped = change > self._largest
-        self._jumps |= jumped
-        self._noise = np.maximum(self._noise, np.where(jumped, 0.0, change))
+        self._jumps |= change > self._jump
+        self._noise = np.maximum(self._noise, np.where(change > self._largest, 0.0, np.nan_to_num(change, posinf=0.0)))
         error, noise = self._error[self.places], self._noise[self.places]
         explained = error <= np.minimum(NOISE_FACTOR * noise, self._largest)
         self.ratio = max(self.ratio, float((error[explained] / noise[explained]).max(initial=0.0)))
