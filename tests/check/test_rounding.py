@@ -364,3 +364,12 @@ def test_no_label_is_out_of_range():
     found = LABELS.copy()
     found[-1] = 800
     assert not explained(found, LABELS, runs_of(LABELS, -1, (69, 60, 35, 52, 56, 63)))
+
+
+def test_what_all_runs_have_otherwise_is_not_rounding():
+    """Then the original that rounds otherwise is another one, and its difference excuses none of the file's."""
+    found = LABELS.copy()
+    found[-1] = 60
+    assert not explained(found, LABELS, runs_of(LABELS, -1, (60,)))
+    found[5] = 79
+    assert not explained(found, LABELS, runs_of(LABELS, [5, -1], (60,)))

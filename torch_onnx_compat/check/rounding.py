@@ -227,8 +227,9 @@ class Doubt:
         self.is_float = wanted.dtype.kind == "f"
         """Whether the output is one of real numbers."""
         self._seen: list[Array] = []
-        self._noise = np.zeros(wanted.size)
-        self._jumps = np.zeros(wanted.size, dtype=bool)
+        self._noise, self._small_noise = np.zeros(wanted.size), np.zeros(wanted.size)
+        self._jumps, self._has_jumped, self._has_stayed = (np.zeros(wanted.size, dtype=bool) for _ in range(3))
+        self._last_jump = np.full(wanted.size, np.nan)
         self._error = _distance(self._found, self._wanted) if self.is_float else np.zeros(wanted.size)
         finite = wanted[np.isfinite(wanted)] if self.is_float else wanted
         magnitude = float(np.abs(finite.astype(np.float64)).max(initial=0.0)) or 1.0
@@ -254,11 +255,19 @@ class Doubt:
     def explain_by_noise(self, value: Array) -> None:
         """Takes in an output of a run that shows the noise, and crosses off the places that it explains.
 
-        A change of more than noise may excuse is none: something was decided otherwise there.
+        A change of more than noise may excuse is none, where it comes and goes: something is decided otherwise there.
+        What changes alike in all runs is not rounding.
         """
-        change = _distance(value.reshape(-1), self._wanted)
-        self._jumps |= change > self._jump
-        self._noise = np.maximum(self._noise, np.where(change > self._largest, 0.0, np.nan_to_num(change, posinf=0.0)))
+        value = value.reshape(-1).astype(np.float64)
+        change = np.nan_to_num(_distance(value, self._wanted), posinf=0.0)
+        jumps = change > self._jump
+        with np.errstate(invalid="ignore"):
+            to_another = jumps & (np.abs(value - self._last_jump) > self._jump)
+        self._jumps |= to_another | (self._has_jumped & ~jumps) | (self._has_stayed & jumps)
+        self._has_jumped, self._has_stayed = self._has_jumped | jumps, self._has_stayed | ~jumps
+        self._last_jump = np.where(jumps, value, self._last_jump)
+        self._noise = np.maximum(self._noise, change)
+        self._small_noise = np.maximum(self._small_noise, np.where(jumps, 0.0, change))
         error, noise = self._error[self.places], self._noise[self.places]
         explained = error <= np.minimum(NOISE_FACTOR * noise, self._largest)
         self.ratio = max(self.ratio, float((error[explained] / noise[explained]).max(initial=0.0)))
@@ -293,7 +302,7 @@ class Doubt:
         A row at the cut of the best ones is such a place: one of many takes it.
         """
         ordered = np.sort(seen.astype(np.float64), axis=0)
-        apart = JUMP * DECISION_STEPS[-1] * self._noise[self.places]
+        apart = JUMP * DECISION_STEPS[-1] * self._small_noise[self.places]
         with np.errstate(invalid="ignore"):  # two infinities have no difference
             result: Array = (np.diff(ordered, axis=0) > apart).sum(0) + 1 >= MANY
         return result
