@@ -1,6 +1,7 @@
 """Values at which decisions come out otherwise than in every other case: found, judged, or else named."""
 
 import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from torch_onnx_compat import Verify, export_compat, rewrite
 from torch_onnx_compat.check import other_sides
 from torch_onnx_compat.check.elsewhere import Elsewhere
 from torch_onnx_compat.check.other_sides import OtherSides
-from torch_onnx_compat.check.variations import between, variations
+from torch_onnx_compat.check.variations import between, led_back, variations
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.prepare import prepare
 
@@ -235,3 +236,22 @@ def test_a_small_error_beside_values_that_need_not_be_large(exporter):
     inputs = torch.randn(4, 6), torch.randn(4, 6)
     with pytest.raises(CompatError, match="the other side of"):
         export_compat(AliasOnOneSide().eval(), inputs, exporter=exporter)
+
+
+def test_inputs_of_other_sizes_are_led_back_one_by_one(exporter):
+    """The side is found at another size of one input, while the other one has the example's."""
+
+    def model(x, w):
+        return x * 2 if w.mean() > 100 else x + w.sum()
+
+    options = {"dynamic": {"x": {0: "n"}}, "exporter": exporter}
+    result = export_compat(model, (torch.randn(5, 3), torch.randn(4)), **options)
+    assert sum("the other side of" in case for case in cases_of(result)) > 1
+
+
+def test_one_input_goes_back_a_part_of_the_way():
+    inputs = prepare(lambda x, n: x + n, (torch.ones(2), torch.tensor([4, 8]))).inputs
+    far = replace(inputs, tensors=(torch.full((2,), 9.0), torch.zeros(5, dtype=torch.int64)))
+    back = led_back(far, inputs, 0, 0.25)
+    assert torch.equal(back.tensors[0], torch.full((2,), 3.0))
+    assert back.tensors[1] is far.tensors[1]

@@ -43,3 +43,27 @@ def test_what_is_asked_beside_an_equation_is_tried(exporter):
             x = torch.randn(batch, length)
             (found,) = session.run(None, {"x": x.numpy()})
             torch.testing.assert_close(torch.from_numpy(found), OneOrMore()(x))
+
+
+class AskedAgain(nn.Module):
+    """One statement asks of the batch where it is 1, and where it is large; only the latter has two answers."""
+
+    def scale(self, x):
+        return x * 2 if x.shape[0] < 200 else x * 3
+
+    def forward(self, x):
+        if x.shape[0] == 1:
+            return self.scale(x)
+        if x.shape[0] > 20:
+            return self.scale(x) + 1
+        return x
+
+
+def test_what_is_asked_at_one_size_is_tried_where_it_is_asked_again(exporter):
+    result = export_compat(AskedAgain().eval(), (torch.randn(5, 3),), dynamic={"x": {0: "batch"}}, exporter=exporter)
+    session = result.session()
+    for batch in (1, 2, 20, 21, 199, 200, 201, 450):
+        x = torch.randn(batch, 3)
+        (found,) = session.run(None, {"x": x.numpy()})
+        torch.testing.assert_close(torch.from_numpy(found), AskedAgain()(x))
+    assert max(result.axes[0].tried) >= 200

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.check.variations import between, drawn_between, filled, moved, variations
+from torch_onnx_compat.check.variations import between, drawn_between, filled, led_back, moved, variations
 from torch_onnx_compat.control_flow.run.answers import Answer, Margin, Site
 from torch_onnx_compat.control_flow.values import Run, ValueDecisions, fresh_subject
 from torch_onnx_compat.inputs.inputs import Inputs
@@ -149,7 +149,7 @@ class OtherSides:
             if not new.is_floating_point() or old.shape != new.shape or not bool(new.isfinite().all()):
                 continue
             for part in PARTS if not torch.equal(old, new) else ():
-                nearer = _lead_back(inputs, example, position, part)
+                nearer = led_back(inputs, example, position, part)
                 if self._is_over():
                     return None
                 if self._takes_all(self._run(nearer), found):
@@ -349,13 +349,6 @@ _REMEDY = "prove the other side too with samples=[...] that take it."
 
 _ROUNDS = ((0, "no"), (1, "one"), (4, "a few"))
 """Largest number of rounds, and what it is called; more than the last are many."""
-
-
-def _lead_back(inputs: Inputs, example: Inputs, position: int, part: float) -> Inputs:
-    """The inputs, one of them at a part of the way from the example."""
-    tensors = list(inputs.tensors)
-    tensors[position] = between(example, inputs, part).tensors[position]
-    return replace(inputs, tensors=tuple(tensors))
 
 
 def _name(place: str, side: Side) -> str:

@@ -175,11 +175,14 @@ class SizeTrials:
             key = (question.kind, question.expression, question.numbers, question.place)
             if key in self._seen:
                 continue
+            if not sides.is_proven and self._is_fixed(sides, asked[:number]):
+                self.verdicts.append(Verdict(question, "proven"))
+                continue  # it stays unseen: on another way it may be asked where it has two answers
             self._seen.add(key)
             is_operator = question.chooses_kernel
             verdict = Verdict(question)
             self.verdicts.append(verdict)
-            if sides.is_proven or self._is_fixed(sides, asked[:number]):
+            if sides.is_proven:
                 verdict.outcome = "proven"
                 continue
             before = len(self.legal_sizes)

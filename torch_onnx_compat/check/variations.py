@@ -46,15 +46,22 @@ def variations(inputs: Inputs, numbers: Sequence[float], seed: int) -> Iterator[
 
 def between(one: Inputs, other: Inputs, part: float) -> Inputs:
     """The inputs at a part of the way from one to another of the same shapes; whole numbers are rounded."""
-    tensors = tuple(
-        torch.lerp(x.double(), y.double(), part).to(x.dtype)
-        if x.is_floating_point()
-        else (x if part < 0.5 else y)
-        if x.dtype is torch.bool
-        else torch.lerp(x.double(), y.double(), part).round().to(x.dtype)
-        for x, y in zip(one.tensors, other.tensors, strict=True)
-    )
-    return replace(one, tensors=tensors)
+    pairs = zip(one.tensors, other.tensors, strict=True)
+    return replace(one, tensors=tuple(_tensor_between(x, y, part) for x, y in pairs))
+
+
+def led_back(inputs: Inputs, to: Inputs, position: int, part: float) -> Inputs:
+    """The inputs, one of them at a part of the way from that of others, which has the same shape."""
+    tensors = list(inputs.tensors)
+    tensors[position] = _tensor_between(to.tensors[position], tensors[position], part)
+    return replace(inputs, tensors=tuple(tensors))
+
+
+def _tensor_between(one: Tensor, other: Tensor, part: float) -> Tensor:
+    if one.dtype is torch.bool:
+        return one if part < 0.5 else other
+    found = torch.lerp(one.double(), other.double(), part)
+    return (found if one.is_floating_point() else found.round()).to(one.dtype)
 
 
 def moved(inputs: Inputs, steps: Sequence[Tensor | float | None]) -> Inputs:

@@ -307,9 +307,9 @@ def _clip(facts: Facts, node: ir.Node, shape: tuple[int, ...]) -> Numbers | None
         return None
     found = facts.numbers(number)
     for end, whole, real in zip(ends, (_larger, _smaller), (np.maximum, np.minimum), strict=True):
-        limit = facts.numbers(end)
         if end is None:
             continue
+        limit = facts.numbers(end)
         if found is None or limit is None or found.dtype != limit.dtype:
             return None
         found = _each(partial(whole, facts), found, limit) if found.dtype == object else np.asarray(real(found, limit))
