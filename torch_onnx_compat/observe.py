@@ -67,6 +67,7 @@ class Subject(nn.Module):
         self.boundary = boundary
         self.around: Any = None
         """A further context, which an exporter sets while it runs."""
+        self._checks: list[Callable[[Any], None]] = []
         # An object of its own: torch.export puts the module's attributes back as they were before the capture.
         self.outputs = Outputs()
 
@@ -82,13 +83,25 @@ class Subject(nn.Module):
 
         self._scope = both
 
+    @contextmanager
+    def check_results(self, check: Callable[[Any], None]) -> Iterator[None]:
+        """While active, a function looks at the tensors that forward returns, and may raise."""
+        self._checks.append(check)
+        try:
+            yield
+        finally:
+            self._checks.remove(check)
+
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         """Runs the twin on the example's structure filled with these tensors; the result's tensors, in order."""
         scope = self._scope() if self._scope else nullcontext()
         with self.around or nullcontext(), scope, undo_writes(self.twin, tensors) as undo:
             args, kwargs = self._inputs.call(tensors)
             result = self.boundary.call(self.twin, args, kwargs) if self.boundary else self.twin(*args, **kwargs)
-            return undo.separate(self._flat(result))
+            flat = self._flat(result)
+            for check in self._checks:
+                check(flat)
+            return undo.separate(flat)
 
     def state_dict(self, *args: Any, **options: Any) -> Any:
         """What nn.Module's returns; what models add to it that is no tensor, such as their options, is left out.

@@ -198,3 +198,49 @@ def test_returned_views_hold_what_was_written(function):
 def test_other_memory_is_refused():
     with pytest.raises(CompatError, match=r"resize_\(\) gives a tensor other memory"):
         export_compat(lambda x: x.resize_(3, 2) * 2, (torch.randn(2, 3),), exporter="torchscript")
+
+
+def sum_of_two(x):
+    y = torch.empty_like(x)
+    torch.add(x, 1, out=y)
+    return y
+
+
+def product_into_a_view(x):
+    y = torch.zeros_like(x)
+    torch.mul(x[0], 2, out=y[1])
+    return y, y + 1
+
+
+def of_another_type(x):
+    y = torch.empty(x.shape, dtype=torch.float64)
+    torch.sub(x, 1, out=y)
+    return y
+
+
+def into_an_empty_tensor(x):
+    y = torch.empty(0)
+    torch.cat([x, x], out=y)
+    return y * 2
+
+
+def two_results(x):
+    values, indices = x.new_empty(x.shape[:2]), torch.empty(x.shape[:2], dtype=torch.int64)
+    torch.max(x, 2, out=(values, indices))
+    return values, indices
+
+
+def over_itself(x):
+    y = x + 0
+    for _ in range(2):
+        torch.sigmoid(y, out=y)
+    return y
+
+
+OUT = [sum_of_two, product_into_a_view, of_another_type, into_an_empty_tensor, two_results, over_itself]
+
+
+@pytest.mark.parametrize("function", OUT, ids=lambda function: function.__name__)
+def test_a_result_that_is_given_is_written(function):
+    """No operator of ONNX is given its result, as ``out=`` does."""
+    assert_same_outputs(function, X, "torchscript", dynamic="batch")

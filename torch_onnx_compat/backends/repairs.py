@@ -1,7 +1,7 @@
 """Repairs a TorchScript trace.
 
 A trace loses writes to views, takes ``x.data`` and copies for constants, gets the type of functions of integers wrong,
-and has tensors for sizes, which ``n *= 2`` changes for every name that they have.
+has tensors for sizes, which ``n *= 2`` changes for every name that they have, and knows no ``out=``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch_onnx_compat.backends.islands import inline_scripted
 from torch_onnx_compat.backends.trace_numbers import is_number
 from torch_onnx_compat.backends.writes import ViewWrites
 from torch_onnx_compat.observe import Subject
-from torch_onnx_compat.tracing import below_function_modes, is_tracing, record_as, recorded_value
+from torch_onnx_compat.tracing import below_function_modes, is_tracing, record_as, recorded_value, without_tracing
 
 _NAMES = (
     "sin",
@@ -68,11 +68,15 @@ class Repairs(ViewWrites):
     """Casts integers before elementary functions, as torch does inside them, and makes writes to views."""
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether a call is a view, a write, a copy, a number's change, or an elementary function of integers."""
+        """Whether a call is a view, a write, a copy, a number's change, or an elementary function of integers.
+
+        And whether it writes what it computes into a tensor, ``torch.add(x, y, out=z)``.
+        """
         return (
             func in (DATA, COPY)
             or (func in FRESH and is_number(args[0]))
             or (func in FUNCTIONS and _is_of_integers(args))
+            or kwargs.get("out") is not None
             or super().concerns(func, args, kwargs)
         )
 
@@ -84,7 +88,25 @@ class Repairs(ViewWrites):
             func = FRESH[func]
         if func in (DATA, COPY) and is_tracing():
             return self._repeat(func, args)
+        if kwargs.get("out") is not None and is_tracing():
+            return self._write_out(func, args, kwargs)
         return super().watch(func, args, kwargs)
+
+    def _write_out(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Makes ``f(x, out=y)`` as ``y.copy_(f(x))``: the exporter has no operator that is given its result."""
+        out = kwargs["out"]
+        made = self.watch(func, args, {name: value for name, value in kwargs.items() if name != "out"})
+        pairs = [(out, made)] if isinstance(out, Tensor) else list(zip(out, made, strict=True))
+        for tensor, value in pairs:
+            with below_function_modes(), without_tracing():
+                is_resized = tensor.shape != value.shape
+                if is_resized:
+                    tensor.resize_(value.shape).copy_(value)
+            if is_resized:  # it is another tensor in the trace
+                record_as(tensor, recorded_value(value.to(tensor.dtype)))
+            else:
+                self._overwrite(tensor, value)
+        return out
 
     def _repeat(self, func: Any, args: tuple[Any, ...]) -> Any:
         """Makes ``x.data`` or a copy, as a tensor that the trace knows."""

@@ -251,6 +251,13 @@ class ViewWrites(Watcher):
         self._put(tensor, changed)
         return tensor if result is changed else result
 
+    def _overwrite(self, tensor: Tensor, value: Tensor) -> None:
+        """Gives a tensor other contents of its shape."""
+        if tensor in self._views:  # the exporter would look for the view on the stack that the write has
+            self._write(Tensor.copy_, tensor, (value,), {})
+        else:
+            self.watch(Tensor.copy_, (tensor, value), {})
+
     def _is_alone(self, view: Tensor) -> bool:
         """Whether a view is the only user of its memory: its parents and their other views are gone."""
         if view not in self._views or view in self._viewed:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from torch_onnx_compat.check.perturb import RoundOtherwise
 from torch_onnx_compat.check.variations import between, drawn_between, filled, led_back, moved, variations
 from torch_onnx_compat.control_flow.run.answers import Answer, Margin, Site
 from torch_onnx_compat.control_flow.values import Run, ValueDecisions, fresh_subject
@@ -49,6 +50,9 @@ MOST_DISTANT = 1 << 15
 
 PARTS = (0.0, 2.0**-16, 2.0**-12, 2.0**-8, 2.0**-5, 2.0**-3, 0.5)
 """Parts of the way from the example, in turn, at which an input may still take the side that was found."""
+
+ROUNDINGS = (1.0, 8.0)
+"""Changes by each operation, in units of the last place, at which decisions must come to the same."""
 
 REDRAWS = 3
 """Draws at other sizes, where the values themselves do not take the side."""
@@ -159,7 +163,20 @@ class OtherSides:
             return None
         self._subject = fresh_subject(self.observation)
         run = self._run(inputs)
-        return replace(found, inputs=inputs) if self._takes_all(run, found) else None
+        is_kept = run is not None and self._takes_all(run, found) and self._is_kept_by_rounding(run)
+        return replace(found, inputs=inputs) if is_kept else None
+
+    def _is_kept_by_rounding(self, run: Run) -> bool:
+        """Whether all decisions come to the same where operations round otherwise, as they do in the file.
+
+        What is compared may be a sum whose terms cancel: then no number that is compared tells how near it is.
+        """
+        for step in ROUNDINGS:
+            with RoundOtherwise(step, self.seed):
+                other = self.decisions.run(fresh_subject(self.observation), run.inputs, self._slowest)
+            if other is None or _sides(other) != _sides(run):
+                return False
+        return True
 
     def _takes_all(self, run: Run | None, found: Found) -> bool:
         if run is None or not self._takes(run, found):
@@ -184,7 +201,7 @@ class OtherSides:
         there = found.inputs.at_sizes(sizes)
         for inputs in (there, *(there.redrawn(self.seed + draw) for draw in range(REDRAWS))):
             run = self.decisions.run(fresh_subject(self.observation), inputs, self._slowest)
-            if self._takes(run, found):
+            if run is not None and self._takes(run, found) and self._is_kept_by_rounding(run):
                 return replace(found, label=label, inputs=inputs)
         return None
 
@@ -284,6 +301,8 @@ class OtherSides:
         run = self._run(inputs)
         new = self._new_sides(run) if run is not None else []
         if run is None or not new:
+            return None
+        if not self._is_kept_by_rounding(run):
             return None
         self._accept(run)
         (site, side), *others = new

@@ -1,4 +1,4 @@
-"""Runs of the original in which it rounds otherwise, or breaks ties otherwise.
+"""Modes in which eager torch rounds otherwise, or breaks ties otherwise.
 
 Two programs that compute the same differ by the rounding of every operation, and by the order in which equal values are
 sorted. What eager torch's own outputs do when its operations round otherwise says how far a right file may be off, at
@@ -8,16 +8,13 @@ every single value. A run in another element type says less: it may take another
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
-
-from torch_onnx_compat.check.cases import Case
-from torch_onnx_compat.observe import ModelRefused, Observation
 
 _EXACT = """
 abs amax amin aminmax arange argmax argmin broadcast_to bucketize cat ceil clamp clamp_max clamp_min clone
@@ -317,43 +314,3 @@ _SORTING: dict[str, Any] = {
     "aten::median": lambda b: (b.get("dim"), False),
 }
 """Operators that give indices of sorted values, each with the axis and whether large values come first."""
-
-
-def runs_rounded_otherwise(
-    case: Case, observation: Observation, step: float, count: int, first: int = 0
-) -> Iterator[Case]:
-    """Runs of the original on a case's inputs, in which its operations round otherwise.
-
-    Args:
-        case: The inputs.
-        observation: Runs the original.
-        step: Largest change by an operation, in units of the last place.
-        count: How many runs.
-        first: Number of the first, which makes the changes.
-    """
-    for number in range(first, first + count):
-        label = f"{case.label}, rounded by {step:g}, {number}"
-        yield from run_within(label, case, observation, RoundOtherwise(step, number))
-
-
-def runs_with_ties_broken(case: Case, observation: Observation) -> Iterator[Case]:
-    """Runs of the original that sort equal values by their places, and by their places from the last.
-
-    Args:
-        case: The inputs.
-        observation: Runs the original.
-    """
-    for word, lowest_first in (("first", True), ("last", False)):
-        mode = BreakTies(lowest_first=lowest_first)
-        yield from run_within(f"{case.label}, {word} of equal values", case, observation, mode)
-        if not mode.has_ties:
-            return
-
-
-def run_within(label: str, case: Case, observation: Observation, mode: TorchDispatchMode) -> Iterator[Case]:
-    """A run inside a mode; none where the model does not run in it."""
-    try:
-        reference = observation.reference(label, case.inputs, within=mode)
-    except ModelRefused:
-        return
-    yield Case(label, case.inputs, reference)

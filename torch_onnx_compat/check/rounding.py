@@ -30,7 +30,7 @@ from torch_onnx_compat.check.compare import (
 )
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.order import row_orders
-from torch_onnx_compat.check.perturb import runs_rounded_otherwise, runs_with_ties_broken
+from torch_onnx_compat.check.perturbed_runs import runs_rounded_otherwise, runs_with_ties_broken
 from torch_onnx_compat.check.quantized import is_quantized, judge_by_spread
 from torch_onnx_compat.check.steps import runs_fallen_otherwise
 from torch_onnx_compat.inputs.inputs import Inputs

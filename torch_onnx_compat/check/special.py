@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch_onnx_compat.check.cases import Case
 from torch_onnx_compat.check.compare import Array, Comparison, as_array, is_close
 from torch_onnx_compat.check.options import Verify
-from torch_onnx_compat.check.perturb import runs_rounded_otherwise
+from torch_onnx_compat.check.perturbed_runs import runs_rounded_otherwise
 from torch_onnx_compat.check.rounding import SHARE, compare_outputs
 from torch_onnx_compat.inputs.draws import sort_like
 from torch_onnx_compat.inputs.inputs import Inputs

@@ -15,7 +15,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_onnx_compat.check.cases import Case
-from torch_onnx_compat.check.perturb import rounds, run_within
+from torch_onnx_compat.check.perturb import rounds
+from torch_onnx_compat.check.perturbed_runs import run_within
 from torch_onnx_compat.observe import Observation
 
 CHANCE = 2.0**-10

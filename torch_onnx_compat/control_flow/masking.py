@@ -122,5 +122,5 @@ def _subject(make: Callable[[], Subject], job: ExportJob, found: Survey, session
 @contextmanager
 def _scope(subject: Any, session: Session, found: Survey) -> Iterator[None]:
     session.log = subject.around
-    with found.rewriting.apply(), activate(session):
+    with found.rewriting.apply(), activate(session) as check, subject.check_results(check):
         yield

@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_map
 
 from torch_onnx_compat.check.cases import Case
 from torch_onnx_compat.check.compare import Array, as_array
-from torch_onnx_compat.check.perturb import runs_rounded_otherwise
+from torch_onnx_compat.check.perturbed_runs import runs_rounded_otherwise
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused, Observation
 from torch_onnx_compat.precision.formats import Half

@@ -251,14 +251,15 @@ class Expressions(ast.NodeTransformer):
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         """``n += 1`` of a tensor that stands for a number is not in place: other names may refer to it.
 
-        ``x[k] += 1`` is no write into a view, which loops cannot follow, but one into ``x``.
+        ``x[k] += 1`` of a tensor is no write into a view, which loops cannot follow, but one into ``x``.
         """
         self.generic_visit(node)
         operator = ast.Constant(type(node.op).__name__)
         if isinstance(node.target, ast.Subscript) and _may_be_repeated(node.target):
             item = copy_tree(node.target)
             item.ctx = ast.Load()
-            changed = runtime_call("augment_item", operator, item, node.value, at=node)
+            owner = copy_tree(node.target.value)
+            changed = runtime_call("augment_item", operator, item, node.value, owner, at=node)
             return set_location(ast.Assign([node.target], changed), node)
         if not isinstance(node.target, ast.Name):
             return node

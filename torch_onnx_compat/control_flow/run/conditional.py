@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends import internals
+from torch_onnx_compat.control_flow.run.aliases import stand_for, unseen
 from torch_onnx_compat.control_flow.run.belongings import Attribute, bind_attributes, sort_attributes
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, flatten, unflatten
 from torch_onnx_compat.control_flow.run.guard import Guard, attempt
@@ -36,14 +37,12 @@ def make_if(session: Session, condition: Tensor, then: Branch, otherwise: Branch
             read = _find_reads(branches)
         if not read:
             raise NoConditional("the branches read no tensor")
-        (_, *given) = handed = clone_arguments([condition, *read])
-        if is_tracing():
-            chosen = _script_both(session, handed[0], branches, read, given)
-        else:
-            _check_alike(branches)
-            with internals.without_function_modes(Watcher):
-                chosen = internals.call_cond(handed[0], branches[0].over(read), branches[1].over(read), given)
+        sides = [branch.results for branch in branches]
+        with unseen():  # the trials have shown what the branches read
+            chosen = _make(session, condition, branches, read)
         note_made(chosen)
+        for result, *either in zip(chosen, *sides, strict=True):
+            stand_for(result, either)
         value, values = unflatten(branches[0].structure, iter(chosen))
         bind_attributes(session, kept, values, lost)
         return value
@@ -51,6 +50,20 @@ def make_if(session: Session, condition: Tensor, then: Branch, otherwise: Branch
         raise
     except Exception as error:
         raise NoConditional(f"{type(error).__name__}: {first_line(error)}") from error
+
+
+def _make(
+    session: Session, condition: Tensor, branches: tuple[_BranchFunction, _BranchFunction], read: list[Tensor]
+) -> tuple[Tensor, ...]:
+    (_, *given) = handed = clone_arguments([condition, *read])
+    if is_tracing():
+        return _script_both(session, handed[0], branches, read, given)
+    _check_alike(branches)
+    with internals.without_function_modes(Watcher):
+        chosen: tuple[Tensor, ...] = internals.call_cond(
+            handed[0], branches[0].over(read), branches[1].over(read), given
+        )
+    return chosen
 
 
 class _BranchFunction:

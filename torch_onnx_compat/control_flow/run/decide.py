@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
+from torch_onnx_compat.control_flow.run.aliases import copy_of, effect
 from torch_onnx_compat.control_flow.run.belongings import bind_attributes, name_alias, sort_attributes
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, flatten
 from torch_onnx_compat.control_flow.run.conditional import make_if
@@ -144,13 +145,15 @@ def _decide_by_mask(session: Session, condition: Tensor, yes: Outcome, no: Outco
             raise Mismatch(f"a branch does not run on the example: {first_line(failed[0].error)}")
         session.drop_check()
         survivor = no if failed[0] is yes else yes
-        for tensor, value in survivor.writes.values():
-            tensor.copy_(value)
+        with effect(survivor.outdated):
+            for tensor, value in survivor.writes.values():
+                tensor.copy_(value)
         return survivor.value
-    value = join(condition, yes.value, no.value, grows=grows)
-    for identity, tensor in tensors_written_by((yes, no)).items():
-        values = [o.writes[identity][1] if identity in o.writes else tensor.clone() for o in (yes, no)]
-        tensor.copy_(join(condition, values[0], values[1]))
+    with effect(yes.outdated, no.outdated):
+        value = join(condition, yes.value, no.value, grows=grows)
+        for identity, tensor in tensors_written_by((yes, no)).items():
+            values = [o.writes[identity][1] if identity in o.writes else copy_of(tensor) for o in (yes, no)]
+            tensor.copy_(join(condition, values[0], values[1]))
     session.mark("masked")
     return value
 

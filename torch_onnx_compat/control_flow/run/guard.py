@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from torch_onnx_compat.backends import internals
+from torch_onnx_compat.control_flow.run.aliases import Marks, copy_of, present_aliases, unseen
 from torch_onnx_compat.control_flow.run.belongings import Attribute, take_state
 from torch_onnx_compat.control_flow.run.branch import restore_variables
 from torch_onnx_compat.control_flow.run.session import as_tensor, refusal
@@ -35,6 +36,8 @@ class Outcome:
     """The attributes of modules that it bound, with their values; they are as before again."""
     changed: str = ""
     """Anything else of a module that it changed; the change is undone."""
+    outdated: Marks = field(default_factory=dict)
+    """What may be the tensors that it wrote to, under other names."""
 
 
 class WriteLog(Watcher):
@@ -68,7 +71,7 @@ class WriteLog(Watcher):
 
         def copy(leaf: Any) -> Any:
             is_written = isinstance(leaf, Tensor) and id(leaf) not in own and id(_root(leaf)) in self.saved
-            return leaf.clone() if is_written else leaf
+            return copy_of(leaf) if is_written else leaf
 
         return tree.map_leaves(value, copy) if self.saved else value
 
@@ -79,7 +82,7 @@ class WriteLog(Watcher):
         if id(root) in self._made or id(root) in self.saved:
             return
         refuse_shared(target)
-        self.saved[id(root)] = (root, root.clone())
+        self.saved[id(root)] = (root, copy_of(root))
 
 
 def _root(tensor: Tensor) -> Tensor:
@@ -205,6 +208,8 @@ def attempt(branch: Callable[[], Any], guard: WriteLog, *, separates: bool = Tru
     """
     outcome = Outcome()
     state = take_state(branch)
+    aliases = present_aliases()
+    marks, known = dict(aliases.marks), aliases.known
     try:
         with restore_variables(getattr(branch, "function", branch)), guard:
             outcome.value = branch()
@@ -216,9 +221,11 @@ def attempt(branch: Callable[[], Any], guard: WriteLog, *, separates: bool = Tru
     outcome.bound = {attribute: guard.separate(value) for attribute, (_, value) in state.bindings().items()}
     if outcome.changed or outcome.bound:
         state.put_back()
-    for identity, (tensor, saved) in guard.saved.items():
-        outcome.writes[identity] = (tensor, tensor.clone())
-        tensor.copy_(saved)
+    outcome.outdated = aliases.take_back(marks, known)
+    with unseen():
+        for identity, (tensor, saved) in guard.saved.items():
+            outcome.writes[identity] = (tensor, copy_of(tensor))
+            tensor.copy_(saved)
     return outcome
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import SUPPORTED_NODES, tree_map_only
 
+from torch_onnx_compat.control_flow.run.aliases import copy_of
 from torch_onnx_compat.tracing import is_tracing
 from torch_onnx_compat.watch import Watcher
 
@@ -73,7 +74,7 @@ class Lifting(Watcher):
                 self._keep(item)
 
     def _copy(self, tensor: Tensor) -> Tensor:
-        copy = tensor.clone()
+        copy = copy_of(tensor)
         self.made[id(copy)] = copy
         return copy
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import register_pytree_node
 
+from torch_onnx_compat.control_flow.run.aliases import stand_for
 from torch_onnx_compat.control_flow.run.session import as_tensor, refusal
 from torch_onnx_compat.watch import Watcher
 
@@ -210,7 +211,7 @@ class Rows(_Parts, list[Any]):
         return bool(self.count_items() > 0)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.stacked())
+        return iter(self._items())
 
     def __reversed__(self) -> Iterator[Any]:
         return iter(self.reversed())
@@ -219,8 +220,12 @@ class Rows(_Parts, list[Any]):
         if isinstance(place, slice):
             if (place.start, place.stop, place.step) == (None, None, -1):
                 return self.reversed()
-            return Rows([Part(self.stacked()[place], is_several=True)])
-        return self.stacked()[place]
+            return Rows([Part(self._items()[place], is_several=True)])
+        return self._items()[place]
+
+    def _items(self) -> Tensor:
+        """The items, stacked; in Python they are the tensors that the list was given."""
+        return stand_for(self.stacked(), [part.value for part in self.parts])
 
     def __add__(self, other: Any) -> Any:
         made = self.copy()

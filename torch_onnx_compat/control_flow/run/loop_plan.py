@@ -7,7 +7,7 @@ the loop appends to becomes a tensor with one more axis.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,12 +15,14 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends import internals
+from torch_onnx_compat.control_flow.run.aliases import present_aliases, shares_with_written, stand_for
 from torch_onnx_compat.control_flow.run.branch import NoConditional
 from torch_onnx_compat.control_flow.run.guard import refuse_shared
 from torch_onnx_compat.control_flow.run.lifting import clone_arguments, note_made
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Part, Rows, parts_of
 from torch_onnx_compat.control_flow.run.rounds import Result, Round, flatten_values, unflatten_values
-from torch_onnx_compat.control_flow.run.session import Session, as_tensor
+from torch_onnx_compat.control_flow.run.session import Session, as_tensor, here
+from torch_onnx_compat.places import short
 from torch_onnx_compat.tracing import is_tracing, without_tracing
 from torch_onnx_compat.watch import Watcher
 
@@ -65,6 +67,7 @@ class LoopPlan:
         known = {id(tensor) for tensor in (*self.carried, *self.written)}
         self.read = [tensor for identity, tensor in self.trial.outside.items() if identity not in known]
         self.appended = {name: _form(log) for name, log in self.trial.rows.items()}
+        self._after = [tensor for tensor, fixed in zip(news, self.fixed, strict=True) if fixed is None]
 
     def run_round(self, number: Tensor | None, tensors: tuple[Tensor, ...]) -> tuple[Any, list[Tensor], list[Tensor]]:
         """Runs a round on other tensors; returns whether to go on, the carried tensors, and the appended ones."""
@@ -83,10 +86,16 @@ class LoopPlan:
             raise NoConditional("it appends a different number of items in different rounds")
         return result.go, [*news, *states], rows
 
-    def _values(self, carried: list[Tensor]) -> dict[str, Any]:
-        """The values of the names, from the carried tensors; other values are those before the loop."""
+    def _values(self, carried: list[Tensor], originals: Mapping[int, Tensor] | None = None) -> dict[str, Any]:
+        """The values of the names, from the carried tensors; other values are those before the loop.
+
+        Args:
+            carried: These tensors.
+            originals: By identity, what the copies are of that the rounds have in place of the others.
+        """
         moving = iter(carried)
-        tensors = [next(moving) if fixed is None else fixed for fixed in self.fixed]
+        known = originals or {}
+        tensors = [next(moving) if fixed is None else known.get(id(fixed), fixed) for fixed in self.fixed]
         return unflatten_values(self.structure, iter(tensors), self.initial)
 
     def _split(self, tensors: tuple[Tensor, ...]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
@@ -186,28 +195,47 @@ class LoopPlan:
         note_made(made)
         carried, written, rows = self._split(tuple(made))
         for tensor, value in zip(self.written, written, strict=True):
-            tensor.copy_(value)
-        for place, tensor in enumerate(self.carried):
-            if id(tensor) in self.trial.writes:
-                carried[place] = self.originals.get(id(tensor), tensor).copy_(carried[place])
+            self._write(tensor, value)
+        carried = self._carried_after(carried, by_value=by_value)
         self.session.note_data_dims(carried, self.growing)
-        after = self._values(carried)
+        after = self._values(carried, self.originals)
         items = iter(rows)
-        for name, (flags, in_front, _) in self.appended.items():
+        for name, (flags, _, _) in self.appended.items():
             before = self.one.scope.get(name)
-            if not flags:
-                after[name] = before
-                continue
-            rest = Part(self._join_rows(flags, in_front, items), is_several=True, axis=self._axis(name))
-            if by_value:
-                self.session.vary_size(rest.value)
-            if isinstance(before, AppendLog):
-                before.extend(Rows([rest]))
-                after[name] = before
-            else:
-                parts = parts_of(before) or []
-                after[name] = Rows([rest, *parts] if in_front else [*parts, rest])
+            after[name] = self._longer(name, before, items, by_value=by_value) if flags else before
         return after
+
+    def _carried_after(self, made: list[Tensor], *, by_value: bool) -> list[Tensor]:
+        """The carried tensors after the loop: those that the rounds wrote to, and new ones."""
+        after = []
+        for tensor, last, value in zip(self.carried, self._after, made, strict=True):
+            original = self.originals.get(id(tensor), tensor)
+            if id(tensor) in self.trial.writes:
+                after.append(self._write(original, value))
+            else:  # sizes are tried at which there is no round
+                after.append(stand_for(value, [last, original] if by_value else [last]))
+        return after
+
+    def _longer(self, name: str, before: Any, made: Iterator[Tensor], *, by_value: bool) -> Any:
+        """A list with what the loop appended to it."""
+        flags, in_front, _ = self.appended[name]
+        rest = Part(self._join_rows(flags, in_front, made), is_several=True, axis=self._axis(name))
+        items = [part.value for part in self.trial.rows[name].parts]
+        stand_for(rest.value, items)
+        if shares_with_written(items, self.trial.writes):  # later rounds wrote to the items of earlier ones
+            present_aliases().mark(rest.value, short(*here()))
+        if by_value:
+            self.session.vary_size(rest.value)
+        if isinstance(before, AppendLog):
+            before.extend(Rows([rest]))
+            return before
+        parts = parts_of(before) or []
+        return Rows([rest, *parts] if in_front else [*parts, rest])
+
+    def _write(self, tensor: Tensor, value: Tensor) -> Tensor:
+        """Writes into a tensor what it has after the loop."""
+        present_aliases().write(tensor, short(*here()))
+        return tensor.copy_(value)
 
     def _join_rows(self, flags: tuple[bool, ...], in_front: bool, tensors: Iterator[Tensor]) -> Tensor:
         """What the loop appended to a list, from the items of all its rounds; `flags` are those of `_form`."""

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_onnx_compat.control_flow.run.aliases import copy_of, present_aliases, shares_with_written, unseen
 from torch_onnx_compat.control_flow.run.belongings import bind_attributes
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional
 from torch_onnx_compat.control_flow.run.call_sequence import CallSequence
@@ -33,7 +34,7 @@ from torch_onnx_compat.control_flow.run.session import (
     refusal,
 )
 from torch_onnx_compat.inputs import tree
-from torch_onnx_compat.places import first_line
+from torch_onnx_compat.places import first_line, short
 from torch_onnx_compat.tracing import is_tracing, without_tracing
 
 
@@ -110,7 +111,7 @@ def _build_rounds(
         """Gives each name a tensor of its own, since the body may read the same tensor from outside."""
         if not isinstance(leaf, Tensor):
             return leaf
-        copy = leaf.clone()
+        copy = copy_of(leaf)
         originals[id(copy)] = copy, leaf
         return copy
 
@@ -130,6 +131,7 @@ def _build_rounds(
     _note_growth(session, initial, trial)
     session.vary(tensor for _, tensor in tree.flatten((initial, number))[0])
     names = [] if starts else [n for n, old in before.items() if _becomes_tensor(session, old, trial.values.get(n))]
+    _mark_outdated(initial, trial)
     # Again, with the types of the values in later rounds.
     trial = _try_later_round(one, number, before, initial, names)
     place = session.trials[-1].place
@@ -138,9 +140,14 @@ def _build_rounds(
         session.ragged.update({(place, name): axis for name, axis in found.items()})
     ragged = {name: session.ragged[place, name] for name in trial.rows if (place, name) in session.ragged}
     plan = LoopPlan(session, one, initial, trial, {key: leaf for key, (_, leaf) in originals.items()}, ragged)
+    with unseen():  # the trial has shown what a round reads
+        return _make(session, one, plan, length, leaves_early=leaves_early)
+
+
+def _make(session: Session, one: Round, plan: LoopPlan, length: Any, *, leaves_early: bool) -> dict[str, Any]:
     if length is None:
         assert one.test is not None
-        go = session.condition(Branch(one.test, {**one.scope, **initial})())
+        go = session.condition(Branch(one.test, {**one.scope, **plan.initial})())
         return plan.while_loop(as_tensor(go), None, None)
     if leaves_early or not (is_tracing() or is_scannable(length)):
         return plan.while_loop(as_tensor(length) > 0, torch.zeros((), dtype=torch.int64), length)
@@ -209,6 +216,17 @@ def _note_growth(session: Session, values: dict[str, Any], trial: Result) -> Non
     if found == structure:
         dims = [dims_that_differ(old, new) for old, new in zip(before, news, strict=True)]
         session.note_data_dims(before, dims)
+
+
+def _mark_outdated(values: dict[str, Any], trial: Result) -> None:
+    """Marks what a later round has under one name, and changes under another one."""
+    structure, before = flatten_values(values)
+    found, news = flatten_values({**values, **trial.values})
+    if found != structure:
+        return
+    for old, new in zip(before, news, strict=True):
+        if new is not old and shares_with_written([new], trial.writes):
+            present_aliases().mark(old, short(*here()))
 
 
 def _ragged_axes(one: Round, length: Any, values: dict[str, Any], first: Result) -> dict[str, int]:

@@ -334,10 +334,14 @@ def augment(name: str, value: Any, other: Any) -> Any:
     return (fresh if number else in_place)(value, other)
 
 
-def augment_item(name: str, item: Any, other: Any) -> Any:
-    """What ``x[k] += other`` puts at ``x[k]``, where `item` is; of a tensor not in place, as it is a view of ``x``."""
-    in_place, fresh = _AUGMENTED[name]
-    return (fresh if current() is not None and isinstance(item, Tensor) else in_place)(item, other)
+def augment_item(name: str, item: Any, other: Any, owner: Any) -> Any:
+    """What ``x[k] += other`` puts at ``x[k]``, where `item` is.
+
+    It is not in place where ``x`` is a tensor, as the item is a view of it. Those of a list may have other names.
+    """
+    if isinstance(owner, Tensor) and current() is not None:
+        return _AUGMENTED[name][1](item, other)
+    return augment(name, item, other)
 
 
 _COPIED = (list, dict, set, AppendLog, Rows)

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from torch_onnx_compat.control_flow.lower.loop_form import ITEM
+from torch_onnx_compat.control_flow.run.aliases import copy_of, present_aliases, stand_for
 from torch_onnx_compat.control_flow.run.answers import answer, note_decision, note_loop, note_round
 from torch_onnx_compat.control_flow.run.belongings import State, bind_attributes, sort_attributes, take_state
 from torch_onnx_compat.control_flow.run.branch import Branch, call_in_scope
@@ -19,6 +20,7 @@ from torch_onnx_compat.control_flow.run.looping import make_loop
 from torch_onnx_compat.control_flow.run.rounds import Round
 from torch_onnx_compat.control_flow.run.session import Session, current, here, refusal
 from torch_onnx_compat.inputs import tree
+from torch_onnx_compat.places import short
 from torch_onnx_compat.tracing import is_tracing
 
 MAX_STEPS = 64
@@ -58,6 +60,8 @@ class Loop:
         self._leaves: list[tuple[Any, tuple[Any, ...], State]] = []
         self._copies: dict[int, tuple[Tensor, int, Tensor]] = {}
         """By identity: a tensor, its version, and the copy of it that exits leave the loop with."""
+        self._kept: list[tuple[Tensor, Tensor]] = []
+        """All these tensors and copies."""
 
     def leave(self, test: Any, function: Callable[..., Any], scope: dict[str, Any]) -> bool:
         """Records an exit; returns True if the loop ends here for every input."""
@@ -95,17 +99,24 @@ class Loop:
         # Exits of later rounds have what did not change since in common, and need not join it.
         known, version, copy = self._copies.get(id(value), (None, -1, value))
         if known is None or version != value._version:
-            copy = value.clone()
+            copy = copy_of(value)
+            present_aliases().part(copy)
             self._copies[id(value)] = value, value._version, copy
+            self._kept.append((value, copy))
         return copy
 
     def join_leaves(self, scope: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
         """Joins the exits: whether the loop returned, the returned value, and the values of the names."""
+        for value, copy in self._kept:
+            stand_for(copy, [value])
         result: Any = (False, UNDEFINED, *(scope.get(name, UNDEFINED) for name in names))
         for test, values, state in reversed(self._leaves):
             if test is not True:
                 self._join_attributes(test, state)
             result = values if test is True else join_or_refuse(test, values, result)
+        for value, version, _ in self._copies.values():
+            if value._version != version:  # under another name it has what rounds wrote that are not made
+                present_aliases().mark(value, short(*here()))
         return tuple(result)
 
     def _join_attributes(self, test: Tensor, state: State) -> None:

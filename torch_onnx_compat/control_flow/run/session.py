@@ -23,12 +23,13 @@ from torch_onnx_compat.backends.trace_numbers import is_settled
 from torch_onnx_compat.backends.wide import Numbers, wide_numbers
 from torch_onnx_compat.catalogue.entry import Exporter
 from torch_onnx_compat.control_flow.find.users import NumberUsers
+from torch_onnx_compat.control_flow.run.aliases import watch_aliases
 from torch_onnx_compat.control_flow.run.cells import CellWriter
 from torch_onnx_compat.control_flow.run.lifting import present
 from torch_onnx_compat.control_flow.run.raising import find_catcher
 from torch_onnx_compat.control_flow.run.unknown_kinds import UnknownKinds
 from torch_onnx_compat.places import is_user_file, short
-from torch_onnx_compat.stack import frames
+from torch_onnx_compat.stack import frames, frames_of_model
 from torch_onnx_compat.tracing import is_tracing, recorded_value, without_tracing
 
 Key = tuple[str, int, int]
@@ -360,8 +361,11 @@ def current() -> Session | None:
 
 
 @contextmanager
-def activate(session: Session) -> Iterator[None]:
+def activate(session: Session) -> Iterator[Callable[[Any], None]]:
     """Makes a session current, for one run.
+
+    Yields:
+        Checks the results of the run.
 
     Raises:
         RefusedDecision: A decision was refused, though the model caught the error.
@@ -372,13 +376,18 @@ def activate(session: Session) -> Iterator[None]:
         # A TorchScript trace has a log, which knows what a key was computed from.
         hashes = internals.add_tensor_method("__hash__", lambda tensor: session.hash(tensor))
         wide = wide_numbers(lambda: session.numbers) if session.computes_wide else nullcontext()
-        with hashes if session.log is None else nullcontext(), wide:
-            yield
+        aliases = nullcontext(_pass) if session.surveying else watch_aliases(_place_in_model, refusal)
+        with hashes if session.log is None else nullcontext(), wide, aliases as check:
+            yield check
     finally:
         _current.reset(token)
         session.end()
     if session.refusals and not session.surveying:
         raise session.refusals[0]  # a try of the model's swallowed it
+
+
+def _pass(_: Any) -> None:
+    pass
 
 
 def here() -> tuple[str, int]:
@@ -388,9 +397,20 @@ def here() -> tuple[str, int]:
     return frame.f_code.co_filename, frame.f_lineno
 
 
-def refusal(reason: str) -> RefusedDecision:
-    """The error that refuses the present decision; the session keeps it."""
-    error = RefusedDecision(f"{short(*here())}: {reason}")
+def _place_in_model() -> str:
+    """The model's statement that is running; a call of torch may lie between it and the run-time module."""
+    places = ((f.f_code.co_filename, f.f_lineno) for f in frames_of_model() if is_user_file(f.f_code.co_filename))
+    return short(*next(places, here()))
+
+
+def refusal(reason: str, place: str = "") -> RefusedDecision:
+    """The error that refuses the present decision; the session keeps it.
+
+    Args:
+        reason: Why.
+        place: Where; the decision's place by default.
+    """
+    error = RefusedDecision(f"{place or short(*here())}: {reason}")
     session = current()
     if session is not None:
         session.refusals.append(error)

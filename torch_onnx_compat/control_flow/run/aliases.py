@@ -1,0 +1,251 @@
+"""Tensors that Python has under several names, where the file has one for each name.
+
+After ``y = x if c else x * 2`` the name y is x, or a tensor of its own; in the file it is always one of its own. That
+is the same until one of them is written in place: the other changes in Python then, and does not in the file. Who reads
+what such a write would have changed is refused, whichever way the example goes. Tensors are told apart by their
+storages, which views share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._pytree import tree_leaves
+
+from torch_onnx_compat.tracing import below_function_modes, without_tracing
+from torch_onnx_compat.watch import Watcher
+
+T = TypeVar("T")
+
+Marks = dict[int, str]
+"""Storages whose contents are not what Python has, each with the place of the write that they lack."""
+
+
+@dataclass
+class Aliases:
+    """What the tensors of one run may share memory with in Python, and which of them are out of date."""
+
+    marks: Marks = field(default_factory=dict)
+    is_paused: bool = False
+    _origins: dict[int, frozenset[int]] = field(default_factory=dict)
+    """By storage: the storages that it stands for, one or another."""
+    _known: dict[int, StorageWeakRef] = field(default_factory=dict)
+    """By storage: a reference that keeps its number from being given to another one."""
+
+    def __bool__(self) -> bool:
+        return bool(self._origins) and not self.is_paused
+
+    def note(self, made: Tensor, sides: Iterable[Any]) -> None:
+        """Notes that a tensor stands for one of several."""
+        own = self._number(made)
+        found = [self._number(side) for side in sides if isinstance(side, Tensor)]
+        if own is None or own in found:
+            return
+        origins = frozenset(origin for number in found for origin in self._origins_of(number))
+        if not origins:
+            return
+        self._origins[own] = origins | self._origins.get(own, frozenset())
+        self.mark(made, next((self.marks[number] for number in found if number in self.marks), ""))
+
+    def part(self, made: Tensor) -> None:
+        """Notes that a tensor stands for nothing else any more, as what comes now does not change it."""
+        number = self._number(made)
+        if number is not None:
+            self._origins.pop(number, None)
+
+    def write(self, tensor: Tensor, place: str) -> None:
+        """Notes a write in place: what may be the same tensor in Python is out of date from now on."""
+        own = self._number(tensor)
+        origins = self._origins_of(own)
+        same = (number for number, others in self._origins.items() if not origins.isdisjoint(others))
+        for number in {*same, *origins} - {own}:
+            self.marks.setdefault(number, place)
+
+    def mark(self, tensor: Tensor, place: str) -> None:
+        """Notes that a tensor lacks the write of a place; the empty place is none."""
+        number = self._number(tensor)
+        if number is not None and place:
+            self.marks.setdefault(number, place)
+
+    def mark_of(self, value: Any) -> str:
+        """The place of the write that a tensor in a nested value lacks; empty if there is none."""
+        if not self.marks:
+            return ""
+        numbers = (self._number(tensor) for tensor in _tensors_in(value))
+        return next((self.marks[number] for number in numbers if number in self.marks), "")
+
+    def may_share(self, one: Tensor, others: Iterable[Tensor]) -> bool:
+        """Whether a tensor may share memory in Python with one of some others."""
+        origins = self._origins_of(self._number(one))
+        return any(not origins.isdisjoint(self._origins_of(self._number(other))) for other in others)
+
+    def take_back(self, before: Marks, known: frozenset[int]) -> Marks:
+        """Takes the marks back that storages got since which were known before; returns them."""
+        new = [number for number in self.marks if number in known and number not in before]
+        return {number: self.marks.pop(number) for number in new}
+
+    @property
+    def known(self) -> frozenset[int]:
+        """The storages that any relation or write was about."""
+        return frozenset(self._known)
+
+    def _origins_of(self, number: int | None) -> frozenset[int]:
+        return frozenset() if number is None else self._origins.get(number, frozenset((number,)))
+
+    def _number(self, tensor: Tensor) -> int | None:
+        """The number of a tensor's storage; None if it has none, as sparse tensors."""
+        with below_function_modes(), without_tracing():
+            try:
+                storage = tensor.untyped_storage()
+            except (NotImplementedError, RuntimeError):
+                return None
+            number: int = storage._cdata
+            if number not in self._known:
+                self._known[number] = StorageWeakRef(storage)
+        return number
+
+
+class _Watch(Watcher):
+    """Finds the reads and the writes in place."""
+
+    def __init__(self, aliases: Aliases, place: Callable[[], str], refuse: Callable[[str, str], Exception]) -> None:
+        super().__init__()
+        self._aliases, self._place, self._refuse = aliases, place, refuse
+
+    def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """All but what tells facts about a tensor, and its properties, which are facts or views."""
+        return bool(self._aliases) and getattr(func, "__name__", "") not in _FACTS
+
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Refuses arguments that are out of date, makes the call, and notes which arguments it wrote to."""
+        self._check((args, kwargs), lambda: f"is read at {self._place()}")
+        tensors = _tensors_in((args, kwargs))
+        before = _versions(tensors)
+        result = self.pass_on(func, args, kwargs)
+        for tensor, old, new in zip(tensors, before, _versions(tensors), strict=True):
+            if old != new:
+                self._aliases.write(tensor, self._place())
+        return result
+
+    def check_results(self, value: Any) -> None:
+        """Refuses results of the run that are out of date."""
+        self._check(value, lambda: "is returned")
+
+    def _check(self, value: Any, describe: Callable[[], str]) -> None:
+        written_at = self._aliases.mark_of(value)
+        if written_at:
+            raise self._refuse(
+                f"this writes in place to a tensor to which a decision or a loop that depends on the inputs gives a "
+                f"second name, under which it {describe()}; the file has a tensor for each name. Write x = x + y "
+                f"instead of x += y, or let the second name be a clone().",
+                written_at,
+            )
+
+    def _copy_of(self, func: Any) -> None:
+        """Copies no function: the enclosing modes must see it first, since they may replace it."""
+
+
+_NAMES = """
+__get__ __hash__ __len__ data_ptr dense_dim dim element_size get_device is_complex is_contiguous is_cpu is_cuda
+is_floating_point is_inference is_pinned is_shared is_signed is_sparse is_tensor ndimension nelement numel size
+storage_offset stride untyped_storage
+"""
+_FACTS = frozenset(_NAMES.split())
+"""Functions that read no values."""
+
+
+def _tensors_in(value: Any) -> list[Tensor]:
+    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, Tensor)]
+
+
+def _versions(tensors: Sequence[Tensor]) -> list[int]:
+    """How often each tensor was written in place."""
+    with below_function_modes(), without_tracing():
+        return [0 if tensor.is_inference() else tensor._version for tensor in tensors]
+
+
+_current: ContextVar[Aliases | None] = ContextVar("aliases", default=None)
+
+
+@contextmanager
+def watch_aliases(place: Callable[[], str], refuse: Callable[[str, str], Exception]) -> Iterator[Callable[[Any], None]]:
+    """Watches the aliases of one run.
+
+    Args:
+        place: Tells where the model is.
+        refuse: Makes the error of a reason and a place.
+
+    Yields:
+        Checks the results of the run, and raises that error.
+    """
+    aliases = Aliases()
+    token = _current.set(aliases)
+    try:
+        with _Watch(aliases, place, refuse) as watch:
+            yield watch.check_results
+    finally:
+        _current.reset(token)
+
+
+def present_aliases() -> Aliases:
+    """Those of the present run; where none are watched, some that nobody looks at."""
+    return _current.get() or Aliases()
+
+
+def stand_for(made: T, sides: Iterable[Any]) -> T:
+    """Notes that a tensor stands for one of several, which Python has in its place; returns it.
+
+    Args:
+        made: The tensor; a number has no other name.
+        sides: What it may be; what is no tensor among them is no matter.
+    """
+    aliases = _current.get()
+    if aliases is not None and isinstance(made, Tensor):
+        aliases.note(made, sides)
+    return made
+
+
+def copy_of(tensor: Tensor) -> Tensor:
+    """A copy that stands for a tensor; taking it is no read."""
+    with unseen():
+        copy = tensor.clone()
+    return stand_for(copy, [tensor])
+
+
+def shares_with_written(values: Iterable[Any], writes: Mapping[int, tuple[Tensor, Tensor]]) -> bool:
+    """Whether a tensor among some values may share memory in Python with one that a round wrote to."""
+    aliases = present_aliases()
+    written = [tensor for tensor, _ in writes.values()]
+    return any(aliases.may_share(value, written) for value in values if isinstance(value, Tensor))
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """What is done inside neither reads nor writes, as Python does none of it."""
+    aliases = _current.get() or Aliases()
+    before, aliases.is_paused = aliases.is_paused, True
+    try:
+        yield
+    finally:
+        aliases.is_paused = before
+
+
+@contextmanager
+def effect(*marks: Marks) -> Iterator[None]:
+    """Carries out what branches did that were undone: what their writes made out of date is so, whatever comes of it.
+
+    Args:
+        marks: Of each branch, those that were taken back.
+    """
+    aliases = _current.get() or Aliases()
+    for some in marks:
+        for number, place in some.items():
+            aliases.marks.setdefault(number, place)
+    with unseen():
+        yield
