@@ -218,7 +218,7 @@ REFUSED = {
             self.kept["a"] = x
         return x * self.kept["a"]
         """,
-        r"the attribute kept\['a'\] is changed",
+        r"self.kept\['a'\] is changed",
     ),
     "attribute_of_another_object": (
         """
@@ -256,7 +256,7 @@ REFUSED = {
             self.kept["a"] = float(i)
         return x * self.kept["a"]
         """,
-        r"the attribute kept\['a'\] is changed in a round after it",
+        r"self.kept\['a'\] is changed in a round after it",
     ),
     "nonlocal": (
         """

@@ -59,7 +59,7 @@ def test_after_success(exporter):
 def test_after_a_refusal(exporter):
     model = Refused().eval()
     before = surroundings(model)
-    with pytest.raises(UnsupportedError, match=r"the attribute states\['x'\] is changed"):
+    with pytest.raises(UnsupportedError, match=r"self.states\['x'\] is changed"):
         export_compat(model, torch.rand(3, 4), exporter=exporter)
     assert surroundings(model) == before
 

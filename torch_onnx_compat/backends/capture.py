@@ -18,6 +18,7 @@ from torch.export import Dim
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import ExportFailed, ExportJob, FixedAxis, refuse
 from torch_onnx_compat.backends.capture_log import CaptureLog
+from torch_onnx_compat.backends.index_lists import IndexLists
 from torch_onnx_compat.backends.internals import derivatives, symbolic
 from torch_onnx_compat.backends.internals.export_flag import in_onnx_export
 from torch_onnx_compat.caller.undo import undo_capture
@@ -79,6 +80,7 @@ def _run_export(job: ExportJob, log: CaptureLog) -> Capture:
     shapes = specs if any(specs.values()) else None
     subject = _with_parameters(job.subject, names)
     subject.wrap(lambda: log)
+    subject.wrap(IndexLists, inside=True)
 
     def run(model: nn.Module) -> torch.export.ExportedProgram:
         return torch.export.export(model, job.inputs.tensors, dynamic_shapes=shapes, strict=False)

@@ -69,6 +69,7 @@ _WATCHERS = (
     "torch_onnx_compat.rewrite",
     "torch_onnx_compat.backends.writes",
     "torch_onnx_compat.backends.repairs",
+    "torch_onnx_compat.backends.index_lists",
 )
 """Modules whose frames are on the stack between a conversion and the statement that causes it."""
 
@@ -367,12 +368,13 @@ def _round_size(tensor: Tensor, digits: int | None = None) -> int | float:
 
 
 def _numbers_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
-    """The tensors of shape () among a call's arguments, and in its lists."""
-    found = []
+    """The tensors of shape () among a call's arguments, and in its lists, also those of an index: ``x[:, [i, j]]``."""
+    found: list[Tensor] = []
     for value in (*args, *kwargs.values()) if kwargs else args:
-        found += [v for v in value if isinstance(v, Tensor)] if type(value) in (tuple, list) else []
         if isinstance(value, Tensor):
             found.append(value)
+        elif type(value) in (tuple, list):
+            found += _tensors_in(value)
     if not found:
         return found
     with below_function_modes():

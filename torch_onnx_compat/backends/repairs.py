@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from torch_onnx_compat.backends.index_lists import IndexLists
 from torch_onnx_compat.backends.islands import inline_scripted
 from torch_onnx_compat.backends.trace_numbers import is_number
 from torch_onnx_compat.backends.writes import ViewWrites
@@ -62,6 +63,7 @@ def repair_trace(subject: Subject) -> None:
     """Makes a subject ready to be traced: scripted parts inlined, and the calls repaired that a trace gets wrong."""
     inline_scripted(subject)
     subject.wrap(Repairs)
+    subject.wrap(IndexLists, inside=True)
 
 
 class Repairs(ViewWrites):

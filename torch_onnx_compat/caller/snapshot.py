@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import gc
+import itertools
 import types
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from types import CellType, FunctionType
 from typing import Any
 
@@ -15,6 +17,49 @@ import torch
 from torch import Tensor, nn
 
 from torch_onnx_compat.caller.reach import CONTAINERS, MISSING, Reach, is_followed, values_in
+
+
+@dataclass(frozen=True)
+class Contents:
+    """A container or an array, with what is in it at one moment."""
+
+    holder: Any
+    before: Any
+
+    @classmethod
+    def of(cls, holder: Any) -> Contents:
+        """What is in a holder now."""
+        return cls(holder, holder.copy() if isinstance(holder, np.ndarray) else _items_of(holder))
+
+    def is_changed(self) -> bool:
+        """Whether something else is in it now, or the same in another order."""
+        if isinstance(self.holder, np.ndarray):
+            return bool(self.holder.tobytes() != self.before.tobytes())
+        now = _items_of(self.holder)
+        if isinstance(now, bytes):
+            return bool(now != self.before)
+        return len(now) != len(self.before) or not all(_is_same(a, b) for a, b in zip(now, self.before, strict=True))
+
+    def changed_key(self) -> str:
+        """Of a dictionary the first key that is changed, as ``[key]``; else empty."""
+        if not isinstance(self.holder, dict):
+            return ""
+        before, now = dict(self.before), dict(dict.items(self.holder))
+        keys = (key for key in {**before, **now} if not is_alike(before.get(key, MISSING), now.get(key, MISSING)))
+        return next((f"[{key!r}]" for key in keys), "")
+
+    def put_back(self) -> None:
+        """Restores it if it is changed."""
+        if not self.is_changed():
+            return
+        if isinstance(self.holder, np.ndarray):
+            if self.holder.flags.writeable:
+                self.holder[...] = self.before
+            return
+        with suppress(AttributeError, TypeError):  # a container that is read-only by now
+            self.holder.clear()
+            is_table = isinstance(self.holder, (dict, set))
+            self.holder.update(self.before) if is_table else self.holder.extend(self.before)
 
 
 class Snapshot:
@@ -28,7 +73,7 @@ class Snapshot:
 
     def __init__(self, reach: Reach) -> None:
         self.tensors: list[Tensor] = []
-        self._contents: dict[int, tuple[Any, Any]] = {}
+        self._contents: dict[int, Contents] = {}
         self._classes = [(cls, dict(vars(cls))) for cls in reach.classes.values()]
         self._names = [(space, name, space.get(name, MISSING)) for space, name in reach.names.values()]
         self._cells = [(cell, _content_of(cell)) for cell in reach.cells.values()]
@@ -44,25 +89,41 @@ class Snapshot:
     def put_back(self) -> None:
         """Restores everything that is not as it was."""
         self._put_back_bindings()
-        for container, before in self._contents.values():
-            _refill(container, before)
+        for contents in self._contents.values():
+            contents.put_back()
         for cache, info in self._caches:
             if cache.cache_info().misses != info.misses and (not info.currsize or _holds_stand_in(cache)):
                 cache.cache_clear()
 
+    def change(self) -> str:
+        """What is not as it was, the first that is found; empty if everything is."""
+        bindings = (name for _, name, _ in self._changed_bindings())
+        contents = (f"a global {type(c.holder).__name__}" for c in self._contents.values() if c.is_changed())
+        return next(itertools.chain(bindings, contents), "")
+
     def _put_back_bindings(self) -> None:
+        for owner, name, old in list(self._changed_bindings()):
+            if isinstance(owner, type):
+                _set_on_class(owner, name, old)
+            elif isinstance(owner, dict):
+                _bind(owner, name, old)
+            else:
+                _fill(owner, old)
+
+    def _changed_bindings(self) -> Iterator[tuple[Any, str, Any]]:
+        """Attributes of classes, names of Python modules and variables of functions: owner, name, old value."""
         for cls, before in self._classes:
             for name, old, new in _differences(before, vars(cls)):
                 if _is_data(new):
-                    _set_on_class(cls, name, old)
+                    yield cls, name, old
         for namespace, name, old in self._names:
             new = namespace.get(name, MISSING)
             if new is not old and _is_data(new):
-                _bind(namespace, name, old)
+                yield namespace, name, old
         for cell, old in self._cells:
             new = _content_of(cell)
             if new is not old and _is_data(new):
-                _fill(cell, old)
+                yield cell, "a variable of a function", old
 
     def _keep(self, value: Any) -> None:
         """Notes the contents of a container or an object, and of those in it."""
@@ -73,12 +134,12 @@ class Snapshot:
             self.tensors.append(value)
         elif isinstance(value, (*CONTAINERS, tuple)):
             if not isinstance(value, tuple):
-                self._contents[id(value)] = (value, _items_of(value))
+                self._contents[id(value)] = Contents.of(value)
             for item in values_in(value):
                 self._keep(item)
         elif isinstance(value, np.ndarray):
-            self._contents[id(value)] = (value, value.copy())
-        elif _is_object(value):
+            self._contents[id(value)] = Contents.of(value)
+        elif is_object(value):
             self._keep(vars(value))
 
 
@@ -92,7 +153,8 @@ def _is_kind_of_object(kind: Any) -> bool:
     return bool(kind.__dictoffset__) and is_followed(kind.__module__) and not issubclass(kind, (type, BaseException))
 
 
-def _is_object(value: Any) -> bool:
+def is_object(value: Any) -> bool:
+    """Whether a value is a module, or an object with attributes whose class is not torch's, numpy's or Python's."""
     kind: Any = type(value)
     return _is_kind_of_object(kind) and isinstance(getattr(value, "__dict__", None), dict)
 
@@ -131,7 +193,7 @@ def _is_data(value: Any) -> bool:
     if value is MISSING or isinstance(value, (Tensor, torch.SymInt, torch.SymFloat, torch.SymBool, np.ndarray)):
         return True
     atom = type(value) in _ATOMS and not isinstance(value, (type, FunctionType, types.ModuleType))
-    return atom or isinstance(value, (*CONTAINERS, tuple, frozenset, np.generic)) or _is_object(value)
+    return atom or isinstance(value, (*CONTAINERS, tuple, frozenset, np.generic)) or is_object(value)
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
@@ -153,27 +215,15 @@ def _items_of(container: Any) -> Any:
     return list(dict.items(container)) if kind is dict else list(kind.__iter__(container))
 
 
-def _refill(container: Any, before: Any) -> None:
-    """Puts the items of a container back if they are not the same."""
-    if isinstance(container, np.ndarray):
-        if container.flags.writeable and container.tobytes() != before.tobytes():
-            container[...] = before
-        return
-    if isinstance(container, bytearray):
-        container[:] = before
-        return
-    now = _items_of(container)
-    if len(now) == len(before) and all(_is_same(a, b) for a, b in zip(now, before, strict=True)):
-        return
-    with suppress(AttributeError, TypeError):  # a container that is read-only by now
-        container.clear()
-        container.update(before) if isinstance(container, (dict, set)) else container.extend(before)
-
-
 def _is_same(one: Any, other: Any) -> bool:
     if type(one) is tuple and len(one) == 2 and type(other) is tuple and len(other) == 2:  # an item of a dict
-        return one[0] is other[0] and one[1] is other[1]
-    return one is other
+        return one[0] is other[0] and is_alike(one[1], other[1])
+    return is_alike(one, other)
+
+
+def is_alike(one: Any, other: Any) -> bool:
+    """Whether two values are one, or equal numbers or texts."""
+    return one is other or (type(one) is type(other) and type(one) in (bool, int, float, str, bytes) and one == other)
 
 
 def _holds_stand_in(cache: Any) -> bool:

@@ -52,6 +52,11 @@ def assign(twin: nn.Module, outside: Outside) -> None:
     _twins[twin] = outside
 
 
+def reach_of(twin: nn.Module) -> Reach | None:
+    """Where the code of a twin can write to outside of it; None where that is not known."""
+    return _twins.get(twin, Outside()).reach
+
+
 def assign_as(new: nn.Module, twin: nn.Module) -> None:
     """Notes the same of what takes a twin's place."""
     if twin in _twins:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from torch_onnx_compat.backends.backend import ExportFailed, ExportJob
+from torch_onnx_compat.caller.undo import reach_of
 from torch_onnx_compat.control_flow.run.lists import RowStacker
 from torch_onnx_compat.control_flow.run.session import RefusedDecision, Session, activate
 from torch_onnx_compat.control_flow.survey import Survey, survey
@@ -111,6 +112,7 @@ def _subject(make: Callable[[], Subject], job: ExportJob, found: Survey, session
         alternatives=found.alternatives,
         peeled=found.peeled,
         ragged=found.ragged,
+        reach=reach_of(subject.twin),
         computes_wide=job.plan.target.computes_double,
     )
     sessions.append(session)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import ExportJob
 from torch_onnx_compat.backends.repairs import repair_trace
+from torch_onnx_compat.caller.undo import reach_of
 from torch_onnx_compat.control_flow.find.sites import Event, SiteLog
 from torch_onnx_compat.control_flow.lower.rewriting import Rewriting
 from torch_onnx_compat.control_flow.run.answers import Site
@@ -198,6 +199,7 @@ def _first_run(job: ExportJob, candidates: list[Inputs], found: Survey, known: S
 
 def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes]) -> _Run:
     log = SiteLog(len(inputs.tensors))
+    subject = job.make_subject()
     session = Session(
         exporter="torchscript",
         inputs=len(inputs.tensors),
@@ -208,8 +210,8 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes]
         alternatives=found.alternatives,
         peeled=found.peeled,
         ragged=found.ragged,
+        reach=reach_of(subject.twin),
     )
-    subject = job.make_subject()
     repair_trace(subject)
     subject.around = log
     subject.wrap(RowStacker, inside=True)

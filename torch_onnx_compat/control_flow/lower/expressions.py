@@ -33,7 +33,7 @@ _KINDS = {"isinstance": 2, "type": 1, "is_tensor": 1, "hasattr": 2, "is_": 2, "i
 """Functions that tell what a value is, with the number of their arguments; they ask in every statement."""
 
 _ATTRIBUTES = frozenset(
-    {"item", "tolist", "unbind", "split", "tensor", "as_tensor", "floor", "ceil", "trunc"}
+    {"item", "tolist", "unbind", "split", "tensor", "as_tensor", "asarray", "new_tensor", "floor", "ceil", "trunc"}
     | {"sqrt", "log", "log2", "exp", "sin", "cos", "tanh", "isclose"}
     | {"pad", "view", "reshape", "expand", "repeat", "zeros", "ones", "full", "empty"}
 )

@@ -7,15 +7,18 @@ joined, such as None and a tensor, the attribute is lost: reading it is refused 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor, nn
 
-from torch_onnx_compat.control_flow.run.branch import Branch, variables_of
+from torch_onnx_compat.caller.reach import CONTAINERS, Reach
+from torch_onnx_compat.caller.snapshot import Contents, Snapshot, is_object
+from torch_onnx_compat.control_flow.run.branch import Branch
 from torch_onnx_compat.control_flow.run.join import Mismatch, join
+from torch_onnx_compat.control_flow.run.reachable import Position, Reachable, Slots, variables_of_model
 from torch_onnx_compat.control_flow.run.session import Session, refusal
 from torch_onnx_compat.tracing import is_tracing, without_tracing
 
@@ -38,9 +41,9 @@ UNBOUND, LOST = _Sign("unbound"), _Sign("lost")
 
 @dataclass(frozen=True)
 class Attribute:
-    """An attribute of a module, in the table that holds it: the module's own, or that of its buffers."""
+    """An attribute of a module or an object, in the table that holds it: its own, or that of its buffers."""
 
-    module: nn.Module = field(compare=False)
+    owner: Any = field(compare=False)
     table: dict[str, Any] = field(compare=False)
     name: str
     key: int
@@ -60,7 +63,7 @@ class Attribute:
     def lose(self, session: Session) -> None:
         """Makes reading it an error until it is written again."""
         self.table[self.name] = LOST
-        session.watch_attribute(self.module, self.name, _read, _write)
+        session.watch_attribute(self.owner, self.name, _read, _write)
 
 
 def _read(module: nn.Module, name: str) -> Any:
@@ -84,61 +87,70 @@ def _write(module: nn.Module, name: str, value: Any) -> None:
 class State:
     """What a branch can reach, as it was before the branch."""
 
-    modules: list[tuple[nn.Module, str, dict[str, Any], dict[str, Any]]] = field(default_factory=list)
-    """Module, name of the table ("" for its own attributes), the table, and a copy of it."""
-    containers: list[tuple[str, Any, Any]] = field(default_factory=list)
-    """Name, container, and a copy of it."""
+    tables: list[tuple[Any, str, dict[str, Any], dict[str, Any]]] = field(default_factory=list)
+    """Module or object, name of the table ("" for its own attributes), the table, and a copy of it."""
+    contents: list[tuple[str, Contents | Slots | Position]] = field(default_factory=list)
+    """Whatever else can be changed, with its name."""
+    outside: Snapshot | None = None
+    """What the model's code can reach through globals and classes."""
 
     def change(self) -> str:
         """The first change since that is no binding of an attribute; empty if there is none."""
-        for _, name, now, before in self.modules:
+        for _, name, now, before in self.tables:
             if name in ("_parameters", "_modules"):
                 changed = _changed_keys(now, before)
                 if changed:
-                    return changed[0]
-        for name, now, before in self.containers:
-            if isinstance(now, dict):
-                changed = _changed_keys(now, before)
-                if changed:
-                    return f"{name}[{changed[0]!r}]"
-            elif len(now) != len(before) or any(a is not b for a, b in zip(now, before, strict=True)):
-                return name
-        return ""
+                    return f"the attribute {changed[0]}"
+        first = next(
+            (f"{name}{contents.changed_key()}" for name, contents in self.contents if contents.is_changed()), ""
+        )
+        return first or (self.outside.change() if self.outside is not None else "")
 
     def bindings(self) -> dict[Attribute, tuple[Any, Any]]:
         """The attributes that were bound since, with their values before and now; UNBOUND where they have none."""
         return {
-            Attribute(module, now, key, id(now)): (before.get(key, UNBOUND), now.get(key, UNBOUND))
-            for module, name, now, before in self.modules
+            Attribute(owner, now, key, id(now)): (before.get(key, UNBOUND), now.get(key, UNBOUND))
+            for owner, name, now, before in self.tables
             if name in ("", "_buffers")
             for key in _changed_keys(now, before)
         }
 
     def put_back(self) -> None:
         """Undoes the changes."""
-        for now, before in [*((m[2], m[3]) for m in self.modules), *((c[1], c[2]) for c in self.containers)]:
-            if isinstance(now, list):
-                now[:] = before
-            else:
-                now.clear()
-                now.update(before)
+        for _, _, now, before in self.tables:
+            now.clear()
+            now.update(before)
+        for _, contents in self.contents:
+            contents.put_back()
+        if self.outside is not None:
+            self.outside.put_back()
 
 
 def _changed_keys(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
     return [str(key) for key in {**before, **now} if now.get(key, UNBOUND) is not before.get(key, UNBOUND)]
 
 
-def take_state(branch: Any) -> State:
-    """The attributes of the modules that a branch can reach, and the containers among these."""
-    found = State()
-    for module in _modules(branch):
-        own = vars(module)
-        found.modules.append((module, "", own, dict(own)))
-        for name, value in own.items():
-            if name in _TABLES and type(value) is dict:
-                found.modules.append((module, name, value, value.copy()))
-            elif type(value) in _CONTAINERS:
-                found.containers.append((name, value, value.copy()))
+def take_state(branch: Any, reach: Reach | None = None, apart_from: Collection[str] = ()) -> State:
+    """The state of what a branch can reach.
+
+    Args:
+        branch: The branch.
+        reach: What the model's code can write to outside of its modules.
+        apart_from: Names whose containers somebody else looks after.
+    """
+    reached = Reachable()
+    scope = getattr(branch, "scope", {})
+    function = getattr(branch, "function", branch)
+    values = [*scope.items(), *variables_of_model(function)]
+    reached.leave_out(value for name, value in values if name in apart_from and isinstance(value, CONTAINERS))
+    reached.add(values)
+    found = State(contents=reached.contents, outside=Snapshot(reach) if reach is not None else None)
+    for owner in reached.owners:
+        own = vars(owner)
+        found.tables.append((owner, "", own, dict(own)))
+        for name in _TABLES if isinstance(owner, nn.Module) else ():
+            if type(own.get(name)) is dict:
+                found.tables.append((owner, name, own[name], own[name].copy()))
     return found
 
 
@@ -174,22 +186,11 @@ def bind_attributes(
 
 
 def is_followed(owner: Callable[[], Any]) -> bool:
-    """Whether writes to attributes of something are seen and undone: of modules they are."""
+    """Whether writes to attributes of something are seen and undone: of modules and of objects they are."""
     try:
-        return isinstance(owner(), nn.Module)
+        return is_object(owner())
     except Exception:  # a name or attribute that is only bound later
         return False
-
-
-def _modules(branch: Any) -> Iterator[nn.Module]:
-    function = getattr(branch, "function", branch)
-    reached = [*getattr(branch, "scope", {}).values(), *(value for _, value in variables_of(function))]
-    seen: set[int] = set()
-    for value in reached:
-        for module in value.modules() if isinstance(value, nn.Module) else ():
-            if id(module) not in seen:
-                seen.add(id(module))
-                yield module
 
 
 def name_alias(branch: Branch) -> str:

@@ -341,6 +341,13 @@ def _tensor(session: Session, function: Any, data: Any, *args: Any, **kwargs: An
         return built.clone()
 
 
+def _new_tensor(session: Session, function: Any, tensor: Tensor, data: Any, *args: Any, **kwargs: Any) -> Any:
+    return _tensor(session, function, data, *args, **{"device": tensor.device, **kwargs})
+
+
+_METHODS["new_tensor"] = _new_tensor
+
+
 def _has_varying(session: Session, data: Any) -> bool:
     if isinstance(data, (list, tuple)):
         return any(_has_varying(session, item) for item in data)
@@ -384,6 +391,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     builtins.all: _quantifier(False),
     torch.tensor: _tensor,
     torch.as_tensor: _tensor,
+    torch.asarray: _tensor,
     functional.pad: _pad,
     **dict.fromkeys((torch.zeros, torch.ones, torch.full, torch.empty), _size_function),
     **iterables.STAND_INS,

@@ -101,7 +101,7 @@ def _refuse_failed(outcomes: tuple[Outcome, Outcome], mismatch: Mismatch) -> Non
 def _find_obstacle(then: Branch, otherwise: Branch, outcomes: tuple[Outcome, Outcome]) -> str:
     """What a branch changes that is no result of it; empty if there is nothing."""
     changed = next((outcome.changed for outcome in outcomes if outcome.changed), "")
-    return f"the attribute {changed} is changed" if changed else name_alias(then) or name_alias(otherwise)
+    return f"{changed} is changed" if changed else name_alias(then) or name_alias(otherwise)
 
 
 def _compare(session: Session, key: Key, yes: Outcome, no: Outcome) -> None:

@@ -6,7 +6,7 @@ Both are kept in range; values that are in range do not change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from torch_onnx_compat.backends import internals
 from torch_onnx_compat.control_flow.run.aliases import Marks, copy_of, present_aliases, unseen
 from torch_onnx_compat.control_flow.run.belongings import Attribute, take_state
 from torch_onnx_compat.control_flow.run.branch import restore_variables
-from torch_onnx_compat.control_flow.run.session import as_tensor, refusal
+from torch_onnx_compat.control_flow.run.session import as_tensor, current, refusal
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.tracing import is_tracing, without_tracing
 from torch_onnx_compat.watch import Watcher
@@ -33,9 +33,9 @@ class Outcome:
     writes: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
     """By identity: a tensor from outside, and its contents after the branch."""
     bound: dict[Attribute, Any] = field(default_factory=dict)
-    """The attributes of modules that it bound, with their values; they are as before again."""
+    """The attributes that it bound, with their values; they are as before again."""
     changed: str = ""
-    """Anything else of a module that it changed; the change is undone."""
+    """What it changed beside that, such as a list; the change is undone."""
     outdated: Marks = field(default_factory=dict)
     """What may be the tensors that it wrote to, under other names."""
 
@@ -197,7 +197,9 @@ def _avoid_zero_divisor(
     return (*args[:position], safe, *args[position + 1 :]), kwargs
 
 
-def attempt(branch: Callable[[], Any], guard: WriteLog, *, separates: bool = True) -> Outcome:
+def attempt(
+    branch: Callable[[], Any], guard: WriteLog, *, separates: bool = True, apart_from: Collection[str] = ()
+) -> Outcome:
     """Runs a branch, or a round of a loop, and undoes its writes.
 
     Args:
@@ -205,9 +207,11 @@ def attempt(branch: Callable[[], Any], guard: WriteLog, *, separates: bool = Tru
         guard: Is in force while it runs.
         separates: Whether results that lie in memory it wrote to are copied, but for the tensors themselves; a round
             of a loop does so by itself.
+        apart_from: Names of its scope that may hold other containers after it.
     """
     outcome = Outcome()
-    state = take_state(branch)
+    session = current()
+    state = take_state(branch, session.reach if session is not None else None, apart_from)
     aliases = present_aliases()
     marks, known = dict(aliases.marks), aliases.known
     try:

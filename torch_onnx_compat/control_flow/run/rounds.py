@@ -178,11 +178,11 @@ class Round:
             return go, after
 
         with RowStacker(), lifting, ItemPicker(is_trial=table is None and is_tracing()):
-            outcome = attempt(Branch(run, scope), log, separates=False)
+            outcome = attempt(Branch(run, scope), log, separates=False, apart_from=self.names)
         if outcome.error is not None:
             raise outcome.error
         if outcome.changed:
-            raise NoConditional(f"the attribute {outcome.changed} is changed in it; move that out of the loop")
+            raise NoConditional(f"{outcome.changed} is changed in it; move that out of the loop")
         go, after = outcome.value
         appended = {name: value for name, value in after.items() if isinstance(value, AppendLog)}
         for name, grown in appended.items():

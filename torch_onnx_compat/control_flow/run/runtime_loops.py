@@ -84,7 +84,7 @@ class Loop:
         assert session is not None
         branch = Branch(function, scope)
         values = decide(session, known, branch, Branch(_nothing))
-        self._leaves.append((known, values, take_state(branch)))
+        self._leaves.append((known, values, take_state(branch, session.reach, scope)))
         return False
 
     def keep(self, value: Any) -> Any:
@@ -130,8 +130,8 @@ class Loop:
         changed = state.change()
         if changed and not session.surveying:
             raise refusal(
-                f"a loop is left by a decision that depends on the inputs, and the attribute {changed} is changed in a "
-                f"round after it; move that out of the loop."
+                f"a loop is left by a decision that depends on the inputs, and {changed} is changed in a round after "
+                f"it; move that out of the loop."
             )
         bound = state.bindings()
         kept, lost = sort_attributes(test, [{one: values[at] for one, values in bound.items()} for at in (0, 1)])

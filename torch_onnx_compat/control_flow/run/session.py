@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import ExportFailed
@@ -21,6 +21,7 @@ from torch_onnx_compat.backends.data_sizes import DataSizes
 from torch_onnx_compat.backends.decisions import DecisionLog, asks_for_emptiness, depends_on, origins
 from torch_onnx_compat.backends.trace_numbers import is_settled
 from torch_onnx_compat.backends.wide import Numbers, wide_numbers
+from torch_onnx_compat.caller.reach import Reach
 from torch_onnx_compat.catalogue.entry import Exporter
 from torch_onnx_compat.control_flow.find.users import NumberUsers
 from torch_onnx_compat.control_flow.run.aliases import watch_aliases
@@ -104,11 +105,13 @@ class Session:
     """The functions that ran after a tensor was noted as a number; filled while its `watch` is in force."""
     numbers: Numbers = field(default_factory=Numbers)
     """Tensors that stand for what Python has as numbers."""
+    reach: Reach | None = None
+    """What the model's code can write to outside of its modules."""
     computes_wide: bool = True
     """Whether the file may compute in float64 what Python does."""
     _seen: Counter[tuple[str, int]] = field(default_factory=Counter)
-    _classes: dict[int, tuple[nn.Module, type[nn.Module]]] = field(default_factory=dict)
-    """By identity: modules whose class was exchanged, and their own class."""
+    _classes: dict[int, tuple[Any, type[Any]]] = field(default_factory=dict)
+    """By identity: modules and objects whose class was exchanged, and their own class."""
 
     def begin(self) -> None:
         """Starts a run."""
@@ -134,23 +137,19 @@ class Session:
             log.inputs, log.data_sizes = outer
 
     def end(self) -> None:
-        """Ends a run: modules get their own classes back."""
-        for module, own in self._classes.values():
-            module.__class__ = own
+        """Ends a run: modules and objects get their own classes back."""
+        for owner, own in self._classes.values():
+            owner.__class__ = own
         self._classes.clear()
 
     def watch_attribute(
-        self,
-        module: nn.Module,
-        name: str,
-        read: Callable[[nn.Module, str], Any],
-        write: Callable[[nn.Module, str, Any], None],
+        self, owner: Any, name: str, read: Callable[[Any, str], Any], write: Callable[[Any, str, Any], None]
     ) -> None:
-        """Until the run ends, an attribute of a module is read and written by two functions."""
-        cls = type(module)
-        self._classes.setdefault(id(module), (module, cls))
+        """Until the run ends, an attribute of a module or an object is read and written by two functions."""
+        cls = type(owner)
+        self._classes.setdefault(id(owner), (owner, cls))
         attribute = property(lambda self: read(self, name), lambda self, value: write(self, name, value))
-        module.__class__ = type(cls.__name__, (cls,), {"__module__": cls.__module__, name: attribute})
+        owner.__class__ = type(cls.__name__, (cls,), {"__module__": cls.__module__, name: attribute})
 
     def key(self) -> Key:
         """Counts and identifies the present decision."""

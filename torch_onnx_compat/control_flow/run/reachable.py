@@ -1,0 +1,189 @@
+"""What a branch can change beside names and tensors: objects and modules, containers, arrays, iterators.
+
+It is found from the values that the branch can reach, and not from its code: a helper function or a method may change
+them as well.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import operator
+import types
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from torch_onnx_compat.caller.reach import CONTAINERS, MISSING, is_followed, values_in
+from torch_onnx_compat.caller.snapshot import Contents, is_alike, is_object
+
+_INTERNAL = frozenset(vars(nn.Module()))
+"""The attributes that every module has; those that hold parameters, buffers and modules are looked at by themselves."""
+
+_ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, type, types.ModuleType, range, slice})
+
+
+@dataclass(frozen=True)
+class Slots:
+    """An object whose attributes lie in slots, with their values at one moment."""
+
+    holder: Any
+    before: dict[str, Any]
+
+    def is_changed(self) -> bool:
+        """Whether one of them has another value now."""
+        return bool(self.changed_key())
+
+    def changed_key(self) -> str:
+        """The first of them that has another value, as ``.name``."""
+        names = (name for name, old in self.before.items() if not is_alike(getattr(self.holder, name, MISSING), old))
+        return next((f".{name}" for name in names), "")
+
+    def put_back(self) -> None:
+        """Restores them."""
+        for name, old in self.before.items():
+            if old is not MISSING:
+                setattr(self.holder, name, old)
+            elif hasattr(self.holder, name):
+                delattr(self.holder, name)
+
+
+@dataclass(frozen=True)
+class Position:
+    """An iterator or a generator, and how far it was at one moment; it cannot be put back."""
+
+    holder: Any
+    before: int
+
+    def is_changed(self) -> bool:
+        """Whether it went on."""
+        return bool(_position(self.holder) != self.before)
+
+    def changed_key(self) -> str:
+        """Empty: it has no parts."""
+        return ""
+
+    def put_back(self) -> None:
+        """Does nothing."""
+
+
+@dataclass
+class Reachable:
+    """What can be reached from some values.
+
+    Attributes:
+        owners: Modules and objects, which have their attributes in a dictionary.
+        contents: Everything else that can be changed, with the name by which it was reached.
+    """
+
+    owners: list[Any] = field(default_factory=list)
+    contents: list[tuple[str, Contents | Slots | Position]] = field(default_factory=list)
+    _seen: set[int] = field(default_factory=set)
+
+    def leave_out(self, values: Iterable[Any]) -> None:
+        """Leaves values out, under whatever name they are reached."""
+        self._seen.update(map(id, values))
+
+    def add(self, values: Iterable[tuple[str, Any]]) -> None:
+        """Adds what can be reached from named values."""
+        todo = list(values)
+        while todo:
+            name, value = todo.pop()
+            if id(value) not in self._seen and not _is_nothing(value):
+                self._seen.add(id(value))
+                todo += self._enter(name, value)
+
+    def _enter(self, name: str, value: Any) -> Iterable[tuple[str, Any]]:
+        """Notes one value; returns what lies in it, with its names."""
+        if isinstance(value, nn.Module) or is_object(value):
+            self.owners.append(value)
+            return [(f"{name}.{inner}", one) for inner, one in _parts_of(value)]
+        if isinstance(value, (*CONTAINERS, np.ndarray)):
+            self.contents.append((name, Contents.of(value)))
+            return [] if isinstance(value, np.ndarray) else [(name, item) for item in values_in(value)]
+        if isinstance(value, tuple):
+            return [(name, item) for item in values_in(value)]
+        position = _position(value)
+        if position is not None:
+            self.contents.append((name, Position(value, position)))
+        if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
+            return _held_by(name, value)
+        if hasattr(type(value), "__next__"):  # such as zip and enumerate, which go on where what they hold does
+            return [(name, item) for item in gc.get_referents(value)]
+        return self._enter_slots(name, value)
+
+    def _enter_slots(self, name: str, value: Any) -> Iterable[tuple[str, Any]]:
+        kind: Any = type(value)
+        slots = _slots_of(kind)
+        if not slots:
+            return []
+        before = {slot: getattr(value, slot, MISSING) for slot in slots}
+        self.contents.append((name, Slots(value, before)))
+        return [(f"{name}.{slot}", one) for slot, one in before.items()]
+
+
+def _is_nothing(value: Any) -> bool:
+    """Whether nothing in a value can be changed, or it is this package's own, which changes as it should."""
+    kind = type(value)
+    return kind in _ATOMS or isinstance(value, (Tensor, type)) or kind.__module__.startswith("torch_onnx_compat.")
+
+
+def _parts_of(owner: Any) -> list[tuple[str, Any]]:
+    if not isinstance(owner, nn.Module):
+        return list(vars(owner).items())
+    own = [(name, value) for name, value in vars(owner).items() if name not in _INTERNAL]
+    return [*own, *dict.items(owner._modules)]
+
+
+def _held_by(name: str, function: Any) -> list[tuple[str, Any]]:
+    """What a function keeps: the variables of the functions around it, its defaults, the object of a method."""
+    if isinstance(function, types.MethodType):
+        return [(name.rpartition(".")[0] or name, function.__self__), (name, function.__func__)]
+    if isinstance(function, functools.partial):
+        return [(name, value) for value in (function.func, *function.args, *function.keywords.values())]
+    if not is_followed(function.__module__):
+        return []
+    defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+    return [*variables_of_model(function), *(("a default value", value) for value in defaults)]
+
+
+def variables_of_model(function: Any) -> list[tuple[str, Any]]:
+    """The variables of the model's functions that a function uses; of a function of this package, those of its own."""
+    if function.__module__.startswith("torch_onnx_compat."):
+        inner = [value for _, value in _variables_around(function) if isinstance(value, types.FunctionType)]
+        return [pair for one in inner for pair in variables_of_model(one)]
+    return _variables_around(function)
+
+
+def _variables_around(function: Any) -> list[tuple[str, Any]]:
+    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+    found = []
+    for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=True):
+        with suppress(ValueError):  # not bound yet
+            found.append((name, cell.cell_contents))
+    return found
+
+
+def _position(value: Any) -> Any:
+    """How far an iterator or a generator is; None of what is neither."""
+    if isinstance(value, types.GeneratorType):
+        return -1 if value.gi_frame is None else value.gi_frame.f_lasti
+    if hasattr(type(value), "__next__") and hasattr(type(value), "__length_hint__"):
+        return operator.length_hint(value)
+    return None
+
+
+@functools.cache
+def _slots_of(kind: Any) -> tuple[str, ...]:
+    if not is_followed(kind.__module__):
+        return ()
+    found = (name for base in kind.__mro__ for name, value in vars(base).items() if _is_slot(value))
+    return tuple(dict.fromkeys(found))
+
+
+def _is_slot(value: Any) -> bool:
+    return isinstance(value, types.MemberDescriptorType)
