@@ -194,6 +194,15 @@ def appended_in_a_round(x, w):
 
 
 @refused
+def appended_and_written_to(x, w):
+    state, seen = x[0] + 0, []
+    for row in w:
+        state += row
+        seen.append(state)
+    return torch.stack(seen)
+
+
+@refused
 def kept_from_a_round(x, w):
     state = x[0] + 0
     kept = state * 1

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -122,12 +124,31 @@ def all_flags() -> Iterator[Tensor]:
         yield torch.tensor(up)
 
 
-def run_sides(model: nn.Module) -> list[tuple[Tensor, Tensor, list[Tensor]]]:
-    """The inputs of all sides that eager torch accepts, the example's first, with what it makes of them."""
+Side = tuple[Tensor, Tensor, list[Tensor]]
+
+
+def run_sides(make: Callable[[], nn.Module]) -> list[Side]:
+    """The inputs of all sides that eager torch accepts, the example's first, with what it makes of them.
+
+    Args:
+        make: Makes the model anew for each side: it may keep something.
+    """
     generator = torch.Generator().manual_seed(1)
     found = []
     for flags in all_flags():
         x = torch.randn(4, 3, generator=generator)
-        with suppress(RuntimeError):
-            found.append((x, flags, [result.clone() for result in model(x.clone(), flags.clone())]))
+        with suppress(Exception):  # whatever the program does on this side
+            results = make()(x.clone(), flags.clone())
+            found.append((x, flags, [torch.as_tensor(result).clone() for result in results]))
     return found
+
+
+def first_difference(session: Any, sides: list[Side]) -> str:
+    """Where a file computes something else than eager torch; empty if nowhere."""
+    names = [one.name for one in session.get_inputs()]
+    for x, flags, wanted in sides:
+        found = session.run(None, {name: {"x": x, "flags": flags}[name].numpy() for name in names})
+        for number, (ours, theirs) in enumerate(zip(found, wanted, strict=True)):
+            if not np.allclose(ours, theirs.detach().numpy(), 1e-4, 1e-4, equal_nan=True):
+                return f"output {number} at {flags.tolist()}"
+    return ""

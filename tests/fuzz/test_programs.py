@@ -9,7 +9,8 @@ from fuzz.programs import Input, Program, example_inputs, fresh_model, make_kind
 from torch_onnx_compat.catalogue.entry import EXPORTERS
 
 SEEDS = range(40)
-LONG = {("dynamo", 0), ("dynamo", 20)}  # a quarter of a minute, and more than one
+LONG = {("dynamo", 0), ("dynamo", 20), *((exporter, seed) for exporter in EXPORTERS for seed in (32, 37))}
+"""They take a quarter of a minute to more than one."""
 FROZEN = """
 import torch
 from torch import nn

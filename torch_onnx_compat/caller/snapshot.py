@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import gc
-import itertools
 import types
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -62,47 +62,34 @@ class Contents:
             self.holder.update(self.before) if is_table else self.holder.extend(self.before)
 
 
-class Snapshot:
-    """What lies within reach of a model's code at one moment; `put_back` restores it.
+class Bindings:
+    """What the names within reach of a model's code are bound to at one moment: of classes, modules and functions.
 
     Functions, classes and Python modules that were put somewhere stay there: those are imports, and what others patch.
-
-    Attributes:
-        tensors: The tensors among it, whose values the snapshot does not hold.
     """
 
     def __init__(self, reach: Reach) -> None:
-        self.tensors: list[Tensor] = []
-        self._contents: dict[int, Contents] = {}
         self._classes = [(cls, dict(vars(cls))) for cls in reach.classes.values()]
         self._names = [(space, name, space.get(name, MISSING)) for space, name in reach.names.values()]
         self._cells = [(cell, _content_of(cell)) for cell in reach.cells.values()]
-        self._caches = [(cache, cache.cache_info()) for cache in reach.caches.values()]
-        for _, attributes in self._classes:
-            for value in attributes.values():
-                self._keep(value)
-        for *_, value in (*self._names, *self._cells):
-            self._keep(value)
-        for value in reach.objects.values():
-            self._keep(value)
+        self._objects = reach.objects
 
-    def put_back(self) -> None:
-        """Restores everything that is not as it was."""
-        self._put_back_bindings()
-        for contents in self._contents.values():
-            contents.put_back()
-        for cache, info in self._caches:
-            if cache.cache_info().misses != info.misses and (not info.currsize or _holds_stand_in(cache)):
-                cache.cache_clear()
+    def values(self) -> Iterator[tuple[str, Any]]:
+        """What they are bound to, each with a name, and what functions hold otherwise."""
+        for cls, attributes in self._classes:
+            own = ((name, value) for name, value in attributes.items() if not name.startswith("__"))
+            yield from ((f"{cls.__name__}.{name}", value) for name, value in own)
+        yield from ((name, value) for _, name, value in self._names)
+        yield from (("a variable of a function", value) for _, value in self._cells)
+        yield from (("a default value", value) for value in self._objects.values())
 
     def change(self) -> str:
-        """What is not as it was, the first that is found; empty if everything is."""
-        bindings = (name for _, name, _ in self._changed_bindings())
-        contents = (f"a global {type(c.holder).__name__}" for c in self._contents.values() if c.is_changed())
-        return next(itertools.chain(bindings, contents), "")
+        """The first name that is bound to something else now; empty if there is none."""
+        return next((name for _, name, _ in self._changed()), "")
 
-    def _put_back_bindings(self) -> None:
-        for owner, name, old in list(self._changed_bindings()):
+    def put_back(self) -> None:
+        """Restores them."""
+        for owner, name, old in list(self._changed()):
             if isinstance(owner, type):
                 _set_on_class(owner, name, old)
             elif isinstance(owner, dict):
@@ -110,8 +97,8 @@ class Snapshot:
             else:
                 _fill(owner, old)
 
-    def _changed_bindings(self) -> Iterator[tuple[Any, str, Any]]:
-        """Attributes of classes, names of Python modules and variables of functions: owner, name, old value."""
+    def _changed(self) -> Iterator[tuple[Any, str, Any]]:
+        """Owner, name and old value of those that are bound to other data."""
         for cls, before in self._classes:
             for name, old, new in _differences(before, vars(cls)):
                 if _is_data(new):
@@ -124,6 +111,31 @@ class Snapshot:
             new = _content_of(cell)
             if new is not old and _is_data(new):
                 yield cell, "a variable of a function", old
+
+
+class Snapshot:
+    """What lies within reach of a model's code at one moment; `put_back` restores it.
+
+    Attributes:
+        tensors: The tensors among it, whose values the snapshot does not hold.
+    """
+
+    def __init__(self, reach: Reach) -> None:
+        self.tensors: list[Tensor] = []
+        self._contents: dict[int, Contents] = {}
+        self._bindings = Bindings(reach)
+        self._caches = [(cache, cache.cache_info()) for cache in reach.caches.values()]
+        for _, value in self._bindings.values():
+            self._keep(value)
+
+    def put_back(self) -> None:
+        """Restores everything that is not as it was."""
+        self._bindings.put_back()
+        for contents in self._contents.values():
+            contents.put_back()
+        for cache, info in self._caches:
+            if cache.cache_info().misses != info.misses and (not info.currsize or _holds_stand_in(cache)):
+                cache.cache_clear()
 
     def _keep(self, value: Any) -> None:
         """Notes the contents of a container or an object, and of those in it."""
@@ -211,6 +223,8 @@ def _items_of(container: Any) -> Any:
     """
     if isinstance(container, bytearray):
         return bytes(container)
+    if isinstance(container, OrderedDict):  # which keeps its order beside that of dict
+        return list(OrderedDict.items(container))
     kind: Any = next(kind for kind in CONTAINERS if isinstance(container, kind))
     return list(dict.items(container)) if kind is dict else list(kind.__iter__(container))
 

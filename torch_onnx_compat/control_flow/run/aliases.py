@@ -38,7 +38,9 @@ class Aliases:
     _known: dict[int, StorageWeakRef] = field(default_factory=dict)
     """By storage: a reference that keeps its number from being given to another one."""
 
-    def __bool__(self) -> bool:
+    @property
+    def is_watching(self) -> bool:
+        """Whether reads and writes matter now."""
         return bool(self._origins) and not self.is_paused
 
     def note(self, made: Tensor, sides: Iterable[Any]) -> None:
@@ -120,7 +122,7 @@ class _Watch(Watcher):
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """All but what tells facts about a tensor, and its properties, which are facts or views."""
-        return bool(self._aliases) and getattr(func, "__name__", "") not in _FACTS
+        return self._aliases.is_watching and getattr(func, "__name__", "") not in _FACTS
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Refuses arguments that are out of date, makes the call, and notes which arguments it wrote to."""
@@ -195,7 +197,8 @@ def watch_aliases(place: Callable[[], str], refuse: Callable[[str, str], Excepti
 
 def present_aliases() -> Aliases:
     """Those of the present run; where none are watched, some that nobody looks at."""
-    return _current.get() or Aliases()
+    found = _current.get()
+    return Aliases() if found is None else found
 
 
 def stand_for(made: T, sides: Iterable[Any]) -> T:
@@ -228,7 +231,7 @@ def shares_with_written(values: Iterable[Any], writes: Mapping[int, tuple[Tensor
 @contextmanager
 def unseen() -> Iterator[None]:
     """What is done inside neither reads nor writes, as Python does none of it."""
-    aliases = _current.get() or Aliases()
+    aliases = present_aliases()
     before, aliases.is_paused = aliases.is_paused, True
     try:
         yield
@@ -243,7 +246,7 @@ def effect(*marks: Marks) -> Iterator[None]:
     Args:
         marks: Of each branch, those that were taken back.
     """
-    aliases = _current.get() or Aliases()
+    aliases = present_aliases()
     for some in marks:
         for number, place in some.items():
             aliases.marks.setdefault(number, place)

@@ -15,7 +15,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from torch_onnx_compat.caller.reach import CONTAINERS, Reach
-from torch_onnx_compat.caller.snapshot import Contents, Snapshot, is_object
+from torch_onnx_compat.caller.snapshot import Bindings, Contents, is_object
 from torch_onnx_compat.control_flow.run.branch import Branch
 from torch_onnx_compat.control_flow.run.join import Mismatch, join
 from torch_onnx_compat.control_flow.run.reachable import Position, Reachable, Slots, variables_of_model
@@ -91,8 +91,8 @@ class State:
     """Module or object, name of the table ("" for its own attributes), the table, and a copy of it."""
     contents: list[tuple[str, Contents | Slots | Position]] = field(default_factory=list)
     """Whatever else can be changed, with its name."""
-    outside: Snapshot | None = None
-    """What the model's code can reach through globals and classes."""
+    bindings_outside: Bindings | None = None
+    """What the names of classes and of Python modules are bound to."""
 
     def change(self) -> str:
         """The first change since that is no binding of an attribute; empty if there is none."""
@@ -104,7 +104,7 @@ class State:
         first = next(
             (f"{name}{contents.changed_key()}" for name, contents in self.contents if contents.is_changed()), ""
         )
-        return first or (self.outside.change() if self.outside is not None else "")
+        return first or (self.bindings_outside.change() if self.bindings_outside is not None else "")
 
     def bindings(self) -> dict[Attribute, tuple[Any, Any]]:
         """The attributes that were bound since, with their values before and now; UNBOUND where they have none."""
@@ -122,29 +122,32 @@ class State:
             now.update(before)
         for _, contents in self.contents:
             contents.put_back()
-        if self.outside is not None:
-            self.outside.put_back()
+        if self.bindings_outside is not None:
+            self.bindings_outside.put_back()
 
 
 def _changed_keys(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
     return [str(key) for key in {**before, **now} if now.get(key, UNBOUND) is not before.get(key, UNBOUND)]
 
 
-def take_state(branch: Any, reach: Reach | None = None, apart_from: Collection[str] = ()) -> State:
-    """The state of what a branch can reach.
+def take_state(branches: Sequence[Any], reach: Reach | None = None, apart_from: Collection[str] = ()) -> State:
+    """The state of what some branches can reach.
 
     Args:
-        branch: The branch.
+        branches: The branches.
         reach: What the model's code can write to outside of its modules.
         apart_from: Names whose containers somebody else looks after.
     """
     reached = Reachable()
-    scope = getattr(branch, "scope", {})
-    function = getattr(branch, "function", branch)
-    values = [*scope.items(), *variables_of_model(function)]
+    scopes = [getattr(branch, "scope", {}) for branch in branches]
+    values = [pair for scope in scopes for pair in scope.items()]
+    values += [pair for one in branches for pair in variables_of_model(getattr(one, "function", one))]
     reached.leave_out(value for name, value in values if name in apart_from and isinstance(value, CONTAINERS))
     reached.add(values)
-    found = State(contents=reached.contents, outside=Snapshot(reach) if reach is not None else None)
+    outside = Bindings(reach) if reach is not None else None
+    if outside is not None:
+        reached.add(outside.values())
+    found = State(contents=reached.contents, bindings_outside=outside)
     for owner in reached.owners:
         own = vars(owner)
         found.tables.append((owner, "", own, dict(own)))

@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from torch_onnx_compat.control_flow.run.aliases import copy_of, effect
-from torch_onnx_compat.control_flow.run.belongings import bind_attributes, name_alias, sort_attributes
+from torch_onnx_compat.control_flow.run.belongings import bind_attributes, name_alias, sort_attributes, take_state
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, flatten
 from torch_onnx_compat.control_flow.run.conditional import make_if
 from torch_onnx_compat.control_flow.run.guard import Guard, Outcome, attempt, separate_results, tensors_written_by
@@ -54,9 +54,10 @@ def decide(session: Session, test: Any, then: Branch, otherwise: Branch, why: st
 def _decide_by_both(session: Session, key: Key, condition: Tensor, then: Branch, otherwise: Branch, grows: bool) -> Any:
     by_size = not session.from_data(condition)
     # Where values decide, too, the model may run at sizes at which the branch that it does not take would not.
+    state = take_state((then, otherwise), session.reach)
     outcomes = (
-        attempt(then, Guard(sizes_vary=session.sizes_vary)),
-        attempt(otherwise, Guard(sizes_vary=session.sizes_vary)),
+        attempt(then, Guard(sizes_vary=session.sizes_vary), state=state),
+        attempt(otherwise, Guard(sizes_vary=session.sizes_vary), state=state),
     )
     separate_results(*outcomes)
     why = _find_obstacle(then, otherwise, outcomes)

@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_leaves
 
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.control_flow.run.aliases import Marks, copy_of, present_aliases, unseen
-from torch_onnx_compat.control_flow.run.belongings import Attribute, take_state
+from torch_onnx_compat.control_flow.run.belongings import Attribute, State, take_state
 from torch_onnx_compat.control_flow.run.branch import restore_variables
 from torch_onnx_compat.control_flow.run.session import as_tensor, current, refusal
 from torch_onnx_compat.inputs import tree
@@ -198,7 +198,12 @@ def _avoid_zero_divisor(
 
 
 def attempt(
-    branch: Callable[[], Any], guard: WriteLog, *, separates: bool = True, apart_from: Collection[str] = ()
+    branch: Callable[[], Any],
+    guard: WriteLog,
+    *,
+    separates: bool = True,
+    apart_from: Collection[str] = (),
+    state: State | None = None,
 ) -> Outcome:
     """Runs a branch, or a round of a loop, and undoes its writes.
 
@@ -208,10 +213,11 @@ def attempt(
         separates: Whether results that lie in memory it wrote to are copied, but for the tensors themselves; a round
             of a loop does so by itself.
         apart_from: Names of its scope that may hold other containers after it.
+        state: What it can reach, if that was taken before; it is as it was again afterwards.
     """
     outcome = Outcome()
     session = current()
-    state = take_state(branch, session.reach if session is not None else None, apart_from)
+    state = state or take_state([branch], session.reach if session is not None else None, apart_from)
     aliases = present_aliases()
     marks, known = dict(aliases.marks), aliases.known
     try:

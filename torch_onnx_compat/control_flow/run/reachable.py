@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import io
 import operator
 import types
 from collections.abc import Iterable
@@ -54,7 +55,7 @@ class Slots:
 
 @dataclass(frozen=True)
 class Position:
-    """An iterator or a generator, and how far it was at one moment; it cannot be put back."""
+    """An iterator, a generator or a stream, and how far it was at one moment; it cannot be put back."""
 
     holder: Any
     before: int
@@ -129,7 +130,14 @@ class Reachable:
 def _is_nothing(value: Any) -> bool:
     """Whether nothing in a value can be changed, or it is this package's own, which changes as it should."""
     kind = type(value)
-    return kind in _ATOMS or isinstance(value, (Tensor, type)) or kind.__module__.startswith("torch_onnx_compat.")
+    if kind is types.FunctionType:
+        return not (value.__closure__ or value.__defaults__ or value.__kwdefaults__)
+    return kind in _ATOMS or isinstance(value, (Tensor, type)) or _is_own(kind)
+
+
+def _is_own(code: Any) -> bool:
+    """Whether a function or a class is this package's."""
+    return str(getattr(code, "__module__", "")).startswith("torch_onnx_compat.")
 
 
 def _parts_of(owner: Any) -> list[tuple[str, Any]]:
@@ -153,7 +161,7 @@ def _held_by(name: str, function: Any) -> list[tuple[str, Any]]:
 
 def variables_of_model(function: Any) -> list[tuple[str, Any]]:
     """The variables of the model's functions that a function uses; of a function of this package, those of its own."""
-    if function.__module__.startswith("torch_onnx_compat."):
+    if _is_own(function):
         inner = [value for _, value in _variables_around(function) if isinstance(value, types.FunctionType)]
         return [pair for one in inner for pair in variables_of_model(one)]
     return _variables_around(function)
@@ -169,7 +177,9 @@ def _variables_around(function: Any) -> list[tuple[str, Any]]:
 
 
 def _position(value: Any) -> Any:
-    """How far an iterator or a generator is; None of what is neither."""
+    """How far an iterator, a generator or a stream is; None of all else."""
+    if isinstance(value, io.IOBase):
+        return value.tell() if not value.closed and value.seekable() else 0
     if isinstance(value, types.GeneratorType):
         return -1 if value.gi_frame is None else value.gi_frame.f_lasti
     if hasattr(type(value), "__next__") and hasattr(type(value), "__length_hint__"):

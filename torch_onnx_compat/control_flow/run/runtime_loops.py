@@ -84,7 +84,7 @@ class Loop:
         assert session is not None
         branch = Branch(function, scope)
         values = decide(session, known, branch, Branch(_nothing))
-        self._leaves.append((known, values, take_state(branch, session.reach, scope)))
+        self._leaves.append((known, values, take_state([branch], session.reach, scope)))
         return False
 
     def keep(self, value: Any) -> Any:
