@@ -43,8 +43,8 @@ class Aliases:
         """Whether reads and writes matter now."""
         return bool(self._origins) and not self.is_paused
 
-    def note(self, made: Tensor, sides: Iterable[Any]) -> None:
-        """Notes that a tensor stands for one of several."""
+    def note(self, made: Tensor, sides: Iterable[Any], mark: str | None = None) -> None:
+        """Notes that a tensor stands for one of several, with the mark of one of them unless another is given."""
         own = self._number(made)
         found = [self._number(side) for side in sides if isinstance(side, Tensor)]
         if own is None or own in found:
@@ -53,7 +53,8 @@ class Aliases:
         if not origins:
             return
         self._origins[own] = origins | self._origins.get(own, frozenset())
-        self.mark(made, next((self.marks[number] for number in found if number in self.marks), ""))
+        inherited = next((self.marks[number] for number in found if number in self.marks), "")
+        self.mark(made, inherited if mark is None else mark)
 
     def part(self, made: Tensor) -> None:
         """Notes that a tensor stands for nothing else any more, as what comes now does not change it."""
@@ -201,16 +202,17 @@ def present_aliases() -> Aliases:
     return Aliases() if found is None else found
 
 
-def stand_for(made: T, sides: Iterable[Any]) -> T:
+def stand_for(made: T, sides: Iterable[Any], mark: str | None = None) -> T:
     """Notes that a tensor stands for one of several, which Python has in its place; returns it.
 
     Args:
         made: The tensor; a number has no other name.
         sides: What it may be; what is no tensor among them is no matter.
+        mark: The place of the write that it lacks, empty if there is none; by default that of a side.
     """
     aliases = _current.get()
     if aliases is not None and isinstance(made, Tensor):
-        aliases.note(made, sides)
+        aliases.note(made, sides, mark)
     return made
 
 

@@ -194,34 +194,50 @@ class LoopPlan:
         """
         note_made(made)
         carried, written, rows = self._split(tuple(made))
+        noted = (*self._after, *self._items_of_a_round(), *self.carried, *self.originals.values())
+        marks = {id(tensor): present_aliases().mark_of(tensor) for tensor in noted}
         for tensor, value in zip(self.written, written, strict=True):
             self._write(tensor, value)
-        carried = self._carried_after(carried, by_value=by_value)
+        carried = self._carried_after(carried, marks, by_value=by_value)
         self.session.note_data_dims(carried, self.growing)
         after = self._values(carried, self.originals)
         items = iter(rows)
         for name, (flags, _, _) in self.appended.items():
             before = self.one.scope.get(name)
-            after[name] = self._longer(name, before, items, by_value=by_value) if flags else before
+            after[name] = self._longer(name, before, items, marks, by_value=by_value) if flags else before
         return after
 
-    def _carried_after(self, made: list[Tensor], *, by_value: bool) -> list[Tensor]:
-        """The carried tensors after the loop: those that the rounds wrote to, and new ones."""
+    def _items_of_a_round(self, name: str | None = None) -> list[Tensor]:
+        """The tensors that the trial appended to a list, or to all."""
+        logs = self.trial.rows.values() if name is None else [self.trial.rows[name]]
+        return [part.value for log in logs for part in log.parts if isinstance(part.value, Tensor)]
+
+    def _carried_after(self, made: list[Tensor], marks: Mapping[int, str], *, by_value: bool) -> list[Tensor]:
+        """The carried tensors after the loop: those that the rounds wrote to, and new ones.
+
+        Args:
+            made: What the loop made of them.
+            marks: What was out of date after the trial, by identity; the writes after the loop change nothing of that.
+            by_value: Whether values decide how many rounds there are; sizes are tried at which there is none.
+        """
         after = []
         for tensor, last, value in zip(self.carried, self._after, made, strict=True):
             original = self.originals.get(id(tensor), tensor)
             if id(tensor) in self.trial.writes:
                 after.append(self._write(original, value))
-            else:  # sizes are tried at which there is no round
-                after.append(stand_for(value, [last, original] if by_value else [last]))
+            else:
+                sides = [last, original] if by_value else [last]
+                after.append(stand_for(value, sides, next(filter(None, (marks[id(side)] for side in sides)), "")))
         return after
 
-    def _longer(self, name: str, before: Any, made: Iterator[Tensor], *, by_value: bool) -> Any:
+    def _longer(
+        self, name: str, before: Any, made: Iterator[Tensor], marks: Mapping[int, str], *, by_value: bool
+    ) -> Any:
         """A list with what the loop appended to it."""
         flags, in_front, _ = self.appended[name]
         rest = Part(self._join_rows(flags, in_front, made), is_several=True, axis=self._axis(name))
-        items = [part.value for part in self.trial.rows[name].parts]
-        stand_for(rest.value, items)
+        items = self._items_of_a_round(name)
+        stand_for(rest.value, items, next(filter(None, (marks[id(item)] for item in items)), ""))
         if shares_with_written(items, self.trial.writes):  # later rounds wrote to the items of earlier ones
             present_aliases().mark(rest.value, short(*here()))
         if by_value:
