@@ -80,7 +80,7 @@ def _run_export(job: ExportJob, log: CaptureLog) -> Capture:
     shapes = specs if any(specs.values()) else None
     subject = _with_parameters(job.subject, names)
     subject.wrap(lambda: log)
-    subject.wrap(IndexLists, inside=True)
+    subject.wrap(IndexLists)
 
     def run(model: nn.Module) -> torch.export.ExportedProgram:
         return torch.export.export(model, job.inputs.tensors, dynamic_shapes=shapes, strict=False)

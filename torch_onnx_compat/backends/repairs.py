@@ -63,7 +63,7 @@ def repair_trace(subject: Subject) -> None:
     """Makes a subject ready to be traced: scripted parts inlined, and the calls repaired that a trace gets wrong."""
     inline_scripted(subject)
     subject.wrap(Repairs)
-    subject.wrap(IndexLists, inside=True)
+    subject.wrap(IndexLists)
 
 
 class Repairs(ViewWrites):
