@@ -179,7 +179,9 @@ def _variables_around(function: Any) -> list[tuple[str, Any]]:
 def _position(value: Any) -> Any:
     """How far an iterator, a generator or a stream is; None of all else."""
     if isinstance(value, io.IOBase):
-        return value.tell() if not value.closed and value.seekable() else 0
+        with suppress(OSError, ValueError):  # closed, or none that can be asked
+            return value.tell()
+        return 0
     if isinstance(value, types.GeneratorType):
         return -1 if value.gi_frame is None else value.gi_frame.f_lasti
     if hasattr(type(value), "__next__") and hasattr(type(value), "__length_hint__"):
