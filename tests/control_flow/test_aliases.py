@@ -214,6 +214,58 @@ def kept_from_a_round(x, w):
     return state, kept
 
 
+@refused
+def rows_that_change_places(x, w):
+    y = x + 0
+    for i in range(y.shape[0] - 1):
+        if is_rare(w[i]):
+            y[i], y[i + 1] = y[i + 1], y[i]
+    return y
+
+
+@refused
+def row_that_a_branch_overwrites(x, w):
+    y, total = x + 0, x[0] * 0
+    for i in range(y.shape[0]):
+        row = y[i]
+        if is_rare(w[i]):
+            y[i] = 0
+        total = total + row
+    return y, total
+
+
+@right
+def row_before_the_last(x, w):
+    y, total = x + 0, x[0] * 0
+    for i in range(1, y.shape[0]):
+        previous = y[i - 1]
+        y[i] = torch.maximum(previous, w[i])
+        total = total + previous
+    return y, total
+
+
+@right
+def rows_by_a_decision(x, w):
+    y = x + 0
+    for i in range(1, y.shape[0]):
+        if w[i].sum() > 0:
+            y[i] = y[i - 1] * 2
+        else:
+            y[i] = y[i] + w[i]
+    return y
+
+
+@right
+def rows_that_change_places_by_a_copy(x, w):
+    y = x + 0
+    for i in range(y.shape[0] - 1):
+        if w[i].sum() > 0:
+            row = y[i].clone()
+            y[i] = y[i + 1]
+            y[i + 1] = row
+    return y
+
+
 @right
 def residual(x, w):
     rest = x

@@ -8,6 +8,7 @@ storages, which views share.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,6 +19,7 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._pytree import tree_leaves
 
+from torch_onnx_compat.backends.decisions import is_metadata
 from torch_onnx_compat.tracing import below_function_modes, without_tracing
 from torch_onnx_compat.watch import Watcher
 
@@ -33,10 +35,14 @@ class Aliases:
 
     marks: Marks = field(default_factory=dict)
     is_paused: bool = False
+    branches: int = 0
+    """How many branches that may not be taken are being run."""
     _origins: dict[int, frozenset[int]] = field(default_factory=dict)
     """By storage: the storages that it stands for, one or another."""
     _known: dict[int, StorageWeakRef] = field(default_factory=dict)
     """By storage: a reference that keeps its number from being given to another one."""
+    _items: set[int] = field(default_factory=set)
+    """Those that have a part of another one, at a place that is a tensor."""
 
     @property
     def is_watching(self) -> bool:
@@ -56,6 +62,16 @@ class Aliases:
         inherited = next((self.marks[number] for number in found if number in self.marks), "")
         self.mark(made, inherited if mark is None else mark)
 
+    def note_item(self, made: Tensor, owner: Tensor) -> None:
+        """Notes that a tensor is a view of another one in Python, at a place that nobody compares with others.
+
+        A write to either matters in a branch only: elsewhere every run makes it, and the proof sees what it does.
+        """
+        self.note(made, [owner])
+        number = self._number(made)
+        if number is not None:
+            self._items.add(number)
+
     def part(self, made: Tensor) -> None:
         """Notes that a tensor stands for nothing else any more, as what comes now does not change it."""
         number = self._number(made)
@@ -68,7 +84,8 @@ class Aliases:
         origins = self._origins_of(own)
         same = (number for number, others in self._origins.items() if not origins.isdisjoint(others))
         for number in {*same, *origins} - {own}:
-            self.marks.setdefault(number, place)
+            if self.branches or not self._items & {number, own}:
+                self.marks.setdefault(number, place)
 
     def mark(self, tensor: Tensor, place: str) -> None:
         """Notes that a tensor lacks the write of a place; the empty place is none."""
@@ -123,7 +140,7 @@ class _Watch(Watcher):
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """All but what tells facts about a tensor, and its properties, which are facts or views."""
-        return self._aliases.is_watching and getattr(func, "__name__", "") not in _FACTS
+        return self._aliases.is_watching and not _reads_nothing(func)
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Refuses arguments that are out of date, makes the call, and notes which arguments it wrote to."""
@@ -154,13 +171,10 @@ class _Watch(Watcher):
         """Copies no function: the enclosing modes must see it first, since they may replace it."""
 
 
-_NAMES = """
-__get__ __hash__ __len__ data_ptr dense_dim dim element_size get_device is_complex is_contiguous is_cpu is_cuda
-is_floating_point is_inference is_pinned is_shared is_signed is_sparse is_tensor ndimension nelement numel size
-storage_offset stride untyped_storage
-"""
-_FACTS = frozenset(_NAMES.split())
-"""Functions that read no values."""
+@functools.cache
+def _reads_nothing(func: Any) -> bool:
+    name = getattr(func, "__name__", "")
+    return name in ("__get__", "__len__", "untyped_storage") or (is_metadata(func) and name != "__setitem__")
 
 
 def _tensors_in(value: Any) -> list[Tensor]:
@@ -221,6 +235,17 @@ def copy_of(tensor: Tensor) -> Tensor:
     with unseen():
         copy = tensor.clone()
     return stand_for(copy, [tensor])
+
+
+@contextmanager
+def in_branch() -> Iterator[None]:
+    """While active, a branch is run that may not be taken."""
+    aliases = present_aliases()
+    aliases.branches += 1
+    try:
+        yield
+    finally:
+        aliases.branches -= 1
 
 
 def shares_with_written(values: Iterable[Any], writes: Mapping[int, tuple[Tensor, Tensor]]) -> bool:

@@ -7,6 +7,7 @@ Both are kept in range; values that are in range do not change.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +16,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.control_flow.run.aliases import Marks, copy_of, present_aliases, unseen
+from torch_onnx_compat.control_flow.run.aliases import Marks, copy_of, in_branch, present_aliases, unseen
 from torch_onnx_compat.control_flow.run.belongings import Attribute, State, take_state
 from torch_onnx_compat.control_flow.run.branch import restore_variables
 from torch_onnx_compat.control_flow.run.session import as_tensor, current, refusal
@@ -65,6 +66,10 @@ class WriteLog(Watcher):
                 self._made[id(_root(tensor))] = _root(tensor)
         return result
 
+    def scope(self) -> AbstractContextManager[None]:
+        """What else is active while the function runs."""
+        return nullcontext()
+
     def separate(self, value: Any, kept: Iterable[Tensor] = ()) -> Any:
         """A value, its parts copied that lie in memory which is about to be put back, but for some tensors."""
         own = {id(tensor) for tensor in kept}
@@ -110,6 +115,10 @@ class Guard(WriteLog):
     def __init__(self, *, sizes_vary: bool) -> None:
         super().__init__()
         self._sizes_vary = sizes_vary
+
+    def scope(self) -> AbstractContextManager[None]:
+        """The branch may not be taken, and neither are its writes."""
+        return in_branch()
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Brings indices and divisors into range, then makes the call."""
@@ -221,7 +230,7 @@ def attempt(
     aliases = present_aliases()
     marks, known = dict(aliases.marks), aliases.known
     try:
-        with restore_variables(getattr(branch, "function", branch)), guard:
+        with restore_variables(getattr(branch, "function", branch)), guard, guard.scope():
             outcome.value = branch()
     except Exception as error:
         outcome.error = error
