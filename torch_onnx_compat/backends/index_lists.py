@@ -34,6 +34,8 @@ def _is_list_of_tensors(part: Any) -> bool:
 
 
 def _stack(part: Any) -> Tensor:
+    if isinstance(part, torch.SymInt):
+        return torch.full((), part, dtype=torch.int64)  # torch.tensor would fix it
     if not isinstance(part, (list, tuple)):
         return part if isinstance(part, Tensor) else torch.tensor(part)
     items = [_stack(item) for item in part]

@@ -77,8 +77,7 @@ class Bindings:
     def values(self) -> Iterator[tuple[str, Any]]:
         """What they are bound to, each with a name, and what functions hold otherwise."""
         for cls, attributes in self._classes:
-            own = ((name, value) for name, value in attributes.items() if not name.startswith("__"))
-            yield from ((f"{cls.__name__}.{name}", value) for name, value in own)
+            yield from ((f"{cls.__name__}.{name}", value) for name, value in attributes.items())
         yield from ((name, value) for _, name, value in self._names)
         yield from (("a variable of a function", value) for _, value in self._cells)
         yield from (("a default value", value) for value in self._objects.values())

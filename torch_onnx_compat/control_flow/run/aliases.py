@@ -42,7 +42,7 @@ class Aliases:
     _known: dict[int, StorageWeakRef] = field(default_factory=dict)
     """By storage: a reference that keeps its number from being given to another one."""
     _items: set[int] = field(default_factory=set)
-    """Those that have a part of another one, at a place that is a tensor."""
+    """The storages of items that were taken by a number that is a tensor."""
 
     @property
     def is_watching(self) -> bool:
@@ -63,17 +63,18 @@ class Aliases:
         self.mark(made, inherited if mark is None else mark)
 
     def note_item(self, made: Tensor, owner: Tensor) -> None:
-        """Notes that a tensor is a view of another one in Python, at a place that nobody compares with others.
+        """Notes that a tensor is an item of another one, which in Python is a view of it and in the file a copy.
 
-        A write to either matters in a branch only: elsewhere every run makes it, and the proof sees what it does.
+        Only what a branch writes puts one of them out of date: other writes are made in every run, and the proof sees
+        them. The item is often read after a write to another item, and is right then.
         """
         self.note(made, [owner])
         number = self._number(made)
         if number is not None:
             self._items.add(number)
 
-    def part(self, made: Tensor) -> None:
-        """Notes that a tensor stands for nothing else any more, as what comes now does not change it."""
+    def forget(self, made: Tensor) -> None:
+        """Forgets what a tensor stands for, where the writes that follow do not change it in Python."""
         number = self._number(made)
         if number is not None:
             self._origins.pop(number, None)
@@ -230,9 +231,16 @@ def stand_for(made: T, sides: Iterable[Any], mark: str | None = None) -> T:
     return made
 
 
+def note_item(made: Tensor, owner: Tensor) -> None:
+    """Notes that a tensor is an item of another one, which in Python is a view of it and in the file a copy."""
+    aliases = _current.get()
+    if aliases is not None:
+        aliases.note_item(made, owner)
+
+
 def copy_of(tensor: Tensor) -> Tensor:
     """A copy that stands for a tensor; taking it is no read."""
-    with unseen():
+    with pause_watch():
         copy = tensor.clone()
     return stand_for(copy, [tensor])
 
@@ -256,7 +264,7 @@ def shares_with_written(values: Iterable[Any], writes: Mapping[int, tuple[Tensor
 
 
 @contextmanager
-def unseen() -> Iterator[None]:
+def pause_watch() -> Iterator[None]:
     """What is done inside neither reads nor writes, as Python does none of it."""
     aliases = present_aliases()
     before, aliases.is_paused = aliases.is_paused, True
@@ -277,5 +285,5 @@ def effect(*marks: Marks) -> Iterator[None]:
     for some in marks:
         for number, place in some.items():
             aliases.marks.setdefault(number, place)
-    with unseen():
+    with pause_watch():
         yield

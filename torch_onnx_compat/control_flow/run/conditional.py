@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.control_flow.run.aliases import stand_for, unseen
+from torch_onnx_compat.control_flow.run.aliases import pause_watch, stand_for
 from torch_onnx_compat.control_flow.run.belongings import Attribute, bind_attributes, sort_attributes
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, flatten, unflatten
 from torch_onnx_compat.control_flow.run.guard import Guard, attempt
@@ -38,7 +38,7 @@ def make_if(session: Session, condition: Tensor, then: Branch, otherwise: Branch
         if not read:
             raise NoConditional("the branches read no tensor")
         sides = [branch.results for branch in branches]
-        with unseen():  # the trials have shown what the branches read
+        with pause_watch():  # the trials have shown what the branches read
             chosen = _make(session, condition, branches, read)
         note_made(chosen)
         for result, *either in zip(chosen, *sides, strict=True):

@@ -146,11 +146,11 @@ def _decide_by_mask(session: Session, condition: Tensor, yes: Outcome, no: Outco
             raise Mismatch(f"a branch does not run on the example: {first_line(failed[0].error)}")
         session.drop_check()
         survivor = no if failed[0] is yes else yes
-        with effect(survivor.outdated):
+        with effect(survivor.marks):
             for tensor, value in survivor.writes.values():
                 tensor.copy_(value)
         return survivor.value
-    with effect(yes.outdated, no.outdated):
+    with effect(yes.marks, no.marks):
         value = join(condition, yes.value, no.value, grows=grows)
         for identity, tensor in tensors_written_by((yes, no)).items():
             values = [o.writes[identity][1] if identity in o.writes else copy_of(tensor) for o in (yes, no)]

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.control_flow.run.aliases import Marks, copy_of, in_branch, present_aliases, unseen
+from torch_onnx_compat.control_flow.run.aliases import Marks, copy_of, in_branch, pause_watch, present_aliases
 from torch_onnx_compat.control_flow.run.belongings import Attribute, State, take_state
 from torch_onnx_compat.control_flow.run.branch import restore_variables
 from torch_onnx_compat.control_flow.run.session import as_tensor, current, refusal
@@ -37,7 +37,7 @@ class Outcome:
     """The attributes that it bound, with their values; they are as before again."""
     changed: str = ""
     """What it changed beside that, such as a list; the change is undone."""
-    outdated: Marks = field(default_factory=dict)
+    marks: Marks = field(default_factory=dict)
     """What may be the tensors that it wrote to, under other names."""
 
 
@@ -240,8 +240,8 @@ def attempt(
     outcome.bound = {attribute: guard.separate(value) for attribute, (_, value) in state.bindings().items()}
     if outcome.changed or outcome.bound:
         state.put_back()
-    outcome.outdated = aliases.take_back(marks, known)
-    with unseen():
+    outcome.marks = aliases.take_back(marks, known)
+    with pause_watch():
         for identity, (tensor, saved) in guard.saved.items():
             outcome.writes[identity] = (tensor, copy_of(tensor))
             tensor.copy_(saved)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.control_flow.run.aliases import stand_for, unseen
+from torch_onnx_compat.control_flow.run.aliases import pause_watch, stand_for
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Part, Rows, parts_of
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, as_tensor, current, here, is_number
 from torch_onnx_compat.tracing import is_tracing, without_tracing
@@ -166,7 +166,7 @@ def _join_values(condition: Tensor, a: Any, b: Any, path: str) -> Any:
     x, y = _one_dtype(x, y, a, b, path)
     if isinstance(a, Tensor) and isinstance(b, Tensor) and not same_shape(x, y):
         raise Mismatch(f"{path} has shape {_shape(x)} in one branch and {_shape(y)} in the other")
-    with unseen():  # binding a name reads nothing
+    with pause_watch():  # binding a name reads nothing
         # onnxruntime has no Where for booleans
         joined = (condition & x) | (~condition & y) if x.dtype == torch.bool else torch.where(condition, x, y)
     _note_unknown_kinds(joined, a, b)

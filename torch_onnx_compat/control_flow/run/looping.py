@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.control_flow.run.aliases import copy_of, present_aliases, shares_with_written, unseen
+from torch_onnx_compat.control_flow.run.aliases import copy_of, pause_watch, present_aliases, shares_with_written
 from torch_onnx_compat.control_flow.run.belongings import bind_attributes
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional
 from torch_onnx_compat.control_flow.run.call_sequence import CallSequence
@@ -131,7 +131,7 @@ def _build_rounds(
     _note_growth(session, initial, trial)
     session.vary(tensor for _, tensor in tree.flatten((initial, number))[0])
     names = [] if starts else [n for n, old in before.items() if _becomes_tensor(session, old, trial.values.get(n))]
-    _mark_outdated(initial, trial)
+    _mark_shared(initial, trial)
     # Again, with the types of the values in later rounds.
     trial = _try_later_round(one, number, before, initial, names)
     place = session.trials[-1].place
@@ -140,7 +140,7 @@ def _build_rounds(
         session.ragged.update({(place, name): axis for name, axis in found.items()})
     ragged = {name: session.ragged[place, name] for name in trial.rows if (place, name) in session.ragged}
     plan = LoopPlan(session, one, initial, trial, {key: leaf for key, (_, leaf) in originals.items()}, ragged)
-    with unseen():  # the trial has shown what a round reads
+    with pause_watch():  # the trial has shown what a round reads
         return _make(session, one, plan, length, leaves_early=leaves_early)
 
 
@@ -218,7 +218,7 @@ def _note_growth(session: Session, values: dict[str, Any], trial: Result) -> Non
         session.note_data_dims(before, dims)
 
 
-def _mark_outdated(values: dict[str, Any], trial: Result) -> None:
+def _mark_shared(values: dict[str, Any], trial: Result) -> None:
     """Marks what a later round has under one name, and changes under another one."""
     structure, before = flatten_values(values)
     found, news = flatten_values({**values, **trial.values})

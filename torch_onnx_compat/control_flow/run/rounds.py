@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.control_flow.lower.loop_form import ITEM
-from torch_onnx_compat.control_flow.run.aliases import present_aliases
+from torch_onnx_compat.control_flow.run.aliases import note_item
 from torch_onnx_compat.control_flow.run.belongings import Attribute
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, flatten, unflatten
 from torch_onnx_compat.control_flow.run.guard import WriteLog, attempt
@@ -77,7 +77,7 @@ class ItemPicker(Watcher):
             item = self._select(tensor, axis, number)
             index = (*key[:place], 0, *key[place + 1 :])
             found = item[index]
-            present_aliases().note_item(found, tensor)
+            note_item(found, tensor)
             return found
         if any(part != slice(None) and part is not Ellipsis for k, part in enumerate(key) if k != place):
             return self.pass_on(func, args, kwargs)

@@ -100,7 +100,7 @@ class Loop:
         known, version, copy = self._copies.get(id(value), (None, -1, value))
         if known is None or version != value._version:
             copy = copy_of(value)
-            present_aliases().part(copy)
+            present_aliases().forget(copy)
             self._copies[id(value)] = value, value._version, copy
             self._kept.append((value, copy))
         return copy
