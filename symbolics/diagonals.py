@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from torch_onnx_compat import Exactness, decline, decomposition
+from torch_onnx_compat import Exactness, Ops, Value, decline, decomposition, symbolic
 from torch_onnx_compat.tracing import constant, static_size
 
 
@@ -41,12 +41,70 @@ def cells_on_diagonal(rows: int, columns: int, offset: int) -> range:
 # Diagonals of matrices
 
 
-@decomposition(torch.diagonal, needed_on=("torchscript",), exactness=Exactness.BITWISE)
-def diagonal_of_bool(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Diagonal of booleans, of which stock TorchScript makes numbers."""
-    if input.dtype != torch.bool:
-        return NotImplemented
-    return torch.diagonal(input.to(torch.int32), offset, dim1, dim2).to(torch.bool)
+def flat_matrices(op: Ops, x: Value, dim1: int, dim2: int) -> tuple[Value, list[int]]:
+    """Matrices, the cells of each in one axis, which is the last; and how the axes were ordered before.
+
+    Args:
+        op: Adds the nodes.
+        x: (..., rows, ..., columns, ...)
+        dim1: The axis of the rows.
+        dim2: The axis of the columns.
+    """
+    rank = op.rank(x)
+    if rank is None:
+        decline("the rank of the matrices is not known")
+    rows, columns = dim1 % rank, dim2 % rank
+    perm = [axis for axis in range(rank) if axis not in (rows, columns)] + [rows, columns]
+    ordered = x if perm == sorted(perm) else op.Transpose(x, perm=perm)
+    return op.Reshape(ordered, [*[0] * (rank - 2), -1]), perm
+
+
+def cells_in_graph(op: Ops, x: Value, offset: int, dim1: int, dim2: int) -> Value:
+    """Which cells of flat matrices lie on a diagonal, an int64 tensor; a constant where both sizes are fixed."""
+    shape = op.shape(x)
+    if shape is None:
+        decline("the rank of the matrices is not known")
+    rows, columns = shape[dim1], shape[dim2]
+    if rows is not None and columns is not None:
+        return op.constant(np.array(cells_on_diagonal(rows, columns, offset), np.int64), torch.int64)
+
+    def number(value: int) -> Value:
+        return op.constant(value, torch.int64)
+
+    height, width = (op.Gather(op.Shape(x), number(dim % len(shape)), axis=0) for dim in (dim1, dim2))
+    count = op.Min(op.Add(height, number(min(offset, 0))), op.Sub(width, number(max(offset, 0))))
+    numbers = op.Range(number(0), op.Max(count, number(0)), number(1))
+    first = number(offset) if offset >= 0 else op.Mul(width, number(-offset))
+    return op.Add(op.Mul(numbers, op.Add(width, number(1))), first)
+
+
+@symbolic("aten::diagonal", needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+def diagonal_of_bool(op: Ops, self: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
+    """Diagonals of any type; the name is older than the other types.
+
+    Stock multiplies the other cells by 0, also NaN and infinity, and sums; TorchScript makes float32 of all types.
+
+    Schema: diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.diagonal.html
+    """
+    flat, _ = flat_matrices(op, self, dim1, dim2)
+    return op.Gather(flat, cells_in_graph(op, self, offset, dim1, dim2), axis=-1)
+
+
+@symbolic("aten::diagonal_scatter", needed_on=("dynamo",), opset=(16, 99), exactness=Exactness.BITWISE)
+def diagonal_scatter(op: Ops, self: Value, src: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
+    """What a write to a diagonal is after torch.export; torch's own decomposition of it fails.
+
+    Schema: diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.diagonal_scatter.html
+    """
+    flat, perm = flat_matrices(op, self, dim1, dim2)
+    cells = op.Expand(cells_in_graph(op, self, offset, dim1, dim2), op.Shape(src))
+    written = op.ScatterElements(flat, cells, src, axis=-1)
+    ordered = perm == sorted(perm)
+    shape = op.Shape(self if ordered else op.Transpose(self, perm=perm))
+    result = op.Reshape(written, shape)
+    return result if ordered else op.Transpose(result, perm=[perm.index(axis) for axis in range(len(perm))])
 
 
 # Matrices from their diagonals

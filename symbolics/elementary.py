@@ -430,8 +430,9 @@ def where_of_bool(condition: Tensor, *branches: Tensor | float, input: None = No
 
     Math: torch's promotion rules. Two booleans are chosen from as int32.
     """
-    kinds = [branch.dtype for branch in branches if isinstance(branch, Tensor)]
-    if len(kinds) < 2 or torch.bool not in kinds:
+    kinds = [branch.dtype if isinstance(branch, Tensor) else type(branch) for branch in branches]
+    mixes = torch.bool in kinds and all(isinstance(branch, Tensor) for branch in branches)
+    if len(kinds) < 2 or not (mixes or all(kind in (torch.bool, bool) for kind in kinds)):
         return NotImplemented
     dtype = torch.result_type(branches[0], branches[1])
     first, second = (torch.as_tensor(branch).to(torch.int32 if dtype == torch.bool else dtype) for branch in branches)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat import Declaration, Exactness, Ops, Value, decline, decomposition, symbolic
-from torch_onnx_compat.tracing import static_size
+from torch_onnx_compat.tracing import is_tracing, static_size
 
 ON_TORCHSCRIPT = Declaration(needed_on=("torchscript",), exactness=Exactness.BITWISE)
 ON_DYNAMO = Declaration(needed_on=("dynamo",), exactness=Exactness.BITWISE)
@@ -28,6 +28,26 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
 def ravel_to_reshape(input: Tensor) -> Tensor:
     """All cells in one row; stock TorchScript has no symbolic for it."""
     return input.reshape(-1)
+
+
+@decomposition(torch.squeeze, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+def squeeze_of_larger_axes(input: Tensor, dim: Any = None) -> Tensor:
+    """Leaves axes in place that are larger than 1, as torch does; stock dynamo's file fails on them.
+
+    And squeezes one axis after another, as stock TorchScript cannot squeeze several. An axis that varies is left to
+    TorchScript, which asks for its size in the file.
+    """
+    if dim is None or not input.dim():
+        return NotImplemented
+    axes = sorted({axis % input.dim() for axis in as_tuple(dim)})
+    asked = [axis for axis in axes if is_tracing() and static_size(input, axis) is None]
+    single = [axis for axis in axes if axis in asked or input.shape[axis] == 1]
+    if single == axes and len(axes) == 1:
+        return NotImplemented
+    result = input[...]
+    for axis in reversed(single):
+        result = torch.squeeze(result, axis)
+    return result
 
 
 @decomposition((torch.tile, Tensor.tile), **ON_TORCHSCRIPT)

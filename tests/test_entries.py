@@ -51,8 +51,10 @@ def test_leaves_alone(row, exporter):
     row.assert_leaves_alone(exporter)
 
 
+@pytest.mark.slow
 @rows(Example.claimed_on)
 def test_still_needed(row, exporter):
+    """What torch does without the entry, which changes with torch alone; scripts/still_needed.py asks for a table."""
     row.assert_still_needed(exporter)
 
 

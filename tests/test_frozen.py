@@ -29,7 +29,6 @@ ORDERS = {
     "torch.conv_transpose2d": ["conv_transpose_by_group", "conv_transpose_to_size"],
     "torch.conv_transpose3d": ["conv_transpose_by_group", "conv_transpose_to_size"],
     "torch.cumsum": ["cumsum_in_double", "cumsum_of_integers"],
-    "torch.diagonal": ["diagonal_of_bool", "diagonal_to_slice"],
     "torch.fix": ["rounding_of_integers", "trunc_to_floor"],
     "torch.full": ["full_of_complex_to_pair", "full_of_whole_number"],
     "torch.grid_sampler": ["grid_sample_3d_to_gather", "grid_sample_to_gather"],

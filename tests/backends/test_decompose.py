@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from fuzz.writes import INPUT, WriteProgram
 from torch import Tensor, nn
 from torch.export import Dim
 from torch.torch_version import TorchVersion
@@ -17,7 +18,7 @@ from torch_onnx_compat import CompatError, export_compat
 from torch_onnx_compat.backends.internals import decompose
 from torch_onnx_compat.backends.internals.find import first_module
 
-WRITES = 40
+WRITES = 30
 """Random programs that write in place."""
 
 IS_OLD = TorchVersion(torch.__version__) < "2.7"
@@ -118,66 +119,13 @@ def test_same_arguments_are_traced_once(monkeypatch: pytest.MonkeyPatch) -> None
     assert traced == [torch.ops.aten.batch_norm.default] * 2
 
 
-class Program(nn.Module):
-    """Some random operations on a growing list of tensors, views of one another among them."""
-
-    def __init__(self, seed: int) -> None:
-        super().__init__()
-        self.seed = seed
-
-    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        draw = random.Random(self.seed)
-        tensors = [x * 1.5]
-        for _ in range(draw.randint(3, 9)):
-            one, other = draw.choice(tensors), draw.choice(tensors)
-            made = self._step(draw, one, other)
-            if made is not None:
-                tensors.append(made)
-        return tuple(t.clone() for t in tensors)
-
-    def _step(self, draw: random.Random, one: Tensor, other: Tensor) -> Tensor | None:
-        kind = draw.choice(("view", "view", "write", "write", "write", "new"))
-        if kind == "new":
-            return draw.choice((torch.relu(one), one + 1, one.contiguous(), one.clone()))
-        if kind == "view":
-            return draw.choice(_VIEWS)(one) if one.dim() == 3 else one.unsqueeze(0)
-        same = one.shape == other.shape and one is not other
-        write = draw.choice(_WRITES[: None if same else -2])
-        return write(one, other * 0.5)
-
-
-_VIEWS: list[Callable[[Tensor], Tensor]] = [
-    lambda t: t[:, 1:],
-    lambda t: t[0],
-    lambda t: t.transpose(0, 2),
-    lambda t: t[:, -1],
-    lambda t: t.flatten(1),
-    lambda t: t.detach(),
-]
-
-
-def _set_part(one: Tensor, other: Tensor) -> None:
-    one[..., 0] = 4.0
-
-
-_WRITES: list[Callable[[Tensor, Tensor], Tensor | None]] = [
-    lambda one, other: one.relu_(),
-    lambda one, other: one.fill_(2.0),
-    lambda one, other: one.mul_(3),
-    _set_part,
-    lambda one, other: one.add_(other),
-    lambda one, other: one.copy_(other),
-]
-
-
 def test_random_writes() -> None:
     by_node = 0
     for seed in range(WRITES):
-        model, x = Program(seed), torch.rand(3, 4, 5)
-        try:
-            wanted = model(x.clone())
-        except (RuntimeError, IndexError):
+        model, x = WriteProgram(seed), INPUT
+        if not model.runs():
             continue
+        wanted = model(x.clone())
         program = torch.export.export(model, (x,), dynamic_shapes=({1: Dim.AUTO},), strict=False)
         try:
             found = _decomposed(program)(x)

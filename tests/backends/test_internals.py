@@ -79,6 +79,28 @@ def test_overloads():
     assert internals.overloads("no_such_namespace::operator") == []
 
 
+def test_schemas_tell_views():
+    views = internals.names_of_views()
+    assert {"select", "narrow", "view", "expand", "detach", "contiguous", "unbind", "split_with_sizes"} <= views
+    assert not {"clone", "add", "add_", "relu_", "flip", "cat"} & views
+
+
+def test_schemas_tell_numbers():
+    assert internals.places_of_numbers("mul") == {1: True, "other": True}
+    assert internals.places_of_numbers("__and__") == internals.places_of_numbers("__eq__") == {1: True, "other": True}
+    assert internals.places_of_numbers("full_like") == {1: False, "fill_value": False}
+    assert internals.places_of_numbers("relu") == internals.places_of_numbers("no_such_operator") == {}
+
+
+def test_torch_keeps_the_owner_of_a_view():
+    whole, apart = torch.zeros(2), torch.zeros(2)
+    part, detached = whole[:1], apart.detach()
+    assert internals.is_kept_by_torch(whole)
+    assert not internals.is_kept_by_torch(part)
+    assert not internals.is_kept_by_torch(apart)
+    assert not internals.is_kept_by_torch(detached)
+
+
 def test_the_tracer():
     """Tracing state can be set aside, and traced values can be told apart and followed back."""
 

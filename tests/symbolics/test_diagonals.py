@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch_onnx_compat.symbolics import diagonals
 
+from torch_onnx_compat import Ops, Value
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.testing import Example, assert_entry, assert_same_outputs
 
@@ -38,6 +39,18 @@ def write(x):
     return y, y.diagonal(-1, -2, -1)
 
 
+def diagonal_of_the_transposed(op: Ops, self: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
+    return diagonals.diagonal_of_bool(op, self, offset, dim2, dim1)
+
+
+def write_across(x):
+    y, z = x.clone(), (x * 5).long()
+    y.diagonal(0, 2, 0).fill_(1.0)
+    y.diagonal(-1, 0, 1).mul_(2.0)
+    z.diagonal(1, 1, 0).add_(3)
+    return y, z, y.transpose(0, 1).diagonal()
+
+
 def triangle(indices, other):
     """A row of tril_indices or triu_indices, whose wrong body is the other one."""
 
@@ -62,9 +75,25 @@ def triangle(indices, other):
 EXAMPLES = [
     Example(
         "diagonal_of_bool",
-        lambda x: ((x > 0).diagonal(), torch.diagonal(x > 0, 1)),
+        lambda x: (
+            (x > 0).diagonal(),
+            torch.diagonal(x > 0, 1),
+            (x * 2**40).long().diagonal(),
+            (x * 99).int().diagonal(-1, 1, 0),
+            x.double().diagonal(1) + 2**-40,
+            x.half().diagonal(-2),
+            (x / (x[:1] - x)).diagonal(1),
+        ),
         **MATRIX,
-        leaves=lambda x: x.diagonal(1),
+        broken=diagonal_of_the_transposed,
+        leaves=lambda x: x.flip(0),
+    ),
+    Example(
+        "diagonal_scatter",
+        write_across,
+        (torch.randn(2, 3, 5),),
+        broken=lambda op, self, src, offset=0, dim1=0, dim2=1: op.Identity(self),
+        leaves=lambda x: x.diagonal(0, 1, 2),
     ),
     Example(
         "diag_to_where",
@@ -110,6 +139,7 @@ EXAMPLES = [
         "diagonal_to_slice",
         write,
         (torch.randn(2, 3, 5),),
+        options={"exclude": ["diagonal_of_bool", "diagonal_scatter"]},
         broken=lambda input, offset=0, dim1=0, dim2=1: diagonals.diagonal_to_slice(input, 0, dim1, dim2),
         leaves=lambda x: x.transpose(1, 2).diagonal(0, 1, 2),
     ),
@@ -145,6 +175,7 @@ EXAMPLES = [
         samples=[(torch.randn(5, 4, 6), torch.randn(5, 4))],
         broken=lambda input, src, offset=0, *dims: diagonals.diagonal_scatter_to_where(input, src, -offset, *dims),
         leaves=lambda x, v: x.diagonal(1, 1, 2) + v,
+        options={"exclude": ["diagonal_scatter"]},
     ),
     Example(
         "fill_diagonal_to_where",

@@ -159,6 +159,13 @@ EXAMPLES = [
         (X,),
         broken=lambda input, *dims: input.repeat(1, 1, *[1] * input.dim()),
     ),
+    Example(
+        "squeeze_of_larger_axes",
+        lambda x: (x.squeeze(1), x[:, None].squeeze((1, 2)), x[:, :1].squeeze(-1), x.squeeze(-1) + 1),
+        (X,),
+        broken=lambda input, dim=None: input[..., :1],
+        leaves=lambda x: (x.unsqueeze(0).squeeze(0), x.squeeze()),
+    ),
     Example("ravel_to_reshape", lambda x: (torch.ravel(x), x.t().ravel()), (X,), leaves=lambda x: x.reshape(-1)),
     *(
         Example(

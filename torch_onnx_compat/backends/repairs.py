@@ -1,7 +1,8 @@
 """Repairs a TorchScript trace.
 
 A trace loses writes to views, takes ``x.data`` and copies for constants, gets the type of functions of integers wrong,
-has tensors for sizes, which ``n *= 2`` changes for every name that they have, and knows no ``out=``.
+has tensors for sizes, which ``n *= 2`` changes for every name that they have, and knows neither ``out=`` nor True for a
+number.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from torch_onnx_compat.backends.index_lists import IndexLists
 from torch_onnx_compat.backends.islands import inline_scripted
 from torch_onnx_compat.backends.trace_numbers import is_number
+from torch_onnx_compat.backends.truth import has_truth, write_as_numbers
 from torch_onnx_compat.backends.writes import ViewWrites
 from torch_onnx_compat.observe import Subject
 from torch_onnx_compat.tracing import below_function_modes, is_tracing, record_as, recorded_value, without_tracing
@@ -72,12 +74,14 @@ class Repairs(ViewWrites):
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a call is a view, a write, a copy, a number's change, or an elementary function of integers.
 
-        And whether it writes what it computes into a tensor, ``torch.add(x, y, out=z)``.
+        And whether it has True or False for a number, or writes what it computes into a tensor,
+        ``torch.add(x, y, out=z)``.
         """
         return (
             func in (DATA, COPY)
             or (func in FRESH and is_number(args[0]))
             or (func in FUNCTIONS and _is_of_integers(args))
+            or (is_tracing() and has_truth(func, args, kwargs))
             or kwargs.get("out") is not None
             or super().concerns(func, args, kwargs)
         )
@@ -86,6 +90,8 @@ class Repairs(ViewWrites):
         """Makes one call, with integers cast, and what a trace takes for a constant recorded."""
         if func in FUNCTIONS and is_tracing() and _is_of_integers(args):
             args = (args[0].to(torch.get_default_dtype()), *args[1:])
+        if is_tracing() and has_truth(func, args, kwargs):
+            args, kwargs = write_as_numbers(func, args, kwargs)
         if func in FRESH and is_tracing() and is_number(args[0]):
             func = FRESH[func]
         if func in (DATA, COPY) and is_tracing():

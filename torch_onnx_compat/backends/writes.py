@@ -22,6 +22,7 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from torch_onnx_compat.backends.backend import ExportFailed
+from torch_onnx_compat.backends.internals import is_kept_by_torch, names_of_views
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.tracing import (
     below_function_modes,
@@ -32,37 +33,6 @@ from torch_onnx_compat.tracing import (
 )
 from torch_onnx_compat.watch import Watcher
 
-_VIEW_NAMES = (
-    "select",
-    "narrow",
-    "transpose",
-    "t",
-    "permute",
-    "diagonal",
-    "unsqueeze",
-    "squeeze",
-    "view",
-    "reshape",
-    "flatten",
-    "unflatten",
-    "unbind",
-    "chunk",
-    "split",
-    "tensor_split",
-    "hsplit",
-    "vsplit",
-    "dsplit",
-    "ravel",
-    "swapaxes",
-    "swapdims",
-    "movedim",
-    "moveaxis",
-    "view_as",
-    "unfold",
-    "detach",
-    "adjoint",
-    "__getitem__",
-)
 _COMPARISON_NAMES = (
     "eq",
     "ne",
@@ -87,8 +57,13 @@ def _functions(names: Sequence[str]) -> frozenset[Any]:
     return frozenset(function for function in found if callable(function))
 
 
-VIEWS = _functions(_VIEW_NAMES) | {getattr(Tensor, name).__get__ for name in ("T", "mT")}
+VIEWS = _functions(sorted({*names_of_views(), "__getitem__"})) | {
+    getattr(Tensor, name).__get__ for name in ("T", "mT", "H", "mH", "real", "imag")
+}
 """Functions whose results may share the memory of their first argument."""
+
+_WHOLE = _functions(["detach"])
+"""Views of all of a tensor as it is."""
 
 _AUGMENTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
 
@@ -123,8 +98,6 @@ class _View:
     """How many writes the owner had had when `current` was taken."""
     taken_again: bool = False
     """Whether it is the `current` of another view."""
-    renewed: bool = False
-    """Whether it stands for `current` in the trace, and not for what was taken at first."""
 
 
 class ViewWrites(Watcher):
@@ -136,7 +109,6 @@ class ViewWrites(Watcher):
         self._writes: Any = WeakTensorKeyDictionary()
         self._viewed: Any = WeakTensorKeyDictionary()
         """The tensors that have views."""
-        self._fewest = _fewest_references()
         self._stale = False
         """Whether a tensor that has views was written to."""
 
@@ -156,18 +128,21 @@ class ViewWrites(Watcher):
                 f"TorchScript exporter: {func.__name__}() gives a tensor other memory or another shape, which a trace "
                 f"does not record; give the result a name of its own, as in x = y."
             )
-        if func is Tensor.__setitem__ and self._is_own_part(args):
+        if func is Tensor.__setitem__ and self._sets_part(args):
             return None
+        renewed: dict[int, Tensor] = {}
         if self._stale:
-            rest, kwargs = self._renew((args[1:] if writes else args, kwargs))
+            rest, kwargs = self._renew((args[1:] if writes else args, kwargs), renewed)
             args = (args[0], *rest) if writes else rest
         if writes and not self._is_plain(func, args[0]):
             return self._write(func, args[0], args[1:], kwargs)
-        # Views and plain writes are called from this line: the exporter matches the two by their Python stacks.
         result = self.pass_on(func, args, kwargs)
+        if type(result) in (list, tuple):
+            result = type(result)(renewed.get(id(value), value) for value in result)
+        result = renewed.get(id(result), result)
         if writes and args[0] in self._views:
             self._count(args[0])
-        elif func in VIEWS and args and isinstance(args[0], Tensor):
+        elif func in VIEWS and args and isinstance(args[0], Tensor) and result is not renewed.get(id(args[0])):
             self._note(func, args, kwargs, result)
         return result
 
@@ -204,8 +179,24 @@ class ViewWrites(Watcher):
             self._views[view.current] = _View(view.parent, view.take, view.key, None, writes, True)
         return tensor if view.current is None else view.current
 
-    def _renew(self, values: Any) -> Any:
-        return tree.map_leaves(values, lambda leaf: self._current_view(leaf) if isinstance(leaf, Tensor) else leaf)
+    def _renew(self, values: Any, renewed: dict[int, Tensor]) -> Any:
+        """Arguments with stale views replaced.
+
+        Args:
+            values: The arguments.
+            renewed: Gets what was replaced, by the id of what stands for it: a call that returns its argument, as
+                contiguous() may, has to return what the model gave it.
+        """
+
+        def renew(leaf: Any) -> Any:
+            if not isinstance(leaf, Tensor):
+                return leaf
+            current = self._current_view(leaf)
+            if current is not leaf:
+                renewed[id(current)] = leaf
+            return current
+
+        return tree.map_leaves(values, renew)
 
     def _renew_in_place(self, owner: Tensor) -> None:
         """Lets each view that is in use stand for what was written to its owner: it may be a result of the model."""
@@ -216,14 +207,25 @@ class ViewWrites(Watcher):
             now = self._current_view(view)
             if now is not view:
                 record_as(view, recorded_value(now))
-                record.renewed = True
 
     # Writes
 
-    def _is_own_part(self, args: tuple[Any, ...]) -> bool:
-        """Whether ``x[key] = part`` puts a view of x where it is: Python does this after ``x[key] += y``."""
+    def _sets_part(self, args: tuple[Any, ...]) -> bool:
+        """Carries out ``x[key] = part`` where it is no plain write.
+
+        It is none where the part is the view of x that the key takes: Python assigns it after ``x[key] += y``. And it
+        is written cell by cell where the key takes no cell.
+
+        Returns:
+            Whether nothing is left to do.
+        """
         view = self._views.get(args[2]) if isinstance(args[2], Tensor) else None
-        return view is not None and view.parent is args[0] and view.key is not None and view.key is args[1]
+        if view is not None and view.parent is args[0] and view.key is not None and view.key is args[1]:
+            return True
+        if not _is_empty_part(args[0], args[1]):
+            return False
+        self._put(self.watch(Tensor.__getitem__, args[:2], {}), args[2])
+        return True
 
     def _is_plain(self, func: Any, tensor: Tensor) -> bool:
         """Whether the exporter translates the write correctly by itself."""
@@ -231,32 +233,24 @@ class ViewWrites(Watcher):
             return False
         if self._is_alone(tensor):
             self._views.pop(tensor, None)
-        view = self._views.get(tensor)
-        if view is None:
-            return tensor not in self._viewed
-        whole = view.parent not in self._views and not view.renewed
-        return func is Tensor.copy_ and view.key is not None and whole
+        return tensor not in self._views and tensor not in self._viewed
 
     def _write(self, func: Any, tensor: Tensor, rest: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if tensor not in self._views:
             result = self._call_method(func, tensor, rest, kwargs)
             self._count(tensor)
             return result
-        now = self._current_view(tensor)
         if func is Tensor.copy_:
-            self._put(tensor, rest[0].to(tensor.dtype).expand_as(now))
+            self._put(tensor, rest[0])
             return tensor
-        changed = now.clone()
+        changed = self._current_view(tensor).clone()
         result = self._call_method(func, changed, rest, kwargs)
         self._put(tensor, changed)
         return tensor if result is changed else result
 
     def _overwrite(self, tensor: Tensor, value: Tensor) -> None:
         """Gives a tensor other contents of its shape."""
-        if tensor in self._views:  # the exporter would look for the view on the stack that the write has
-            self._write(Tensor.copy_, tensor, (value,), {})
-        else:
-            self.watch(Tensor.copy_, (tensor, value), {})
+        self.watch(Tensor.copy_, (tensor, value), {})
 
     def _is_alone(self, view: Tensor) -> bool:
         """Whether a view is the only user of its memory: its parents and their other views are gone."""
@@ -266,7 +260,7 @@ class ViewWrites(Watcher):
         while tensor in self._views:
             record = self._views[tensor]
             views = sum(other.parent is record.parent for other in self._views.values())
-            if views > 1 or _references(record) > self._fewest:
+            if views > 1 or _is_referred_to(record):
                 return False
             tensor = record.parent
         return True
@@ -278,22 +272,29 @@ class ViewWrites(Watcher):
             return self.pass_on(func, (tensor, *rest), kwargs)
         return tensor.copy_(compared(tensor, *rest, **kwargs).to(tensor.dtype))
 
-    def _put(self, tensor: Tensor, value: Tensor) -> None:
-        """Writes new contents to a view, as a write to its parent, and so on up to the owner."""
+    def _put(self, tensor: Tensor, value: Any) -> None:
+        """Writes new contents to a view, as a write to its parent, and so on up to the owner.
+
+        Args:
+            tensor: The view.
+            value: Its new contents, a tensor of its shape or of one that is broadcast to it, or a number.
+        """
         view = self._views[tensor]
         is_owner = view.parent not in self._views
-        if is_owner and view.key is not None:
-            view.parent[view.key] = value
+        key = None if _is_empty(tensor) else view.key  # the exporter divides by the number of the cells that a key has
+        if is_owner and key is not None:
+            view.parent[key] = value
             self._count(view.parent)
             return
         whole = self._current_view(view.parent)
-        if view.key is not None:
+        if key is not None:
             changed = whole.clone()
-            changed[view.key] = value
+            changed[key] = value
         else:
             numbers = torch.arange(whole.numel(), device=whole.device).reshape(whole.shape)
-            places = view.take(numbers).reshape(-1)
-            changed = whole.reshape(-1).scatter(0, places, value.reshape(-1)).reshape(whole.shape)
+            places = view.take(numbers)
+            value = torch.as_tensor(value, device=whole.device).to(whole.dtype).expand_as(places)
+            changed = whole.reshape(-1).scatter(0, places.reshape(-1), value.reshape(-1)).reshape(whole.shape)
         if is_owner:
             view.parent.copy_(changed)
             self._count(view.parent)
@@ -315,21 +316,35 @@ def _is_write(func: Any) -> bool:
     return func in WRITES or built_in
 
 
+def _is_referred_to(view: _View) -> bool:
+    """Whether more than a view's record, and torch for the view, refers to its parent."""
+    fewest, more_for_torch = _references_without_a_name()
+    with below_function_modes():
+        return _references(view) > fewest + (more_for_torch if is_kept_by_torch(view.parent) else 0)
+
+
 def _references(view: _View) -> int:
     return sys.getrefcount(view.parent)
 
 
-def _fewest_references() -> int:
-    """Reference count of a parent to which only the view's record and torch itself refer."""
+@functools.cache
+def _references_without_a_name() -> tuple[int, int]:
+    """How Python counts the references to a parent that has no name.
 
-    def make_record() -> tuple[_View, Tensor]:
+    Returns:
+        The count where the view's record alone refers to the parent, and how much is added where torch does too: it
+        keeps the owner of a view, but none of a detached tensor, and newer versions count this as one reference.
+    """
+
+    def make_record(take: Callable[[Tensor], Tensor]) -> tuple[_View, Tensor]:
         whole = torch.zeros(2)
-        part = whole[:1]  # torch keeps a reference to every viewed tensor; some versions count it
-        return _View(whole, Tensor.clone, None, None, 0), part
+        return _View(whole, take, None, None, 0), take(whole)
 
-    with below_function_modes(), without_tracing():
-        record, _part = make_record()
-        return _references(record)
+    with below_function_modes(), without_tracing(), torch.inference_mode(False):
+        alone, _apart = make_record(torch.clone)
+        kept, _part = make_record(lambda whole: whole[:1])
+        fewest = _references(alone)
+        return fewest, _references(kept) - fewest
 
 
 def _share_memory(a: Tensor, b: Tensor) -> bool:
@@ -337,8 +352,23 @@ def _share_memory(a: Tensor, b: Tensor) -> bool:
         return bool(a.untyped_storage()._cdata == b.untyped_storage()._cdata)
 
 
+def _is_empty(tensor: Tensor) -> bool:
+    with below_function_modes(), without_tracing():
+        return tensor.numel() == 0
+
+
+def _is_empty_part(tensor: Tensor, key: Any) -> bool:
+    """Whether an index of numbers and slices takes no cells."""
+    if _basic_key(Tensor.__getitem__, tensor, (key,), {}) is None:
+        return False
+    with below_function_modes(), without_tracing():
+        return tensor[key].numel() == 0
+
+
 def _basic_key(func: Any, parent: Tensor, rest: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The index of numbers and slices that takes the same view as a call; None if there is none."""
+    if func in _WHOLE:
+        return Ellipsis
     if kwargs or not rest:
         return None
     if func is Tensor.__getitem__:

@@ -21,6 +21,7 @@ from torch_onnx_compat.backends.internals.higher_order import (
     suppress_in_capture,
     without_function_modes,
 )
+from torch_onnx_compat.backends.internals.schemas import is_kept_by_torch, names_of_views, places_of_numbers
 from torch_onnx_compat.backends.internals.scripting import forget_sizes, script_if, script_loop
 from torch_onnx_compat.backends.internals.torchscript import (
     add_tensor_method,
@@ -57,12 +58,15 @@ __all__ = [
     "forget_sizes",
     "function_of_graph",
     "is_graph_value",
+    "is_kept_by_torch",
     "is_scripted_part",
     "keep_double_scalars",
     "max_torchscript_opset",
+    "names_of_views",
     "optional_tensor_type",
     "overloads",
     "parameters_of",
+    "places_of_numbers",
     "record_node",
     "references_to",
     "register_symbolics",
