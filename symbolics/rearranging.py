@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat import Declaration, Exactness, Ops, Value, decline, decomposition, symbolic
-from torch_onnx_compat.tracing import is_tracing, static_size
+from torch_onnx_compat.tracing import is_of_data, is_tracing, static_size
 
 ON_TORCHSCRIPT = Declaration(needed_on=("torchscript",), exactness=Exactness.BITWISE)
 ON_DYNAMO = Declaration(needed_on=("dynamo",), exactness=Exactness.BITWISE)
@@ -40,8 +40,10 @@ def squeeze_of_larger_axes(input: Tensor, dim: Any = None) -> Tensor:
     if dim is None or not input.dim():
         return NotImplemented
     axes = sorted({axis % input.dim() for axis in as_tuple(dim)})
+    if any(is_of_data(input.size(axis)) for axis in axes):
+        return NotImplemented  # nobody may ask for it
     asked = [axis for axis in axes if is_tracing() and static_size(input, axis) is None]
-    single = [axis for axis in axes if axis in asked or input.shape[axis] == 1]
+    single = [axis for axis in axes if axis in asked or input.size(axis) == 1]
     if single == axes and len(axes) == 1:
         return NotImplemented
     result = input[...]

@@ -170,6 +170,13 @@ def as_size(value: Tensor, least: int, most: int) -> Any:
     return size
 
 
+def is_of_data(size: Any) -> bool:
+    """Whether torch.export does not know a size in the example, as only the values of a tensor decide it."""
+    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols  # a slow import
+
+    return isinstance(size, torch.SymInt) and bool(free_unbacked_symbols(size.node.expr))
+
+
 def example_size(size: Any) -> int:
     """A size as a number: the example's, outside of a TorchScript trace; of one that the data decides, a large one.
 

@@ -43,7 +43,7 @@ def export(job: ExportJob) -> ExportedGraph:
             raise ExportFailed(
                 f"dynamo would freeze a Python decision on a size at its value for the example: {conditions}."
             )
-        _drop_assertions(program)
+        internals.drop_assertions(program)
         table = {**translation_table(job, opset), **function_table}
         if job.plan.target.computes_double:
             table = with_fractions(table, opset)
@@ -123,17 +123,3 @@ def _reject_frozen(job: ExportJob, floats: list[tuple[Any, str]], axes: dict[str
             f"dynamo would freeze {named} at its value for the example: {place}. Compute with tensors what this number "
             f"is used for, or accept it with allow_baked=[{place!r}]."
         )
-
-
-def _drop_assertions(program: torch.export.ExportedProgram) -> None:
-    """Drops the assertions about sizes, which ONNX cannot express, and the comparisons that only they read.
-
-    Torch's exporter drops the assertions only, and fails to translate bounds such as 2**64 - 4, which are no int64.
-    """
-    for node in list(program.graph.nodes):
-        if node.target is torch.ops.aten._assert_scalar.default:
-            program.graph.erase_node(node)
-    for node in reversed(list(program.graph.nodes)):
-        if not node.users and getattr(node.target, "__module__", "") == "_operator":
-            program.graph.erase_node(node)
-    program.graph_module.recompile()

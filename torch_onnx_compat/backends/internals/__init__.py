@@ -1,6 +1,6 @@
 """Every use of torch's internals; tests/backends/test_internals.py fails if one of them moves."""
 
-from torch_onnx_compat.backends.internals.decompose import closing_transforms, decompose_by_node
+from torch_onnx_compat.backends.internals.decompose import closing_transforms, decompose_by_node, drop_assertions
 from torch_onnx_compat.backends.internals.dynamo import (
     allow_dynamic_composites,
     build_torchlib,
@@ -54,6 +54,7 @@ __all__ = [
     "closing_transforms",
     "compile_without_own_modes",
     "decompose_by_node",
+    "drop_assertions",
     "exports_scan",
     "forget_sizes",
     "function_of_graph",

@@ -41,13 +41,28 @@ def decompose_by_node() -> Iterator[None]:
         try:
             return decompose_nodes(program, tables)
         except TooMuch:
-            return decompose_whole(_with_buffers(program), registry)  # type: ignore[no-any-return]
+            return drop_assertions(decompose_whole(_with_buffers(program), registry))
 
     passes.decompose_with_registry = decompose
     try:
         yield
     finally:
         passes.decompose_with_registry = decompose_whole
+
+
+def drop_assertions(program: ExportedProgram) -> ExportedProgram:
+    """Drops the assertions about sizes, which ONNX cannot express, and the comparisons that only they read.
+
+    Torch's exporter drops the assertions only, and fails to translate bounds such as 2**64 - 4, which are no int64.
+    """
+    for node in list(program.graph.nodes):
+        if node.target is torch.ops.aten._assert_scalar.default:
+            program.graph.erase_node(node)
+    for node in reversed(list(program.graph.nodes)):
+        if not node.users and getattr(node.target, "__module__", "") == "_operator":
+            program.graph.erase_node(node)
+    program.graph_module.recompile()
+    return program
 
 
 def _with_buffers(program: ExportedProgram) -> ExportedProgram:

@@ -21,7 +21,7 @@ from torch_onnx_compat.control_flow.run.belongings import Attribute, State, take
 from torch_onnx_compat.control_flow.run.branch import restore_variables
 from torch_onnx_compat.control_flow.run.session import as_tensor, current, refusal
 from torch_onnx_compat.inputs import tree
-from torch_onnx_compat.tracing import is_tracing, without_tracing
+from torch_onnx_compat.tracing import below_function_modes, is_tracing, without_tracing
 from torch_onnx_compat.watch import Watcher
 
 
@@ -58,11 +58,10 @@ class WriteLog(Watcher):
         if _writes(getattr(func, "__name__", ""), kwargs):
             self._save(kwargs.get("out", args[0] if args else None))
         result = self.pass_on(func, args, kwargs)
-        given = {id(_root(t)) for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor)}
+        given = {_memory(t) for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor)}
         for tensor in result if isinstance(result, (tuple, list)) else (result,):
-            if (
-                isinstance(tensor, Tensor) and id(_root(tensor)) not in given
-            ):  # else an argument, as x.contiguous() may be x
+            # Not the memory of an argument: x.contiguous() may be x, and x.detach() is no view of it to torch.
+            if isinstance(tensor, Tensor) and _memory(tensor) not in given:
                 self._made[id(_root(tensor))] = _root(tensor)
         return result
 
@@ -88,6 +87,16 @@ class WriteLog(Watcher):
             return
         refuse_shared(target)
         self.saved[id(root)] = (root, copy_of(root))
+
+
+def _memory(tensor: Tensor) -> int:
+    """What tells whether two tensors share memory; the tensor's own number where it has no storage."""
+    try:
+        with below_function_modes():
+            number: int = tensor.untyped_storage()._cdata
+            return number
+    except (NotImplementedError, RuntimeError):
+        return id(tensor)
 
 
 def _root(tensor: Tensor) -> Tensor:
