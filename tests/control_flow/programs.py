@@ -248,6 +248,35 @@ def in_place_item(self, x):
 
 
 @program()
+def write_through_view(self, x):
+    y = x * 1
+    first = y[0]
+    if x.sum() > 0:
+        first.add_(1)
+    else:
+        first.mul_(2)
+    return y, y[:1] + first
+
+
+@program()
+def write_through_views_of_parts(self, x):
+    y = x * 1
+    if x.sum() > 0:
+        y[:, 1:].mul_(2)
+        y.t()[0] = 5.0
+    return y
+
+
+@program()
+def write_under_view(self, x):
+    y = x * 1
+    first = y[0]
+    if x.sum() > 0:
+        y.add_(1)
+    return first + y
+
+
+@program()
 def list_append(self, x):
     parts = [x]
     if x.sum() > 0:

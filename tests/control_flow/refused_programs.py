@@ -82,24 +82,6 @@ class ModuleChosen(nn.Module):
         return x
 
 
-@refused(r"refused_programs.py:\d+: .*writes in place through a view", exporters=("torchscript",))
-def write_through_view(self, x):
-    y = x * 1
-    first = y[0]
-    if x.sum() > 0:
-        first += 1
-    return y
-
-
-@refused(r"refused_programs.py:\d+: .*writes in place through a view", exporters=("torchscript",))
-def write_under_view(self, x):
-    y = x * 1
-    first = y[0]
-    if x.sum() > 0:
-        y.add_(1)
-    return first + y
-
-
 @refused(r"refused_programs.py:\d+: .*deletes parts\['y'\]; move that out of the branch")
 def item_deleted(self, x):
     parts = {"x": x, "y": x}

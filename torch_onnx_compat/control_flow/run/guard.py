@@ -85,8 +85,12 @@ class WriteLog(Watcher):
         root = _root(target)
         if id(root) in self._made or id(root) in self.saved:
             return
-        refuse_shared(target)
+        self.check_write(target)
         self.saved[id(root)] = (root, copy_of(root))
+
+    def check_write(self, target: Tensor) -> None:
+        """Raises if the file cannot hold a write to a tensor from outside."""
+        refuse_shared(target)
 
 
 def _memory(tensor: Tensor) -> int:
@@ -105,12 +109,12 @@ def _root(tensor: Tensor) -> Tensor:
 
 
 def refuse_shared(target: Tensor) -> None:
-    """Raises if a write would change other tensors through shared memory, which a TorchScript trace does not record."""
+    """Raises if a write in a round would change other tensors through shared memory: no ONNX Loop carries that."""
     root = _root(target)
     if is_tracing() and (root is not target or _is_shared(root)):
         raise refusal(
-            "a branch or loop writes in place through a view, or into a tensor that has views, which TorchScript does "
-            "not record; write x = x + y instead of x += y, or use torch.where."
+            "a loop writes in place through a view, or into a tensor that has views, which a Loop of the file does not "
+            "carry; write x = x + y instead of x += y, or use torch.where."
         )
 
 
@@ -128,6 +132,9 @@ class Guard(WriteLog):
     def scope(self) -> AbstractContextManager[None]:
         """The branch may not be taken, and neither are its writes."""
         return in_branch()
+
+    def check_write(self, target: Tensor) -> None:
+        """Raises never: the trace has the writes of both branches, and what is written through views."""
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Brings indices and divisors into range, then makes the call."""
