@@ -40,10 +40,10 @@ def squeeze_of_larger_axes(input: Tensor, dim: Any = None) -> Tensor:
     if dim is None or not input.dim():
         return NotImplemented
     axes = sorted({axis % input.dim() for axis in as_tuple(dim)})
-    if any(is_of_data(input.size(axis)) for axis in axes):
+    sizes = {axis: static_size(input, axis) if is_tracing() else input.size(axis) for axis in axes}
+    if any(is_of_data(size) for size in sizes.values()):
         return NotImplemented  # nobody may ask for it
-    asked = [axis for axis in axes if is_tracing() and static_size(input, axis) is None]
-    single = [axis for axis in axes if axis in asked or input.size(axis) == 1]
+    single = [axis for axis, size in sizes.items() if size is None or size == 1]
     if single == axes and len(axes) == 1:
         return NotImplemented
     result = input[...]
