@@ -72,8 +72,9 @@ def cells_in_graph(op: Ops, x: Value, offset: int, dim1: int, dim2: int) -> Valu
         return op.constant(value, torch.int64)
 
     height, width = (op.Gather(op.Shape(x), number(dim % len(shape)), axis=0) for dim in (dim1, dim2))
-    count = op.Min(op.Add(height, number(min(offset, 0))), op.Sub(width, number(max(offset, 0))))
-    numbers = op.Range(number(0), op.Max(count, number(0)), number(1))
+    in_rows, in_columns = op.Add(height, number(min(offset, 0))), op.Sub(width, number(max(offset, 0)))
+    count = op.Where(op.Less(in_rows, in_columns), in_rows, in_columns)  # Min takes no integers below opset 12
+    numbers = op.Range(number(0), op.Where(op.Less(count, number(0)), number(0), count), number(1))
     first = number(offset) if offset >= 0 else op.Mul(width, number(-offset))
     return op.Add(op.Mul(numbers, op.Add(width, number(1))), first)
 

@@ -267,10 +267,11 @@ def assert_right_unproven(function, exporter, *inputs):
 @pytest.mark.parametrize("first", range(0, 80, 10))
 def test_random_writes(first):
     """No proof finds the loss of a write: each file of a random program is right by itself."""
-    for seed in range(first, first + 10):
-        model = WriteProgram(seed, returns_copies=seed % 2 == 0)
-        if model.runs():
-            assert_right_unproven(model, "torchscript", INPUT, OTHER_INPUT)
+    models = [WriteProgram(seed, returns_copies=seed % 2 == 0) for seed in range(first, first + 10)]
+    models = [model for model in models if model.runs()]
+    assert len(models) > 5
+    for model in models:
+        assert_right_unproven(model, "torchscript", INPUT, OTHER_INPUT)
 
 
 def test_other_memory_is_refused():

@@ -58,14 +58,29 @@ def test_the_file_is_the_first_call(kind, exporter):
         assert all(torch.equal(value, before[name]) for name, value in model.named_buffers())
 
 
-def test_a_tensor_that_is_no_buffer():
-    class Plain(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.count = torch.zeros(())
+class Holder:
+    def __init__(self):
+        self.count = torch.zeros(())
 
-        def forward(self, x):
-            self.count += 1
-            return x * self.count
 
-    assert_same_outputs(Plain(), X, "torchscript", dynamic="batch")
+class Elsewhere(nn.Module):
+    """Tensors that are no buffers: an attribute, in a list, in an object; and a number."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = torch.zeros(())
+        self.counts = [torch.zeros(())]
+        self.holder = Holder()
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        self.count += 1
+        self.counts[0] += 2
+        self.holder.count = self.holder.count + 3
+        return x * self.count, x + self.counts[0], x - self.holder.count * self.calls
+
+
+def test_tensors_that_are_no_buffers():
+    """torch.export asks for buffers."""
+    assert_same_outputs(Elsewhere(), X, "torchscript", dynamic="batch")

@@ -221,6 +221,15 @@ def test_trace_has_no_branches(exporter):
     assert not {"If", "Loop", "NonZero"} & set(result.nodes)
 
 
+@pytest.mark.parametrize("offset", [0, 2, -2, 9, -9])
+def test_diagonals_of_sizes_that_vary_at_the_lowest_opset(offset):
+    model = lambda x: x.diagonal(offset, 0, 1)  # noqa: E731
+    sizes = {"x": {0: "rows", 1: "columns"}}
+    samples = [(torch.randn(rows, columns, 2),) for rows, columns in ((3, 8), (8, 3))]
+    options = {"dynamic": sizes, "samples": samples, "opset": 11}
+    assert_entry("diagonal_of_bool", model, torch.randn(5, 6, 2), "torchscript", **options)
+
+
 def test_diagonals_in_another_order_are_left_alone_on_dynamo():
     next(row for row in EXAMPLES if row.entry == "diagonal_to_slice").assert_leaves_alone("dynamo")
 

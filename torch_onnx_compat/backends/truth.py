@@ -31,6 +31,7 @@ def write_as_numbers(
     name = _name(func)
     with below_function_modes():
         tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
+        # What fills or scatters has the type of its tensor, whatever the number's is.
         keeps_type = "fill" in name or name.startswith("scatter")
         decides = not keeps_type and all(tensor.dtype == torch.bool for tensor in tensors)
 
@@ -43,7 +44,7 @@ def write_as_numbers(
 
         return (
             tuple(number(place, value) for place, value in enumerate(args)),
-            {name: number(name, value) for name, value in kwargs.items()},
+            {key: number(key, value) for key, value in kwargs.items()},
         )
 
 

@@ -11,7 +11,7 @@ import random
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -68,8 +68,8 @@ def undo_writes(twin: nn.Module, inputs: Sequence[Tensor] = ()) -> Iterator[Undo
     """Undoes what one run of a twin does outside of it: to its parameters' values, its inputs, and within its reach.
 
     Eager runs are watched for writes to parameters. Traces and torch.export are not: operators that are watched are
-    not recorded. There, the parameters have copies to which an eager run before has written. A trace's own buffers are
-    put back too, as the file gets what they hold after it.
+    not recorded. There, the parameters have copies to which an eager run before has written. A trace also puts the
+    twin's own buffers and attributes back, since the file gets what they hold after it.
 
     Args:
         twin: The copy of a model; nothing is done outside of its parameters if nothing is known of it.
@@ -78,40 +78,24 @@ def undo_writes(twin: nn.Module, inputs: Sequence[Tensor] = ()) -> Iterator[Undo
     outside = _twins.get(twin, Outside())
     for copy, function in outside.functions:
         copy.__code__ = function.__code__  # a rewritten one, while it is in force
-    own = _own_tensors(twin) if is_tracing() else ()
-    undo = Undo(outside, tuple(twin.parameters()), (*inputs, *own))
+    if is_tracing():
+        outside = _with_twin(outside, twin)
+    undo = Undo(outside, tuple(twin.parameters()), inputs)
     if torch.compiler.is_compiling():  # on tensors without memory
         with undo:
             yield undo
     elif is_tracing():
-        with _rebinding(twin), undo.keeping((*inputs, *own)):
+        with undo.keeping(inputs):
             yield undo
     else:
         with undo.watching():
             yield undo
 
 
-def _own_tensors(twin: nn.Module) -> tuple[Tensor, ...]:
-    """The tensors that a twin has for itself, of which a file takes the contents after the trace."""
-    found = (value for module in twin.modules() for holder in _holders(module) for value in holder.values())
-    return tuple(value for value in found if isinstance(value, Tensor))
-
-
-def _holders(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
-    return module._buffers, vars(module)
-
-
-@contextmanager
-def _rebinding(twin: nn.Module) -> Iterator[None]:
-    """Binds the names of a twin's buffers and other tensors again as they were, but for parameters."""
-    before = [(holder, dict(holder)) for module in twin.modules() for holder in _holders(module)]
-    try:
-        yield
-    finally:
-        for holder, values in before:
-            for name, value in values.items():
-                if isinstance(value, Tensor) and holder.get(name) is not value:
-                    holder[name] = value
+def _with_twin(outside: Outside, twin: nn.Module) -> Outside:
+    """The same, and the twin itself within reach."""
+    reach = outside.reach or Reach()
+    return replace(outside, reach=replace(reach, objects={**reach.objects, id(twin): twin}))
 
 
 @contextmanager
