@@ -3,7 +3,8 @@
 python scripts/fuzz_unproven.py --programs aliases --exporter torchscript --first-seed 1000 --count 400
 
 aliases: tensors with second names. effects: what branches change. Their decisions are about flags, and all sides are
-run. writes: writes in place, to views too.
+run. kinds: numbers, sizes and tensors that branches decide between, and what asks which of them a name holds. writes:
+writes in place, to views too.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -29,22 +30,30 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
 from fuzz.aliases import first_difference, make_aliases, run_sides  # noqa: E402
 from fuzz.effects import make_effects  # noqa: E402
+from fuzz.kinds import SHAPES, make_kinds  # noqa: E402
 from fuzz.programs import Program, fresh_model, write_program  # noqa: E402
 from fuzz.writes import INPUT, OTHER_INPUT, WriteProgram  # noqa: E402
 
 from torch_onnx_compat import CompatError, export_compat  # noqa: E402
 
 
-def judge_sides(make: Callable[[int], Program], seed: int, exporter: str, folder: Path) -> str:
+def judge_sides(
+    make: Callable[[int], Program],
+    seed: int,
+    exporter: str,
+    folder: Path,
+    shapes: Sequence[tuple[int, int]] = ((4, 3),),
+) -> str:
     """What became of a program whose decisions are about flags; of a wrong file also where, and the source."""
     program = make(seed)
     fresh = partial(fresh_model, program, write_program(program, folder))
-    sides = run_sides(fresh)
+    sides = run_sides(fresh, shapes)
     if not sides or sides[0][1].any():
         return "eager torch refuses the example"
     x, flags, _ = sides[0]
+    dynamic = {one.name: one.dynamic for one in program.inputs if one.dynamic}
     try:
-        session = export_compat(fresh(), (x, flags), exporter=exporter, verify=False).session()
+        session = export_compat(fresh(), (x, flags), exporter=exporter, dynamic=dynamic, verify=False).session()
     except CompatError as error:
         return "refused, second name" if "second name" in str(error) else "refused"
     difference = first_difference(session, sides)
@@ -74,6 +83,7 @@ def judge_writes(seed: int, exporter: str, folder: Path) -> str:
 JUDGES: dict[str, Callable[[int, str, Path], str]] = {
     "aliases": partial(judge_sides, make_aliases),
     "effects": partial(judge_sides, make_effects),
+    "kinds": partial(judge_sides, make_kinds, shapes=SHAPES),
     "writes": judge_writes,
 }
 

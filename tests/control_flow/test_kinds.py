@@ -284,6 +284,72 @@ def test_a_number_or_a_tensor(kind, sign, exporter):
             compare(model, result, x)
 
 
+class OneNumberOrAnother(nn.Module):
+    """A number after both branches, and one of another type that is computed of it."""
+
+    def forward(self, x):
+        n = 3 if x.sum() > 0 else 5
+        y = x * 2 if isinstance(n, torch.Tensor) else x * n
+        return y + 1 if type(n / 2) is float else y
+
+
+class SizeOrNone(nn.Module):
+    """One size or another, with which a decision began that sizes take."""
+
+    def forward(self, x):
+        n = x.shape[1] if x.shape[0] % 2 else 0
+        n = n.clone() if isinstance(n, torch.Tensor) else n
+        return x * (n if isinstance(n, int) else 7)
+
+
+class TensorOfSize(nn.Module):
+    """A tensor that the model makes of a number is none."""
+
+    def forward(self, x):
+        n = x.shape[0] if x.sum() > 0 else 7
+        m = torch.as_tensor(n)
+        return x + (m if torch.is_tensor(m) and not torch.is_tensor(n) else 100)
+
+
+class Truth(nn.Module):
+    """What compares or negates is a bool, which a tensor stands for as well."""
+
+    def forward(self, x):
+        flag = x.shape[0] > 2 if x.sum() > 0 else False
+        if flag is True:
+            return x * 2
+        return x * 3 if isinstance(not flag, bool) and hasattr(flag, "real") and not hasattr(flag, "shape") else x
+
+
+class IntOrFloat(nn.Module):
+    """Numbers of two types."""
+
+    def forward(self, x):
+        n = 0.1 if x.sum() > 0 else 3
+        return x.double() * n + (1 if isinstance(n, float) else 2)
+
+
+@pytest.mark.parametrize("kind", [OneNumberOrAnother, SizeOrNone, TensorOfSize, Truth, IntOrFloat])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_number_after_both_branches(kind, sign, exporter):
+    """Without a proof, which would refuse a wrong answer too."""
+    model = kind().eval()
+    result = export_compat(model, X.abs() * sign, dynamic={"x": {0: "b"}}, exporter=exporter, verify=False)
+    for rows in (1, 2, 3, 7):
+        for x in (torch.rand(rows, 4, 3) + 0.1, -torch.rand(rows, 4, 3) - 0.1):
+            compare(model, result, x)
+
+
+def test_the_largest_of_several_types_is_refused_where_it_decides(exporter):
+    class Largest(nn.Module):
+        def forward(self, x):
+            n = max(2 if x.sum() > 0 else 1, x.shape[0] / 2)
+            return x * 2 if isinstance(n, int) else x * 3
+
+    with pytest.raises(CompatError, match=r"not of one type|data-dependent"):
+        export_compat(Largest(), X, dynamic={"x": {0: "b"}}, exporter=exporter)
+
+
 class SetOfTwo(nn.Module):
     """A method of a container that takes any number of arguments."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -127,16 +127,17 @@ def all_flags() -> Iterator[Tensor]:
 Side = tuple[Tensor, Tensor, list[Tensor]]
 
 
-def run_sides(make: Callable[[], nn.Module]) -> list[Side]:
+def run_sides(make: Callable[[], nn.Module], shapes: Sequence[tuple[int, int]] = ((4, 3),)) -> list[Side]:
     """The inputs of all sides that eager torch accepts, the example's first, with what it makes of them.
 
     Args:
         make: Makes the model anew for each side: it may keep something.
+        shapes: Of ``x``, the example's first; the sides take turns.
     """
     generator = torch.Generator().manual_seed(1)
     found = []
-    for flags in all_flags():
-        x = torch.randn(4, 3, generator=generator)
+    for flags, shape in zip(all_flags(), itertools.cycle(shapes), strict=False):
+        x = torch.randn(shape, generator=generator)
         with suppress(Exception):  # whatever the program does on this side
             results = make()(x.clone(), flags.clone())
             found.append((x, flags, [torch.as_tensor(result).clone() for result in results]))
@@ -149,6 +150,8 @@ def first_difference(session: Any, sides: list[Side]) -> str:
     for x, flags, wanted in sides:
         found = session.run(None, {name: {"x": x, "flags": flags}[name].numpy() for name in names})
         for number, (ours, theirs) in enumerate(zip(found, wanted, strict=True)):
-            if not np.allclose(ours, theirs.detach().numpy(), 1e-4, 1e-4, equal_nan=True):
+            wanted_here = theirs.detach().numpy()
+            is_alike = ours.shape == wanted_here.shape and np.allclose(ours, wanted_here, 1e-4, 1e-4, equal_nan=True)
+            if not is_alike:
                 return f"output {number} at {flags.tolist()}"
     return ""

@@ -20,6 +20,13 @@ from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.tracing import is_tracing, recorded_value
 from torch_onnx_compat.watch import Watcher
 
+SIZE_NODE = "prim::NumToTensor"
+"""The kind of the node that makes a tensor of a size in a trace."""
+
+
+TENSOR_NODES = frozenset({"aten::detach", "aten::full", "aten::scalar_tensor"})
+"""The kinds of the nodes with which a trace makes a tensor of a number, as ``torch.tensor(n)`` does."""
+
 
 class Numbers:
     """Tensors that stand for what Python has as numbers, in one trace."""
@@ -118,7 +125,15 @@ _UNKNOWN = -1
 
 def is_size(value: Tensor) -> bool:
     """Whether a traced tensor is a size of another, which Python has as a number."""
-    return is_tracing() and not value.is_floating_point() and recorded_value(value).node().kind() == "prim::NumToTensor"
+    return is_tracing() and not value.is_floating_point() and recorded_value(value).node().kind() == SIZE_NODE
+
+
+def in_double(number: Any) -> Tensor:
+    """A number in float64, of shape (1,); what a constant is made by here, no exporter rounds to float32."""
+    if isinstance(number, Tensor):
+        return number.reshape(1).to(torch.float64)
+    double: Tensor = torch.zeros(1, dtype=torch.float64) + number
+    return double
 
 
 def _identity(value: Tensor) -> int:
@@ -182,9 +197,16 @@ class WideNumbers(Watcher):
 
     def check(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
         """Makes the call again in float64 if it was one of numbers."""
-        if func in _FACTORIES or not isinstance(result, Tensor) or result.dim() or not result.is_floating_point():
+        if func in _FACTORIES or not isinstance(result, Tensor) or result.dim():
             return result
-        return self._widen(func, args, kwargs, result) if self._numbers() or is_tracing() else result
+        if result.is_floating_point():
+            return self._widen(func, args, kwargs, result) if self._numbers() or is_tracing() else result
+        return result if is_tracing() or not self._numbers() else self._note_whole(args, kwargs, result)
+
+    def _note_whole(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Tensor) -> Tensor:
+        """Notes what torch.export computes of whole numbers alone; a trace can be asked what it computed that of."""
+        numbers, leaves = self._numbers(), _leaves(args, kwargs)
+        return numbers.note(result) if leaves and all(leaf in numbers for leaf in leaves) else result
 
     def _widen(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Tensor) -> Tensor:
         leaves, structure = tree.flatten((args, kwargs))

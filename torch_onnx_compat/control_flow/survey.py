@@ -220,6 +220,8 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes]
     try:
         with warnings.catch_warnings(), found.rewriting.apply(), activate(session), session.users.watch():
             warnings.simplefilter("ignore")
+            if inputs.sizes():
+                session.users.begin()  # a trace has a tensor for each size
             internals.trace(subject, inputs.tensors)
     except _TraceComplete:
         complete = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import operator
 from collections.abc import Callable, Iterable, Iterator
@@ -125,6 +126,11 @@ def overloads(op: str) -> list[Any]:
     if not isinstance(packet, OpOverloadPacket):
         return []
     return [getattr(packet, overload) for overload in packet.overloads()]
+
+
+def pythons_own(function: Any) -> Any:
+    """Python's function, where torch.export has put one of its own in its place: ``max`` and ``min`` in a capture."""
+    return function.keywords.get("real_callable", function) if isinstance(function, functools.partial) else function
 
 
 def size_conditions(program: torch.export.ExportedProgram) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import sysconfig
 import types
@@ -48,13 +49,15 @@ class NumberUsers:
             sys.setprofile(self._note)
 
     def _note(self, frame: types.FrameType, event: str, _: Any) -> None:
-        if event == "call" and _is_of_model(frame):
-            self.codes[frame.f_code] = None
-        elif event == "return" and _is_of_model(frame):
+        # Every call that Python makes comes here, torch's own too; what most of them need is one look at a set.
+        if event == "call":
+            if frame.f_code not in self.codes and _is_of_model(frame):
+                self.codes[frame.f_code] = None
+        elif event == "return" and _may_be_models(frame.f_code.co_filename) and _is_of_model(frame):
             caller = frame.f_back
             while caller is not None and _calls_models(caller):
                 caller = caller.f_back
-            if caller is not None and _is_of_model(caller):
+            if caller is not None and caller.f_code not in self.codes and _is_of_model(caller):
                 self.codes[caller.f_code] = None
 
 
@@ -64,7 +67,7 @@ def _is_of_model(frame: types.FrameType | None) -> bool:
     torch, too, runs code of Python and of other packages; between that and the model's own lies a frame of torch that
     calls no models. Python's own code, such as a decorator's, may lie between two functions of a model.
     """
-    if frame is None or _is_pythons(frame.f_code.co_filename) or not is_user_file(frame.f_code.co_filename):
+    if frame is None or not _may_be_models(frame.f_code.co_filename):
         return False
     while frame is not None and is_user_file(frame.f_code.co_filename):
         frame = frame.f_back
@@ -88,6 +91,12 @@ _CALLERS = (
 """Modules that call the model's code."""
 
 
+@functools.lru_cache(maxsize=4096)
+def _may_be_models(filename: str) -> bool:
+    return not _is_pythons(filename) and is_user_file(filename)
+
+
+@functools.lru_cache(maxsize=4096)
 def _is_pythons(filename: str) -> bool:
     path = filename.replace("\\", "/")
     return path.startswith(_PYTHONS) and not any(folder in path for folder in _INSTALLED)

@@ -32,8 +32,11 @@ _BUILTINS = frozenset(
 _KINDS = {"isinstance": 2, "type": 1, "is_tensor": 1, "hasattr": 2, "is_": 2, "is_not": 2}
 """Functions that tell what a value is, with the number of their arguments; they ask in every statement."""
 
+_MAKERS = frozenset({"tensor", "as_tensor", "asarray"})
+"""Functions that make a tensor of a number, which may be asked for its kind later; they do so in every statement."""
+
 _ATTRIBUTES = frozenset(
-    {"item", "tolist", "unbind", "split", "tensor", "as_tensor", "asarray", "new_tensor", "floor", "ceil", "trunc"}
+    {"item", "tolist", "unbind", "split", "new_tensor", "floor", "ceil", "trunc"}
     | {"sqrt", "log", "log2", "exp", "sin", "cos", "tanh", "isclose"}
     | {"pad", "view", "reshape", "expand", "repeat", "zeros", "ones", "full", "empty"}
 )
@@ -231,7 +234,7 @@ class Expressions(ast.NodeTransformer):
         function = node.func
         if isinstance(function, ast.Name) and function.id == "super" and not node.args and self._first:
             node.args = [set_location(ast.Name(n, ast.Load()), node) for n in ("__class__", self._first)]
-        if _asks_for_kind(node):
+        if _asks_for_kind(node) or (isinstance(function, ast.Attribute) and function.attr in _MAKERS):
             node.func = runtime_call("callee", function, at=function)
             return node
         named = isinstance(function, ast.Name) and function.id in _BUILTINS

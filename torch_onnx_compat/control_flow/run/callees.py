@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from torch_onnx_compat.backends.wide import WIDE
+from torch_onnx_compat.backends.internals import pythons_own
+from torch_onnx_compat.backends.wide import WIDE, in_double
 from torch_onnx_compat.control_flow.run import iterables
 from torch_onnx_compat.control_flow.run.branch import Branch
 from torch_onnx_compat.control_flow.run.decide import decide
@@ -33,10 +34,11 @@ def callee(function: Any) -> Any:
     if isinstance(method, Tensor):
         stand_in = _METHODS.get(getattr(function, "__name__", ""))
         return functools.partial(stand_in, session, function, method) if stand_in else function
-    stand_in = _FUNCTIONS.get(function) if _is_hashable(function) else None
+    known = pythons_own(function)
+    stand_in = _FUNCTIONS.get(known) if _is_hashable(known) else None
     if stand_in is None:
         return function
-    return functools.partial(_note_number if function in _TO_NUMBERS else stand_in, session, function)
+    return functools.partial(_note_number if known in _TO_NUMBERS else stand_in, session, function)
 
 
 def _note_number(session: Session, function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -144,14 +146,6 @@ def _exact(session: Session, value: Tensor) -> Tensor:
     return found if found is not None else value.reshape(())
 
 
-def _in_double(number: Any) -> Tensor:
-    """A number in float64, of shape (1,); what a constant is made by here, no exporter rounds to float32."""
-    if isinstance(number, Tensor):
-        return number.reshape(1).to(torch.float64)
-    double: Tensor = torch.zeros(1, dtype=torch.float64) + number
-    return double
-
-
 def _bool(session: Session, function: Any, *args: Any) -> Any:
     return session.condition(args[0]) if len(args) == 1 else function(*args)
 
@@ -165,7 +159,7 @@ def _round_by(to: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
         if digits and digits[0] is not None:
             rounded = torch.round(promoted(value.reshape(())), decimals=digits[0])
             if rounded.is_floating_point() and session.computes_wide:
-                wide = round_decimal(TorchArithmetic, _in_double(_exact(session, value)), digits[0])
+                wide = round_decimal(TorchArithmetic, in_double(_exact(session, value)), digits[0])
                 return session.note_number(rounded, wide)
             return rounded
         number = _exact(session, value)
@@ -182,7 +176,7 @@ def _real_function(of_tensor: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
             return of_tensor(as_tensor(value).to(torch.get_default_dtype()))
         if not args and isinstance(value, Tensor) and _varies(session, value):
             result = of_tensor(_float(session, float, value))
-            wide = of_tensor(_in_double(_exact(session, value))) if session.computes_wide else None
+            wide = of_tensor(in_double(_exact(session, value))) if session.computes_wide else None
             return session.note_number(result, wide)
         return function(value, *args)
 
@@ -225,7 +219,7 @@ def _is_tensor(session: Session, function: Any, value: Any) -> bool:
 
 def _hasattr(session: Session, function: Any, value: Any, name: Any) -> Any:
     session.ask_kind(value)
-    return function(value, name)
+    return function(session.number_type(value) or value, name)
 
 
 _SINGLE = range(-5, 257)
@@ -274,7 +268,8 @@ def _extreme(largest: bool) -> Callable[..., Any]:
         result = functools.reduce(functools.partial(_extreme_of_two, largest), values)
         exact = [session.exact(v) if isinstance(v, Tensor) else v for v in values]
         if all(number is not None for number in exact):
-            return session.note_number(result, _wide_extreme(largest, exact) if session.computes_wide else None)
+            result = session.note_number(result, _wide_extreme(largest, exact) if session.computes_wide else None)
+        session.has_several_kinds(result, values, "the largest or smallest of several, which are not of one type")
         return result
 
     return stand_in
@@ -284,7 +279,7 @@ def _wide_extreme(largest: bool, numbers: Iterable[Any]) -> Tensor | None:
     """The largest or smallest of numbers in float64; None if they are whole."""
     if all(not n.is_floating_point() if isinstance(n, Tensor) else isinstance(n, (int, torch.SymInt)) for n in numbers):
         return None
-    wide = map(_in_double, numbers)
+    wide = map(in_double, numbers)
     return functools.reduce(torch.maximum if largest else torch.minimum, wide)
 
 
@@ -304,7 +299,7 @@ def _isclose(session: Session, function: Any, a: Any, b: Any, **kwargs: Any) -> 
     if not any(_varies(session, side) for side in (a, b)):
         return function(a, b, **kwargs)
     sides = (_exact(session, side) if isinstance(side, Tensor) else side for side in (a, b))
-    one, other = map(_in_double if session.computes_wide else as_tensor, sides)
+    one, other = map(in_double if session.computes_wide else as_tensor, sides)
     most = torch.maximum(one.abs(), other.abs()) * kwargs.get("rel_tol", 1e-9)
     near = ((one - other).abs() <= most) | ((one - other).abs() <= kwargs.get("abs_tol", 0.0))
     return ((near & (most.abs() != math.inf)) | (one == other)).reshape(())
@@ -333,12 +328,13 @@ def _tensor(session: Session, function: Any, data: Any, *args: Any, **kwargs: An
     data = data.stacked() if isinstance(data, Rows) else data
     is_tensor = isinstance(data, Tensor) and session.exact(data) is None
     if is_tensor or not _has_varying(session, data) or args:
-        return function(data, *args, **kwargs)
+        made = function(data, *args, **kwargs)
+        return made if is_tensor or made is not data else data.detach()
     dtype, device = kwargs.get("dtype"), kwargs.get("device")
     built = _stack_numbers(session, data, is_wide=dtype is not None and dtype in WIDE)
     built = built.to(device=device or built.device, dtype=dtype or built.dtype)
     with below_function_modes():  # a number no more
-        return built.clone()
+        return built.detach().clone()
 
 
 def _new_tensor(session: Session, function: Any, tensor: Tensor, data: Any, *args: Any, **kwargs: Any) -> Any:

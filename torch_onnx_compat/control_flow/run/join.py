@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_onnx_compat.backends.wide import in_double
 from torch_onnx_compat.control_flow.run.aliases import pause_watch, stand_for
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Part, Rows, parts_of
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, as_tensor, current, here, is_number
@@ -169,21 +170,30 @@ def _join_values(condition: Tensor, a: Any, b: Any, path: str) -> Any:
     with pause_watch():  # binding a name reads nothing
         # onnxruntime has no Where for booleans
         joined = (condition & x) | (~condition & y) if x.dtype == torch.bool else torch.where(condition, x, y)
-    _note_unknown_kinds(joined, a, b)
-    return stand_for(joined, (a, b))
+    return stand_for(_note_kind(joined, condition, a, b), (a, b))
 
 
-def _note_unknown_kinds(joined: Tensor, a: Any, b: Any) -> None:
-    """Notes that a name is a number after one branch and a tensor after the other, or was that before."""
+def _note_kind(joined: Tensor, condition: Tensor, a: Any, b: Any) -> Tensor:
+    """Notes that a name is a number after both branches, or that its kind is unknown.
+
+    Returns:
+        The tensor that stands for it from now on.
+    """
     session = current()
-    if session is None:
-        return
-    known = [session.unknown_kinds.origin(side, session.numbers) for side in (a, b)]
-    if any(known) or session.is_number_here(a) != session.is_number_here(b):
-        session.unknown_kinds.note(
-            joined, "a number after one branch of a decision and a tensor after the other", here()
-        )
-        session.users.begin()
+    if session is None or session.has_several_kinds(joined, (a, b), _KINDS, here()):
+        return joined
+    kind, wide = session.kind_of_number(a), None
+    if kind is None:
+        return joined
+    if kind is float and session.computes_wide:
+        with pause_watch():
+            x, y = (in_double(session.exact(v) if isinstance(v, (Tensor, *SYMBOLS)) else v) for v in (a, b))
+            wide = torch.where(condition, x, y)
+    noted: Tensor = session.note_number(joined, wide)
+    return noted
+
+
+_KINDS = "a number after one branch of a decision, and after the other a tensor or a number of another type"
 
 
 def _one_dtype(x: Tensor, y: Tensor, a: Any, b: Any, path: str) -> tuple[Tensor, Tensor]:

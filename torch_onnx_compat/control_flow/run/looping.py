@@ -124,7 +124,9 @@ def _build_rounds(
     initial = {name: initial_value(name, old, trial.values.get(name), starts=starts) for name, old in before.items()}
     if starts:
         session.trials[-1].counts = frozenset(
-            name for name, old in values.items() if is_number(old) and session.is_number_here(trial.values.get(name))
+            name
+            for name, old in values.items()
+            if is_number(old) and session.kind_of_number(trial.values.get(name)) is not None
         )
     else:
         _note_unknown_kinds(session, before, initial)
@@ -194,7 +196,7 @@ def _becomes_tensor(session: Session, old: Any, new: Any) -> bool:
         return any(_becomes_tensor(session, a, b) for a, b in zip(old, new, strict=False))
     if isinstance(old, dict) and isinstance(new, dict):
         return any(_becomes_tensor(session, value, new.get(key)) for key, value in old.items())
-    return is_number(old) and isinstance(new, Tensor) and not session.is_number_here(new)
+    return is_number(old) and isinstance(new, Tensor) and session.kind_of_number(new) is None
 
 
 def _note_unknown_kinds(session: Session, before: dict[str, Any], values: dict[str, Any]) -> None:

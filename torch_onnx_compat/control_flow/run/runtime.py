@@ -146,7 +146,9 @@ def not_(value: Any) -> Any:
         log.conclude(truth, margin)
         return truth
     known = bool(value) if session is None else session.condition(value)
-    return (not known) if isinstance(known, bool) else ~known
+    if isinstance(known, bool) or session is None:
+        return not known
+    return session.note_number(~known)
 
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -171,6 +173,14 @@ def compare(left: Any, *rest: Any) -> Any:
 
 
 def _compare_two(left: Any, symbol: str, right: Any) -> Any:
+    result, session = _compared(left, symbol, right), current()
+    if session is None or not isinstance(result, Tensor) or result.dim():
+        return result
+    is_bool = symbol in ("in", "not in") or None not in map(session.kind_of_number, (left, right))
+    return session.note_number(result) if is_bool else result
+
+
+def _compared(left: Any, symbol: str, right: Any) -> Any:
     if current() is not None:
         if symbol in ("in", "not in"):
             found = _contains(right, left)

@@ -20,7 +20,7 @@ from torch_onnx_compat.backends.backend import ExportFailed
 from torch_onnx_compat.backends.data_sizes import DataSizes
 from torch_onnx_compat.backends.decisions import DecisionLog, asks_for_emptiness, depends_on, origins
 from torch_onnx_compat.backends.trace_numbers import is_settled
-from torch_onnx_compat.backends.wide import Numbers, wide_numbers
+from torch_onnx_compat.backends.wide import SIZE_NODE, TENSOR_NODES, Numbers, wide_numbers
 from torch_onnx_compat.caller.reach import Reach
 from torch_onnx_compat.catalogue.entry import Exporter
 from torch_onnx_compat.control_flow.find.users import NumberUsers
@@ -257,26 +257,37 @@ class Session:
         return found
 
     def number_type(self, value: Any) -> type | None:
-        """The type of the number that a tensor stands for, or a symbolic number; None for any other value.
-
-        Raises:
-            RefusedDecision: torch.export has no graph in which to look what a tensor was computed from.
-        """
+        """The type of the number that a tensor stands for, or a symbolic number; None for any other value."""
         if isinstance(value, SYMBOLS):
             return {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}[type(value)]
-        if not isinstance(value, Tensor) or not self.numbers or value.dim():
+        if not isinstance(value, Tensor) or value.dim():
             return None
-        if not is_tracing() and value not in self.numbers:
-            raise refusal("whether a tensor of shape () stands for a number decides, and nobody can tell.")
-        if is_tracing() and not self._is_made_of_numbers(value):
+        # A trace can be asked what a tensor was computed of; under torch.export, each number is noted as it is made.
+        if not (self._is_made_of_numbers(value) if is_tracing() else value in self.numbers):
             return None
         return bool if value.dtype == torch.bool else float if value.is_floating_point() else int
 
-    def is_number_here(self, value: Any) -> bool:
-        """Whether Python has a number for a value, as far as is known where it stands."""
-        if not isinstance(value, Tensor) or not is_tracing():
-            return is_number(value) or (isinstance(value, Tensor) and value in self.numbers)
-        return self.number_type(value) is not None
+    def kind_of_number(self, value: Any) -> type | None:
+        """The type of the number that Python has for a value; None if it has a tensor, or something else."""
+        return type(value) if type(value) in (bool, int, float) else self.number_type(value)
+
+    def has_several_kinds(
+        self, made: Tensor, sides: Sequence[Any], reason: str, place: tuple[str, int] | None = None
+    ) -> bool:
+        """Whether a tensor stands for one of several values, of which Python has some as numbers; notes it then.
+
+        Args:
+            made: The tensor.
+            sides: The values.
+            reason: What to say of it to code that asks for its kind.
+            place: File and line of the decision that it comes from.
+        """
+        is_known = not any(self.unknown_kinds.origin(side, self.numbers) for side in sides)
+        if is_known and len({self.kind_of_number(side) for side in sides}) == 1:
+            return False
+        self.unknown_kinds.note(made, reason, place)
+        self.users.begin()
+        return True
 
     def ask_kind(self, value: Any) -> None:
         """Refuses to tell whether a value is a number or a tensor, where the file has a tensor for either.
@@ -299,10 +310,10 @@ class Session:
         while todo:
             recorded = todo.pop()
             node = recorded.node()
-            if self.numbers.has_recorded(recorded.unique()):
+            if self.numbers.has_recorded(recorded.unique()) or node.kind() == SIZE_NODE:
                 found = True
-            elif not list(node.inputs()) and node.kind() != "prim::Constant":
-                return False  # an input or a weight
+            elif node.kind() in TENSOR_NODES or (not list(node.inputs()) and node.kind() != "prim::Constant"):
+                return False  # a tensor that was made of a number, an input or a weight
             elif recorded.unique() not in seen:
                 seen.add(recorded.unique())
                 todo += node.inputs()

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
-from torch_onnx_compat.backends.wide import Numbers
+from torch_onnx_compat.backends.wide import SIZE_NODE, Numbers
 from torch_onnx_compat.tracing import is_tracing, recorded_value
 
 
@@ -67,7 +67,7 @@ class UnknownKinds:
             operands: Iterator[Any] = node.inputs()
             if unique in self._recorded:
                 found = found or self._recorded[unique]
-            elif not numbers.has_recorded(unique):
+            elif not numbers.has_recorded(unique) and node.kind() != SIZE_NODE:
                 before = len(todo)
                 todo += operands
                 if len(todo) == before and node.kind() != "prim::Constant":
