@@ -40,6 +40,17 @@ def test_other_sequences_are_left_alone():
     assert "Slice" not in {n.op_type for n in model.graph}
 
 
+def test_a_list_of_one_size_is_left_alone():
+    """As torch.export writes the split of a jacobian; a list of sizes is no single size."""
+    model = ir.from_onnx_text(
+        """<ir_version: 10, opset_import: ["" : 20]> agraph (float[n, 2] x) => (float[a, 2] y) {
+        zero = Constant<value = int64 {0}>() sizes = Constant<value = int64[1] {7}>()
+        parts = SplitToSequence<axis = 0>(x, sizes) y = SequenceAt(parts, zero) }"""
+    )
+    slice_split_sequences(model)
+    assert "SplitToSequence" in {n.op_type for n in model.graph}
+
+
 class Halves(nn.Module):
     def forward(self, x, y):
         one, other = torch.split(torch.cat([x, y]), x.shape[0])

@@ -135,7 +135,7 @@ def _dft_axis(node: ir.Node) -> dict[str, Any]:
     if len(node.inputs) < 3:
         return {}
     axis = constant_tensor(node.inputs[2])
-    return {} if axis is None else {"axis": int(axis.numpy())}
+    return {} if axis is None else {"axis": int(axis.numpy().item())}
 
 
 def _axes(node: ir.Node) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def _number(value: ir.Value | None) -> int | None:
     if value is None:
         return None
     tensor = ir.convenience.get_const_tensor(value)
-    return int(tensor.numpy()) if tensor is not None and tensor.size == 1 else None
+    return int(tensor.numpy().item()) if tensor is not None and tensor.size == 1 else None
 
 
 def _is_scalar(value: ir.Value) -> bool:
