@@ -37,7 +37,8 @@ _MAKERS = frozenset({"tensor", "as_tensor", "asarray"})
 
 _ATTRIBUTES = frozenset(
     {"item", "tolist", "unbind", "split", "new_tensor", "floor", "ceil", "trunc"}
-    | {"sqrt", "log", "log2", "exp", "sin", "cos", "tanh", "isclose"}
+    | {"sqrt", "log", "log2", "exp", "sin", "cos", "tanh", "isclose", "prod", "round", "around", "rint"}
+    | {"maximum", "minimum"}
     | {"pad", "view", "reshape", "expand", "repeat", "zeros", "ones", "full", "empty"}
 )
 

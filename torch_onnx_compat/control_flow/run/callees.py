@@ -9,6 +9,7 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -181,6 +182,42 @@ def _real_function(of_tensor: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
         return function(value, *args)
 
     return stand_in
+
+
+def _of_numpy(stand_in: Callable[..., Any], of_symbol: Callable[[Any], Any] | None = None) -> Callable[..., Any]:
+    """The stand-in for a function of NumPy, where it is given one number: ``np.ceil(height / 7)``.
+
+    Args:
+        stand_in: For a number.
+        of_symbol: Rounds a symbolic number, if that can stay one.
+    """
+
+    def of_number(session: Session, function: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
+        if args or kwargs or isinstance(value, (bool, int, float)) or session.kind_of_number(value) is None:
+            return function(value, *args, **kwargs)
+        if of_symbol is not None and isinstance(value, SYMBOLS):
+            return torch.sym_float(of_symbol(value))
+        return stand_in(session, function, value)
+
+    return of_number
+
+
+def _product(session: Session, function: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
+    """``np.prod(x.shape[1:])``."""
+    is_of_sizes = isinstance(values, (list, tuple)) and any(_varies(session, value) for value in values)
+    if args or kwargs or not is_of_sizes or None in map(session.kind_of_number, values):
+        return function(values, *args, **kwargs)
+    return functools.reduce(operator.mul, values)
+
+
+def _of_two(stand_in: Callable[..., Any]) -> Callable[..., Any]:
+    """The stand-in for a function of NumPy, where it is given two numbers: ``np.maximum(height, width)``."""
+
+    def of_numbers(session: Session, function: Any, *args: Any, **kwargs: Any) -> Any:
+        are_numbers = len(args) == 2 and not kwargs and None not in map(session.kind_of_number, args)
+        return stand_in(session, function, *args) if are_numbers else function(*args, **kwargs)
+
+    return of_numbers
 
 
 def _log2(x: Tensor) -> Tensor:
@@ -372,6 +409,16 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
         for name in ("sqrt", "log", "exp", "sin", "cos", "tanh")
     },
     math.log2: _real_function(_log2),
+    math.prod: _product,
+    **{getattr(np, name): _of_numpy(_real_function(getattr(torch, name))) for name in ("sqrt", "log", "exp")},
+    np.log2: _of_numpy(_real_function(_log2)),
+    np.ceil: _of_numpy(_real_function(torch.ceil), math.ceil),
+    np.floor: _of_numpy(_real_function(torch.floor), math.floor),
+    np.trunc: _of_numpy(_real_function(torch.trunc), math.trunc),
+    **dict.fromkeys((np.round, np.around, np.rint), _of_numpy(_real_function(torch.round), round)),
+    np.prod: _product,
+    np.maximum: _of_two(_extreme(True)),
+    np.minimum: _of_two(_extreme(False)),
     builtins.isinstance: _isinstance,
     builtins.type: _type,
     torch.is_tensor: _is_tensor,

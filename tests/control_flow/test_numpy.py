@@ -1,0 +1,91 @@
+"""NumPy's functions on sizes and on numbers of the inputs, as the padding of window attention computes it."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from torch_onnx_compat import CompatError, export_compat
+
+X = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
+SIZES = ((4, 6), (3, 5), (5, 1), (1, 7), (9, 20), (30, 30))
+
+
+class Windows(nn.Module):
+    """Rows in windows of four."""
+
+    def forward(self, x):
+        rows = int(np.ceil(x.shape[0] / 4)) * 4
+        return F.pad(x, (0, 0, 0, rows - x.shape[0])).reshape(-1, 4, x.shape[1]).mean(1)
+
+
+class Scale(nn.Module):
+    def forward(self, x):
+        return x * np.prod(x.shape) / np.sqrt(x.shape[1]) + np.log(x.shape[0]) + np.exp(1 / x.shape[0])
+
+
+class Part(nn.Module):
+    def forward(self, x):
+        count = int(np.floor(x.shape[1] * 0.7 + 0.01))
+        return x[:, : max(count, 1)] * np.round(x.shape[0] / 3)
+
+
+class Logarithm(nn.Module):
+    def forward(self, x):
+        count = math.prod(x.shape)
+        return x.reshape(-1)[: int(np.log2(count * 1.0) + 0.01)] + count
+
+
+class Extremes(nn.Module):
+    def forward(self, x):
+        return x * np.maximum(x.shape[0], x.shape[1]) - np.minimum(x.shape[0], 5) + np.trunc(x.shape[1] / 2)
+
+
+class OfArrays(nn.Module):
+    """NumPy's own arrays stay NumPy's, beside a decision on the inputs."""
+
+    def forward(self, x):
+        k, m = np.ceil(np.array([1.5, 2.5])).sum(), np.prod((2, 3))
+        y = x if x.sum() > 0 else x * 2
+        return y * float(k) * int(m) * np.ceil(x.shape[0] / 2) + np.round(1.26, 1) + np.maximum(1, 2)
+
+
+class OfValues(nn.Module):
+    """Numbers that values decide."""
+
+    def forward(self, x):
+        return x + np.ceil(x.max().item()) + np.floor(x.min().item()) * np.rint(x.sum().item() / 3)
+
+
+@pytest.mark.parametrize("kind", [Windows, Scale, Part, Logarithm, Extremes, OfArrays])
+def test_on_sizes(kind, exporter):
+    model = kind().eval()
+    session = export_compat(model, X, dynamic={"x": {0: "rows", 1: "columns"}}, exporter=exporter).session()
+    for rows, columns in SIZES:
+        for x in (torch.rand(rows, columns), -torch.rand(rows, columns)):
+            (found,) = session.run(None, {"x": x.numpy()})
+            wanted = model(x).numpy()
+            assert found.shape == wanted.shape
+            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_on_values(exporter):
+    model = OfValues().eval()
+    session = export_compat(model, X, exporter=exporter).session()
+    for seed in range(6):
+        x = 3 * torch.randn(4, 6, generator=torch.Generator().manual_seed(seed))
+        np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], model(x).numpy(), rtol=1e-5, atol=1e-5)
+
+
+def test_a_tensor_is_no_number(exporter):
+    """NumPy would compute with the example's values."""
+
+    class OfTensor(nn.Module):
+        def forward(self, x):
+            return x + float(np.ceil(x.detach()).sum())
+
+    with pytest.raises(CompatError):
+        export_compat(OfTensor(), X, exporter=exporter)
