@@ -197,7 +197,7 @@ class Candidates:
         error, report = first, first
         for number in range(ATTEMPTS):
             if isinstance(error, VerificationError) and error.inputs is not None:
-                if number and error.inputs.sizes() == self._inputs.sizes():
+                if number and wrong_at and error.inputs.sizes() == self._inputs.sizes():
                     break  # traces at these sizes were made, and have shown all that they show
                 if any(inputs.sizes() == error.inputs.sizes() for inputs in wrong_at):
                     break

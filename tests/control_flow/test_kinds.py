@@ -1,5 +1,7 @@
 """Names that are a tensor after one branch and None, or a longer list, after the other; liveness in loops."""
 
+import importlib.util
+
 import numpy as np
 import pytest
 import torch
@@ -338,6 +340,67 @@ def test_a_number_after_both_branches(kind, sign, exporter):
     for rows in (1, 2, 3, 7):
         for x in (torch.rand(rows, 4, 3) + 0.1, -torch.rand(rows, 4, 3) - 0.1):
             compare(model, result, x)
+
+
+class ChecksSizes(nn.Module):
+    """As einops checks sizes: only where they are numbers, which they are not in a trace."""
+
+    def check(self, length):
+        if isinstance(length, int) and length % 4 not in (0, 1, 2, 3):
+            raise ValueError(f"{length} is no such size")
+        return length
+
+    def forward(self, x):
+        n = 2 if x.sum() > 0 else 3
+        try:
+            return x.reshape(self.check(x.shape[0]), -1) * n
+        except TypeError:
+            return x.flatten(1)
+
+
+class AsksPlainly(nn.Module):
+    """No decision at all: the file of a plain trace is wrong at the example."""
+
+    def forward(self, x):
+        return x * 2 if is_number(x.shape[0] + 1) and isinstance(x.shape[0], int) else x * 3
+
+
+@pytest.mark.parametrize("kind", [ChecksSizes, AsksPlainly])
+def test_sizes_that_code_asks_about(kind, exporter):
+    model = kind().eval()
+    result = export_compat(model, X.abs(), dynamic={"x": {0: "b"}}, exporter=exporter)
+    for rows in (1, 3, 7):
+        for x in (torch.rand(rows, 4, 3) + 0.1, -torch.rand(rows, 4, 3) - 0.1):
+            compare(model, result, x)
+
+
+@pytest.mark.parametrize(("caught", "is_refused"), [("TypeError", False), ("(KeyError, ValueError)", True), ("", True)])
+def test_a_check_whose_error_is_caught(caught, is_refused, tmp_path):
+    """A handler of another class does not catch it, so the check may be dropped."""
+    source = f"""
+import torch
+
+class Checked(torch.nn.Module):
+    def check(self, x):
+        if x.sum() > 100:
+            raise ValueError("too large")
+        return x * 2
+
+    def forward(self, x):
+        try:
+            return self.check(x)
+        except {caught}:
+            return x * 3
+"""
+    (tmp_path / "checked_model.py").write_text(source.replace("except :", "except:"))
+    spec = importlib.util.spec_from_file_location("checked_model", tmp_path / "checked_model.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if is_refused:
+        with pytest.raises(CompatError, match="caught around"):
+            export_compat(module.Checked().eval(), X, exporter="torchscript")
+        return
+    compare(module.Checked(), export_compat(module.Checked().eval(), X, exporter="torchscript"), X)
 
 
 def test_the_largest_of_several_types_is_refused_where_it_decides(exporter):

@@ -92,22 +92,28 @@ def called_names(place: Place) -> tuple[str, ...]:
 
 def is_caught(place: Place) -> bool:
     """Whether an error that is raised at a place may be caught by the statements around it."""
-    return any(_contains(statement, place) for statement in _caught_statements(place.filename))
+    return bool(kinds_caught(place))
+
+
+def kinds_caught(place: Place) -> tuple[ast.expr | None, ...]:
+    """The classes of the errors that the statements around a place catch and do not raise again; None for any error."""
+    around = _caught_statements(place.filename)
+    return tuple(kind for statement, kinds in around if _contains(statement, place) for kind in kinds)
 
 
 @functools.lru_cache(maxsize=64)
-def _caught_statements(filename: str) -> tuple[ast.stmt, ...]:
-    """The statements of a file whose errors the statement around them may catch."""
+def _caught_statements(filename: str) -> tuple[tuple[ast.stmt, tuple[ast.expr | None, ...]], ...]:
+    """The statements of a file whose errors the statement around them may catch, with the classes of these."""
     blocks = (node for node in ast.walk(_parse_file(filename)) if isinstance(node, (ast.Try, ast.With)))
-    return tuple(statement for block in blocks if _may_catch(block) for statement in block.body)
+    caught = ((block.body, _kinds_of_block(block)) for block in blocks)
+    return tuple((statement, kinds) for body, kinds in caught if kinds for statement in body)
 
 
-def _may_catch(block: ast.Try | ast.With) -> bool:
+def _kinds_of_block(block: ast.Try | ast.With) -> tuple[ast.expr | None, ...]:
     if isinstance(block, ast.Try):
-        reraises = all(any(isinstance(s, ast.Raise) for s in handler.body[-1:]) for handler in block.handlers)
-        return not reraises
-    names = [ast.unparse(item.context_expr).partition("(")[0].rpartition(".")[2] for item in block.items]
-    return "suppress" in names
+        return tuple(handler.type for handler in block.handlers if not isinstance(handler.body[-1], ast.Raise))
+    calls = [item.context_expr for item in block.items if isinstance(item.context_expr, ast.Call)]
+    return tuple(kind for c in calls if ast.unparse(c.func).rpartition(".")[2] == "suppress" for kind in c.args)
 
 
 def is_caught_on_stack(frames: Iterable[types.FrameType]) -> bool:

@@ -147,6 +147,10 @@ class DecisionLog(Watcher):
         finally:
             super().__exit__(*error)  # type: ignore[no-untyped-call,unused-ignore]
 
+    def forget_after(self, count: int) -> None:
+        """Forgets all decisions but the first ones."""
+        del self.decisions[count:]
+
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a call converts a tensor, or reads sizes, or yields what a trace loses, or is given a number."""
         if func in _WATCHED or has_bool_answer(func):

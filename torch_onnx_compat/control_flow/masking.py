@@ -112,6 +112,7 @@ def _subject(make: Callable[[], Subject], job: ExportJob, found: Survey, session
         alternatives=found.alternatives,
         peeled=found.peeled,
         ragged=found.ragged,
+        sizes_are_numbers=found.sizes_are_numbers,
         reach=reach_of(subject.twin),
         computes_wide=job.plan.target.computes_double,
     )

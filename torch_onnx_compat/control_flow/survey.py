@@ -56,6 +56,7 @@ class Survey:
         ragged: By file and line of a loop, and list: the axis on which what its rounds append differs in size.
         value_sites: Where rewritten code takes decisions on values, with the place in the model's code.
         loop_sites: Where it has loops whose rounds values decide, likewise.
+        sizes_are_numbers: Whether code that asks what kind of value a size is hears what Python would say.
     """
 
     rewriting: Rewriting
@@ -69,6 +70,7 @@ class Survey:
     ragged: dict[tuple[tuple[str, int], str], int] = field(default_factory=dict)
     value_sites: dict[Site, str] = field(default_factory=dict)
     loop_sites: dict[Site, str] = field(default_factory=dict)
+    sizes_are_numbers: bool = False
 
     def obstacle_at(self, place: str) -> str:
         """Why the decision at a place cannot be rewritten; empty if it can."""
@@ -85,8 +87,11 @@ def survey(job: ExportJob, wrong_at: Sequence[Inputs] = ()) -> Survey:
         job: What is exported.
         wrong_at: Inputs at which the model decides otherwise than at the example.
     """
-    found = Survey(Rewriting())
     sizes = job.inputs.sizes()
+    # Code that asks often does so to spare a trace its checks. So a size is what the trace has, unless a file was wrong,
+    # or nobody would see that it is.
+    is_unproven = job.decides is not None
+    found = Survey(Rewriting(), sizes_are_numbers=bool(sizes) and (is_unproven or bool(wrong_at)))
     elsewhere = [inputs for inputs in wrong_at if inputs.sizes() != sizes]
     others = [*elsewhere[:1], *_other_sizes(job)]
     further = [*elsewhere[1:], *(_other_sizes(job)[:1] if elsewhere else ()), *_half(job)]
@@ -210,6 +215,7 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes]
         alternatives=found.alternatives,
         peeled=found.peeled,
         ragged=found.ragged,
+        sizes_are_numbers=found.sizes_are_numbers,
         reach=reach_of(subject.twin),
     )
     repair_trace(subject)
@@ -220,7 +226,7 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes]
     try:
         with warnings.catch_warnings(), found.rewriting.apply(), activate(session), session.users.watch():
             warnings.simplefilter("ignore")
-            if inputs.sizes():
+            if found.sizes_are_numbers:
                 session.users.begin()  # a trace has a tensor for each size
             internals.trace(subject, inputs.tensors)
     except _TraceComplete:

@@ -270,7 +270,7 @@ def is_same(session: Session | None, left: Any, right: Any) -> Any:
         RefusedDecision: Both are numbers of which Python has several with one value.
     """
     sides = (left, right)
-    made = [None if session is None else session.number_type(side) for side in sides]
+    made = [None if session is None or type(v) in (bool, int, float) else session.kind_of_number(v) for v in sides]
     if left is right or made == [None, None]:
         return left is right
     kinds = [of_tensor or type(side) for of_tensor, side in zip(made, sides, strict=True)]

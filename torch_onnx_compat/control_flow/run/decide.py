@@ -7,7 +7,13 @@ from typing import Any
 from torch import Tensor
 
 from torch_onnx_compat.control_flow.run.aliases import copy_of, effect
-from torch_onnx_compat.control_flow.run.belongings import bind_attributes, name_alias, sort_attributes, take_state
+from torch_onnx_compat.control_flow.run.belongings import (
+    State,
+    bind_attributes,
+    name_alias,
+    sort_attributes,
+    take_state,
+)
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, flatten
 from torch_onnx_compat.control_flow.run.conditional import make_if
 from torch_onnx_compat.control_flow.run.guard import Guard, Outcome, attempt, separate_results, tensors_written_by
@@ -55,10 +61,7 @@ def _decide_by_both(session: Session, key: Key, condition: Tensor, then: Branch,
     by_size = not session.from_data(condition)
     # Where values decide, too, the model may run at sizes at which the branch that it does not take would not.
     state = take_state((then, otherwise), session.reach)
-    outcomes = (
-        attempt(then, Guard(sizes_vary=session.sizes_vary), state=state),
-        attempt(otherwise, Guard(sizes_vary=session.sizes_vary), state=state),
-    )
+    outcomes = _attempt(session, then, state), _attempt(session, otherwise, state)
     separate_results(*outcomes)
     why = _find_obstacle(then, otherwise, outcomes)
     if why and session.surveying:
@@ -80,6 +83,15 @@ def _decide_by_both(session: Session, key: Key, condition: Tensor, then: Branch,
         value, bound = _value_for_example(condition, *outcomes, grows=grows)
     bind_attributes(session, kept, bound, lost)
     return value
+
+
+def _attempt(session: Session, branch: Branch, state: State) -> Outcome:
+    """Runs a branch; what it looked at is forgotten if it raises on purpose: that has decided what its error says."""
+    before = len(session.log.decisions) if session.log is not None else 0
+    outcome = attempt(branch, Guard(sizes_vary=session.sizes_vary), state=state)
+    if session.log is not None and outcome.error is not None and raises_on_purpose(outcome.error):
+        session.log.forget_after(before)
+    return outcome
 
 
 def _note_conflict(
@@ -144,7 +156,7 @@ def _decide_by_mask(session: Session, condition: Tensor, yes: Outcome, no: Outco
         assert failed[0].error is not None
         if not raises_on_purpose(failed[0].error):
             raise Mismatch(f"a branch does not run on the example: {first_line(failed[0].error)}")
-        session.drop_check()
+        session.drop_check(failed[0].error)
         survivor = no if failed[0] is yes else yes
         with effect(survivor.marks):
             for tensor, value in survivor.writes.values():

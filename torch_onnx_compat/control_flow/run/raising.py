@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import linecache
 import traceback
+import types
+from typing import Any
 
-from torch_onnx_compat.backends.checks import Place, is_caught
+from torch_onnx_compat.backends.checks import Place, kinds_caught
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames_of_model
 
@@ -20,10 +23,34 @@ def raises_on_purpose(error: BaseException) -> bool:
     return stack[-1].lineno in _raising_lines(stack[-1].filename)
 
 
-def find_catcher() -> str:
+def find_catcher(error: BaseException) -> str:
     """The place of the model's code that would catch an error raised here, and go on; empty if there is none."""
-    places = (Place.of(frame) for frame in frames_of_model() if is_user_file(frame.f_code.co_filename))
-    return next((short(place.filename, place.line) for place in places if is_caught(place)), "")
+    for frame in frames_of_model():
+        if is_user_file(frame.f_code.co_filename):
+            place = Place.of(frame)
+            if any(_catches(kind, error, frame) for kind in kinds_caught(place)):
+                return short(place.filename, place.line)
+    return ""
+
+
+def _catches(kind: ast.expr | None, error: BaseException, frame: types.FrameType) -> bool:
+    if kind is None:
+        return True
+    try:
+        return isinstance(error, _value_of(kind, frame))
+    except (LookupError, AttributeError, TypeError):  # a class that only running the code would tell
+        return True
+
+
+def _value_of(node: ast.expr, frame: types.FrameType) -> Any:
+    """What names, their attributes, and tuples of them stand for in a frame."""
+    if isinstance(node, ast.Tuple):
+        return tuple(_value_of(item, frame) for item in node.elts)
+    if isinstance(node, ast.Attribute):
+        return getattr(_value_of(node.value, frame), node.attr)
+    if isinstance(node, ast.Name):
+        return {**vars(builtins), **frame.f_globals, **frame.f_locals}[node.id]
+    raise LookupError(ast.unparse(node))
 
 
 @functools.lru_cache(maxsize=64)

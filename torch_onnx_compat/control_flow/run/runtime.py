@@ -316,7 +316,7 @@ def holds(test: Any) -> Any:
     known = session.condition(test)
     if isinstance(known, bool):
         return known
-    session.drop_check()
+    session.drop_check(AssertionError())
     return True
 
 

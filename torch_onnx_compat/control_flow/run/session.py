@@ -19,6 +19,7 @@ from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import ExportFailed
 from torch_onnx_compat.backends.data_sizes import DataSizes
 from torch_onnx_compat.backends.decisions import DecisionLog, asks_for_emptiness, depends_on, origins
+from torch_onnx_compat.backends.internals import symbolic
 from torch_onnx_compat.backends.trace_numbers import is_settled
 from torch_onnx_compat.backends.wide import SIZE_NODE, TENSOR_NODES, Numbers, wide_numbers
 from torch_onnx_compat.caller.reach import Reach
@@ -107,6 +108,8 @@ class Session:
     """Tensors that stand for what Python has as numbers."""
     reach: Reach | None = None
     """What the model's code can write to outside of its modules."""
+    sizes_are_numbers: bool = False
+    """Whether code that asks for the kind of a size hears that it is a number, as it is in Python."""
     computes_wide: bool = True
     """Whether the file may compute in float64 what Python does."""
     _seen: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -257,19 +260,22 @@ class Session:
         return found
 
     def number_type(self, value: Any) -> type | None:
-        """The type of the number that a tensor stands for, or a symbolic number; None for any other value."""
+        """The type of the number that code hears of which it asks for the kind; None for any other value."""
         if isinstance(value, SYMBOLS):
-            return {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}[type(value)]
+            return _TYPES[type(value)] if self.sizes_are_numbers or symbolic.is_of_data(value) else None
         if not isinstance(value, Tensor) or value.dim():
             return None
         # A trace can be asked what a tensor was computed of; under torch.export, each number is noted as it is made.
-        if not (self._is_made_of_numbers(value) if is_tracing() else value in self.numbers):
-            return None
-        return bool if value.dtype == torch.bool else float if value.is_floating_point() else int
+        is_known = self._is_made_of_numbers(value, self.sizes_are_numbers) if is_tracing() else value in self.numbers
+        return _type_of(value) if is_known else None
 
     def kind_of_number(self, value: Any) -> type | None:
-        """The type of the number that Python has for a value; None if it has a tensor, or something else."""
-        return type(value) if type(value) in (bool, int, float) else self.number_type(value)
+        """The type of the number that Python has for a value, sizes included; None if it has a tensor or else."""
+        if isinstance(value, (bool, int, float, *SYMBOLS)):
+            return _TYPES.get(type(value)) or next(kind for kind in (bool, int, float) if isinstance(value, kind))
+        if isinstance(value, Tensor) and not value.dim() and is_tracing():
+            return _type_of(value) if self._is_made_of_numbers(value, True) else None
+        return self.number_type(value)
 
     def has_several_kinds(
         self, made: Tensor, sides: Sequence[Any], reason: str, place: tuple[str, int] | None = None
@@ -304,14 +310,21 @@ class Session:
             f"what kind of value a name holds decides, and it is {origin.reason}; let it be a tensor throughout."
         )
 
-    def _is_made_of_numbers(self, value: Tensor) -> bool:
-        """Whether everything that a traced tensor was computed from stands for a number, or is a constant."""
+    def _is_made_of_numbers(self, value: Tensor, or_sizes: bool) -> bool:
+        """Whether everything that a traced tensor was computed from stands for a number, or is a constant or a size.
+
+        Args:
+            value: The tensor.
+            or_sizes: Whether sizes alone are enough.
+        """
         todo, found, seen = [recorded_value(value)], False, set()
         while todo:
             recorded = todo.pop()
             node = recorded.node()
-            if self.numbers.has_recorded(recorded.unique()) or node.kind() == SIZE_NODE:
+            if self.numbers.has_recorded(recorded.unique()):
                 found = True
+            elif node.kind() == SIZE_NODE:
+                found = found or or_sizes
             elif node.kind() in TENSOR_NODES or (not list(node.inputs()) and node.kind() != "prim::Constant"):
                 return False  # a tensor that was made of a number, an input or a weight
             elif recorded.unique() not in seen:
@@ -336,13 +349,16 @@ class Session:
         if self.done.get(place) in (None, "computed in the file"):
             self.done[place] = what
 
-    def drop_check(self) -> None:
+    def drop_check(self, error: BaseException) -> None:
         """Notes that the file does not make the present check.
+
+        Args:
+            error: What the model raises where the check fails.
 
         Raises:
             RefusedDecision: The model catches it, and goes on in another way.
         """
-        catcher = find_catcher()
+        catcher = find_catcher(error)
         if catcher and not self.surveying:
             raise refusal(
                 f"a decision depends on the inputs, and what it raises is caught around {catcher}; use an if instead."
@@ -425,6 +441,13 @@ def refusal(reason: str, place: str = "") -> RefusedDecision:
     if session is not None:
         session.refusals.append(error)
     return error
+
+
+_TYPES: dict[type, type] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+
+
+def _type_of(number: Tensor) -> type:
+    return bool if number.dtype == torch.bool else float if number.is_floating_point() else int
 
 
 def as_tensor(value: Any, like: Tensor | None = None) -> Tensor:
