@@ -88,7 +88,7 @@ def survey(job: ExportJob, wrong_at: Sequence[Inputs] = ()) -> Survey:
         wrong_at: Inputs at which the model decides otherwise than at the example.
     """
     sizes = job.inputs.sizes()
-    # Code that asks often does so to spare a trace its checks. So a size is what the trace has, unless a file was wrong,
+    # Code that asks often does so to spare a trace its checks. So a size is what the trace has, unless a file was wrong
     # or nobody would see that it is.
     is_unproven = job.decides is not None
     found = Survey(Rewriting(), sizes_are_numbers=bool(sizes) and (is_unproven or bool(wrong_at)))
