@@ -365,10 +365,10 @@ class AsksPlainly(nn.Module):
         return x * 2 if is_number(x.shape[0] + 1) and isinstance(x.shape[0], int) else x * 3
 
 
-@pytest.mark.parametrize("kind", [ChecksSizes, AsksPlainly])
-def test_sizes_that_code_asks_about(kind, exporter):
+@pytest.mark.parametrize(("kind", "verify"), [(ChecksSizes, True), (ChecksSizes, False), (AsksPlainly, True)])
+def test_sizes_that_code_asks_about(kind, verify, exporter):
     model = kind().eval()
-    result = export_compat(model, X.abs(), dynamic={"x": {0: "b"}}, exporter=exporter)
+    result = export_compat(model, X.abs(), dynamic={"x": {0: "b"}}, exporter=exporter, verify=verify)
     for rows in (1, 3, 7):
         for x in (torch.rand(rows, 4, 3) + 0.1, -torch.rand(rows, 4, 3) - 0.1):
             compare(model, result, x)
