@@ -429,3 +429,26 @@ def test_a_set_that_a_branch_updates(sign, exporter):
     result = export_compat(model, X.abs() * sign, dynamic={"x": {0: "b"}}, exporter=exporter)
     for x in (X.abs(), -X.abs()):
         compare(model, result, x)
+
+
+def checked(x):
+    """A generator, in which no decision is rewritten."""
+    if x.max() > 5:
+        raise ValueError("too large")
+    yield x * 2
+
+
+class ChecksInGenerator(nn.Module):
+    """On the example the branch that is not taken raises; elsewhere it does not."""
+
+    def forward(self, x):
+        if x.sum() > 50:
+            for y in checked(x):
+                return y
+        return x * 3
+
+
+def test_a_check_that_fails_in_a_branch_is_no_mere_check():
+    x = torch.cat([torch.full((1, 3), 6.0), torch.full((3, 3), -2.0)])
+    with pytest.raises(CompatError, match="would freeze"):
+        export_compat(ChecksInGenerator().eval(), x, exporter="torchscript", verify=False)

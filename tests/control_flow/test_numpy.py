@@ -72,6 +72,25 @@ def test_on_sizes(kind, exporter):
             np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
+class Rounds(nn.Module):
+    """NumPy rounds whole numbers to whole numbers, and the rest to float64."""
+
+    def forward(self, x):
+        whole = x.long() * np.ceil(x.shape[0]) + np.round(x.shape[0])
+        return whole * 2 + (x.long() * np.floor(x.shape[0] / 2)).to(whole.dtype)
+
+
+def test_what_numpy_rounds_has_its_type(exporter):
+    model = Rounds().eval()
+    session = export_compat(model, 3 * X, dynamic={"x": {0: "b"}}, exporter=exporter).session()
+    for rows in (1, 3, 7):
+        x = 3 * torch.randn(rows, 6, generator=torch.Generator().manual_seed(rows))
+        (found,) = session.run(None, {"x": x.numpy()})
+        wanted = model(x).numpy()
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_on_values(exporter):
     model = OfValues().eval()
     session = export_compat(model, X, exporter=exporter).session()

@@ -118,6 +118,7 @@ TORCHSCRIPT = {
     "fft": (lambda: torchscript(lambda x: torch.fft.rfft(x).abs(), IMAGE), "torchscript_operator"),
     "svd": (lambda: torchscript(lambda x: torch.linalg.svd(x)[1], torch.eye(3)), "torchscript_operator"),
     "view of bits": (lambda: torchscript(lambda x: x.view(torch.int32) & 3, IMAGE), "view_of_bits"),
+    "fill": (lambda: torchscript(lambda x: torch.fill(x, 2.0), IMAGE), "no_operator_of_these_types"),
     "affine grid": (
         lambda: torchscript(lambda t: F.affine_grid(t, (2, 3, 4, 4)), torch.ones(2, 2, 3)),
         "torchscript_later_opset",

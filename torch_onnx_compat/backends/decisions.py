@@ -10,14 +10,14 @@ import sys
 import types
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.backends.checks import Place, is_caught, is_caught_on_stack, is_guard
+from torch_onnx_compat.backends.checks import Place, is_caught, is_caught_on_stack, is_guard, is_raised
 from torch_onnx_compat.backends.conditions import as_condition, has_bool_answer
 from torch_onnx_compat.backends.data_sizes import SHAPED_AS_FIRST, DataSizes, is_source, selects
 from torch_onnx_compat.backends.failures import may_fail_for_sizes, may_fail_for_values, tensors_among
@@ -93,6 +93,8 @@ class Decision:
     """Whether the code of an entry takes it, which the model's statement calls."""
     is_taken: bool = False
     """Whether C++ took the number, for an argument that may well be symbolic elsewhere: the original need not ask."""
+    has_raised: bool = False
+    """Whether the model raises after it on the example, in a branch that is left out of the file for that."""
 
     @property
     def guard(self) -> bool:
@@ -100,7 +102,8 @@ class Decision:
 
         Slow: parses the source.
         """
-        return any(map(is_guard, self.statements)) and not any(map(is_caught, self.callers))
+        is_check = any(map(is_guard, self.statements)) and not self.has_raised
+        return is_check and not any(map(is_caught, self.callers))
 
     def __str__(self) -> str:
         what = "the values of the inputs" if self.from_data else "a size"
@@ -147,9 +150,14 @@ class DecisionLog(Watcher):
         finally:
             super().__exit__(*error)  # type: ignore[no-untyped-call,unused-ignore]
 
-    def forget_after(self, count: int) -> None:
-        """Forgets all decisions but the first ones."""
-        del self.decisions[count:]
+    def end_raised(self, start: int) -> None:
+        """Says that the code which took the decisions from a number on has raised, and that its error is dropped.
+
+        What the ``raise`` itself took has decided what the error says, and is forgotten. Whatever else the code took
+        has decided that it raises, a check's condition too.
+        """
+        later = [d for d in self.decisions[start:] if not any(map(is_raised, d.callers[:1]))]
+        self.decisions[start:] = [replace(decision, has_raised=True) for decision in later]
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a call converts a tensor, or reads sizes, or yields what a trace loses, or is given a number."""

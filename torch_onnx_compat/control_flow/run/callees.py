@@ -193,8 +193,11 @@ def _of_numpy(stand_in: Callable[..., Any], of_symbol: Callable[[Any], Any] | No
     """
 
     def of_number(session: Session, function: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
-        if args or kwargs or isinstance(value, (bool, int, float)) or session.kind_of_number(value) is None:
+        kind = None if isinstance(value, (bool, int, float)) else session.kind_of_number(value)
+        if args or kwargs or kind is None:
             return function(value, *args, **kwargs)
+        if kind is int and isinstance(function(1), np.integer):  # NumPy 2.1 and later round whole numbers to such
+            return value
         if of_symbol is not None and isinstance(value, SYMBOLS):
             return torch.sym_float(of_symbol(value))
         return stand_in(session, function, value)
@@ -256,7 +259,8 @@ def _is_tensor(session: Session, function: Any, value: Any) -> bool:
 
 def _hasattr(session: Session, function: Any, value: Any, name: Any) -> Any:
     session.ask_kind(value)
-    return function(session.number_type(value) or value, name)
+    kind = session.number_type(value)
+    return function(value if kind is None else kind(), name)
 
 
 _SINGLE = range(-5, 257)
@@ -306,7 +310,7 @@ def _extreme(largest: bool) -> Callable[..., Any]:
         exact = [session.exact(v) if isinstance(v, Tensor) else v for v in values]
         if all(number is not None for number in exact):
             result = session.note_number(result, _wide_extreme(largest, exact) if session.computes_wide else None)
-        session.has_several_kinds(result, values, "the largest or smallest of several, which are not of one type")
+        session.note_several_kinds(result, values, "the largest or smallest of several, which are not of one type")
         return result
 
     return stand_in

@@ -86,11 +86,11 @@ def _decide_by_both(session: Session, key: Key, condition: Tensor, then: Branch,
 
 
 def _attempt(session: Session, branch: Branch, state: State) -> Outcome:
-    """Runs a branch; what it looked at is forgotten if it raises on purpose: that has decided what its error says."""
+    """Runs a branch; the log hears if it raises on purpose, for which it is left out of the file."""
     before = len(session.log.decisions) if session.log is not None else 0
     outcome = attempt(branch, Guard(sizes_vary=session.sizes_vary), state=state)
     if session.log is not None and outcome.error is not None and raises_on_purpose(outcome.error):
-        session.log.forget_after(before)
+        session.log.end_raised(before)
     return outcome
 
 

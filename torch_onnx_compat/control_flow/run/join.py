@@ -180,7 +180,7 @@ def _note_kind(joined: Tensor, condition: Tensor, a: Any, b: Any) -> Tensor:
         The tensor that stands for it from now on.
     """
     session = current()
-    if session is None or session.has_several_kinds(joined, (a, b), _KINDS, here()):
+    if session is None or session.note_several_kinds(joined, (a, b), _KINDS, here()):
         return joined
     kind, wide = session.kind_of_number(a), None
     if kind is None:

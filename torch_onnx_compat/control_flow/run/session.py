@@ -260,33 +260,43 @@ class Session:
         return found
 
     def number_type(self, value: Any) -> type | None:
-        """The type of the number that code hears of which it asks for the kind; None for any other value."""
+        """What code hears that asks for the kind of a value: the type of a number; None for any other value.
+
+        Raises:
+            RefusedDecision: torch.export has no graph in which to look, and the numbers of this run are not all noted.
+        """
         if isinstance(value, SYMBOLS):
             return _TYPES[type(value)] if self.sizes_are_numbers or symbolic.is_of_data(value) else None
         if not isinstance(value, Tensor) or value.dim():
             return None
-        # A trace can be asked what a tensor was computed of; under torch.export, each number is noted as it is made.
+        if self.numbers and not (is_tracing() or self.computes_wide or value in self.numbers):
+            raise refusal("whether a tensor of shape () stands for a number decides, and nobody can tell.")
+        # A trace can be asked what a tensor was computed of. Under torch.export, what is computed of numbers is noted
+        # where it is computed in float64, too.
         is_known = self._is_made_of_numbers(value, self.sizes_are_numbers) if is_tracing() else value in self.numbers
         return _type_of(value) if is_known else None
 
     def kind_of_number(self, value: Any) -> type | None:
-        """The type of the number that Python has for a value, sizes included; None if it has a tensor or else."""
+        """The type of the number that Python has for a value, of a size, too; None for any other value."""
         if isinstance(value, (bool, int, float, *SYMBOLS)):
             return _TYPES.get(type(value)) or next(kind for kind in (bool, int, float) if isinstance(value, kind))
         if isinstance(value, Tensor) and not value.dim() and is_tracing():
             return _type_of(value) if self._is_made_of_numbers(value, True) else None
         return self.number_type(value)
 
-    def has_several_kinds(
+    def note_several_kinds(
         self, made: Tensor, sides: Sequence[Any], reason: str, place: tuple[str, int] | None = None
     ) -> bool:
-        """Whether a tensor stands for one of several values, of which Python has some as numbers; notes it then.
+        """Notes that the kind of a value is unknown, if it is one of several that are not of one kind.
 
         Args:
             made: The tensor.
             sides: The values.
             reason: What to say of it to code that asks for its kind.
             place: File and line of the decision that it comes from.
+
+        Returns:
+            Whether it is unknown.
         """
         is_known = not any(self.unknown_kinds.origin(side, self.numbers) for side in sides)
         if is_known and len({self.kind_of_number(side) for side in sides}) == 1:
