@@ -1,6 +1,7 @@
 """Nothing leaks: after an export, and after one that failed at any step, everything is as it was."""
 
 import copy
+import gc
 import hashlib
 import os
 import sys
@@ -60,6 +61,8 @@ def surroundings():
         vars(torch.autograd.Function).get("apply"),
         torch.backends.mha.get_fastpath_enabled(),
         torch.is_grad_enabled(),
+        gc.isenabled(),
+        bool(gc.get_freeze_count()),
         torch.nn.functional.grid_sample,
         torch.onnx.is_in_onnx_export(),
         list(warnings.filters),
@@ -231,3 +234,28 @@ def test_threads_take_turns_with_the_conditions_of_an_export():
         thread.join()
     assert seen == [False]
     assert fast_path.get_fastpath_enabled() == before
+
+
+class Larger(nn.Module):
+    """Decides by its values, in code that a collector was told to leave alone before the export."""
+
+    def forward(self, x):
+        if x.mean() > 0:
+            x = x * 2
+        return x + 1
+
+
+@pytest.mark.parametrize("is_frozen", [False, True], ids=["as usual", "frozen"])
+def test_the_collector(is_frozen, tmp_path):
+    """What the caller told it to leave alone it leaves alone; decisions in such code are found all the same."""
+    unfreeze = gc.get_freeze_count() == 0
+    if is_frozen:
+        gc.freeze()
+    try:
+        result = export_compat(Larger(), (torch.rand(2, 3),), tmp_path / "x.onnx", dynamic="batch")
+        assert result.table
+        assert bool(gc.get_freeze_count()) is (is_frozen or not unfreeze)
+        assert gc.isenabled()
+    finally:
+        if unfreeze:
+            gc.unfreeze()

@@ -8,7 +8,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from torch_onnx_compat.graph.garbage import pause_collection
+from torch_onnx_compat.garbage import pause_collection
 
 
 class _Package(ModuleType):

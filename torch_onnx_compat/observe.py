@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from torch_onnx_compat.backends.internals.modes import DispatchMode
 from torch_onnx_compat.caller.undo import undo_writes
 from torch_onnx_compat.catalogue.entry import Symbolic
 from torch_onnx_compat.errors import CompatError
@@ -304,7 +304,7 @@ class Observation:
         return log.calls
 
 
-class _OperatorLog(TorchDispatchMode):
+class _OperatorLog(DispatchMode):
     """Notes the symbolics whose operators are called."""
 
     def __init__(self, symbolics: dict[str, Symbolic], plan: Plan) -> None:

@@ -41,7 +41,7 @@ from torch_onnx_compat.caller.undo import (
 )
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.functional.einsum_paths import choose_by_example
-from torch_onnx_compat.graph.garbage import pause_collection
+from torch_onnx_compat.garbage import collect_new_only, pause_collection
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.inputs.dynamic import with_axes
 from torch_onnx_compat.inputs.inputs import Inputs, bind
@@ -189,6 +189,7 @@ def export_conditions() -> Iterator[None]:
         with (
             torch.no_grad(),
             restore_random_state(),
+            collect_new_only(),
             without_cache_folder(),
             choose_by_example(),
             compile_without_own_modes(),

@@ -206,7 +206,7 @@ _PLAIN: list[Callable[[Tensor, Tensor, Tensor], Tensor]] = [
 
 def _decomposed(program: Any) -> Callable[..., Any]:
     registry = first_module("torch.onnx._internal.exporter._registration").ONNXRegistry.from_torchlib()
-    made = decompose.decompose_nodes(program, decompose.Tables(registry))
+    made = decompose.decompose_nodes(program, decompose.tables_of(registry))
     return made.module()
 
 

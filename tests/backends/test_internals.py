@@ -1,5 +1,7 @@
 """The internals of torch that the back ends stand on are where they were; a failure here names the one that moved."""
 
+import subprocess
+import sys
 import types
 import warnings
 from pathlib import Path
@@ -9,8 +11,12 @@ import pytest
 import torch
 from onnxscript import evaluator, rewriter
 from torch import Tensor, nn
+from torch._C._dynamo.eval_frame import get_eval_frame_callback
 
 from torch_onnx_compat.backends import internals
+from torch_onnx_compat.backends.internals import decompose
+from torch_onnx_compat.backends.internals.find import first_module
+from torch_onnx_compat.backends.internals.modes import DispatchMode
 from torch_onnx_compat.backends.internals.versions import set_versions, versions_of
 from torch_onnx_compat.graph.tidy import fold, tidy
 
@@ -71,6 +77,72 @@ def test_torchlib_is_built_once():
         assert relu not in [m.onnx_function for m in other.get_decomps(torch.ops.aten.relu.default)]
     assert vars(ONNXRegistry)["from_torchlib"] is raw
     assert internals.torchlib_function(torch.ops.aten.relu.default) is not None
+
+
+def test_translations_of_one_code_share_a_signature():
+    def closure(number):
+        def translation(x, y=None, *, alpha: float = 1.0): ...
+
+        def plain(*args, **kwargs):
+            return number
+
+        return translation, plain
+
+    schemas = first_module("torch.onnx._internal.exporter._schemas")
+    if not hasattr(schemas, "op_signature_from_function"):
+        pytest.skip("this torch reads signatures elsewhere")
+    read = schemas.op_signature_from_function
+    with internals.cache_torchlib():
+        (with_defaults, first), (_, second) = closure(1), closure(2)
+        second.__name__ = "other"
+        signatures = [schemas.op_signature_from_function(f, "", f.__name__) for f in (first, second, with_defaults)]
+        assert signatures == [read(f, "", f.__name__) for f in (first, second, with_defaults)]
+        assert [signature.name for signature in signatures] == ["plain", "other", "translation"]
+    assert schemas.op_signature_from_function is read
+
+
+def test_tables_are_made_once_for_the_same_translations():
+    registry = first_module("torch.onnx._internal.exporter._registration").ONNXRegistry.from_torchlib()
+    tables = decompose.tables_of(registry)
+    assert decompose.tables_of(registry) is tables
+    with torch.library._scoped_library("torch_onnx_compat_tables", "DEF") as library:
+        library.define("twice(Tensor x) -> Tensor", tags=())
+        library.impl("twice", lambda x: x + x, "CompositeImplicitAutograd")
+        assert decompose.tables_of(registry) is not tables
+
+
+_WITHOUT_DYNAMO = """
+import sys, torch
+from torch import nn
+from torch_onnx_compat import export_compat
+export_compat(nn.Conv2d(3, 4, 3).eval(), (torch.rand(2, 3, 8, 8),), sys.argv[1], exporter="torchscript")
+sys.exit("torch._dynamo" in sys.modules)
+"""
+
+
+def test_an_export_does_not_load_torch_dynamo(tmp_path):
+    """It takes more than a second, and torch's own way to run a mode loads it."""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", _WITHOUT_DYNAMO, str(tmp_path / "x.onnx")], check=True)
+
+
+def test_modes_are_not_compiled():
+    class Log(DispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append((func, get_eval_frame_callback()))
+            return func(*args, **(kwargs or {}))
+
+    seen = []
+    x = torch.rand(3)
+    with Log():
+        torch.sin(x)
+    assert [func for func, _ in seen] == [torch.ops.aten.sin.default]
+    compiled = torch.compile(lambda t: torch.cos(t) + 1, backend="eager")
+    compiled(x)
+    seen.clear()
+    with Log():
+        compiled(x)
+    assert seen
+    assert not any(callback for _, callback in seen)
 
 
 def test_overloads():

@@ -64,7 +64,7 @@ def is_key_of_cache(place: Place) -> bool:
     """Whether a place computes a key under which the same function stores something: ``key = f"{h}x{w}"``."""
     statement = next(_innermost(place), None)
     keys = {target.id for target in getattr(statement, "targets", ()) if isinstance(target, ast.Name)}
-    around = (n for n in ast.walk(_parse_file(place.filename)) if isinstance(n, ast.FunctionDef))
+    around = (n for n in ast.walk(_tree_around(place)) if isinstance(n, ast.FunctionDef))
     inside = [node for function in around if _contains(function, place) for node in ast.walk(function)]
     return any(
         isinstance(node, ast.Subscript)
@@ -103,14 +103,14 @@ def is_caught(place: Place) -> bool:
 
 def kinds_caught(place: Place) -> tuple[ast.expr | None, ...]:
     """The classes of the errors that the statements around a place catch and do not raise again; None for any error."""
-    around = _caught_statements(place.filename)
+    around = _caught_statements(_tree_around(place))
     return tuple(kind for statement, kinds in around if _contains(statement, place) for kind in kinds)
 
 
-@functools.lru_cache(maxsize=64)
-def _caught_statements(filename: str) -> tuple[tuple[ast.stmt, tuple[ast.expr | None, ...]], ...]:
-    """The statements of a file whose errors the statement around them may catch, with the classes of these."""
-    blocks = (node for node in ast.walk(_parse_file(filename)) if isinstance(node, (ast.Try, ast.With)))
+@functools.lru_cache(maxsize=512)
+def _caught_statements(tree: ast.AST) -> tuple[tuple[ast.stmt, tuple[ast.expr | None, ...]], ...]:
+    """The statements of a tree whose errors the statement around them may catch, with the classes of these."""
+    blocks = (node for node in ast.walk(tree) if isinstance(node, (ast.Try, ast.With)))
     caught = ((block.body, _kinds_of_block(block)) for block in blocks)
     return tuple((statement, kinds) for body, kinds in caught if kinds for statement in body)
 
@@ -125,19 +125,27 @@ def _kinds_of_block(block: ast.Try | ast.With) -> tuple[ast.expr | None, ...]:
 def is_caught_on_stack(frames: Iterable[types.FrameType]) -> bool:
     """Whether an error that is raised now may be caught in one of these frames.
 
-    Asked at most calls of a trace, so the lines decide where they can: it takes longer to find where in its line a
-    frame is.
+    Asked at most calls of a trace, so the byte code and the lines decide where they can: it takes longer to find where
+    in its line a frame is.
     """
     return any(
-        is_caught(Place(frame.f_code.co_filename, frame.f_lineno)) and is_caught(Place.of(frame)) for frame in frames
+        _has_handlers(frame.f_code)
+        and is_caught(Place(frame.f_code.co_filename, frame.f_lineno))
+        and is_caught(Place.of(frame))
+        for frame in frames
     )
+
+
+def _has_handlers(code: types.CodeType) -> bool:
+    """Whether a function may catch an error anywhere; before 3.11, Python has no table of it."""
+    return bool(getattr(code, "co_exceptiontable", True))
 
 
 def _innermost(place: Place) -> Iterator[ast.stmt]:
     """The statements around a place, the innermost first; none where a line holds two and Python cannot tell."""
     around = [
         node
-        for node in ast.walk(_parse_file(place.filename))
+        for node in ast.walk(_tree_around(place))
         if isinstance(node, ast.stmt) and _contains(node, place) and not isinstance(node, _SCOPES)
     ]
     if place.column is None and sum(node.lineno == place.line for node in around) > 1:
@@ -189,9 +197,31 @@ def _statement_call(statement: ast.stmt) -> str:
     return ""
 
 
-@functools.lru_cache(maxsize=64)
-def _parse_file(filename: str) -> ast.AST:
+def _tree_around(place: Place) -> ast.AST:
+    """The statement of a file, at the outermost level, that a place lies in; files take a tenth of a second to parse.
+
+    Its first line is the one above the place where a line begins without an indent. Where that is one of a text over
+    several lines, the statement's text is none that Python parses, since its quotes do not match, and the whole file is
+    parsed.
+    """
+    lines = linecache.getlines(place.filename)
+    here = min(place.line, len(lines))
+    starts = (number for number in range(here - 1, 0, -1) if not lines[number].startswith(_CONTINUED))
+    ends = (number for number in range(here, len(lines)) if not lines[number].startswith(_CONTINUED))
+    start, end = next(starts, 0), next(ends, len(lines))
+    tree = _parse_lines(place.filename, start, end) or _parse_lines(place.filename, 0, len(lines))
+    return tree or ast.Module(body=[], type_ignores=[])
+
+
+_CONTINUED = (*" \t\r\n\f#)]}", "else", "elif", "except", "finally")
+"""What a line begins with that goes on with the statement above it."""
+
+
+@functools.lru_cache(maxsize=512)
+def _parse_lines(filename: str, start: int, end: int) -> ast.AST | None:
+    """Some lines of a file as a tree, whose line numbers are the file's; None where they are no statements."""
+    lines = linecache.getlines(filename)
     try:
-        return ast.parse("".join(linecache.getlines(filename)))
+        return ast.parse("\n" * start + "".join(lines[start:end]))
     except SyntaxError:
-        return ast.Module(body=[], type_ignores=[])
+        return None

@@ -30,7 +30,7 @@ from torch_onnx_compat.backends.wide import wide_sizes
 from torch_onnx_compat.caller.undo import is_training
 from torch_onnx_compat.catalogue.entry import Declined, Symbolic, decline
 from torch_onnx_compat.errors import CompatError
-from torch_onnx_compat.graph.garbage import pause_collection
+from torch_onnx_compat.garbage import pause_collection
 from torch_onnx_compat.graph.weights import as_onnx
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.inputs.probing import differing, far_sizes, first_accepted, other_sizes

@@ -19,8 +19,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from torch_onnx_compat.backends.internals.modes import DispatchMode
 from torch_onnx_compat.backends.internals.versions import set_versions, versions_of
 from torch_onnx_compat.caller.reach import Reach
 from torch_onnx_compat.caller.rebind import Functions
@@ -256,7 +256,7 @@ def _copy(tensor: Tensor) -> Tensor:
     return copy
 
 
-class _WriteWatch(TorchDispatchMode):
+class _WriteWatch(DispatchMode):
     """Tells of every operator that is about to write to watched memory."""
 
     supports_higher_order_operators = True

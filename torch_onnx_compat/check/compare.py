@@ -254,7 +254,14 @@ def _extremes(difference: Array, reference: Array) -> tuple[float, float]:
 def _typical_magnitude(reference: Array) -> float:
     magnitudes = np.abs(reference)
     magnitudes = magnitudes[magnitudes > 0]
-    return float(np.median(magnitudes / 2) * 2) if magnitudes.size else 1.0  # the sum of two of 1e308 is infinite
+    return _median(magnitudes) if magnitudes.size else 1.0
+
+
+def _median(values: Array) -> float:
+    """The median; numpy's own loads numpy.ma, a fifth of a second."""
+    low, high = (values.size - 1) // 2, values.size // 2
+    ordered = np.partition(values, (low, high))
+    return float(ordered[low] / 2 + ordered[high] / 2)  # the sum of two of 1e308 is infinite
 
 
 def _describe_worst(a: Array, b: Array, difference: Array, allowed: Array) -> str:

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from torch_onnx_compat.backends.internals.modes import DispatchMode
 from torch_onnx_compat.check.compare import Array
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import Subject
@@ -152,7 +152,7 @@ def log_run(
     return log.log
 
 
-class OperatorLog(TorchDispatchMode):
+class OperatorLog(DispatchMode):
     """Logs every operator; `modules` is the stack of modules that are running."""
 
     def __init__(self) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from torch_onnx_compat.backends.internals.modes import DispatchMode
 
 _EXACT = """
 abs amax amin aminmax arange argmax argmin broadcast_to bucketize cat ceil clamp clamp_max clamp_min clone
@@ -87,7 +88,7 @@ _MAX_POOLS: dict[int, Callable[..., Tensor]] = {
 _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
-class RoundOtherwise(TorchDispatchMode):
+class RoundOtherwise(DispatchMode):
     """While active, every operation that rounds has results that are off by a rounding or so.
 
     Values of few digits, such as whole numbers, are exact in both programs and stay as they are.
@@ -242,7 +243,7 @@ def _has_few_digits(tensor: Tensor) -> Tensor:
     return tensor.contiguous().view(_INTEGERS[tensor.element_size()]) & ((1 << bits) - 1) == 0
 
 
-class BreakTies(TorchDispatchMode):
+class BreakTies(DispatchMode):
     """While active, operators that sort take equal values in the order of their places, or in the opposite order.
 
     torch promises no order for equal values there. Where it promises one, as in argmax, it is kept.

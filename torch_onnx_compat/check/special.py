@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from torch_onnx_compat.backends.internals.modes import DispatchMode
 from torch_onnx_compat.check.cases import Case
 from torch_onnx_compat.check.compare import Array, Comparison, as_array, is_close
 from torch_onnx_compat.check.options import Verify
@@ -185,7 +185,7 @@ def _is_undecided(
     return False
 
 
-class _Limits(TorchDispatchMode):
+class _Limits(DispatchMode):
     """Ends a run that takes too long, or calls what may not stand the values, at its next operation.
 
     Args:

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from torch_onnx_compat.backends.internals.modes import DispatchMode
 from torch_onnx_compat.check.cases import Case
 from torch_onnx_compat.check.perturb import rounds
 from torch_onnx_compat.check.perturbed_runs import run_within
@@ -23,7 +23,7 @@ CHANCE = 2.0**-10
 """How often a value lies nearer to the middle of two steps than float32's errors: 255 steps have 2^-16, sums more."""
 
 
-class FallOtherwise(TorchDispatchMode):
+class FallOtherwise(DispatchMode):
     """While active, results in eight bits are a step off where they might have been rounded to it.
 
     Args:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import readable
 from torch_onnx_compat.backends.decisions import Decision, DecisionLog
+from torch_onnx_compat.backends.internals.modes import DispatchMode
 from torch_onnx_compat.backends.repairs import repair_trace
 from torch_onnx_compat.catalogue.entry import Operator
 from torch_onnx_compat.diagnosis import hint
@@ -178,7 +178,7 @@ _EAGER = {"native_batch_norm", "empty", "lift_fresh", "detach", "copy", "set", "
 """Operators of eager torch that a captured program does not contain."""
 
 
-class _OverloadLog(TorchDispatchMode):
+class _OverloadLog(DispatchMode):
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
         self.overloads: dict[Any, None] = {}

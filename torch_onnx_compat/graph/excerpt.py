@@ -8,7 +8,7 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedOpsetsPass
 
-from torch_onnx_compat.graph.garbage import pause_collection
+from torch_onnx_compat.garbage import pause_collection
 from torch_onnx_compat.graph.walk import all_nodes
 
 

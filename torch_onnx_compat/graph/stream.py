@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from torch_onnx_compat.graph.garbage import pause_collection
+from torch_onnx_compat.garbage import pause_collection
 
 _LARGE = 1024
 """Bytes from which a weight is streamed."""

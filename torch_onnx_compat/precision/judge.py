@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
+from torch_onnx_compat.backends.internals.modes import DispatchMode
 from torch_onnx_compat.check.cases import Case
 from torch_onnx_compat.check.compare import Array, as_array
 from torch_onnx_compat.check.perturbed_runs import runs_rounded_otherwise
@@ -304,7 +304,7 @@ def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-class InDouble(TorchDispatchMode):
+class InDouble(DispatchMode):
     """While active, what a model makes in float32 itself is made in float64, and mixed operands are float64.
 
     A model in float64 that makes positions or masks in float32 does not run otherwise.

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch._ops import HigherOrderOperator
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_onnx_compat.backends.internals import rnn_decompositions, symbolic
+from torch_onnx_compat.backends.internals.modes import DispatchMode
 from torch_onnx_compat.backends.quiet import quiet_logs
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import Observation, Subject
@@ -106,7 +106,7 @@ def _packages(model: nn.Module) -> set[str]:
     return {str(name).partition(".")[0] for name in names} - {"torch", "builtins", "torch_onnx_compat", ""}
 
 
-class _Beside(TorchDispatchMode):
+class _Beside(DispatchMode):
     """Runs every operator on fakes and on the real tensors beside them; what depends on no input stays real."""
 
     supports_higher_order_operators = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib
 import operator
@@ -28,19 +29,53 @@ def cache_torchlib() -> Iterator[None]:
         key = (args, tuple(sorted(kwargs.items())))
         if key not in _torchlib:
             _torchlib[key] = raw.__func__(cls, *args, **kwargs)
-        copy = _make_overriding_registry(cls)
-        copy.__dict__.update(_torchlib[key].__dict__)
-        copy.functions = {target: list(metas) for target, metas in _torchlib[key].functions.items()}
-        return copy
+        registry = _make_overriding_registry(cls)
+        registry.__dict__.update(_torchlib[key].__dict__)
+        registry.functions = {target: list(metas) for target, metas in _torchlib[key].functions.items()}
+        return registry
 
     owner.from_torchlib = classmethod(from_torchlib)
     try:
-        yield
+        with _sharing_signatures():
+            yield
     finally:
         owner.from_torchlib = raw
 
 
 _torchlib: dict[Any, Any] = {}
+
+
+@contextmanager
+def _sharing_signatures() -> Iterator[None]:
+    """While active, functions of one code have one signature: a plan's hundred translations are closures of a few.
+
+    Later versions of torch read a signature, half a millisecond each, by a function of this name; earlier ones do not.
+    """
+    schemas = first_module("torch.onnx._internal.exporter._schemas")
+    read = getattr(schemas, "op_signature_from_function", None)
+    if read is None:
+        yield
+        return
+
+    def signature(func: Any, domain: str, name: str | None = None, overload: str = "", **more: Any) -> Any:
+        code = getattr(func, "__code__", None)
+        if code is None or func.__defaults__ or func.__kwdefaults__ or hasattr(func, "__wrapped__"):
+            return read(func, domain, name, overload, **more)
+        key = (code, domain, overload, *sorted(more.items()))
+        if key not in _signatures:
+            _signatures[key] = read(func, domain, name, overload, **more)
+        shared = copy.copy(_signatures[key])
+        shared.name = name or func.__name__
+        return shared
+
+    schemas.op_signature_from_function = signature
+    try:
+        yield
+    finally:
+        schemas.op_signature_from_function = read
+
+
+_signatures: dict[Any, Any] = {}
 
 
 def build_torchlib() -> None:
@@ -68,9 +103,9 @@ def _make_overriding_registry(cls: Any) -> Any:
     class OverridingRegistry(cls):  # type: ignore[misc]
         def register_op(self, target: Any, function: Callable[..., Any], is_complex: bool = False) -> None:
             super().register_op(target=target, function=function, is_complex=is_complex)
-            for metas in self.functions.values():
-                if any(m.is_custom for m in metas):
-                    metas[:] = [m for m in metas if m.is_custom or m.is_complex]
+            name = target.name() if isinstance(target, OpOverload) else target
+            metas = self.functions.get(name) or self.functions[target]  # torch 2.6 has no names
+            metas[:] = [m for m in metas if m.is_custom or m.is_complex]
 
     return OverridingRegistry.__new__(OverridingRegistry)
 

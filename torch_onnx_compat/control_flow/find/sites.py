@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import types
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from torch_onnx_compat.backends.decisions import DecisionLog
 from torch_onnx_compat.control_flow.find.source import lexical_chain
+from torch_onnx_compat.garbage import all_objects
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames
 
@@ -64,7 +64,7 @@ def functions_of(codes: Iterable[types.CodeType]) -> dict[types.CodeType, list[t
     found: dict[types.CodeType, list[types.FunctionType]] = {code: [] for code in codes}
     by_id = {id(code): found[code] for code in found}
     # One pass over all objects; gc.get_referrers would compare each object with each code.
-    for candidate in gc.get_objects() if found else ():
+    for candidate in all_objects() if found else ():
         if type(candidate) is types.FunctionType and id(candidate.__code__) in by_id:
             by_id[id(candidate.__code__)].append(candidate)
     return found

@@ -23,7 +23,7 @@ from torch_onnx_compat.control_flow.find.source import (
 from torch_onnx_compat.control_flow.lower.expressions import tells_numbers_apart
 from torch_onnx_compat.control_flow.lower.printing import lines_before_and_after
 from torch_onnx_compat.control_flow.lower.statements import lower
-from torch_onnx_compat.graph.garbage import pause_collection
+from torch_onnx_compat.garbage import pause_collection
 
 MOST_SPLITS = 4
 """Decisions into whose branches the rest of a function moves, at most: each doubles what is exported of the rest."""
