@@ -207,7 +207,7 @@ def _reset(node: Node, random: Random) -> None:
 
 def _probe(node: Node, random: Random, name: str) -> Probe | None:
     """A model of one node with inputs; None where ONNX does not allow it, or torch does not write it."""
-    if _repeats_an_axis(node):
+    if _repeats_an_axis(node) or _resizes_channels(node):
         return None
     feeds: dict[str, np.ndarray] = {}
     weights = []
@@ -236,6 +236,12 @@ def _repeats_an_axis(node: Node) -> bool:
     given = node["inputs"][1].get("value", ()) if node["op"].startswith("Reduce") and len(node["inputs"]) > 1 else ()
     axes = [axis % rank for axis in np.atleast_1d(node["attributes"].get("axes", given)).tolist()]
     return len(set(axes)) < len(axes)
+
+
+def _resizes_channels(node: Node) -> bool:
+    """Whether a Resize to given sizes changes the batch or the channels, as torch's never does."""
+    given = node["inputs"][-1] if node["op"] == "Resize" else {}
+    return given.get("type") == "int64" and list(given.get("value", ())[:2]) != list(node["inputs"][0]["shape"][:2])
 
 
 def _model(node: Node, name: str, weights: Sequence[Any], feeds: Mapping[str, np.ndarray]) -> onnx.ModelProto | None:

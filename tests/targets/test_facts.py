@@ -12,12 +12,36 @@ def facts(text, index=0, opset=18):
     return node_facts(model.graph[index], opset)
 
 
+@pytest.mark.parametrize(
+    ("pads", "name"), [("1,0,0,0", "starts"), ("0,1,0,1", "mixed"), ("1,1,1,1", 1), ("0,0,2,1", "ends")]
+)
+def test_pads(pads, name):
+    found = facts(f"g (float[1,3,9,9] x) => (float[1,3,H,W] y){{ y = MaxPool<kernel_shape=[3,3], pads=[{pads}]>(x) }}")
+    assert found["pads"] == name
+
+
+@pytest.mark.parametrize(("places", "name"), [("0, 2", "other"), ("0, -2", "negative")])
+def test_places_from_the_end(places, name):
+    text = (
+        "g (float[4,5] x, float[2,5] u) => (float[4,5] y) <int64[2,1] i = {PLACES}> { y = ScatterND(x, i, u) }".replace(
+            "PLACES", places
+        )
+    )
+    assert facts(text)["index"] == name
+
+
+@pytest.mark.parametrize(("joined", "name", "first"), [("x, x", "none", "computed"), ("c, x", "some", "constant")])
+def test_constants_that_are_joined(joined, name, first):
+    found = facts(f"g (float[2] x) => (float[4] y) <float[2] c = {{1, 2}}> {{ y = Concat<axis=0>({joined}) }}")
+    assert (found["constants"], found["input.0"]) == (name, first)
+
+
 def test_attributes_and_defaults():
     found = facts(
         "g (float[1,3,9,9] x) => (float[1,3,4,4] y)"
         "{ y = MaxPool<kernel_shape=[3,3], strides=[2,2], pads=[0,0,1,0]>(x) }"
     )
-    assert (found["kernel_shape"], found["strides"], found["pads"]) == (3, 2, "mixed")
+    assert (found["kernel_shape"], found["strides"], found["pads"]) == (3, 2, "ends")
     assert (found["ceil_mode"], found["auto_pad"], found["version"]) == (0, "NOTSET", 12)
     assert (found["rank"], found["type"], found["inputs"], found["outputs"]) == (4, "float", 1, "0")
 

@@ -17,6 +17,7 @@ _LATE = (
     "input.2",
     "input.3",
     "input.4",
+    "input.0",
     "inputs",
     "version",
     "type",

@@ -54,6 +54,7 @@ _CONTEXTS: Mapping[str, Callable[..., Probe]] = {
     "attends": lambda probe, how=True: embed_in_attention(probe) if how is True else embed_as_scores(probe, how),
     "gates": multiply_result,
     "grouped": embed_in_group_norm,
+    "inside": make_inside,
     "norm": divide_by_norm,
     "padded": prepend_pad,
     "summing": sum_products,

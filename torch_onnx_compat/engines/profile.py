@@ -120,11 +120,16 @@ def profile(engine: Engine, version: str, found: Sequence[Sample], date: str, ty
         dynamic=dynamic,
         folds=folds,
         works=works - {row.op_type for row in better},
-        types=condense_types(typed),
+        types=condense_types(sample for sample in typed if not _is_said(sample, rows)),
         date=date,
         how=how,
         placement=load_target(engine.name).placement if engine.name in known_targets() else None,
     )
+
+
+def _is_said(sample: Sample, rows: Iterable[Row]) -> bool:
+    """Whether a row says already that a sample fails."""
+    return any(row.op_type == sample.op_type and row.matches(row.opset[0], sample.facts) for row in rows)
 
 
 def _better(name: str) -> list[Row]:

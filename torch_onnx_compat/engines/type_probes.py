@@ -29,7 +29,7 @@ from torch_onnx_compat.targets.target import PASSED, Verdict
 WIDTHS = {"float16": onnx.TensorProto.FLOAT16, "double": onnx.TensorProto.DOUBLE}
 """The types that are tried. Not bfloat16, which onnxruntime's CPU, with which results are compared, hardly has."""
 BYTES = "uint8"
-_EACH = 3
+_EACH = 6
 """Probes of one operator in one type."""
 _SEVERITY: tuple[Verdict, ...] = ("wrong", "crashes", "refused")
 

@@ -2,15 +2,15 @@
 
 An attribute is a fact under its own name, with ONNX's default where it is omitted, and "absent" where the operator's
 version has no such attribute. A list of equal numbers counts as that number, a list of different ones as "mixed", axes
-that rise as "rising". The other facts are:
+that rise as "rising", pads that are 0 at all starts as "ends", at all ends as "starts". The other facts are:
 
 * version: the opset that introduced the operator's present definition;
 * type, rank: of the first input; type, of a Where: of what it chooses from;
 * inputs: how many are given;
 * outputs: the positions of those that are used, e.g. "0, 2";
 * empty: output or input where one is known to have no element, else no;
-* input.K: constant, computed or absent, for the inputs after the first; absent also where only another version of the
-  operator has the input;
+* input.K: constant, computed or absent, from 0 on; absent also where only another version of the operator has the
+  input;
 * rank.1: of the second input;
 * reused: yes where the first input is computed and read by other nodes too, else no;
 * image: yes where it reads an image, else no: see `facts/origin`;
@@ -52,7 +52,7 @@ def node_facts(node: ir.Node, opset: int) -> dict[str, Any]:
     used = [str(index) for index, v in enumerate(node.outputs) if v.uses() or v.is_graph_output()]
     facts["outputs"] = ", ".join(used) or "0"
     facts["empty"] = "output" if _is_empty(node.outputs) else "input" if _is_empty(given) else "no"
-    for index in range(1, min(len(node.inputs), _MANY + 1)):
+    for index in range(min(len(node.inputs), _MANY + 1)):
         facts[f"input.{index}"] = _kind(node.inputs[index])
     for index in range(max(len(node.inputs), 1), min(_most_inputs(node.op_type, opset), _MANY + 1)):
         facts[f"input.{index}"] = "absent"
@@ -128,7 +128,10 @@ def _as_fact(name: str, value: Any) -> Any:
     if isinstance(value, (list, tuple)) and value and all(isinstance(v, int) for v in value):
         if len(set(value)) == 1:
             return value[0]
-        return "rising" if name == "axes" and list(value) == sorted(set(value)) else "mixed"
+        if name == "axes" and list(value) == sorted(set(value)):
+            return "rising"
+        starts, ends = value[: len(value) // 2], value[len(value) // 2 :]
+        return "mixed" if name != "pads" or (any(starts) and any(ends)) else "starts" if any(starts) else "ends"
     return None
 
 

@@ -5,9 +5,11 @@
 * after, of a Slice: Reshape where only elementwise operators and operators that keep places stand between a Reshape and
   the Slice, so that the Slice could be moved up to the Reshape but not before it; else other;
 * gates, of an activation: another where its result is multiplied by another value than its input, else no;
+* constants, of a Concat: some where an input is a constant, else none;
 * divisor, of a Div: norm where the first input is divided by its own ReduceL2, perhaps clipped; repeated norm where an
   Expand follows the norm; else other;
 * index, of a GatherElements: smaller where it has fewer cells than the data along another axis, else equal;
+* index, of a ScatterND: negative where it is a constant that counts some place from the end, else other;
 * scale, of a LayerNormalization or RMSNormalization: normalized where it has the normalized axes, else broadcast;
 * step, of a Slice: 1, more or negative;
 * shapes, of an elementwise operator: equal; broadcast where one input has the result's shape; mutual where none has;
@@ -83,6 +85,10 @@ def _shapes(shapes: list[ir.Shape | None]) -> dict[str, str]:
     if all(shape == known[0] for shape in known):
         return {"shapes": "equal"}
     return {"shapes": "broadcast" if result in padded else "mutual"}
+
+
+def _constants(node: ir.Node) -> dict[str, Any]:
+    return {"constants": "some" if any(constant_tensor(value) is not None for value in node.inputs) else "none"}
 
 
 def _terms(node: ir.Node) -> dict[str, Any]:
@@ -185,6 +191,11 @@ def _scale(node: ir.Node) -> dict[str, Any]:
     axis = node.attributes["axis"].as_int() if "axis" in node.attributes else -1
     normalized = len(shapes[0]) - axis % len(shapes[0])
     return {"scale": "normalized" if len(shapes[1]) == normalized else "broadcast"}
+
+
+def _index_from_end(node: ir.Node) -> dict[str, Any]:
+    tensor = constant_tensor(node.inputs[1])
+    return {"index": "negative" if tensor is not None and bool((tensor.numpy() < 0).any()) else "other"}
 
 
 def _index(node: ir.Node) -> dict[str, Any]:
@@ -297,6 +308,7 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     **dict.fromkeys((*(f"Reduce{kind}" for kind in _REDUCTIONS), "Squeeze", "Unsqueeze"), _axes),
     **dict.fromkeys(("Add", "Sum"), _terms),
     "BatchNormalization": _after,
+    "Concat": _constants,
     "DFT": _dft_axis,
     "Div": _divisor,
     "GatherElements": _index,
@@ -307,6 +319,7 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "EyeLike": _sizes,
     **dict.fromkeys(RECURRENT, _omitted),
     "Reshape": lambda node: {**_rank_out(node), **batch(node)},
+    "ScatterND": _index_from_end,
     "Slice": _slice,
     "Split": _parts,
 }
