@@ -189,6 +189,8 @@ def main(
     if show_page:
         print(page(done), end="")
         return
+    if unknown := sorted({*(modes or ())} - {*MODES}):
+        raise typer.BadParameter(f"{', '.join(unknown)}; modes are: {'; '.join(MODES)}")
     known = {(row["model"], row["mode"], row["dynamic"]) for row in done}
     for spec in models or MODELS:
         for mode in modes or MODES:

@@ -108,3 +108,26 @@ def test_a_tensor_is_no_number(exporter):
 
     with pytest.raises(CompatError):
         export_compat(OfTensor(), X, exporter=exporter)
+
+
+class Halves(nn.Module):
+    """divmod of sizes, both ways round, and of a number that values give."""
+
+    def forward(self, x):
+        half, odd = divmod(x.shape[1], 2)
+        times, rest = divmod(17, x.shape[1])
+        parts, left = divmod(int((x > 0).sum()), 4)
+        if odd:
+            x = x[:, 1:]
+        return x[:, :half] * times - x[:, half:] * rest, x.sum() * parts + left
+
+
+def test_divmod(exporter):
+    before = vars(torch.SymInt).get("__divmod__"), vars(torch.Tensor).get("__divmod__")
+    model = Halves().eval()
+    session = export_compat(model, X, dynamic={"x": {0: "rows", 1: "columns"}}, exporter=exporter).session()
+    assert (vars(torch.SymInt).get("__divmod__"), vars(torch.Tensor).get("__divmod__")) == before
+    for rows, columns in ((4, 6), (3, 5), (2, 17), (1, 30)):
+        x = torch.randn(rows, columns, generator=torch.Generator().manual_seed(columns))
+        for found, wanted in zip(session.run(None, {"x": x.numpy()}), model(x), strict=True):
+            np.testing.assert_allclose(found, wanted.numpy(), rtol=1e-4, atol=1e-4)

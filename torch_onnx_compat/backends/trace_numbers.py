@@ -100,5 +100,10 @@ def _bit_length(number: Tensor) -> Tensor:
     return (number.abs().reshape(1) >= powers).sum()
 
 
-METHODS: dict[str, Callable[..., Any]] = {"is_integer": _is_integer, "bit_length": _bit_length}
+METHODS: dict[str, Callable[..., Any]] = {
+    "is_integer": _is_integer,
+    "bit_length": _bit_length,
+    "__divmod__": lambda number, other: (number // other, number % other),
+    "__rdivmod__": lambda number, other: (other // number, other % number),
+}
 """Methods of Python's numbers that tensors lack."""

@@ -29,6 +29,7 @@ SUBJECTS = (
     "nested_sizes",
     "layouts",
     "repositories",
+    "halving",
 )
 
 

@@ -351,6 +351,26 @@ def quick_quotients() -> Iterator[None]:
         functions.sympy = before
 
 
+@contextmanager
+def methods_of_numbers() -> Iterator[None]:
+    """While active, symbolic numbers have the methods of Python's that torch has left out: divmod's."""
+    methods: dict[str, Callable[[Any, Any], Any]] = {
+        "__divmod__": lambda number, other: (number // other, number % other),
+        "__rdivmod__": lambda number, other: (other // number, other % number),
+    }
+    kinds = [kind for kind in (torch.SymInt, torch.SymFloat) if not hasattr(kind, "__divmod__")]
+    try:
+        for kind in kinds:
+            for name, method in methods.items():
+                setattr(kind, name, method)
+        yield
+    finally:
+        for kind in kinds:
+            for name in methods:
+                if name in vars(kind):
+                    delattr(kind, name)
+
+
 _LARGE = 4096
 """What a size counts as while the operator that makes it runs: neither 0 nor 1."""
 

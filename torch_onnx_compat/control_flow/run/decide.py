@@ -23,6 +23,12 @@ from torch_onnx_compat.control_flow.run.session import Key, RefusedDecision, Ses
 from torch_onnx_compat.places import first_line
 from torch_onnx_compat.tracing import is_tracing, without_tracing
 
+DEPTH = 20
+"""How often a line may decide within its own branches, where both branches of one of these decisions are run."""
+
+DEPTH_OF_BOTH = 10
+"""How often both branches of a line may be run within its own branches: each level is watched by all around it."""
+
 CLOSE = 1e-4
 """Tolerance between two branches that compute the same, relative to the largest value."""
 
@@ -44,7 +50,8 @@ def decide(session: Session, test: Any, then: Branch, otherwise: Branch, why: st
     key = session.key()
     condition = session.condition(test, key)
     if isinstance(condition, bool):
-        return then() if condition else otherwise()
+        with session.entered(session.within, key, DEPTH):
+            return then() if condition else otherwise()
     if key in session.alternatives:
         session.mark("one way for every size")
         return then() if session.alternatives[key] else otherwise()
@@ -54,14 +61,18 @@ def decide(session: Session, test: Any, then: Branch, otherwise: Branch, why: st
         raise refusal(f"a decision depends on the inputs, and {why}; move that out of the branch.")
     if key in session.conflicts:
         return _decide_by_if(session, condition, then, otherwise, session.conflicts[key])
-    return _decide_by_both(session, key, condition, then, otherwise, grows)
+    with session.entered(session.within_both, key, DEPTH_OF_BOTH):
+        return _decide_by_both(session, key, condition, then, otherwise, grows)
 
 
 def _decide_by_both(session: Session, key: Key, condition: Tensor, then: Branch, otherwise: Branch, grows: bool) -> Any:
     by_size = not session.from_data(condition)
     # Where values decide, too, the model may run at sizes at which the branch that it does not take would not.
     state = take_state((then, otherwise), session.reach)
-    outcomes = _attempt(session, then, state), _attempt(session, otherwise, state)
+    yes = _attempt(session, then, state)
+    if isinstance(yes.error, RefusedDecision) and session.within_both[key[:2]] > 1:
+        raise yes.error  # each level would try its other branch too
+    outcomes = yes, _attempt(session, otherwise, state)
     separate_results(*outcomes)
     why = _find_obstacle(then, otherwise, outcomes)
     if why and session.surveying:
