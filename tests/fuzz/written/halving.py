@@ -15,20 +15,6 @@ from fuzz.written.program import collector
 PROGRAMS, program = collector()
 
 
-@program(x="float rows=5 4")
-class SumByHalves(nn.Module):
-    """Adds rows as a tree."""
-
-    def forward(self, x):
-        return self.total(x)
-
-    def total(self, x):
-        if x.shape[0] == 1:
-            return x[0]
-        middle = x.shape[0] // 2
-        return self.total(x[:middle]) + self.total(x[middle:])
-
-
 @program(x="float batch=2 length=12 3")
 class PooledToOne(nn.Module):
     """Halves the length until it is short, and pads an odd one."""
@@ -41,6 +27,20 @@ class PooledToOne(nn.Module):
             x = x[:, ::2] + x[:, 1::2]
             rounds += 1
         return x.mean(1) * rounds
+
+
+@program(x="float rows=5 4")
+class SumByHalves(nn.Module):
+    """Adds rows as a tree."""
+
+    def forward(self, x):
+        return self.total(x)
+
+    def total(self, x):
+        if x.shape[0] == 1:
+            return x[0]
+        middle = x.shape[0] // 2
+        return self.total(x[:middle]) + self.total(x[middle:])
 
 
 @program(x="float batch=2 length=11")
