@@ -32,9 +32,9 @@ INTRODUCTION = """\
 # The scoreboard
 
 All models of torchvision; all architectures of transformers that the zoo has; of every family of timm, ultralytics and
-smp the smallest; as *timm_random* 300 more of timm, drawn by seed 1 from those of up to 500 million parameters; and
-architectures and transforms of torchaudio, which needs torch 2.11, most of them with a dynamic length as well. With
-random weights and batch norms that normalise, exported with a dynamic batch from an example of batch 1: by
+smp the smallest; as *timm_random* 300 more of timm, drawn by seed 1 from those of up to 500 million parameters, 60 of
+them by torch's TorchScript exporter too; and architectures and transforms of torchaudio, which needs torch 2.11, most
+of them with a dynamic length as well. With random weights and batch norms that normalise, exported with a dynamic batch from an example of batch 1: by
 `export_compat`, by `torch.onnx.export` with its defaults, and by `torch.onnx.export(dynamo=False)`. Every file, whoever
 wrote it, is run in onnxruntime against eager torch at the example, on other values and at other batches, within the
 tolerances of `check/compare.py`; each export is a process of its own with one thread. Its limits were 15 minutes and
