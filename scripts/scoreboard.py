@@ -34,12 +34,12 @@ INTRODUCTION = """\
 All models of torchvision; all architectures of transformers that the zoo has; of every family of timm, ultralytics and
 smp the smallest; as *timm_random* 300 more of timm, drawn by seed 1 from those of up to 500 million parameters, 60 of
 them by torch's TorchScript exporter too; and architectures and transforms of torchaudio, which needs torch 2.11, most
-of them with a dynamic length as well. With random weights and batch norms that normalise, exported with a dynamic batch from an example of batch 1: by
-`export_compat`, by `torch.onnx.export` with its defaults, and by `torch.onnx.export(dynamo=False)`. Every file, whoever
-wrote it, is run in onnxruntime against eager torch at the example, on other values and at other batches, within the
-tolerances of `check/compare.py`; each export is a process of its own with one thread. Its limits were 15 minutes and
-9 GB, for the ten largest 25 minutes and 16 GB; 2 minutes and 6 GB for the older rows of timm, and 4 minutes and 6 GB
-for stock torch. A reason names the limit.
+of them with a dynamic length as well. With random weights and batch norms that normalise, exported with a dynamic batch
+from an example of batch 1: by `export_compat`, by `torch.onnx.export` with its defaults, and by
+`torch.onnx.export(dynamo=False)`. Every file, whoever wrote it, is run in onnxruntime against eager torch at the
+example, on other values and at other batches, within the tolerances of `check/compare.py`; each export is a process of
+its own with one thread. Its limits were 15 minutes and 9 GB, for the ten largest 25 minutes and 16 GB; 2 minutes and 6
+GB for the older rows of timm, and 4 minutes and 6 GB for stock torch. A reason names the limit.
 
 *verified*: the file computes what the model computes. *wrong*: there is a file, and it does not, or onnxruntime does
 not run it at another batch. *refused*: no file, and a reason. *other*: the process crashed or hit a limit, or the zoo
