@@ -188,3 +188,14 @@ class LoopOverLayers(nn.Module):
         for i in range(x.shape[0]):
             total = total + self.layers[i](x[i])
         return total
+
+
+@refused(r"refused_programs.py:\d+: a function calls itself as often as the inputs decide; write it as a loop")
+def recursion_without_an_end(self, x):
+    return _grown(x)
+
+
+def _grown(x):
+    if x.sum() > 100:
+        return x
+    return _grown(x * 2)
