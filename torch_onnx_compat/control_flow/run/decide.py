@@ -23,10 +23,10 @@ from torch_onnx_compat.control_flow.run.session import Key, RefusedDecision, Ses
 from torch_onnx_compat.places import first_line
 from torch_onnx_compat.tracing import is_tracing, without_tracing
 
-DEPTH = 20
+DEPTH = 40
 """How often a line may decide within its own branches, where both branches of one of these decisions are run."""
 
-DEPTH_OF_BOTH = 10
+DEPTH_OF_BOTH = 32
 """How often both branches of a line may be run within its own branches: each level is watched by all around it."""
 
 CLOSE = 1e-4
