@@ -10,13 +10,13 @@ import pytest
 from torch_onnx_compat import cli
 from torch_onnx_compat.engines import ENGINES, Engine, find_engine
 from torch_onnx_compat.engines.compare import difference, reference
-from torch_onnx_compat.engines.measure import rounding_decides, run_probes
+from torch_onnx_compat.engines.measure import Sample, rounding_decides, run_probes
 from torch_onnx_compat.engines.probes import node_tests, own_probes, probes_for
-from torch_onnx_compat.engines.profile import profile
+from torch_onnx_compat.engines.profile import profile, rows_untold
 from torch_onnx_compat.graph.facts.node import node_facts
 from torch_onnx_compat.targets import load_target
 from torch_onnx_compat.targets.profile import DIRECTORY
-from torch_onnx_compat.targets.target import PASSED
+from torch_onnx_compat.targets.target import PASSED, Row, Target
 
 OPERATORS = ("Clip", "Gemm", "Softplus", "Split")
 
@@ -198,3 +198,10 @@ def test_facts_of_probes_are_known():
         model = ir.from_proto(probe.model)
         facts = node_facts(model.graph[probe.position], model.opset_imports[""])
         assert {"version", "rank", "type"} <= facts.keys(), probe.name
+
+
+def test_rows_that_no_probe_tells_of_now_stay():
+    shipped = Target("board", version="1.0", rows=(Row("If", "refused"), Row("Add", "wrong")))
+    found = [Sample("a probe", "Add", {}, "works")]
+    assert rows_untold(shipped, "1.0", found) == [Row("If", "refused")]
+    assert rows_untold(shipped, "1.1", found) == []

@@ -95,6 +95,7 @@ def profile(engine: Engine, version: str, found: Sequence[Sample], date: str, ty
     """
     works, rows = condense(found)
     better = _better(engine.name)
+    untold = rows_untold(load_target(engine.name), version, found) if engine.name in known_targets() else []
     counts = Counter(sample.verdict for sample in found)
     summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in sorted(counts))
     with EngineProcess(engine, limit=20.0) as process:
@@ -113,7 +114,7 @@ def profile(engine: Engine, version: str, found: Sequence[Sample], date: str, ty
         version=version,
         opset=min(engine.opset, opsets[1]),
         opsets=opsets,
-        rows=tuple(sorted((*rows, *better), key=lambda row: row.op_type)),
+        rows=tuple(sorted((*rows, *better, *untold), key=lambda row: row.op_type)),
         measured=True,
         runs=not engine.builds,
         ir_version=ir_version,
@@ -125,6 +126,15 @@ def profile(engine: Engine, version: str, found: Sequence[Sample], date: str, ty
         how=how,
         placement=load_target(engine.name).placement if engine.name in known_targets() else None,
     )
+
+
+def rows_untold(shipped: Target, version: str, found: Iterable[Sample]) -> list[Row]:
+    """The rows of an earlier measurement of this version, for operators of which the present samples tell nothing.
+
+    What makes the inputs of a probe may be refused, where they were inputs of the file before.
+    """
+    told = {sample.op_type for sample in found}
+    return [row for row in shipped.rows if row.op_type not in told and shipped.version == version]
 
 
 def _is_said(sample: Sample, rows: Iterable[Row]) -> bool:
