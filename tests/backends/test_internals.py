@@ -80,24 +80,28 @@ def test_torchlib_is_built_once():
 
 
 def test_translations_of_one_code_share_a_signature():
-    def closure(number):
+    def closure(number, kind):
         def translation(x, y=None, *, alpha: float = 1.0): ...
 
         def plain(*args, **kwargs):
             return number
 
-        return translation, plain
+        def typed(x: kind): ...
+
+        return translation, plain, typed
 
     schemas = first_module("torch.onnx._internal.exporter._schemas")
     if not hasattr(schemas, "op_signature_from_function"):
         pytest.skip("this torch reads signatures elsewhere")
     read = schemas.op_signature_from_function
     with internals.cache_torchlib():
-        (with_defaults, first), (_, second) = closure(1), closure(2)
+        (with_defaults, first, of_int), (_, second, of_float) = closure(1, int), closure(2, float)
         second.__name__ = "other"
-        signatures = [schemas.op_signature_from_function(f, "", f.__name__) for f in (first, second, with_defaults)]
-        assert signatures == [read(f, "", f.__name__) for f in (first, second, with_defaults)]
-        assert [signature.name for signature in signatures] == ["plain", "other", "translation"]
+        functions = (first, second, with_defaults, of_int, of_float)
+        signatures = [schemas.op_signature_from_function(f, "", f.__name__) for f in functions]
+        assert signatures == [read(f, "", f.__name__) for f in functions]
+        assert [signature.name for signature in signatures[:3]] == ["plain", "other", "translation"]
+        assert signatures[3] != signatures[4]
     assert schemas.op_signature_from_function is read
 
 
@@ -109,6 +113,13 @@ def test_tables_are_made_once_for_the_same_translations():
         library.define("twice(Tensor x) -> Tensor", tags=())
         library.impl("twice", lambda x: x + x, "CompositeImplicitAutograd")
         assert decompose.tables_of(registry) is not tables
+    forms = torch._decomp.decomposition_table
+    forms[torch.ops.aten.sinc.default], before = (lambda x: x), forms[torch.ops.aten.sinc.default]
+    try:
+        assert decompose.tables_of(registry) is not tables
+    finally:
+        forms[torch.ops.aten.sinc.default] = before
+    assert decompose.tables_of(registry) is tables
 
 
 _WITHOUT_DYNAMO = """

@@ -12,7 +12,7 @@ from torch_onnx_compat.engines import ENGINES, Engine, find_engine
 from torch_onnx_compat.engines.compare import difference, reference
 from torch_onnx_compat.engines.measure import Sample, rounding_decides, run_probes
 from torch_onnx_compat.engines.probes import node_tests, own_probes, probes_for
-from torch_onnx_compat.engines.profile import profile, rows_untold
+from torch_onnx_compat.engines.profile import profile, rows_without_samples
 from torch_onnx_compat.graph.facts.node import node_facts
 from torch_onnx_compat.targets import load_target
 from torch_onnx_compat.targets.profile import DIRECTORY
@@ -203,5 +203,5 @@ def test_facts_of_probes_are_known():
 def test_rows_that_no_probe_tells_of_now_stay():
     shipped = Target("board", version="1.0", rows=(Row("If", "refused"), Row("Add", "wrong")))
     found = [Sample("a probe", "Add", {}, "works")]
-    assert rows_untold(shipped, "1.0", found) == [Row("If", "refused")]
-    assert rows_untold(shipped, "1.1", found) == []
+    assert rows_without_samples(shipped, "1.0", found) == [Row("If", "refused")]
+    assert rows_without_samples(shipped, "1.1", found) == []

@@ -47,7 +47,7 @@ def capture(job: ExportJob) -> Capture:
     log = CaptureLog()
     texts, floats = symbolic.watch_texts(log.note_text), symbolic.watch_floats(log.note_float)
     try:
-        with in_onnx_export(), undo_capture(job.subject.twin), texts, floats, symbolic.methods_of_numbers():
+        with in_onnx_export(), undo_capture(job.subject.twin), texts, floats, symbolic.add_divmod():
             made = _run_export(job, log)
     except CompatError:
         raise

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_onnx_compat.backends.internals.symbolic import DIVMOD
 from torch_onnx_compat.tracing import below_function_modes, constant, is_tracing, recorded_value
 
 _NAMES = (
@@ -100,10 +101,5 @@ def _bit_length(number: Tensor) -> Tensor:
     return (number.abs().reshape(1) >= powers).sum()
 
 
-METHODS: dict[str, Callable[..., Any]] = {
-    "is_integer": _is_integer,
-    "bit_length": _bit_length,
-    "__divmod__": lambda number, other: (number // other, number % other),
-    "__rdivmod__": lambda number, other: (other // number, other % number),
-}
+METHODS: dict[str, Callable[..., Any]] = {"is_integer": _is_integer, "bit_length": _bit_length, **DIVMOD}
 """Methods of Python's numbers that tensors lack."""

@@ -95,7 +95,7 @@ def profile(engine: Engine, version: str, found: Sequence[Sample], date: str, ty
     """
     works, rows = condense(found)
     better = _better(engine.name)
-    untold = rows_untold(load_target(engine.name), version, found) if engine.name in known_targets() else []
+    silent = rows_without_samples(load_target(engine.name), version, found) if engine.name in known_targets() else []
     counts = Counter(sample.verdict for sample in found)
     summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in sorted(counts))
     with EngineProcess(engine, limit=20.0) as process:
@@ -114,7 +114,7 @@ def profile(engine: Engine, version: str, found: Sequence[Sample], date: str, ty
         version=version,
         opset=min(engine.opset, opsets[1]),
         opsets=opsets,
-        rows=tuple(sorted((*rows, *better, *untold), key=lambda row: row.op_type)),
+        rows=tuple(sorted((*rows, *better, *silent), key=lambda row: row.op_type)),
         measured=True,
         runs=not engine.builds,
         ir_version=ir_version,
@@ -128,7 +128,7 @@ def profile(engine: Engine, version: str, found: Sequence[Sample], date: str, ty
     )
 
 
-def rows_untold(shipped: Target, version: str, found: Iterable[Sample]) -> list[Row]:
+def rows_without_samples(shipped: Target, version: str, found: Iterable[Sample]) -> list[Row]:
     """The rows of an earlier measurement of this version, for operators of which the present samples tell nothing.
 
     What makes the inputs of a probe may be refused, where they were inputs of the file before.

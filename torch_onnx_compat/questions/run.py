@@ -89,7 +89,7 @@ def run_symbolically(observation: Observation, inputs: Inputs, functions: Sequen
             stack.enter_context(found.calls)
             stack.enter_context(symbolic.python_kernels())
             stack.enter_context(symbolic.quick_quotients())
-            stack.enter_context(symbolic.methods_of_numbers())
+            stack.enter_context(symbolic.add_divmod())
             stack.enter_context(mode)
             subject(*fakes)
     except MemoryError:

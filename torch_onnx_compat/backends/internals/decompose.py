@@ -97,12 +97,13 @@ def tables_of(registry: Any) -> Tables:
     """The tables of a registry, made once for those that translate the same: torch takes a tenth of a second for it."""
     decompositions = first_module("torch.onnx._internal.exporter._decomp")
     translated = frozenset(decompositions.get_onnx_implemented_overloads(registry))
-    known = len(torch._C._dispatch_get_all_op_names()), len(torch._decomp.decomposition_table)  # a user may add some
-    return _make_tables(translated, known)
+    operators = frozenset(torch._C._dispatch_get_all_op_names())
+    return _make_tables(translated, operators, frozenset(torch._decomp.decomposition_table.items()))
 
 
 @functools.lru_cache(maxsize=16)
-def _make_tables(translated: frozenset[Any], known: tuple[int, int]) -> Tables:
+def _make_tables(translated: frozenset[Any], operators: frozenset[str], forms: frozenset[Any]) -> Tables:
+    """The tables; they depend on the operators and decompositions of the process too, to which a user may add."""
     return Tables(translated)
 
 

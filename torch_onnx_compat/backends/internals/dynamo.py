@@ -36,7 +36,7 @@ def cache_torchlib() -> Iterator[None]:
 
     owner.from_torchlib = classmethod(from_torchlib)
     try:
-        with _sharing_signatures():
+        with _share_signatures():
             yield
     finally:
         owner.from_torchlib = raw
@@ -46,10 +46,11 @@ _torchlib: dict[Any, Any] = {}
 
 
 @contextmanager
-def _sharing_signatures() -> Iterator[None]:
-    """While active, functions of one code have one signature: a plan's hundred translations are closures of a few.
+def _share_signatures() -> Iterator[None]:
+    """While active, functions of one code have one signature.
 
-    Later versions of torch read a signature, half a millisecond each, by a function of this name; earlier ones do not.
+    A plan has a hundred translations, which are closures of a few functions; later versions of torch take half a
+    millisecond to read the signature of each. Earlier versions have no function of this name.
     """
     schemas = first_module("torch.onnx._internal.exporter._schemas")
     read = getattr(schemas, "op_signature_from_function", None)
@@ -59,7 +60,7 @@ def _sharing_signatures() -> Iterator[None]:
 
     def signature(func: Any, domain: str, name: str | None = None, overload: str = "", **more: Any) -> Any:
         code = getattr(func, "__code__", None)
-        if code is None or func.__defaults__ or func.__kwdefaults__ or hasattr(func, "__wrapped__"):
+        if code is None or func.__defaults__ or func.__kwdefaults__ or not _is_told_by_code(func):
             return read(func, domain, name, overload, **more)
         key = (code, domain, overload, *sorted(more.items()))
         if key not in _signatures:
@@ -76,6 +77,12 @@ def _sharing_signatures() -> Iterator[None]:
 
 
 _signatures: dict[Any, Any] = {}
+
+
+def _is_told_by_code(function: Any) -> bool:
+    """Whether a function's code tells its parameters and, as text, their types; types that are objects may differ."""
+    is_own = not hasattr(function, "__wrapped__") and not hasattr(function, "__signature__")
+    return is_own and all(isinstance(kind, str) for kind in function.__annotations__.values())
 
 
 def build_torchlib() -> None:

@@ -28,14 +28,14 @@ class DispatchMode(TorchDispatchMode):
         super().__init_subclass__(**kwargs)  # type: ignore[no-untyped-call,unused-ignore]
         own = vars(cls).get("__torch_dispatch__")
         if own is not None:
-            cls.__torch_dispatch__ = _hidden_from_compile(own)  # type: ignore[method-assign]
+            cls.__torch_dispatch__ = _hide_from_compile(own)  # type: ignore[method-assign]
 
 
-def _hidden_from_compile(function: Callable[..., Any]) -> Callable[..., Any]:
-    hidden = _disable_dynamo(function)
+def _hide_from_compile(function: Callable[..., Any]) -> Callable[..., Any]:
+    apart = _disable_dynamo(function)
 
     def dispatch(*args: Any, **kwargs: Any) -> Any:
-        return (function if hook.get_eval_frame_callback() is None else hidden)(*args, **kwargs)
+        return (function if hook.get_eval_frame_callback() is None else apart)(*args, **kwargs)
 
     _skip(dispatch.__code__)
     return functools.wraps(function)(dispatch)

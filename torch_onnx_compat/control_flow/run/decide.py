@@ -50,7 +50,7 @@ def decide(session: Session, test: Any, then: Branch, otherwise: Branch, why: st
     key = session.key()
     condition = session.condition(test, key)
     if isinstance(condition, bool):
-        with session.entered(session.within, key, DEPTH):
+        with session.nest(session.depths, key, DEPTH):
             return then() if condition else otherwise()
     if key in session.alternatives:
         session.mark("one way for every size")
@@ -61,7 +61,7 @@ def decide(session: Session, test: Any, then: Branch, otherwise: Branch, why: st
         raise refusal(f"a decision depends on the inputs, and {why}; move that out of the branch.")
     if key in session.conflicts:
         return _decide_by_if(session, condition, then, otherwise, session.conflicts[key])
-    with session.entered(session.within_both, key, DEPTH_OF_BOTH):
+    with session.nest(session.depths_of_both, key, DEPTH_OF_BOTH):
         return _decide_by_both(session, key, condition, then, otherwise, grows)
 
 
@@ -70,7 +70,7 @@ def _decide_by_both(session: Session, key: Key, condition: Tensor, then: Branch,
     # Where values decide, too, the model may run at sizes at which the branch that it does not take would not.
     state = take_state((then, otherwise), session.reach)
     yes = _attempt(session, then, state)
-    if isinstance(yes.error, RefusedDecision) and session.within_both[key[:2]] > 1:
+    if isinstance(yes.error, RefusedDecision) and session.depths_of_both[key[:2]] > 1:
         raise yes.error  # each level would try its other branch too
     outcomes = yes, _attempt(session, otherwise, state)
     separate_results(*outcomes)

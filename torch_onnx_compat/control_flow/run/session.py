@@ -70,9 +70,9 @@ class Session:
     """The sizes that each decision of this run was computed from, unless it depends on data."""
     others: Sequence[Mapping[Key, tuple[int, ...]]] = ()
     """The same from runs at other sizes."""
-    within: Counter[tuple[str, int]] = field(default_factory=Counter)
+    depths: Counter[tuple[str, int]] = field(default_factory=Counter)
     """How often each line decides within its own branches now."""
-    within_both: Counter[tuple[str, int]] = field(default_factory=Counter)
+    depths_of_both: Counter[tuple[str, int]] = field(default_factory=Counter)
     """The same of those decisions of which both branches are run."""
     conflicts: dict[Key, str] = field(default_factory=dict)
     """Decisions whose branches cannot be joined by a mask at every size, and the reason."""
@@ -159,12 +159,12 @@ class Session:
         owner.__class__ = type(cls.__name__, (cls,), {"__module__": cls.__module__, name: attribute})
 
     @contextmanager
-    def entered(self, counts: Counter[tuple[str, int]], key: Key, most: int) -> Iterator[None]:
+    def nest(self, counts: Counter[tuple[str, int]], key: Key, most: int) -> Iterator[None]:
         """Counts a decision while its branches run, and refuses one too many: where both run, recursion has no end."""
         line = key[:2]
         counts[line] += 1
         try:
-            if counts[line] > most and self.within_both[line]:
+            if counts[line] > most and self.depths_of_both[line]:
                 raise refusal(
                     "a function calls itself as often as the inputs decide; write it as a loop.", short(*line)
                 )
