@@ -3,8 +3,8 @@
 python scripts/fuzz_unproven.py --programs aliases --exporter torchscript --first-seed 1000 --count 400
 
 aliases: tensors with second names. effects: what branches change. Their decisions are about flags, and all sides are
-run. kinds: numbers, sizes and tensors that branches decide between, and what asks which of them a name holds. writes:
-writes in place, to views too.
+run. kinds: numbers, sizes and tensors that branches decide between, and what asks which of them a name holds. sizes:
+Python's arithmetic on sizes. writes: writes in place, to views too.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from fuzz.aliases import first_difference, make_aliases, run_sides  # noqa: E402
 from fuzz.effects import make_effects  # noqa: E402
 from fuzz.kinds import SHAPES, make_kinds  # noqa: E402
 from fuzz.programs import Program, fresh_model, write_program  # noqa: E402
+from fuzz.size_arithmetic import SHAPES as MANY_SHAPES  # noqa: E402
+from fuzz.size_arithmetic import make_sizes  # noqa: E402
 from fuzz.writes import INPUT, OTHER_INPUT, WriteProgram  # noqa: E402
 
 from torch_onnx_compat import CompatError, export_compat  # noqa: E402
@@ -84,12 +86,13 @@ JUDGES: dict[str, Callable[[int, str, Path], str]] = {
     "aliases": partial(judge_sides, make_aliases),
     "effects": partial(judge_sides, make_effects),
     "kinds": partial(judge_sides, make_kinds, shapes=SHAPES),
+    "sizes": partial(judge_sides, make_sizes, shapes=MANY_SHAPES),
     "writes": judge_writes,
 }
 
 
 def main(
-    programs: Annotated[str, typer.Option(help="aliases, effects or writes.")] = "aliases",
+    programs: Annotated[str, typer.Option(help="aliases, effects, kinds, sizes or writes.")] = "aliases",
     exporter: Annotated[str, typer.Option(help="torchscript or dynamo.")] = "torchscript",
     first_seed: Annotated[int, typer.Option(help="The first program's seed.")] = 1000,
     count: Annotated[int, typer.Option(help="How many programs.")] = 100,

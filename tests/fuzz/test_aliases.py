@@ -11,11 +11,18 @@ from fuzz.aliases import first_difference, make_aliases, run_sides
 from fuzz.effects import ALL, make_effects
 from fuzz.kinds import SHAPES, make_kinds
 from fuzz.programs import fresh_model, write_program
+from fuzz.size_arithmetic import SHAPES as MANY_SHAPES
+from fuzz.size_arithmetic import make_sizes
 from torch_onnx_compat import CompatError, export_compat
 
 SEEDS = range(30)
 KINDS = (3, 10, 11, 35, 37, 40, 51, 54, 145, *range(2000, 2010))
 """The first ones were wrong before what they ask was answered by mechanism."""
+SIZES = [
+    *((seed, "torchscript") for seed in (1008, 1010, 1012)),
+    *((seed, "dynamo") for seed in (1000, 1005, 1006, 1017, 1020, 1030)),
+]
+"""Those of dynamo were refused before operations on bits were arithmetic."""
 COMBINED = range(1000, 1010)
 EFFECTS = [
     *((seed, "torchscript") for seed in range(0, len(ALL), 2)),
@@ -55,6 +62,11 @@ def test_what_branches_change(seed, exporter, tmp_path):
 @pytest.mark.parametrize("seed", KINDS)
 def test_kinds_of_values(seed, exporter, tmp_path):
     judge(make_kinds(seed), exporter, tmp_path, SHAPES)
+
+
+@pytest.mark.parametrize(("seed", "exporter"), SIZES)
+def test_arithmetic_on_sizes(seed, exporter, tmp_path):
+    assert judge(make_sizes(seed), exporter, tmp_path, MANY_SHAPES)
 
 
 def test_most_ways_to_decide_are_exported(tmp_path):

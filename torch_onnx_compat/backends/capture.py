@@ -21,6 +21,7 @@ from torch_onnx_compat.backends.capture_log import CaptureLog
 from torch_onnx_compat.backends.index_lists import IndexLists
 from torch_onnx_compat.backends.internals import derivatives, symbolic
 from torch_onnx_compat.backends.internals.export_flag import in_onnx_export
+from torch_onnx_compat.backends.internals.numbers import complete_numbers
 from torch_onnx_compat.caller.undo import undo_capture
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.observe import Subject
@@ -35,6 +36,8 @@ class Capture:
     floats: list[tuple[Any, str]] = field(default_factory=list)
     """Numbers made of sizes that it holds as the example's, with the places that ask for them."""
     assumed: tuple[Question, ...] = ()
+    unread: tuple[str, ...] = ()
+    """Conditions on sizes that it assumes, as torch writes them, which are more than arithmetic."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -47,7 +50,7 @@ def capture(job: ExportJob) -> Capture:
     log = CaptureLog()
     texts, floats = symbolic.watch_texts(log.note_text), symbolic.watch_floats(log.note_float)
     try:
-        with in_onnx_export(), undo_capture(job.subject.twin), texts, floats, symbolic.add_divmod():
+        with in_onnx_export(), undo_capture(job.subject.twin), texts, floats, complete_numbers():
             made = _run_export(job, log)
     except CompatError:
         raise
@@ -69,7 +72,8 @@ def capture(job: ExportJob) -> Capture:
             f"with tensor operations such as torch.where, or accept it with allow_baked=[{frozen[0]!r}]."
         )
     made.floats += log.floats
-    made.assumed += _assumptions(job, made.program)
+    assumed, made.unread = _assumptions(job, made.program)
+    made.assumed += assumed
     return made
 
 
@@ -110,7 +114,7 @@ def _capture_derivatives(
     assumed = dict.fromkeys(condition.xreplace(sizes) for condition in found.conditions)
     questions = (Question("condition", c, True, "torch.export") for c in assumed if c not in (True, False))
     note = "the model differentiates as it runs; the file holds the operators of the backward pass."
-    return Capture(run(found.module), [], tuple(questions), [note])
+    return Capture(run(found.module), assumed=tuple(questions), notes=[note])
 
 
 def _with_parameters(subject: Subject, names: list[str]) -> Subject:
@@ -143,18 +147,24 @@ def _fixed_axis_error(job: ExportJob, error: Exception) -> FixedAxis | None:
     )
 
 
-def _assumptions(job: ExportJob, program: torch.export.ExportedProgram) -> tuple[Question, ...]:
+def _assumptions(job: ExportJob, program: torch.export.ExportedProgram) -> tuple[tuple[Question, ...], tuple[str, ...]]:
     """The conditions on sizes that the capture assumed, such as `batch % 2 == 1`, but for those that always hold.
 
     Many follow from shapes that have to fit; others are a decision of the model. Only a run at sizes at which they do
     not hold tells which.
+
+    Returns:
+        The conditions, and the texts of those that are more than arithmetic.
     """
-    found = [_condition(job, text) for text in internals.size_conditions(program)]
-    return tuple(
-        Question("condition", condition, True, "torch.export")
-        for condition in dict.fromkeys(found)
-        if condition is not None and condition not in (True, False)
-    )
+    found: dict[Any, None] = {}
+    unread: list[str] = []
+    for text in internals.size_conditions(program):
+        condition = _condition(job, text)
+        if condition is None:
+            unread.append(_SIZE.sub(lambda size: _name_of(job, size), text))
+        elif condition not in (True, False):
+            found[condition] = None
+    return tuple(Question("condition", c, True, "torch.export") for c in found), tuple(unread)
 
 
 def _condition(job: ExportJob, text: str) -> Any:
@@ -171,7 +181,7 @@ def _condition(job: ExportJob, text: str) -> Any:
         sizes[f"size_{index}_{dim}"] = axis.size(symbols) if axis else sympy.Integer(fixed)
         return f"size_{index}_{dim}"
 
-    text = re.sub(r"L\['tensor_(\d+)'\]\.size\(\)\[(\d+)\]", name_size, text)
+    text = _SIZE.sub(name_size, text)
     test = ast.parse(text, mode="eval").body
     if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _RELATIONS):
         return None
@@ -183,11 +193,21 @@ def _condition(job: ExportJob, text: str) -> Any:
         return None
 
 
+def _name_of(job: ExportJob, size: re.Match[str]) -> str:
+    """A size in torch's text of a condition, as the caller calls it."""
+    index, dim = int(size[1]), int(size[2])
+    axis = job.inputs.axes[index].get(dim)
+    return axis.name if axis else str(job.inputs.tensors[index].shape[dim])
+
+
 def _symbol(axis: str) -> Any:
     import sympy
 
     return sympy.Symbol(axis, integer=True, positive=True)
 
+
+_SIZE = re.compile(r"L\['tensor_(\d+)'\]\.size\(\)\[(\d+)\]")
+"""A size of an input, as torch writes it."""
 
 _RELATIONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "Eq",

@@ -38,10 +38,11 @@ def export(job: ExportJob) -> ExportedGraph:
         axes = _reject_specialised(job, program)
         _reject_frozen(job, floats, axes)
         assumed = captured.assumed
-        if assumed and job.decides is not None and job.decides(job):
-            conditions = "; ".join(str(question.expression) for question in assumed)
+        conditions = [*(str(question.expression) for question in assumed), *captured.unread]
+        if conditions and job.decides is not None and job.decides(job):
             raise ExportFailed(
-                f"dynamo would freeze a Python decision on a size at its value for the example: {conditions}."
+                f"dynamo would freeze a Python decision on a size at its value for the example: "
+                f"{'; '.join(conditions)}."
             )
         internals.drop_assertions(program)
         table = {**translation_table(job, opset), **function_table}

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.backends.internals.symbolic import DIVMOD
+from torch_onnx_compat.backends.internals.numbers import DIVMOD
 from torch_onnx_compat.tracing import below_function_modes, constant, is_tracing, recorded_value
 
 _NAMES = (

@@ -17,6 +17,7 @@ from torch._ops import HigherOrderOperator
 
 from torch_onnx_compat.backends.internals import rnn_decompositions, symbolic
 from torch_onnx_compat.backends.internals.modes import DispatchMode
+from torch_onnx_compat.backends.internals.numbers import complete_numbers
 from torch_onnx_compat.backends.quiet import quiet_logs
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import Observation, Subject
@@ -89,7 +90,7 @@ def run_symbolically(observation: Observation, inputs: Inputs, functions: Sequen
             stack.enter_context(found.calls)
             stack.enter_context(symbolic.python_kernels())
             stack.enter_context(symbolic.quick_quotients())
-            stack.enter_context(symbolic.add_divmod())
+            stack.enter_context(complete_numbers())
             stack.enter_context(mode)
             subject(*fakes)
     except MemoryError:

@@ -351,29 +351,6 @@ def quick_quotients() -> Iterator[None]:
         functions.sympy = before
 
 
-DIVMOD: dict[str, Callable[[Any, Any], Any]] = {
-    "__divmod__": lambda number, other: (number // other, number % other),
-    "__rdivmod__": lambda number, other: (other // number, other % number),
-}
-"""The methods of Python's numbers that divmod calls; torch's symbolic numbers and tensors lack them."""
-
-
-@contextmanager
-def add_divmod() -> Iterator[None]:
-    """While active, divmod takes symbolic numbers."""
-    kinds = [kind for kind in (torch.SymInt, torch.SymFloat) if not hasattr(kind, "__divmod__")]
-    try:
-        for kind in kinds:
-            for name, method in DIVMOD.items():
-                setattr(kind, name, method)
-        yield
-    finally:
-        for kind in kinds:
-            for name in DIVMOD:
-                if name in vars(kind):
-                    delattr(kind, name)
-
-
 _LARGE = 4096
 """What a size counts as while the operator that makes it runs: neither 0 nor 1."""
 
