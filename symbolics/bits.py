@@ -140,10 +140,11 @@ def left_shift_by_counts(input: Operand, other: Operand) -> Tensor:
 
     Math: the product with 2^n modulo 2^64, which is -2^63 for n = 63 and 0 beyond the width.
     """
-    shifted = _shift(input, other, [*POWERS, -(2**63), 0])
-    if shifted is None:
-        return NotImplemented
-    x, power, dtype = shifted
+    dtype = torch.result_type(input, other)
+    is_plain = not isinstance(other, Tensor) and dtype != torch.int16
+    if not _is_signed(dtype) or (is_plain and 0 <= other < torch.iinfo(dtype).bits):
+        return NotImplemented  # stock is right
+    x, power = _shift(input, other, [*POWERS, -(2**63), 0], dtype)
     return (x * power).to(dtype)
 
 
@@ -153,39 +154,44 @@ def left_shift_by_counts(input: Operand, other: Operand) -> Tensor:
 def right_shift_by_counts(input: Operand, other: Operand) -> Tensor:
     """Shifts signed integers to the right; stock TorchScript divides by a power, which is 0 of some counts.
 
-    Stock dynamo chooses between int16, for which onnxruntime has no kernel.
+    In older versions of torch it rounds the quotients of negative numbers up. Stock dynamo chooses between int16, for
+    which onnxruntime has no kernel.
 
     Math: the quotient by 2^n, rounded down: (x + s) / 2^n - s, where division rounds to 0 and s is 1 for negative x;
           0 - s where n is too large.
     """
-    shifted = _shift(input, other, [*POWERS, 0, 0])
-    if shifted is None:
+    dtype = torch.result_type(input, other)
+    if not _is_signed(dtype):
         return NotImplemented
-    x, power, dtype = shifted
+    if not isinstance(other, Tensor) and 0 <= other < torch.iinfo(dtype).bits - 1:
+        assert isinstance(input, Tensor)
+        x = input.to(torch.int64)
+        sign = (x < 0).to(torch.int64)
+        return (torch.div(x + sign, 2 ** int(other), rounding_mode="trunc") - sign).to(dtype)
+    x, power = _shift(input, other, [*POWERS, 0, 0], dtype)
     sign = (x < 0).to(torch.int64)
     one = torch.ones_like(power)
     quotient = torch.div(x + sign, torch.where(power == 0, one, power), rounding_mode="trunc")
     return (torch.where(power == 0, torch.zeros_like(x), quotient) - sign).to(dtype)
 
 
-def _shift(input: Operand, other: Operand, powers: list[int]) -> tuple[Tensor, Tensor, torch.dtype] | None:
-    """The number in int64, the power of two of its count, and the dtype of the result; None where stock is right.
+def _is_signed(dtype: torch.dtype) -> bool:
+    return dtype not in (torch.uint8, torch.bool) and not dtype.is_floating_point
+
+
+def _shift(input: Operand, other: Operand, powers: list[int], dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """The number in int64, and the power of two of its count.
 
     Args:
         input: What is shifted.
         other: By how many bits.
         powers: Of the counts 0 to 63, and of all others.
+        dtype: That of the result.
     """
-    dtype = torch.result_type(input, other)
-    if dtype in (torch.uint8, torch.bool) or dtype.is_floating_point:
-        return None
-    width = torch.iinfo(dtype).bits
-    if not isinstance(other, Tensor) and 0 <= other < width and dtype != torch.int16:
-        return None
     x, count = (v.to(torch.int64) for v in _integers(input, other))
-    known = (count >= 0) & (count < width)
+    known = (count >= 0) & (count < torch.iinfo(dtype).bits)
     table = constant(powers, count)
-    return x, table[torch.where(known, count, torch.full_like(count, 64))], dtype
+    return x, table[torch.where(known, count, torch.full_like(count, 64))]
 
 
 # Shifts of bytes: a shift by eight bits or more leaves nothing of a byte; ONNX's BitShift leaves it undefined
