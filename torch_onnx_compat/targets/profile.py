@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
@@ -55,7 +56,8 @@ def _load_shipped(spec: str) -> Target:
     stems = [s for s in known_targets() if s.partition("@")[0] == name]
     if not stems:
         raise unknown_name("target", spec, (*known_targets(), *ALIASES))
-    found = [_parse(path, _read(path)) for path in (DIRECTORY / f"{stem}.toml" for stem in stems)]
+    paths = [DIRECTORY / f"{stem}.toml" for stem in stems]
+    found = [_load_unchanged(path, path.stat().st_mtime_ns) for path in paths]
     if not version:
         return found[0]  # the plain name sorts before those with a version
     for target in found:
@@ -63,6 +65,12 @@ def _load_shipped(spec: str) -> Target:
             return target
     versions = ", ".join(t.version or "?" for t in found)
     raise CompatError(f"target {spec!r}: version {version} was not measured; take one of: {versions}.")
+
+
+@functools.cache
+def _load_unchanged(path: Path, changed: int) -> Target:
+    """The target of a file that was last changed at a time, in ns: each export asks for it, and a parse is slow."""
+    return _parse(path, _read(path))
 
 
 def resolve_alias(name: str) -> str:
