@@ -24,7 +24,12 @@ MOST_ITEMS = 2000
 """Items of a container up to which they are looked at one by one."""
 
 _NOT_FOLLOWED = frozenset(
-    {"torch", "numpy", "torch_onnx_compat", "onnx", "onnxscript", "onnx_ir", "onnxruntime", "greenlet", "_pytest"}
+    {
+        *("torch", "numpy", "torch_onnx_compat", "onnx", "onnxscript", "onnx_ir", "onnxruntime", "greenlet", "_pytest"),
+        # What torch itself requires; sympy alone has more functions than are followed.
+        *("sympy", "mpmath", "networkx", "jinja2", "markupsafe", "fsspec", "filelock", "setuptools", "triton"),
+        "typing_extensions",
+    }
 )
 """Packages whose code keeps nothing of a model's."""
 

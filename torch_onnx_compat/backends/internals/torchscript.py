@@ -90,7 +90,8 @@ def without_weights(of: Callable[[torch.Tensor], bool]) -> Iterator[dict[str, to
         The weights that were left out, by name; in the file they are empty.
     """
     graph: Any = torch._C.Graph
-    raw = graph._export_onnx
+    jit: Any = torch._C
+    raw, infer = graph._export_onnx, jit._jit_pass_onnx_graph_shape_type_inference
     left_out: dict[str, torch.Tensor] = {}
 
     def export(self: Any, weights: dict[str, torch.Tensor], *rest: Any) -> Any:
@@ -98,11 +99,17 @@ def without_weights(of: Callable[[torch.Tensor], bool]) -> Iterator[dict[str, to
         left_out.update(found)
         return raw(self, {**weights, **{n: torch.empty(0, dtype=t.dtype) for n, t in found.items()}}, *rest)
 
+    def infer_shapes(graph: Any, weights: dict[str, torch.Tensor], *rest: Any) -> None:
+        # It copies each weight for each node that reads it; the graph knows their shapes, and large ones are no shapes.
+        infer(graph, {name: tensor for name, tensor in weights.items() if not of(tensor)}, *rest)
+
     graph._export_onnx = export
+    jit._jit_pass_onnx_graph_shape_type_inference = infer_shapes
     try:
         yield left_out
     finally:
         graph._export_onnx = raw
+        jit._jit_pass_onnx_graph_shape_type_inference = infer
 
 
 _ARITHMETIC = frozenset(f"onnx::{name}" for name in ("Add", "Sub", "Mul", "Div", "Mod", "Pow", "Min", "Max", "Where"))

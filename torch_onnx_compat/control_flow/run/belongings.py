@@ -7,10 +7,11 @@ joined, such as None and a tensor, the attribute is lost: reading it is refused 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from torch import Tensor, nn
 
@@ -19,7 +20,7 @@ from torch_onnx_compat.caller.snapshot import Bindings, Contents, is_object
 from torch_onnx_compat.control_flow.run.branch import Branch
 from torch_onnx_compat.control_flow.run.join import Mismatch, join
 from torch_onnx_compat.control_flow.run.reachable import Position, Reachable, Slots, variables_of_model
-from torch_onnx_compat.control_flow.run.session import Session, refusal
+from torch_onnx_compat.control_flow.run.session import Session, current, refusal
 from torch_onnx_compat.tracing import is_tracing, without_tracing
 
 _TABLES = ("_parameters", "_buffers", "_modules")
@@ -83,6 +84,22 @@ def _write(module: nn.Module, name: str, value: Any) -> None:
     vars(module)[name] = value
 
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _unnoticed(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """While the function runs, nobody notes which functions run: it calls none of the model's, and makes many calls."""
+
+    @functools.wraps(function)
+    def run(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        session = current()
+        with session.users.pause() if session is not None else nullcontext():
+            return function(*args, **kwargs)
+
+    return run
+
+
 @dataclass
 class State:
     """What a branch can reach, as it was before the branch."""
@@ -94,6 +111,7 @@ class State:
     bindings_outside: Bindings | None = None
     """What the names of classes and of Python modules are bound to."""
 
+    @_unnoticed
     def change(self) -> str:
         """The first change since that is no binding of an attribute; empty if there is none."""
         for _, name, now, before in self.tables:
@@ -106,6 +124,7 @@ class State:
         )
         return first or (self.bindings_outside.change() if self.bindings_outside is not None else "")
 
+    @_unnoticed
     def bindings(self) -> dict[Attribute, tuple[Any, Any]]:
         """The attributes that were bound since, with their values before and now; UNBOUND where they have none."""
         return {
@@ -115,6 +134,7 @@ class State:
             for key in _changed_keys(now, before)
         }
 
+    @_unnoticed
     def put_back(self) -> None:
         """Undoes the changes."""
         for _, _, now, before in self.tables:
@@ -130,6 +150,7 @@ def _changed_keys(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
     return [str(key) for key in {**before, **now} if now.get(key, UNBOUND) is not before.get(key, UNBOUND)]
 
 
+@_unnoticed
 def take_state(branches: Sequence[Any], reach: Reach | None = None, apart_from: Collection[str] = ()) -> State:
     """The state of what some branches can reach.
 
