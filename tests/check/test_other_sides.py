@@ -26,6 +26,7 @@ def cases_of(result):
     return list(dict.fromkeys(row.case for row in result.table))
 
 
+@pytest.mark.one_exporter
 @pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
 @pytest.mark.parametrize(("function", "args"), ALL, ids=[name_of(function) for function, _ in ALL])
 def test_every_side_is_found(function, args, exporter):

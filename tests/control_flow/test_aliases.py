@@ -365,6 +365,7 @@ def export(function, exporter):
     return export_compat(Model(function).eval(), inputs, exporter=exporter, dynamic={"x": {0: "n"}, "w": {0: "n"}})
 
 
+@pytest.mark.one_exporter
 @pytest.mark.parametrize("name", REFUSED)
 def test_two_names_are_refused(name, exporter):
     with pytest.raises(CompatError, match="second name") as error:
@@ -373,6 +374,7 @@ def test_two_names_are_refused(name, exporter):
     assert "clone()" in str(error.value)
 
 
+@pytest.mark.one_exporter
 @pytest.mark.parametrize("name", RIGHT)
 def test_other_writes_are_right(name, exporter):
     session = export(RIGHT[name], exporter).session()

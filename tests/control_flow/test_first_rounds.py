@@ -207,6 +207,7 @@ EXAMPLE = torch.linspace(0.5, 2, 12).reshape(2, 6)
 AXES = {"x": {0: "batch", 1: "width"}}
 
 
+@pytest.mark.one_exporter
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_right_at_negative_values(name, exporter):
     model = Model(PROGRAMS[name])

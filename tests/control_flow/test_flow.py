@@ -350,6 +350,7 @@ def test_file_computes_what_the_function_computes(exporter, tmp_path):
     assert sum(exported) >= EXPORTS // 4
 
 
+@pytest.mark.one_exporter
 @pytest.mark.parametrize("name", WRITTEN)
 def test_what_a_branch_writes_is_read_later(name, exporter, tmp_path):
     assert check_file(source_of(WRITTEN[name]), tmp_path, name, exporter), "refused"

@@ -126,6 +126,7 @@ class Layers(nn.Module):
         return layer(x)
 
 
+@pytest.mark.one_exporter
 @pytest.mark.parametrize("kind", [Padding, Choice, Items, Inside, Twice, LONGER, Texts, Layers])
 def test_names_of_several_kinds(kind, exporter):
     model = kind().eval()
@@ -331,6 +332,7 @@ class IntOrFloat(nn.Module):
         return x.double() * n + (1 if isinstance(n, float) else 2)
 
 
+@pytest.mark.one_exporter
 @pytest.mark.parametrize("kind", [OneNumberOrAnother, SizeOrNone, TensorOfSize, Truth, IntOrFloat])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_number_after_both_branches(kind, sign, exporter):

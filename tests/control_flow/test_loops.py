@@ -15,6 +15,7 @@ scripting = pytest.mark.filterwarnings(
 )
 
 
+@pytest.mark.one_exporter
 @pytest.mark.parametrize("name", LOOPS)
 def test_right_for_every_number_of_rounds(name, exporter):
     check(LOOPS[name], exporter)

@@ -24,6 +24,7 @@ def outputs(result):
     return [torch.tensor(result)]
 
 
+@pytest.mark.one_exporter
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_right_on_every_branch(name, exporter):
     check(PROGRAMS[name], exporter)

@@ -49,6 +49,7 @@ def judge(program, exporter, folder, shapes=((4, 3),)):
     return True
 
 
+@pytest.mark.one_exporter
 @pytest.mark.parametrize("seed", SEEDS)
 def test_second_names(seed, exporter, tmp_path):
     judge(make_aliases(seed), exporter, tmp_path)
@@ -59,6 +60,7 @@ def test_what_branches_change(seed, exporter, tmp_path):
     judge(make_effects(seed), exporter, tmp_path)
 
 
+@pytest.mark.one_exporter
 @pytest.mark.parametrize("seed", KINDS)
 def test_kinds_of_values(seed, exporter, tmp_path):
     judge(make_kinds(seed), exporter, tmp_path, SHAPES)

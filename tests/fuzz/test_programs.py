@@ -22,6 +22,7 @@ class Model(nn.Module):
 """
 
 
+@pytest.mark.one_exporter
 @pytest.mark.parametrize(("exporter", "seed"), [(e, s) for e in EXPORTERS for s in SEEDS if (e, s) not in LONG])
 def test_accepted_file_is_right(seed, exporter, tmp_path):
     program = make_program(seed)
@@ -29,6 +30,7 @@ def test_accepted_file_is_right(seed, exporter, tmp_path):
     assert judged.verdict in ("right", "rounding", "refused", "eager-refuses"), f"{judged.detail}\n{program.source}"
 
 
+@pytest.mark.one_exporter
 @pytest.mark.parametrize("seed", [*range(8), 109, 157])
 def test_who_asks_for_kinds_is_answered(seed, exporter, tmp_path):
     """Of the last two, files were wrong that had been verified."""

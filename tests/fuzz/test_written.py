@@ -39,6 +39,7 @@ ROWS = [
 ]
 
 
+@pytest.mark.one_exporter
 @pytest.mark.parametrize(("name", "exporter"), ROWS)
 def test_no_file_is_wrong(name, exporter):
     found = judge(PROGRAMS[name], exporter, stock=False)

@@ -186,6 +186,7 @@ def test_affine_grid_takes_nine_nodes():
 # GridSample
 
 
+@pytest.mark.one_exporter
 @pytest.mark.parametrize(
     ("name", "opset", "spatial", "cases"),
     [
