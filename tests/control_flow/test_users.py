@@ -3,17 +3,26 @@
 import sys
 
 import pytest
+from torch import nn
 
 from torch_onnx_compat.caller.reach import is_followed
 from torch_onnx_compat.control_flow.find.users import NumberUsers
 
 
-def noted():
-    return 1
+class Noted(nn.Module):
+    def forward(self):
+        return 1
 
 
-def passed_over():
-    return 2
+class PassedOver(nn.Module):
+    def forward(self):
+        return 2
+
+
+class Fails(nn.Module):
+    def forward(self):
+        assert sys.getprofile() is None
+        raise ValueError("within")
 
 
 def test_a_pause_notes_nothing():
@@ -21,19 +30,14 @@ def test_a_pause_notes_nothing():
     before = sys.getprofile()
     with users.watch():
         with users.pause():  # nothing is noted yet
-            passed_over()
+            PassedOver()()
         users.begin()
         with pytest.raises(ValueError, match="within"), users.pause():
-            _fail()
-        noted()
+            Fails()()
+        Noted()()
     assert sys.getprofile() is before
-    assert noted.__code__ in users.codes
-    assert not {passed_over.__code__, _fail.__code__} & set(users.codes)
-
-
-def _fail():
-    assert sys.getprofile() is None
-    raise ValueError("within")
+    assert Noted.forward.__code__ in users.codes
+    assert not {PassedOver.forward.__code__, Fails.forward.__code__} & set(users.codes)
 
 
 @pytest.mark.parametrize(("module", "is_models"), [("sympy.core.add", False), ("mpmath", False), ("einx._src", True)])

@@ -99,9 +99,11 @@ def without_weights(of: Callable[[torch.Tensor], bool]) -> Iterator[dict[str, to
         left_out.update(found)
         return raw(self, {**weights, **{n: torch.empty(0, dtype=t.dtype) for n, t in found.items()}}, *rest)
 
-    def infer_shapes(graph: Any, weights: dict[str, torch.Tensor], *rest: Any) -> None:
+    def infer_shapes(graph: Any, weights: dict[str, Any], *rest: Any) -> None:
         # It copies each weight for each node that reads it; the graph knows their shapes, and large ones are no shapes.
-        infer(graph, {name: tensor for name, tensor in weights.items() if not of(tensor)}, *rest)
+        # Those of quantized layers are tuples.
+        left_in = {name: one for name, one in weights.items() if not (isinstance(one, torch.Tensor) and of(one))}
+        infer(graph, left_in, *rest)
 
     graph._export_onnx = export
     jit._jit_pass_onnx_graph_shape_type_inference = infer_shapes
