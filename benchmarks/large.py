@@ -94,7 +94,7 @@ def table(rows: list[dict[str, Any]]) -> str:
     modes = (STOCK, PLAIN, PROVEN)
     lines = [f"| layers | weights, MB | {' | '.join(f'{mode}: s | peak' for mode in modes)} |", "|---" * 8 + "|"]
     found = {(row["gb"], row["layers"], row["mode"]): row for row in rows}
-    for gigabytes, layers in dict.fromkeys((row["gb"], row["layers"]) for row in rows):
+    for gigabytes, layers in sorted({(row["gb"], row["layers"]) for row in rows}):
         of_size = [found.get((gigabytes, layers, mode)) for mode in modes]
         weights = next(row["mb"] for row in of_size if row is not None)
         cells = [

@@ -1,6 +1,8 @@
 """Fixtures that every test may use."""
 
+import gc
 import inspect
+import re
 import sys
 import zlib
 
@@ -25,12 +27,18 @@ def pytest_runtest_setup(item):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Leaves one exporter of each `one_exporter` case in the fast suite; its name chooses, so half are through each."""
+    """Leaves one exporter of each `one_exporter` case in the fast suite; its name chooses, so half are through each.
+
+    What is slow through one exporter anyway stays in the suite through the other.
+    """
+    cases = {}
     for item in items:
         exporter = item.callspec.params.get("exporter") if hasattr(item, "callspec") else None
-        if exporter is not None and item.get_closest_marker("one_exporter"):
-            case = item.nodeid.replace(exporter, "")
-            if exporter != EXPORTERS[zlib.crc32(case.encode()) % len(EXPORTERS)]:
+        if exporter is not None and item.get_closest_marker("one_exporter") and not item.get_closest_marker("slow"):
+            cases.setdefault(re.sub("|".join(EXPORTERS), "", item.nodeid), []).append(item)
+    for case, same in cases.items():
+        for item in same:
+            if item is not same[zlib.crc32(case.encode()) % len(same)]:
                 item.add_marker(pytest.mark.slow)
 
 
@@ -80,6 +88,7 @@ def settings():
         "fast path of attention": torch.backends.mha.get_fastpath_enabled(),
         "gradients": torch.is_grad_enabled(),
         "depth of calls": sys.getrecursionlimit(),
+        "collector": (gc.isenabled(), gc.get_threshold()),
     }
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ def examples(path: Path) -> list[Example]:
 
 
 EXAMPLES = [row for path in FAMILIES for row in examples(path)]
-NEEDED = {id(row): row.needed_on() for row in EXAMPLES}
+EXPORTERS_OF = {id(row): row.needed_on() for row in EXAMPLES}
 """The exporters on which the entry of a row is armed, by row."""
 
 
@@ -48,7 +49,7 @@ def test_matches(row, exporter):
     row.assert_matches(exporter)
 
 
-@rows(lambda row: (NEEDED[id(row)] or row.exporters)[:1], where=lambda row: row.leaves is not None)
+@rows(lambda row: (EXPORTERS_OF[id(row)] or row.exporters)[:1], where=lambda row: row.leaves is not None)
 def test_leaves_alone(row, exporter):
     row.assert_leaves_alone(exporter)
 
@@ -60,6 +61,13 @@ def test_still_needed(row, exporter):
     row.assert_still_needed(exporter)
 
 
-@rows(lambda row: NEEDED[id(row)][:1])
+@rows(lambda row: EXPORTERS_OF[id(row)][:1])
 def test_bites(row, exporter):
     row.assert_bites(exporter)
+
+
+@pytest.mark.slow
+@rows(lambda row: EXPORTERS_OF[id(row)][:1], where=lambda row: not row.declines)
+def test_bites_for_its_body_alone(row, exporter):
+    """A broken body is tried without the search for decisions; with the right one the file is right so, too."""
+    replace(row, options={"control_flow": False, **row.options}).assert_matches(exporter)

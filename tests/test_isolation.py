@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import warnings
+import weakref
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ import torch_onnx_compat.export as export_module
 from torch_onnx_compat import CompatError, attempt, export_compat, rewrite, symbolic
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.errors import VerificationError
+from torch_onnx_compat.garbage import collect_new_only
 from torch_onnx_compat.prepare import export_conditions
 
 
@@ -259,3 +261,22 @@ def test_the_collector(is_frozen, tmp_path):
     finally:
         if unfreeze:
             gc.unfreeze()
+
+
+class Cycle:
+    """Garbage that only the collector finds."""
+
+    def __init__(self):
+        self.itself = self
+
+
+def test_garbage_of_many_exports_is_collected():
+    """The collector walks through old objects between exports where it does not during one."""
+    first_of_each = []
+    for _ in range(6):
+        with collect_new_only():
+            made = [Cycle() for _ in range(100_000)]
+            first_of_each.append(weakref.ref(made[0]))
+        del made
+        assert [[] for _ in range(gc.get_threshold()[0] + 1)]  # the collector looks when so many objects are new
+    assert None in [reference() for reference in first_of_each]

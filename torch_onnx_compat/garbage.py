@@ -26,19 +26,22 @@ def pause_collection() -> Iterator[None]:
 
 @contextmanager
 def collect_new_only() -> Iterator[None]:
-    """While active, the collector leaves alone what there was before, unless the caller has asked for that already.
+    """While active, the collector leaves alone what has lived long.
 
     An export makes so many objects that the collector walks through all of them more than once, a million of torch's
-    own among them: a quarter of a second each time.
+    own among them: a quarter of a second each time. They are not frozen: that would count the garbage of one export
+    among what has lived long before the next one, and the collector does not come back for it.
     """
-    if gc.get_freeze_count():  # by the caller, or by the export around this one
-        yield
-        return
-    gc.freeze()
+    before = gc.get_threshold()
+    gc.set_threshold(before[0], before[1], _NEVER)
     try:
         yield
     finally:
-        gc.unfreeze()
+        gc.set_threshold(*before)
+
+
+_NEVER = 2**31 - 1
+"""Collections of younger objects after which the collector looks at the oldest ones: more than there can be."""
 
 
 def all_objects() -> list[Any]:

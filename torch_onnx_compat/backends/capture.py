@@ -36,7 +36,7 @@ class Capture:
     floats: list[tuple[Any, str]] = field(default_factory=list)
     """Numbers made of sizes that it holds as the example's, with the places that ask for them."""
     assumed: tuple[Question, ...] = ()
-    unread: tuple[str, ...] = ()
+    opaque_conditions: tuple[str, ...] = ()
     """Conditions on sizes that it assumes, as torch writes them, which are more than arithmetic."""
     notes: list[str] = field(default_factory=list)
 
@@ -72,7 +72,7 @@ def capture(job: ExportJob) -> Capture:
             f"with tensor operations such as torch.where, or accept it with allow_baked=[{frozen[0]!r}]."
         )
     made.floats += log.floats
-    assumed, made.unread = _assumptions(job, made.program)
+    assumed, made.opaque_conditions = _assumptions(job, made.program)
     made.assumed += assumed
     return made
 
@@ -157,14 +157,14 @@ def _assumptions(job: ExportJob, program: torch.export.ExportedProgram) -> tuple
         The conditions, and the texts of those that are more than arithmetic.
     """
     found: dict[Any, None] = {}
-    unread: list[str] = []
+    opaque: list[str] = []
     for text in internals.size_conditions(program):
         condition = _condition(job, text)
         if condition is None:
-            unread.append(_SIZE.sub(lambda size: _name_of(job, size), text))
+            opaque.append(_SIZE.sub(lambda size: _name_of(job, size), text))
         elif condition not in (True, False):
             found[condition] = None
-    return tuple(Question("condition", c, True, "torch.export") for c in found), tuple(unread)
+    return tuple(Question("condition", c, True, "torch.export") for c in found), tuple(opaque)
 
 
 def _condition(job: ExportJob, text: str) -> Any:

@@ -38,7 +38,7 @@ def export(job: ExportJob) -> ExportedGraph:
         axes = _reject_specialised(job, program)
         _reject_frozen(job, floats, axes)
         assumed = captured.assumed
-        conditions = [*(str(question.expression) for question in assumed), *captured.unread]
+        conditions = [*(str(question.expression) for question in assumed), *captured.opaque_conditions]
         if conditions and job.decides is not None and job.decides(job):
             raise ExportFailed(
                 f"dynamo would freeze a Python decision on a size at its value for the example: "

@@ -26,9 +26,8 @@ MOST_ITEMS = 2000
 _NOT_FOLLOWED = frozenset(
     {
         *("torch", "numpy", "torch_onnx_compat", "onnx", "onnxscript", "onnx_ir", "onnxruntime", "greenlet", "_pytest"),
-        # What torch itself requires; sympy alone has more functions than are followed.
-        *("sympy", "mpmath", "networkx", "jinja2", "markupsafe", "fsspec", "filelock", "setuptools", "triton"),
-        "typing_extensions",
+        # torch's arithmetic of sizes: sympy alone has more functions than are followed.
+        *("sympy", "mpmath"),
     }
 )
 """Packages whose code keeps nothing of a model's."""

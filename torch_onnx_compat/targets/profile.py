@@ -57,7 +57,7 @@ def _load_shipped(spec: str) -> Target:
     if not stems:
         raise unknown_name("target", spec, (*known_targets(), *ALIASES))
     paths = [DIRECTORY / f"{stem}.toml" for stem in stems]
-    found = [_load_unchanged(path, path.stat().st_mtime_ns) for path in paths]
+    found = [_load_once(path, path.stat().st_mtime_ns) for path in paths]
     if not version:
         return found[0]  # the plain name sorts before those with a version
     for target in found:
@@ -68,7 +68,7 @@ def _load_shipped(spec: str) -> Target:
 
 
 @functools.cache
-def _load_unchanged(path: Path, changed: int) -> Target:
+def _load_once(path: Path, changed: int) -> Target:
     """The target of a file that was last changed at a time, in ns: each export asks for it, and a parse is slow."""
     return _parse(path, _read(path))
 

@@ -62,15 +62,15 @@ def _and_of(torchs: Any) -> Any:
 
     def method(number: Any, other: Any) -> Any:
         if isinstance(other, int):
-            return _masked(number, int(other))
+            return _and_constant(number, int(other))
         return NotImplemented if torchs is None else torchs(number, other)
 
     return method
 
 
-def _masked(number: Any, mask: int) -> Any:
+def _and_constant(number: Any, mask: int) -> Any:
     if mask < 0:
-        return number - _masked(number, ~mask)
+        return number - _and_constant(number, ~mask)
     result, low = 0, 0
     while mask >> low:
         if not mask >> low & 1:

@@ -88,7 +88,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def _unnoticed(function: Callable[_P, _R]) -> Callable[_P, _R]:
+def _without_notes(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """While the function runs, nobody notes which functions run: it calls none of the model's, and makes many calls."""
 
     @functools.wraps(function)
@@ -111,7 +111,7 @@ class State:
     bindings_outside: Bindings | None = None
     """What the names of classes and of Python modules are bound to."""
 
-    @_unnoticed
+    @_without_notes
     def change(self) -> str:
         """The first change since that is no binding of an attribute; empty if there is none."""
         for _, name, now, before in self.tables:
@@ -124,7 +124,7 @@ class State:
         )
         return first or (self.bindings_outside.change() if self.bindings_outside is not None else "")
 
-    @_unnoticed
+    @_without_notes
     def bindings(self) -> dict[Attribute, tuple[Any, Any]]:
         """The attributes that were bound since, with their values before and now; UNBOUND where they have none."""
         return {
@@ -134,7 +134,7 @@ class State:
             for key in _changed_keys(now, before)
         }
 
-    @_unnoticed
+    @_without_notes
     def put_back(self) -> None:
         """Undoes the changes."""
         for _, _, now, before in self.tables:
@@ -150,7 +150,7 @@ def _changed_keys(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
     return [str(key) for key in {**before, **now} if now.get(key, UNBOUND) is not before.get(key, UNBOUND)]
 
 
-@_unnoticed
+@_without_notes
 def take_state(branches: Sequence[Any], reach: Reach | None = None, apart_from: Collection[str] = ()) -> State:
     """The state of what some branches can reach.
 
