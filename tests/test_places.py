@@ -1,6 +1,7 @@
 import importlib.util
 
 import pytest
+import sympy
 import torch
 from torch import nn
 
@@ -19,6 +20,7 @@ def test_the_rest_is():
     for name in ("rewrites", "torch", "torch_onnx_compat", "onnxruntime"):
         assert is_user_file(f"/home/someone/{name}/model.py")
     assert not is_user_file(torch.__file__)
+    assert not is_user_file(sympy.__file__)  # it would be rewritten like a model's code, and decide on traced sizes
     assert not is_user_file(rewrite.__code__.co_filename)
     assert not is_user_file("<string>")
 

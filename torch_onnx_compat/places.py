@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
-_EXPORTERS = ("torch", "onnxscript", "onnx_ir", "onnxruntime")
+_EXPORTERS = ("torch", "onnxscript", "onnx_ir", "onnxruntime", "sympy", "mpmath")
+"""The exporters' packages; torch computes sizes with sympy, whose calls lie between its own."""
 _INSTALLED = re.compile(rf"/(?:site|dist)-packages/(?:{'|'.join((*_EXPORTERS, 'torch_onnx_compat'))})/")
 """Where they lie on the machine of somebody who sends a traceback."""
 _OWN = tuple(
@@ -35,7 +36,7 @@ def _folders(package: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def is_user_file(filename: str) -> bool:
-    """Whether a file is neither torch, nor an exporter, nor this package's machinery."""
+    """Whether a file is neither of an exporter, torch among them, nor of this package's machinery."""
     path = filename.replace("\\", "/")
     return not path.startswith(("<", *_machinery())) and not _INSTALLED.search(path)
 

@@ -87,6 +87,12 @@ def below_function_modes() -> AbstractContextManager[None]:
     return context
 
 
+def next_function_mode() -> Any:
+    """The TorchFunctionMode that sees the next call of torch; None if there is none."""
+    depth = _C._len_torch_function_stack()
+    return _C._get_function_stack_at(depth - 1) if depth else None
+
+
 @contextmanager
 def restore_modes() -> Iterator[None]:
     """Ends torch's modes that are still in force: an interrupt may fall between a ``with`` and its context's end."""

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from torch_onnx_compat.functional.complex import Pair
+from torch_onnx_compat.functional.complex import Pair, answer
 from torch_onnx_compat.inputs import tree
-from torch_onnx_compat.tracing import below_function_modes, current_trace, resume, without_tracing
+from torch_onnx_compat.tracing import below_function_modes, current_trace, next_function_mode, resume, without_tracing
 
 
 class Watcher(TorchFunctionMode):
@@ -38,7 +38,7 @@ class Watcher(TorchFunctionMode):
         """Makes the call; what a Python function of torch calls in turn is watched too."""
         copy = self._copy_of(func)
         if copy is None:
-            return func(*args, **kwargs)
+            return _callable(func, args)(*args, **kwargs)
         with self:
             return copy(*args, **kwargs)
 
@@ -57,7 +57,7 @@ class Watcher(TorchFunctionMode):
                 return self.watch(func, args, kwargs)
             copy = self._copy_of(func)
             if copy is None:
-                result = func(*args, **kwargs)
+                result = _callable(func, args)(*args, **kwargs)
                 return self.check(func, args, kwargs, result)
             with self:
                 return copy(*args, **kwargs)
@@ -72,6 +72,18 @@ class Watcher(TorchFunctionMode):
         if func not in self._copies:
             self._copies[func] = _without_dispatch(func)
         return self._copies[func]
+
+
+def _callable(func: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
+    """A function, in a form that asks what stands for a tensor: methods of Tensor, such as `__mul__`, do not."""
+    if not (args and isinstance(args[0], Pair) and isinstance(func, _METHODS)):
+        return func  # type: ignore[no-any-return]
+    if isinstance(next_function_mode(), Watcher):
+        return functools.partial(torch.overrides.handle_torch_function, func, (args[0],))
+    return lambda *args, **kwargs: answer(func, args, kwargs)  # torch's own modes would call the method
+
+
+_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 
 
 class CallCounter(Watcher):

@@ -238,3 +238,18 @@ def test_no_vmap_is_left_open_by_a_failure() -> None:
         export_compat(_Nested(), (torch.randn(3, 5, 4),), exporter="dynamo", dynamic={"x": {0: "batch", 1: "length"}})
     assert torch._C._functorch.get_dynamic_layer_stack_depth() == before
     assert torch.vmap(lambda row: row + 1)(torch.randn(2, 3)).shape == (2, 3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.int64])
+@pytest.mark.parametrize("bounds", [(1, 2.5), (-0.5, 1), (None, 1.5), (0, 6)], ids=str)
+def test_bounds_of_different_types(bounds, dtype):
+    """torch's pass for type promotion finds no overload for a tensor beside a number."""
+
+    class Clamps(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x.clamp(*bounds)
+
+    x = (torch.randn(2, 8) * 3).to(dtype)
+    result = export_compat(Clamps().eval(), x, dynamic="batch", exporter="dynamo")
+    (found,) = result.session().run(None, {"x": x.numpy()})
+    assert torch.equal(torch.from_numpy(found), x.clamp(*bounds))

@@ -45,6 +45,7 @@ def export(job: ExportJob) -> ExportedGraph:
                 f"{'; '.join(conditions)}."
             )
         internals.drop_assertions(program)
+        internals.match_numbers(program)
         table = {**translation_table(job, opset), **function_table}
         if job.plan.target.computes_double:
             table = with_fractions(table, opset)

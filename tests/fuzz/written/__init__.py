@@ -30,6 +30,8 @@ SUBJECTS = (
     "layouts",
     "repositories",
     "halving",
+    "blocks",
+    "complex_numbers",
 )
 
 

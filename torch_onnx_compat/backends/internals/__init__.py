@@ -1,6 +1,11 @@
 """Every use of torch's internals; tests/backends/test_internals.py fails if one of them moves."""
 
-from torch_onnx_compat.backends.internals.decompose import closing_transforms, decompose_by_node, drop_assertions
+from torch_onnx_compat.backends.internals.decompose import (
+    closing_transforms,
+    decompose_by_node,
+    drop_assertions,
+    match_numbers,
+)
 from torch_onnx_compat.backends.internals.dynamo import (
     allow_dynamic_composites,
     build_torchlib,
@@ -63,6 +68,7 @@ __all__ = [
     "is_kept_by_torch",
     "is_scripted_part",
     "keep_double_scalars",
+    "match_numbers",
     "max_torchscript_opset",
     "names_of_views",
     "optional_tensor_type",

@@ -65,6 +65,30 @@ def drop_assertions(program: ExportedProgram) -> ExportedProgram:
     return program
 
 
+def match_numbers(program: ExportedProgram) -> None:
+    """Writes the numbers of a call as floats where one of them is: `clamp(x, 1, 5e4)` has the bounds 1.0 and 5e4 then.
+
+    Torch's pass for type promotion makes tensors of numbers whose type is not the result's, and finds no overload for
+    a tensor beside a number. The results are the same: with one float among its numbers a call computes in floats.
+    """
+    for node in program.graph.nodes:
+        if not isinstance(node.target, OpOverload):
+            continue
+        arguments = node.target._schema.arguments
+        numbers = {argument.name for argument in arguments if "number" in str(argument.type)}
+        given = {**{argument.name: value for argument, value in zip(arguments, node.args, strict=False)}, **node.kwargs}
+        if any(isinstance(given[name], float) for name in numbers & given.keys()):
+            changed = {name: _as_float(value) if name in numbers else value for name, value in given.items()}
+            node.args = tuple(changed.values())[: len(node.args)]
+            node.kwargs = {name: changed[name] for name in node.kwargs}
+    program.graph_module.recompile()
+
+
+def _as_float(value: Any) -> Any:
+    """A whole number as a float if that is exact; anything else as it is."""
+    return float(value) if type(value) is int and abs(value) <= 2**53 else value
+
+
 def _with_buffers(program: ExportedProgram) -> ExportedProgram:
     """The program with parameters as buffers: torch 2.6 asserts that a program writes to buffers only, 2.9 does not."""
     if TorchVersion(torch.__version__) >= "2.9":

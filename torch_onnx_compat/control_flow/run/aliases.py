@@ -20,6 +20,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._pytree import tree_leaves
 
 from torch_onnx_compat.backends.decisions import is_metadata
+from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.tracing import below_function_modes, without_tracing
 from torch_onnx_compat.watch import Watcher
 
@@ -231,10 +232,13 @@ def stand_for(made: T, sides: Iterable[Any], mark: str | None = None) -> T:
     return made
 
 
-def note_item(made: Tensor, owner: Tensor) -> None:
+def note_item(made: Any, owner: Any) -> None:
     """Notes that a tensor is an item of another one, which in Python is a view of it and in the file a copy."""
     aliases = _current.get()
-    if aliases is not None:
+    if isinstance(made, Pair):
+        note_item(made.real, owner.real)
+        note_item(made.imag, owner.imag)
+    elif aliases is not None:
         aliases.note_item(made, owner)
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.session import as_tensor, is_number
+from torch_onnx_compat.functional.complex import Pair
 
 
 class NoConditional(Exception):
@@ -70,6 +71,8 @@ def flatten(value: Any, tensors: list[Tensor]) -> Any:
         return type(value), [(key, flatten(item, tensors)) for key, item in value.items()]
     if isinstance(value, (list, tuple)):
         return type(value), [flatten(item, tensors) for item in value]
+    if isinstance(value, Pair):
+        return Pair, [flatten(part, tensors) for part in (value.real, value.imag)]
     if value is None or value is UNDEFINED:
         return value
     raise NoConditional(f"a branch yields a {type(value).__name__}")
@@ -85,4 +88,4 @@ def unflatten(structure: Any, tensors: Iterator[Tensor]) -> Any:
     if issubclass(kind, dict):
         return kind((key, unflatten(item, tensors)) for key, item in items)
     values = [unflatten(item, tensors) for item in items]
-    return kind(*values) if hasattr(kind, "_fields") else kind(values)
+    return kind(*values) if kind is Pair or hasattr(kind, "_fields") else kind(values)

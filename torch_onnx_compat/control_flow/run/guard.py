@@ -56,10 +56,11 @@ class WriteLog(Watcher):
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Saves the tensor that the call overwrites, then makes the call."""
         if _writes(getattr(func, "__name__", ""), kwargs):
-            self._save(kwargs.get("out", args[0] if args else None))
+            for target in tree_leaves(kwargs.get("out", args[0] if args else None)):
+                self._save(target)
         result = self.pass_on(func, args, kwargs)
         given = {_memory(t) for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor)}
-        for tensor in result if isinstance(result, (tuple, list)) else (result,):
+        for tensor in tree_leaves(result):
             # Not the memory of an argument: x.contiguous() may be x, and x.detach() is no view of it to torch.
             if isinstance(tensor, Tensor) and _memory(tensor) not in given:
                 self._made[id(_root(tensor))] = _root(tensor)

@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import SUPPORTED_NODES, tree_map_only
+from torch.utils._pytree import SUPPORTED_NODES, tree_leaves, tree_map_only
 
 from torch_onnx_compat.control_flow.run.aliases import copy_of
 from torch_onnx_compat.tracing import is_tracing
@@ -67,11 +67,7 @@ class Lifting(Watcher):
         return result
 
     def _keep(self, result: Any) -> None:
-        if isinstance(result, Tensor):
-            self.made[id(result)] = result
-        elif isinstance(result, (tuple, list)):
-            for item in result:
-                self._keep(item)
+        self.made.update((id(leaf), leaf) for leaf in tree_leaves(result) if isinstance(leaf, Tensor))
 
     def _copy(self, tensor: Tensor) -> Tensor:
         copy = copy_of(tensor)

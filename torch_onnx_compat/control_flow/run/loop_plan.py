@@ -22,6 +22,7 @@ from torch_onnx_compat.control_flow.run.lifting import clone_arguments, note_mad
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Part, Rows, parts_of
 from torch_onnx_compat.control_flow.run.rounds import Result, Round, flatten_values, unflatten_values
 from torch_onnx_compat.control_flow.run.session import Session, as_tensor, here
+from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.places import short
 from torch_onnx_compat.tracing import is_tracing, without_tracing
 from torch_onnx_compat.watch import Watcher
@@ -337,6 +338,8 @@ def _form(log: AppendLog) -> Form:
 
 def _tensors_of(log: AppendLog) -> list[Tensor]:
     """The items that a round appends, each with whether it does where values decide that."""
+    if any(isinstance(part.value, Pair) for part in log.parts):
+        raise NoConditional("it appends complex numbers to a list")
     pairs = ((part.value,) if part.keep is True else (part.value, part.keep) for part in log.parts)
     return [as_tensor(x) for pair in pairs for x in pair]
 

@@ -18,6 +18,7 @@ from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.lifting import Lifting, Table
 from torch_onnx_compat.control_flow.run.lists import AppendLog, RowStacker
 from torch_onnx_compat.control_flow.run.session import Session, as_tensor, is_number
+from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.tracing import is_tracing
 from torch_onnx_compat.watch import Watcher
@@ -48,6 +49,9 @@ class ItemPicker(Watcher):
             result = self.pass_on(func, args, kwargs)
             self._next[id(result)] = result, args[0]
             return result
+        if isinstance(args[0], Pair):
+            parts = [self.watch(func, part, kwargs) for part in _parts_of_call(*args)]
+            return None if func is Tensor.__setitem__ else Pair(*parts)
         if func is Tensor.__getitem__ and isinstance(args[1], slice) and self._is_one(args[1]):
             return self._select(args[0], 0, args[1].start.reshape(1))
         return self._pick(func, args, kwargs) if len(_numbers(args[1])) == 1 else self.pass_on(func, args, kwargs)
@@ -88,6 +92,12 @@ class ItemPicker(Watcher):
         places = torch.arange(size, device=tensor.device).reshape(shape)
         tensor.copy_(torch.where(places == number, value, tensor))
         return None
+
+
+def _parts_of_call(pair: Pair, key: Any, *values: Any) -> list[tuple[Any, ...]]:
+    """An index or a write of a complex tensor as those of its two parts."""
+    imag = (torch.zeros_like(v) if isinstance(v, Tensor) and not v.is_complex() else v.imag for v in values)
+    return [(pair.real, key, *(v.real for v in values)), (pair.imag, key, *imag)]
 
 
 _ADDITIONS = (Tensor.add, Tensor.__add__, torch.add)
@@ -236,7 +246,7 @@ def initial_value(name: str, old: Any, new: Any, *, starts: bool = False) -> Any
         return unflatten(structure, iter([_convert_like(old, tensor) for tensor in tensors]))
     if type(old) is not type(new):
         raise NoConditional(f"{name!r} is a {_type_name(old)} before the loop and a {_type_name(new)} after a round")
-    if isinstance(old, (dict, list, tuple)):
+    if isinstance(old, (dict, list, tuple, Pair)):
         return _initial_items(name, old, new)
     if old == new:
         return old
@@ -257,6 +267,8 @@ def numbers_among(old: Any, initial: Any) -> Iterator[tuple[Any, Tensor]]:
 
 
 def _initial_items(name: str, old: Any, new: Any) -> Any:
+    if isinstance(old, Pair):
+        return Pair(initial_value(name, old.real, new.real), initial_value(name, old.imag, new.imag))
     if len(old) != len(new) or (isinstance(old, dict) and list(old) != list(new)):
         raise NoConditional(f"{name!r} has {len(old)} items before the loop and others after a round")
     if isinstance(old, dict):

@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import register_pytree_node
 
 from torch_onnx_compat.tracing import below_function_modes, is_tracing, recorded_value, without_tracing
 
@@ -78,6 +79,9 @@ class Pair:
     def __len__(self) -> int:
         return len(self.real)
 
+
+# Whoever looks at the tensors among arguments, such as what a branch writes to or a loop reads, sees both parts.
+register_pytree_node(Pair, lambda pair: ([pair.real, pair.imag], None), lambda parts, _: Pair(*parts))
 
 _answers_directly: ContextVar[bool] = ContextVar("answers_directly", default=False)
 
