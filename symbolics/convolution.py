@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from torch_onnx_compat import Declaration, Exactness, Ops, Value, decline, decomposition, symbolic
 from torch_onnx_compat.functional.arithmetic import varies
-from torch_onnx_compat.tracing import constant, static_size
+from torch_onnx_compat.tracing import computes_with_sizes, constant, is_tracing, static_size
 
 CONVOLUTIONS: tuple[Any, ...] = (torch.conv1d, torch.conv2d, torch.conv3d)
 TRANSPOSES: tuple[Any, ...] = (torch.conv_transpose1d, torch.conv_transpose2d, torch.conv_transpose3d)
@@ -152,6 +152,62 @@ def _single_ones(channels: int, kernel: Sequence[int], like: Tensor) -> Tensor:
 
 def _add_bias(x: Tensor, bias: Tensor | None) -> Tensor:
     return x if bias is None else x + bias.reshape(-1, *[1] * (x.dim() - 2))
+
+
+# Kernels that are computed with sizes, of which TorchScript must know the size
+
+
+@decomposition(CONVOLUTIONS, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
+def conv_of_computed_kernel(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Convolves with a kernel such as `taps.repeat(channels, 1, 1, 1)`, where the number is a size of the image."""
+    sized = _with_size(weight, input)
+    if sized is None:
+        return NotImplemented
+    channels, own = static_size(input, 1 - weight.dim()), static_size(weight, 1)
+    if channels is not None and own:
+        groups = channels // own
+    return CONVOLUTIONS[weight.dim() - 3](input, sized, bias, stride, padding, dilation, groups)
+
+
+@decomposition(TRANSPOSES, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
+def conv_transpose_of_computed_kernel(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
+    """Convolves, transposed, with a kernel such as `taps.repeat(channels, 1, 1, 1)`."""
+    sized = _with_size(weight, input)
+    if sized is None:
+        return NotImplemented
+    return TRANSPOSES[weight.dim() - 3](input, sized, bias, stride, padding, output_padding, groups, dilation)
+
+
+def _with_size(weight: Tensor, input: Tensor) -> Tensor | None:
+    """A kernel that the trace computes with sizes, reshaped to what it is.
+
+    None for other kernels, and where a size of it varies; also where none of the image's does: TorchScript knows all
+    sizes then.
+    """
+    if not is_tracing() or not computes_with_sizes(weight):
+        return None
+    sizes = [static_size(weight, axis) for axis in range(weight.dim())]
+    is_fixed = all(static_size(input, axis) is not None for axis in range(input.dim()))
+    if is_fixed or None in sizes[2:] or sizes.count(None) > 1:
+        return None
+    return weight.reshape([-1 if size is None else size for size in sizes])
 
 
 # Padding

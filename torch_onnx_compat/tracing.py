@@ -76,6 +76,18 @@ def recorded_value(x: Any) -> Any:
     return _C._get_value_trace(x)
 
 
+def computes_with_sizes(x: Tensor) -> bool:
+    """Whether the trace computes a tensor with a size of another one; TorchScript does not know its own sizes then."""
+    ahead, seen = [recorded_value(x)], set()
+    while ahead:
+        node = ahead.pop().node()
+        if node.kind() == "aten::size":
+            return True
+        ahead += [value for value in node.inputs() if value.debugName() not in seen]
+        seen |= {value.debugName() for value in node.inputs()}
+    return False
+
+
 def record_as(x: Tensor, value: Any) -> None:
     """Lets a tensor stand for a value of the TorchScript trace."""
     _C._set_value_trace(x, value)

@@ -16,6 +16,7 @@ deform = torchvision.ops.deform_conv2d
 IMAGES = {0: "batch", 2: "height", 3: "width"}
 BY_GROUP = {"x": IMAGES, "w": {0: "batch"}}
 X = torch.randn(2, 4, 6, 5)
+TAPS = torch.tensor([[[[1.0, 2.0, 1.0], [2.0, 4.0, 2.0], [1.0, 2.0, 1.0]]]]) / 16
 KERNELS, TRANSPOSED_KERNELS = torch.randn(2, 3, 4, 3, 2), torch.randn(2, 4, 3, 3, 2)
 SAME, WEIGHT = torch.randn(2, 4, 9, 8), torch.randn(6, 2, 3, 2)
 LARGE = torch.randn(2, 3, 12, 15)
@@ -148,6 +149,27 @@ def pad_before_crop(input, pad, mode="constant", value=None):
 
 
 EXAMPLES = [
+    Example(
+        "conv_of_computed_kernel",
+        lambda x: (
+            F.conv2d(x, TAPS.repeat(x.shape[1], 1, 1, 1), groups=x.shape[1]),
+            F.conv2d(x, torch.ones(x.shape[1], x.shape[1], 2, 3), padding="same"),
+            F.conv1d(x[..., 0], TAPS[0, :, :1].expand(x.shape[1], 1, 3) / x.shape[0], stride=2, groups=4),
+        ),
+        (X,),
+        dynamic={"x": IMAGES},
+        leaves=lambda x: F.conv2d(x, (TAPS * 2).repeat(4, 1, 1, 1), groups=4),
+    ),
+    Example(
+        "conv_transpose_of_computed_kernel",
+        lambda x: (
+            F.conv_transpose2d(x, TAPS.repeat(x.shape[1], 1, 1, 1), stride=2, groups=x.shape[1]),
+            F.conv_transpose1d(x[..., 0], TAPS[0, :, :1].expand(x.shape[1], 1, 3) / x.shape[0], groups=4),
+        ),
+        (X,),
+        dynamic={"x": IMAGES},
+        leaves=lambda x: F.conv_transpose2d(x, (TAPS * 2).repeat(4, 1, 1, 1), groups=4),
+    ),
     Example("conv_by_group", convolve, (X, KERNELS), dynamic=BY_GROUP),
     Example(
         "conv_same_to_pad",
