@@ -29,7 +29,7 @@ from torch_onnx_compat.questions.size_facts import SizeFacts
 from torch_onnx_compat.stack import frames
 from torch_onnx_compat.swap import swap_modules
 from torch_onnx_compat.tracing import StaticSizes, answering
-from torch_onnx_compat.watch import CallCounter, in_place, spellings
+from torch_onnx_compat.watch import CallCounter, in_place, nobody_passes, spellings
 
 
 def rewrite(
@@ -83,6 +83,9 @@ class _FunctionRewrites(CallCounter):
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         return func in self.counted or (not self._running and has_complex(args, kwargs))
 
+    def replaces(self, func: Any) -> bool:
+        return func in self._table
+
     def pass_on(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if has_pairs(args, kwargs):
             return answer(func, args, kwargs)
@@ -122,7 +125,7 @@ class _FunctionRewrites(CallCounter):
         self._running.append(entry)
         self._inside += 1
         try:
-            with self:
+            with nobody_passes(), self:
                 yield
         finally:
             self._inside -= 1

@@ -99,10 +99,9 @@ def below_function_modes() -> AbstractContextManager[None]:
     return context
 
 
-def next_function_mode() -> Any:
-    """The TorchFunctionMode that sees the next call of torch; None if there is none."""
-    depth = _C._len_torch_function_stack()
-    return _C._get_function_stack_at(depth - 1) if depth else None
+def function_modes() -> list[Any]:
+    """The TorchFunctionModes in force; the last one sees the next call of torch."""
+    return [_C._get_function_stack_at(place) for place in range(_C._len_torch_function_stack())]
 
 
 @contextmanager

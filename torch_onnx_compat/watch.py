@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from torch_onnx_compat.functional.complex import Pair, answer
 from torch_onnx_compat.inputs import tree
-from torch_onnx_compat.tracing import below_function_modes, current_trace, next_function_mode, resume, without_tracing
+from torch_onnx_compat.tracing import below_function_modes, current_trace, function_modes, resume, without_tracing
 
 
 class Watcher(TorchFunctionMode):
@@ -39,8 +40,27 @@ class Watcher(TorchFunctionMode):
         copy = self._copy_of(func)
         if copy is None:
             return _callable(func, args)(*args, **kwargs)
-        with self:
+        return self.pass_inside(copy, func, args, kwargs)
+
+    def pass_inside(self, copy: Callable[..., Any], func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Makes the call of a Python function of torch, by a copy of it whose calls are watched.
+
+        If another watcher below replaces the function, that one makes the call, replaced or by its own copy.
+        """
+        if any(isinstance(mode, Watcher) and mode.replaces(func) for mode in function_modes()):
+            _passing.append(self)
+            try:
+                return func(*args, **kwargs)
+            finally:
+                _passing.pop()
+        with ExitStack() as stack, nobody_passes() as above:
+            for watcher in (self, *reversed(above)):
+                stack.enter_context(watcher)
             return copy(*args, **kwargs)
+
+    def replaces(self, func: Any) -> bool:
+        """Whether `watch` may make another call than this function's."""
+        return False
 
     def check(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
         """Looks at what a call returned that was passed on; returns what the caller gets."""
@@ -59,8 +79,7 @@ class Watcher(TorchFunctionMode):
             if copy is None:
                 result = _callable(func, args)(*args, **kwargs)
                 return self.check(func, args, kwargs, result)
-            with self:
-                return copy(*args, **kwargs)
+            return self.pass_inside(copy, func, args, kwargs)
         except Exception:  # whatever a model may catch: the error goes on, the trace must too
             resume(trace)
             self.note_failure(func, args, kwargs)
@@ -74,11 +93,25 @@ class Watcher(TorchFunctionMode):
         return self._copies[func]
 
 
+_passing: list[Watcher] = []
+"""Those that have passed on the present call of a Python function, the first one first; exports take turns."""
+
+
+@contextmanager
+def nobody_passes() -> Iterator[list[Watcher]]:
+    """While active, calls are new ones, and none that somebody has passed on; yields those that had."""
+    above, _passing[:] = list(_passing), []
+    try:
+        yield above
+    finally:
+        _passing[:] = above
+
+
 def _callable(func: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
     """A function, in a form that asks what stands for a tensor: methods of Tensor, such as `__mul__`, do not."""
     if not (args and isinstance(args[0], Pair) and isinstance(func, _METHODS)):
         return func  # type: ignore[no-any-return]
-    if isinstance(next_function_mode(), Watcher):
+    if isinstance(next(reversed(function_modes()), None), Watcher):
         return functools.partial(torch.overrides.handle_torch_function, func, (args[0],))
     return lambda *args, **kwargs: answer(func, args, kwargs)  # torch's own modes would call the method
 
@@ -86,14 +119,32 @@ def _callable(func: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
 _METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 
 
+def caller_of(frame: types.FrameType | None) -> str:
+    """The Python module that makes a call of torch, seen from the method of a watcher that handles it."""
+    while frame is not None and frame.f_code.co_name in _PASSING:
+        frame = frame.f_back
+    return "" if frame is None else str(frame.f_globals.get("__name__"))
+
+
+_HANDLING = (Watcher.__torch_function__, Watcher.watch, Watcher.pass_on, Watcher.pass_inside)
+_PASSING = frozenset(method.__name__ for method in _HANDLING)
+"""Methods of watchers, through which a call comes."""
+
+
 class CallCounter(Watcher):
-    """Numbers the calls of certain functions, in an order that does not depend on who handles them."""
+    """Numbers the calls of certain functions, in an order that does not depend on who handles them.
+
+    The numbers are those of the original's run on the example. Rewritten code also runs branches that the original does
+    not take, and rounds of loops for all others: their calls have no number, nor have those after such a round.
+    """
 
     def __init__(self, functions: Sequence[Any]) -> None:
         super().__init__()
         self.counted = {spelling for f in functions for spelling in spellings(f)}
-        self._calls = 0
+        self._calls = self._others = 0
         self._inside = 0
+        self._apart = 0
+        self._is_lost = False
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Only the counted functions."""
@@ -102,6 +153,9 @@ class CallCounter(Watcher):
     def number(self, func: Any, args: Any, kwargs: Any) -> int | None:
         """The running number of this call; None inside another counted call, and for arithmetic on sizes."""
         if func not in self.counted or self._inside or not _has_tensor((*args, *kwargs.values())):
+            return None
+        if self._apart or self._is_lost:
+            self._others += 1
             return None
         self._calls += 1
         return self._calls - 1
@@ -114,6 +168,59 @@ class CallCounter(Watcher):
             return super().pass_on(func, args, kwargs)
         finally:
             self._inside -= counted
+
+
+Numbering = Callable[[], AbstractContextManager[None]]
+
+
+@contextmanager
+def numbers_of_branches() -> Iterator[Numbering]:
+    """While active, the two branches of a decision are run, and what joins them.
+
+    Yields:
+        What is in force while the branch runs that the example takes; it may run several times.
+    """
+    counters = _counters()
+    before = [counter._calls for counter in counters]
+
+    @contextmanager
+    def taken() -> Iterator[None]:
+        for counter, calls in zip(counters, before, strict=True):
+            counter._calls, counter._apart = calls, counter._apart - 1
+        try:
+            yield
+        finally:
+            for counter in counters:
+                counter._apart += 1
+
+    with _apart(counters):
+        yield taken
+
+
+@contextmanager
+def number_no_rounds() -> Iterator[None]:
+    """While active, a round runs that stands for all of a loop."""
+    counters = [counter for counter in _counters() if not counter._apart]
+    before = [counter._others for counter in counters]
+    with _apart(counters):
+        yield
+    for counter, others in zip(counters, before, strict=True):
+        counter._is_lost |= counter._others > others
+
+
+@contextmanager
+def _apart(counters: Sequence[CallCounter]) -> Iterator[None]:
+    for counter in counters:
+        counter._apart += 1
+    try:
+        yield
+    finally:
+        for counter in counters:
+            counter._apart -= 1
+
+
+def _counters() -> list[CallCounter]:
+    return [mode for mode in function_modes() if isinstance(mode, CallCounter)]
 
 
 class ShapeLog(CallCounter):

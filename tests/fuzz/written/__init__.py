@@ -32,6 +32,7 @@ SUBJECTS = (
     "halving",
     "blocks",
     "complex_numbers",
+    "replaced_calls",
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from torch import Tensor
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.session import as_tensor, is_number
 from torch_onnx_compat.functional.complex import Pair
+from torch_onnx_compat.watch import Numbering
 
 
 class NoConditional(Exception):
@@ -25,11 +26,15 @@ class Branch:
 
     function: Callable[..., Any]
     scope: dict[str, Any] = field(default_factory=dict)
+    numbering: Numbering = nullcontext
+    """How the calls in it are numbered."""
 
     def __call__(self) -> Any:
         """Runs the branch."""
         code = self.function.__code__
-        return self.function(*(self.scope.get(name, UNDEFINED) for name in code.co_varnames[: code.co_argcount]))
+        values = [self.scope.get(name, UNDEFINED) for name in code.co_varnames[: code.co_argcount]]
+        with self.numbering():
+            return self.function(*values)
 
 
 def call_in_scope(function: Callable[..., Any], scope: dict[str, Any], _reading: Any = None) -> Any:

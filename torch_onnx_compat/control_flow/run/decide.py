@@ -22,6 +22,7 @@ from torch_onnx_compat.control_flow.run.raising import raises_on_purpose
 from torch_onnx_compat.control_flow.run.session import Key, RefusedDecision, Session, current, here, refusal
 from torch_onnx_compat.places import first_line
 from torch_onnx_compat.tracing import is_tracing, without_tracing
+from torch_onnx_compat.watch import Numbering, numbers_of_branches
 
 DEPTH = 40
 """How often a line may decide within its own branches, where both branches of one of these decisions are run."""
@@ -47,11 +48,20 @@ def decide(session: Session, test: Any, then: Branch, otherwise: Branch, why: st
     Raises:
         RefusedDecision: The condition may vary and the branches have no equivalent; says where and why.
     """
+    with numbers_of_branches() as taken:
+        return _decide(session, test, then, otherwise, why, taken, grows=grows)
+
+
+def _decide(
+    session: Session, test: Any, then: Branch, otherwise: Branch, why: str, taken: Numbering, *, grows: bool
+) -> Any:
     key = session.key()
     condition = session.condition(test, key)
     if isinstance(condition, bool):
+        then.numbering = otherwise.numbering = taken
         with session.nest(session.depths, key, DEPTH):
             return then() if condition else otherwise()
+    (then if truth_now(condition) else otherwise).numbering = taken
     if key in session.alternatives:
         session.mark("one way for every size")
         return then() if session.alternatives[key] else otherwise()

@@ -31,7 +31,9 @@ class Lifting(Watcher):
         self._trial = table is None
         self._table: Table = table or {}
         # Weak: a view that nobody holds any more is not in the way of a write into its owner.
-        self.made = WeakValueDictionary({id(tensor): tensor for tensor in own})
+        # A replacement comes here again where torch's function is one of Python, whose calls are watched too.
+        present = [*own, *(new for _, new in self._table.values())]
+        self.made = WeakValueDictionary({id(tensor): tensor for tensor in present})
         self.outside: dict[int, Tensor] = {}
         """Tensors from outside that are not in the table."""
 

@@ -21,7 +21,7 @@ from torch_onnx_compat.control_flow.run.session import Session, as_tensor, is_nu
 from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.tracing import is_tracing
-from torch_onnx_compat.watch import Watcher
+from torch_onnx_compat.watch import Watcher, number_no_rounds
 
 
 class ItemPicker(Watcher):
@@ -190,7 +190,7 @@ class Round:
                     go = as_tensor(known) & as_tensor(go)
             return go, after
 
-        with RowStacker(), lifting, ItemPicker(is_trial=table is None and is_tracing()):
+        with number_no_rounds(), RowStacker(), lifting, ItemPicker(is_trial=table is None and is_tracing()):
             outcome = attempt(Branch(run, scope), log, separates=False, apart_from=self.names)
         if outcome.error is not None:
             raise outcome.error
