@@ -129,7 +129,7 @@ class Cases:
 
     def __iter__(self) -> Iterator[Case]:
         self.so_far.clear()
-        self._begun = time.perf_counter()
+        self._begun = time.thread_time()
         for case in self._all():
             self.so_far.append(case)
             yield case
@@ -158,7 +158,7 @@ class Cases:
         if not self._on_values or self._is_searched:
             return
         self._is_searched = True
-        seconds = max(FLOOR_S, PART_OF_PROOF * (time.perf_counter() - self._begun))
+        seconds = max(FLOOR_S, PART_OF_PROOF * (time.thread_time() - self._begun))
         search = OtherSides(self._on_values, self.observation, seconds, self._verify.seed)
         search.take(self.inputs_so_far)
         # What is accepted as it is has a wrong side, and where only the caller's values make sense, none are made up.

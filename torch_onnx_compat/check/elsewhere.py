@@ -34,7 +34,7 @@ class Elsewhere:
         trials: The sizes that were tried, and the questions that were asked so far.
         check: Raises for a run that asks what the file cannot hold.
         is_left: Told of questions whose other side is not tried.
-        seconds: What all of it may take.
+        seconds: What all of it may take of this thread.
     """
 
     search: OtherSides
@@ -43,7 +43,7 @@ class Elsewhere:
     check: Callable[[SymbolicRun], None]
     is_left: Callable[[Verdict, SizeTrials], None]
     seconds: float
-    _start: float = field(default_factory=time.perf_counter)
+    _start: float = field(default_factory=time.thread_time)
 
     def of(self, found: Found) -> Iterator[Found]:
         """The same side at other sizes.
@@ -100,4 +100,4 @@ class Elsewhere:
         return tuple(sizes.values())
 
     def _is_over(self) -> bool:
-        return time.perf_counter() - self._start > self.seconds
+        return time.thread_time() - self._start > self.seconds

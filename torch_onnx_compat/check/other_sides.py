@@ -90,7 +90,7 @@ class OtherSides:
     Args:
         decisions: Those that the file takes.
         observation: Runs the original.
-        seconds: What the search may take.
+        seconds: What the search may take of this thread: other work on the machine decides nothing.
         seed: Of what is drawn.
     """
 
@@ -106,7 +106,7 @@ class OtherSides:
     """Whether the model refused the inputs that were tried last."""
 
     def __post_init__(self) -> None:
-        self._start = time.perf_counter()
+        self._start = time.thread_time()
         self._subject = fresh_subject(self.observation)
         self._slowest = max(0.2, SLOWEST * self.observation.seconds)
         example = self.observation.reference("example", self.observation.prepared.inputs)
@@ -280,7 +280,7 @@ class OtherSides:
     # Runs
 
     def _is_over(self) -> bool:
-        return self._tried >= RUNS or time.perf_counter() - self._start > self.seconds
+        return self._tried >= RUNS or time.thread_time() - self._start > self.seconds
 
     def _run(self, inputs: Inputs) -> Run | None:
         self._tried += 1

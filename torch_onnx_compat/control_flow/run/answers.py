@@ -72,7 +72,7 @@ class AnswerLog(TorchFunctionMode):
     """Records the answers of a run; in force within `recording`.
 
     Args:
-        seconds: What the run may take.
+        seconds: What the run may take of this thread.
     """
 
     def __init__(self, seconds: float = math.inf) -> None:
@@ -80,7 +80,7 @@ class AnswerLog(TorchFunctionMode):
         self.answers: dict[Site, list[Answer]] = {}
         self.numbers: dict[float, None] = {}
         """The numbers that something was compared with, as keys."""
-        self._end = time.perf_counter() + seconds
+        self._end = time.thread_time() + seconds
         self._rounds: dict[tuple[Site, int], int] = {}
         self._loops: list[object] = []
         self._margins: dict[int, tuple[Tensor, Margin]] = {}
@@ -104,7 +104,7 @@ class AnswerLog(TorchFunctionMode):
         return found
 
     def __torch_function__(self, func: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if time.perf_counter() > self._end:
+        if time.thread_time() > self._end:
             raise OutOfTime
         result = func(*args, **(kwargs or {}))
         if isinstance(result, Tensor):
@@ -153,7 +153,7 @@ class AnswerLog(TorchFunctionMode):
     def note(self, test: Any, part: int) -> bool:
         """The truth of a condition, which is recorded for the decision that rewritten code takes."""
         with below_function_modes():
-            if time.perf_counter() > self._end:
+            if time.thread_time() > self._end:
                 raise OutOfTime
             margin, is_yes = self.margin_of(test), bool(test)
             self._last = None, None
