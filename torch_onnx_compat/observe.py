@@ -114,7 +114,7 @@ class Subject(nn.Module):
         return state
 
     def _flat(self, result: Any) -> tuple[Tensor, ...]:
-        result = tree.map_leaves(result, _as_tensor)
+        result = tree.map_leaves(result, _as_tensor, leaf=Pair)
         leaves, _ = tree.flatten(result)
         for path, tensor in leaves:
             if tensor.layout in (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc):

@@ -74,13 +74,19 @@ def constants(value: Any) -> list[tuple[Path, Any]]:
     return found
 
 
-def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A copy of a nested value with every leaf, tensor or not, replaced by ``change(leaf)``."""
-    parts = None if isinstance(value, Tensor) or value is None else _parts(value)
+def map_leaves(value: Any, change: Callable[[Any], Any], leaf: type = Tensor) -> Any:
+    """A copy of a nested value with every leaf, tensor or not, replaced by ``change(leaf)``.
+
+    Args:
+        value: The value.
+        change: Makes what stands for a leaf.
+        leaf: A class that counts as a leaf though it is a container, as tensors do anyway.
+    """
+    parts = None if value is None or isinstance(value, (Tensor, leaf)) else _parts(value)
     if parts is None:
         return change(value)
     pairs, build = parts
-    return build([map_leaves(child, change) for _, child in pairs])
+    return build([map_leaves(child, change, leaf) for _, child in pairs])
 
 
 def with_tensors(value: _T) -> _T:
