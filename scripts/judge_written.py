@@ -37,7 +37,7 @@ from fuzz.written.program import Written, read_input  # noqa: E402
 BAD = ("WRONG", "fails-at-legal-size", "other exception", "died")
 
 
-def judge_apart(written: Written, exporter: str, limit_s: float, *, stock: bool) -> Judgement:
+def judge_apart(written: Written, exporter: str, limit_s: float, *, stock: bool, proof: bool) -> Judgement:
     """The judgement of a program, made in a forked process; what it prints is dropped."""
     ours, theirs = os.pipe()
     pid = os.fork()
@@ -47,7 +47,9 @@ def judge_apart(written: Written, exporter: str, limit_s: float, *, stock: bool)
             os.dup2(null, 1)
             os.dup2(null, 2)
             with os.fdopen(theirs, "wb") as stream:
-                stream.write(json.dumps(dataclasses.asdict(judge(written, exporter, stock=stock))).encode())
+                stream.write(
+                    json.dumps(dataclasses.asdict(judge(written, exporter, stock=stock, proof=proof))).encode()
+                )
         finally:
             os._exit(0)
     os.close(theirs)
@@ -96,6 +98,7 @@ def main(
         str, typer.Option(help="Another example: equal sizes, smallest sizes, or a draw of values, such as zeros.")
     ] = "",
     time_limit: Annotated[float, typer.Option(help="Seconds for a program.")] = 120,
+    proof: Annotated[bool, typer.Option(help="Have export_compat prove each file, as users do.")] = True,
     stock: Annotated[bool, typer.Option(help="Tell which refusals are needless: stock torch's file is right.")] = False,
 ) -> None:
     """Judges the programs."""
@@ -114,7 +117,7 @@ def main(
             name, written = f"{name} ({example})", other
         if only in name and (name, exporter) not in known:
             start = time.monotonic()
-            judged = judge_apart(written, exporter, time_limit, stock=stock)
+            judged = judge_apart(written, exporter, time_limit, stock=stock, proof=proof)
             rows.append({"program": name, "exporter": exporter, **dataclasses.asdict(judged)})
             rows[-1]["seconds"] = round(time.monotonic() - start, 1)
             if out is not None:

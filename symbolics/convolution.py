@@ -167,7 +167,12 @@ def conv_of_computed_kernel(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Convolves with a kernel such as `taps.repeat(channels, 1, 1, 1)`, where the number is a size of the image."""
+    """Convolves with a kernel such as `taps.repeat(channels, 1, 1, 1)`, where the number is a size of the image.
+
+    Arguments as for torch.conv2d. What is left alone: kernels that are computed without sizes, or whose size varies.
+
+    Math:   the number of groups is the image's channels over those of a kernel, `weight.shape[1]`.
+    """
     sized = _with_size(weight, input)
     if sized is None:
         return NotImplemented
@@ -188,7 +193,10 @@ def conv_transpose_of_computed_kernel(
     groups: int = 1,
     dilation: Sizes = 1,
 ) -> Tensor:
-    """Convolves, transposed, with a kernel such as `taps.repeat(channels, 1, 1, 1)`."""
+    """Convolves, transposed, with a kernel such as `taps.repeat(channels, 1, 1, 1)`.
+
+    Arguments as for torch.conv_transpose2d. What is left alone: as for `conv_of_computed_kernel`.
+    """
     sized = _with_size(weight, input)
     if sized is None:
         return NotImplemented

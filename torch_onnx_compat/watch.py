@@ -119,18 +119,6 @@ def _callable(func: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
 _METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 
 
-def caller_of(frame: types.FrameType | None) -> str:
-    """The Python module that makes a call of torch, seen from the method of a watcher that handles it."""
-    while frame is not None and frame.f_code.co_name in _PASSING:
-        frame = frame.f_back
-    return "" if frame is None else str(frame.f_globals.get("__name__"))
-
-
-_HANDLING = (Watcher.__torch_function__, Watcher.watch, Watcher.pass_on, Watcher.pass_inside)
-_PASSING = frozenset(method.__name__ for method in _HANDLING)
-"""Methods of watchers, through which a call comes."""
-
-
 class CallCounter(Watcher):
     """Numbers the calls of certain functions, in an order that does not depend on who handles them.
 
@@ -171,6 +159,7 @@ class CallCounter(Watcher):
 
 
 Numbering = Callable[[], AbstractContextManager[None]]
+"""What is in force while a branch runs: whether its calls have numbers, and from which one on."""
 
 
 @contextmanager

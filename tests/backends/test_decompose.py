@@ -253,3 +253,21 @@ def test_bounds_of_different_types(bounds, dtype):
     result = export_compat(Clamps().eval(), x, dynamic="batch", exporter="dynamo")
     (found,) = result.session().run(None, {"x": x.numpy()})
     assert torch.equal(torch.from_numpy(found), x.clamp(*bounds))
+
+
+def test_bounds_of_different_types_in_a_loop():
+    """Bodies are graphs of their own."""
+
+    def clamp_rows(x: Tensor) -> Tensor:
+        found = []
+        for row in range(x.shape[0]):
+            found.append(x[row].clamp(min=1, max=5.5))
+        return torch.stack(found)
+
+    if TorchVersion(torch.__version__) < "2.9":
+        pytest.skip("torch exports scan from 2.9 on")
+    x = torch.randn(3, 4) * 3
+    result = export_compat(clamp_rows, x, dynamic="batch", exporter="dynamo")
+    assert "Scan" in result.nodes
+    (found,) = result.session().run(None, {"x": x.numpy()})
+    assert torch.equal(torch.from_numpy(found), clamp_rows(x))

@@ -28,13 +28,15 @@ NUMBERS = [
     for name in ("FilledInPlace", "FractionsInAList", "ASingleFraction", "ScaledPositions", "TensorOfAValue")
 ]
 
+REPLACED = ["replaced_calls.PooledInRareBranch", "replaced_calls.PooledAfterNested", "replaced_calls.ResizedInBranch"]
+COMPLEX = [f"complex_numbers.{name}" for name in ("SecondName", "Iterated", "LeakySum", "TransformedBySize")]
 
 LONG = {("means.NestedLoops", "dynamo")}
 """More than a minute each."""
 
 ROWS = [
     pytest.param(name, exporter, marks=[pytest.mark.slow] if (name, exporter) in LONG else [])
-    for name in [*list(PROGRAMS)[::STEP], *STAND_INS, *NUMBERS]
+    for name in [*list(PROGRAMS)[::STEP], *STAND_INS, *NUMBERS, *COMPLEX]
     for exporter in ("torchscript", "dynamo")
 ]
 
@@ -44,6 +46,13 @@ ROWS = [
 def test_no_file_is_wrong(name, exporter):
     found = judge(PROGRAMS[name], exporter, stock=False)
     assert found.verdict not in BAD, found.detail
+
+
+@pytest.mark.parametrize("name", REPLACED)
+def test_functions_are_replaced_in_branches(name, exporter):
+    """Without a proof, too: nothing else would tell that the sizes of another call were taken."""
+    found = judge(PROGRAMS[name], exporter, proof=False)
+    assert found.verdict == "right", found.detail
 
 
 def test_a_helper_that_only_asks_what_a_number_is_would_be_missed(monkeypatch):

@@ -71,7 +71,13 @@ def match_numbers(program: ExportedProgram) -> None:
     Torch's pass for type promotion makes tensors of numbers whose type is not the result's, and finds no overload for
     a tensor beside a number. The results are the same: with one float among its numbers a call computes in floats.
     """
-    for node in program.graph.nodes:
+    for module in program.graph_module.modules():  # branches and bodies of loops are graphs of their own
+        if isinstance(module, GraphModule):
+            _match_numbers_in(module)
+
+
+def _match_numbers_in(module: GraphModule) -> None:
+    for node in module.graph.nodes:
         if not isinstance(node.target, OpOverload):
             continue
         arguments = node.target._schema.arguments
@@ -81,7 +87,7 @@ def match_numbers(program: ExportedProgram) -> None:
             changed = {name: _as_float(value) if name in numbers else value for name, value in given.items()}
             node.args = tuple(changed.values())[: len(node.args)]
             node.kwargs = {name: changed[name] for name in node.kwargs}
-    program.graph_module.recompile()
+    module.recompile()
 
 
 def _as_float(value: Any) -> Any:

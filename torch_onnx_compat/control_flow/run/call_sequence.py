@@ -7,16 +7,21 @@ getattr, by catching an error, shows in what is called next. So nobody has to li
 from __future__ import annotations
 
 import sys
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.watch import Watcher, caller_of
+from torch_onnx_compat.watch import Watcher
 
 _OWN = "torch_onnx_compat."
 """Modules whose calls are not the model's: they convert numbers, which is what differs."""
+
+_METHODS = (Watcher.__torch_function__, Watcher.watch, Watcher.pass_on, Watcher.pass_inside)
+_PASSING = frozenset(method.__name__ for method in _METHODS)
+"""Methods of watchers, through which a call comes."""
 
 _ARITHMETIC = frozenset({"add", "sub", "mul", "truediv", "floordiv", "div", "mod", "pow", "matmul", "and", "or", "xor"})
 _COMMUTATIVE = frozenset({"add", "mul", "and", "or", "xor", "eq", "ne"})
@@ -43,7 +48,7 @@ class CallSequence(Watcher):
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Records a call, also one that fails."""
-        if caller_of(sys._getframe(1)).startswith(_OWN):
+        if _is_own(sys._getframe(2)):
             result = self.pass_on(func, args, kwargs)
             # What a round reads from outside is copied for it, and a number becomes a tensor.
             is_copy = func in (Tensor.clone, torch.as_tensor) and _is_tensor(args[0])
@@ -96,6 +101,13 @@ def _key(value: Any) -> tuple[type, Any]:
 
 def _is_tensor(value: Any) -> bool:
     return type.__instancecheck__(Tensor, value)  # asked of a tensor, isinstance is a call that is seen
+
+
+def _is_own(frame: types.FrameType | None) -> bool:
+    """Whether a call comes from this package, and not from what passes the model's calls on."""
+    while frame is not None and frame.f_code.co_name in _PASSING:
+        frame = frame.f_back
+    return frame is not None and str(frame.f_globals.get("__name__")).startswith(_OWN)
 
 
 def _name_of(func: Callable[..., Any]) -> tuple[str, bool]:
