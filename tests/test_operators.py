@@ -17,6 +17,7 @@ LINES = [
 OPSETS = {"torchscript": (17,), "dynamo": (18, 20)}
 
 
+@pytest.mark.one_exporter
 @pytest.mark.parametrize("case", LINES)
 def test_is_right_or_declined_with_a_reason(case, exporter):
     for opset in OPSETS[exporter]:

@@ -100,6 +100,7 @@ def check(kind, example, inputs, dynamic, exporter):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.one_exporter
 @pytest.mark.parametrize("kind", ON_SIZES, ids=lambda kind: kind.__name__)
 def test_decisions_on_sizes(kind, exporter):
     inputs = [(torch.randn(shape),) for shape in SIZES]
@@ -108,6 +109,7 @@ def test_decisions_on_sizes(kind, exporter):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.one_exporter
 @pytest.mark.parametrize("kind", ON_VALUES, ids=lambda kind: kind.__name__)
 def test_decisions_on_values(kind, exporter):
     check(kind, (BOXES, SCORES), VALUES, "batch", exporter)

@@ -409,6 +409,7 @@ class Wrong(nn.Module):
         return self.inner(x), torch.rand(4, 3)
 
 
+@pytest.mark.one_exporter
 def test_after_a_refused_export(name, exporter):
     model, x = made(name)
     model = Wrong(model)
@@ -418,6 +419,7 @@ def test_after_a_refused_export(name, exporter):
     check(before, everything(model, x))
 
 
+@pytest.mark.one_exporter
 def test_after_a_failed_export(name, exporter, monkeypatch):
     model, x = made(name)
     before = everything(model, x)

@@ -300,6 +300,7 @@ def test_lstsq_declines_wide_matrices_and_rcond():
         body(x, x, 0.5)
 
 
+@pytest.mark.one_exporter
 @pytest.mark.parametrize("name", CALLS)
 def test_is_written_out(name, exporter):
     row = next(row for row in EXAMPLES if row.entry == name)

@@ -256,6 +256,7 @@ def test_areas_of_any_size(exporter):
     assert_entry("interpolate_area_to_pool", model, IMAGE, exporter, dynamic=SIZES, samples=samples)
 
 
+@pytest.mark.one_exporter
 @pytest.mark.parametrize("recompute", [None, True])
 @pytest.mark.parametrize("mode", ["nearest", "bilinear", "area"])
 def test_scales_that_float32_does_not_hold(exporter, mode, recompute):

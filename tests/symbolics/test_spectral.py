@@ -120,6 +120,7 @@ def body(name):
     return catalogue()[name].body
 
 
+@pytest.mark.one_exporter
 @pytest.mark.parametrize("row", EXAMPLES, ids=lambda row: row.entry)
 def test_no_control_flow(row, exporter):
     result = assert_entry(row.entry, row.model, row.inputs, exporter, **row.options)
