@@ -6,6 +6,7 @@ order in which they stand in their module.
 
 FAMILIES = (
     "activation",
+    "assignment",
     "attention",
     "bits",
     "complex_numbers",

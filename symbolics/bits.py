@@ -15,7 +15,7 @@ from torch import Tensor
 
 from torch_onnx_compat import Declaration, Exactness, Ops, Value, decomposition, symbolic
 from torch_onnx_compat.ops import ONNX_TYPES
-from torch_onnx_compat.tracing import constant
+from torch_onnx_compat.tracing import as_tensor, constant
 
 Operand = Tensor | int
 
@@ -52,7 +52,7 @@ def bitwise_or_to_bits(input: Operand, other: Operand) -> Tensor:
 def bitwise_xor_to_bits(input: Operand, other: Operand) -> Tensor:
     """Bitwise XOR; stock TorchScript takes booleans only."""
     if _are_booleans(input, other):
-        return torch.logical_xor(torch.as_tensor(input), torch.as_tensor(other))
+        return torch.logical_xor(as_tensor(input), as_tensor(other))
     x, y = _integers(input, other)
     return x + y - 2 * bitwise_and(x, y)
 
@@ -65,7 +65,7 @@ def _apply_to_number(function: Callable[[Tensor, Tensor], Tensor], input: Operan
     """A function of a tensor and a number; NotImplemented of two tensors, which stock torch takes."""
     if isinstance(input, Tensor) and isinstance(other, Tensor):
         return NotImplemented
-    return function(torch.as_tensor(input), torch.as_tensor(other))
+    return function(as_tensor(input), as_tensor(other))
 
 
 def _integers(input: Operand, other: Operand) -> list[Tensor]:

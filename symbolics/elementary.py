@@ -14,7 +14,7 @@ from torch_onnx_compat import Declaration, Exactness, Ops, Value, decline, decom
 from torch_onnx_compat.functional import exponentials
 from torch_onnx_compat.functional.angles import angle, atan2
 from torch_onnx_compat.functional.complex import is_complex
-from torch_onnx_compat.tracing import constant, without_tracing
+from torch_onnx_compat.tracing import as_tensor, constant, without_tracing
 
 HYPERBOLIC = Declaration(needed_on=("torchscript",), exactness=Exactness.ROUNDING)
 
@@ -254,7 +254,7 @@ def pow_to_sqrt(input: Any, exponent: Any) -> Tensor:
 @decomposition(torch.float_power, needed_on=("torchscript",), exactness=Exactness.ROUNDING)
 def float_power_to_pow(input: Tensor | float, exponent: Tensor | float) -> Tensor:
     """Powers in float64; stock TorchScript has no symbolic for it."""
-    return torch.as_tensor(input).double() ** torch.as_tensor(exponent).double()
+    return as_tensor(input).double() ** as_tensor(exponent).double()
 
 
 @decomposition(torch.ldexp, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
@@ -319,7 +319,7 @@ def clamp_promoted(input: Tensor, min: Tensor | float | None = None, max: Tensor
     if dtype == input.dtype:
         return NotImplemented
     if isinstance(min, Tensor) or isinstance(max, Tensor):
-        min, max = (None if bound is None else torch.as_tensor(bound).to(dtype) for bound in (min, max))
+        min, max = (None if bound is None else as_tensor(bound).to(dtype) for bound in (min, max))
     return torch.clamp(input.to(dtype), min, max)  # type: ignore[arg-type]
 
 
@@ -435,7 +435,7 @@ def where_of_bool(condition: Tensor, *branches: Tensor | float, input: None = No
     if len(kinds) < 2 or not (mixes or all(kind in (torch.bool, bool) for kind in kinds)):
         return NotImplemented
     dtype = torch.result_type(branches[0], branches[1])
-    first, second = (torch.as_tensor(branch).to(torch.int32 if dtype == torch.bool else dtype) for branch in branches)
+    first, second = (as_tensor(branch).to(torch.int32 if dtype == torch.bool else dtype) for branch in branches)
     chosen = torch.where(condition, first, second)
     return chosen.to(torch.bool) if dtype == torch.bool else chosen
 

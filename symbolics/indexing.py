@@ -2,18 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from torch_onnx_compat import Declaration, Exactness, Ops, Value, decline, decomposition, symbolic
-from torch_onnx_compat.tracing import size_tensor, static_size, without_tracing
+from torch_onnx_compat.tracing import size_tensor, static_size
 
 WITHOUT_NONZERO = (torch.float64, torch.float16, torch.int8, torch.int16)
 BITWISE = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
-WRITING = Declaration(needed_on=("torchscript",), exactness=Exactness.BITWISE)
 ADDING = Declaration(needed_on=("torchscript", "dynamo"), opset=(16, 99), exactness=Exactness.ROUNDING)
 
 
@@ -109,6 +107,12 @@ class Indexing:
             return leading
         return self.op.Concat(leading, _sizes(self.op, self.front, self.depth, self.rank), axis=0)
 
+    def original_order(self, front: Value) -> Value:
+        """A tensor of the shape of `front` with its axes as x has them."""
+        if self.perm == sorted(self.perm):
+            return front
+        return self.op.Transpose(front, perm=[self.perm.index(axis) for axis in range(self.rank)])
+
     def flat(self) -> Value:
         """The indices as one vector, counting the places of the indexed axes in order; negative ones are wrapped."""
         op, total = self.op, None
@@ -143,9 +147,7 @@ def add_at(op: Ops, indexing: Indexing, values: Value) -> Value:
     total = op.ScatterElements(rows, flat, updates, axis=0, reduction="add")
     if rows is not front:
         total = op.Reshape(total, op.Shape(front))
-    if indexing.perm == sorted(indexing.perm):
-        return total
-    return op.Transpose(total, perm=[indexing.perm.index(axis) for axis in range(indexing.rank)])
+    return indexing.original_order(total)
 
 
 def _sizes(op: Ops, x: Value, start: int, end: int) -> Value:
@@ -206,51 +208,53 @@ def index(op: Ops, self: Value, indices: list[Value | None]) -> Value:
 
 @symbolic("aten::index_put", **ADDING)
 def index_put(op: Ops, self: Value, indices: list[Value | None], values: Value, accumulate: bool = False) -> Value:
-    """Adds at places, or writes one value at a mask; other writing is left to torch.
+    """Adds at places, or writes at a mask; writing at integers alone is left to torch.
 
-    Stock TorchScript loses repeated places, stock dynamo adds them in a race and writes a mask as nine nodes or more.
+    Stock TorchScript loses repeated places and writes no row at a mask; stock dynamo adds them in a race, writes a mask
+    as nine nodes or more, and refuses a mask behind whole axes.
 
     Declines: sums of truth values, and of what has no known rank.
 
-    Math: one value at a mask is a choice between it and x. In a sum, every repetition of a place counts.
+    Math: what is the same at every place of a mask is a choice between it and x; other values are updates of ScatterND.
+          In a sum, every repetition of a place counts.
     Schema: index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor
     Source: https://docs.pytorch.org/docs/stable/generated/torch.Tensor.index_put_.html
     """
     dtype = op.dtype(self)
-    given = [index for index in indices if index is not None]
-    if not accumulate:
-        if len(given) == 1 and is_mask(op, given[0]) and _is_one(op, values):
-            return _where(op, self, indices, op.cast(values, dtype))
+    masks = [index for index in indices if is_mask(op, index)]
+    if not accumulate and not masks:
         return NotImplemented
+    if not accumulate and len(indices) - indices.count(None) == 1:
+        chosen = _where(op, self, indices, values)
+        if chosen is not None:
+            return chosen
+    indexing = Indexing(op, self, indices)
+    if not accumulate:
+        places = indexing.places()
+        return indexing.original_order(
+            op.ScatterND(indexing.front, places, indexing.updates(op.cast(values, dtype), places))
+        )
     if dtype == torch.bool:
         decline("truth values have no sum")
-    return add_at(op, Indexing(op, self, indices), op.cast(values, dtype))
+    return add_at(op, indexing, op.cast(values, dtype))
 
 
-def _is_one(op: Ops, values: Value) -> bool:
-    shape = op.shape(values)
-    return shape is not None and None not in shape and prod(size or 0 for size in shape) == 1
-
-
-def _where(op: Ops, x: Value, indices: list[Value | None], value: Value) -> Value:
-    """`value` where the only index, a mask, is true."""
+def _where(op: Ops, x: Value, indices: list[Value | None], value: Value) -> Value | None:
+    """`value` where the only index, a mask, is true; None if places of the mask have different values."""
     axis, mask = next((axis, index) for axis, index in enumerate(indices) if index is not None)
-    rank, covered = op.rank(x), op.rank(mask)
-    if rank is None or covered is None:
-        return NotImplemented
+    rank, covered, width = op.rank(x), op.rank(mask), op.rank(value)
+    if rank is None or covered is None or width is None:
+        return None
+    after = rank - axis - covered
+    if width > after:
+        return None
     mask = op.cast(mask, torch.bool)
-    if axis + covered < rank:
-        mask = op.Unsqueeze(mask, list(range(covered, rank - axis)))
-    if op.rank(value):
-        value = op.Reshape(value, op.constant([], torch.int64))
-    return op.Where(mask, value, x)
+    if after:
+        mask = op.Unsqueeze(mask, list(range(covered, covered + after)))
+    return op.Where(mask, op.cast(value, op.dtype(x)), x)
 
 
 # Indexing that goes wrong before it comes to an operator
-
-
-def _as_tuple(key: Any) -> tuple[Any, ...]:
-    return key if isinstance(key, tuple) else (key,)
 
 
 @decomposition(Tensor.__getitem__, needed_on=("dynamo",), exactness=Exactness.BITWISE)
@@ -260,104 +264,11 @@ def getitem_of_int32(self: Tensor, key: Any) -> Tensor:
     Math: GatherND takes int64 only.
     Source: https://onnx.ai/onnx/operators/onnx__GatherND.html
     """
-    keys = _as_tuple(key)
+    keys = key if isinstance(key, tuple) else (key,)
     if not any(isinstance(k, Tensor) and k.dtype == torch.int32 and k.dim() for k in keys):
         return NotImplemented
     wide = tuple(k.to(torch.int64) if isinstance(k, Tensor) and k.dtype == torch.int32 else k for k in keys)
     return self[wide]
-
-
-@decomposition(Tensor.__setitem__, **WRITING)
-def setitem_of_none(self: Tensor, key: Any, value: Any) -> None:
-    """Writes to numbers and slices of axes, with new axes between; stock TorchScript loses the write.
-
-    Indices that are tensors or lists are left to torch.
-
-    Math: None adds an axis of size 1 to what is read, so a value brought to that shape has one cell there.
-    Source: https://numpy.org/doc/stable/user/basics.indexing.html#dimensional-indexing-tools
-    """
-    keys = _as_tuple(key)
-    if not any(k is None for k in keys) or not all(map(_is_basic, keys)):
-        return NotImplemented
-    if not any(k is Ellipsis for k in keys):
-        keys = (*keys, Ellipsis)
-    if isinstance(value, Tensor) and value.dim():
-        value = value.expand(self[keys].shape)
-        for axis in reversed(_new_axes(keys, self.dim())):
-            value = value.squeeze(axis)
-    self[tuple(k for k in keys if k is not None)] = value
-
-
-def _new_axes(keys: tuple[Any, ...], rank: int) -> list[int]:
-    """The axes of x[keys] that None stands for."""
-    given = sum(key is not None and key is not Ellipsis for key in keys)
-    axes, axis = [], 0
-    for key in keys:
-        if key is None:
-            axes.append(axis)
-        if key is Ellipsis:
-            axis += rank - given
-        elif key is None or isinstance(key, slice):
-            axis += 1
-    return axes
-
-
-def _is_basic(key: Any) -> bool:
-    if isinstance(key, bool):
-        return False
-    return key is None or key is Ellipsis or isinstance(key, (int, slice, torch.SymInt))
-
-
-@decomposition(Tensor.__setitem__, **WRITING)
-def setitem_of_split_indices(self: Tensor, key: Any, value: Any) -> None:
-    """Writes at indices of several axes that are apart, which stock TorchScript refuses.
-
-    Masks, and slices of less than an axis, are left to torch.
-
-    Math: indices with whole axes between them read (*b, *others), b being their common shape, which is also what they
-          read of the tensor whose indexed axes stand in front.
-    Source: https://numpy.org/doc/stable/user/basics.indexing.html#combining-advanced-and-basic-indexing
-    """
-    keys = _as_tuple(key)
-    axes = [axis for axis, k in enumerate(keys) if isinstance(k, Tensor)]
-    indices = [keys[axis] for axis in axes]
-    others = [k for k in keys if not isinstance(k, Tensor)]
-    is_split = len(axes) > 1 and axes[-1] - axes[0] + 1 != len(axes)
-    if not is_split or any(not isinstance(k, slice) or k != slice(None) for k in others):
-        return NotImplemented
-    if any(index.dtype in (torch.bool, torch.uint8) or not index.dim() for index in indices):
-        return NotImplemented
-    order = [*axes, *(axis for axis in range(self.dim()) if axis not in axes)]
-    front = self.permute(order).clone()
-    front[tuple(indices)] = value
-    self.copy_(front.permute([order.index(axis) for axis in range(self.dim())]))
-
-
-@decomposition(Tensor.__setitem__, **WRITING)
-def setitem_to_expanded(self: Tensor, key: Any, value: Any) -> None:
-    """Writes a smaller tensor to a slice or at places; stock TorchScript's file fails on it.
-
-    Numbers, values of the right shape, and masks are left to torch.
-
-    Math: the value takes the shape of x[key], which is what broadcasting means.
-    Source: https://docs.pytorch.org/docs/stable/notes/broadcasting.html
-    """
-    keys = _as_tuple(key)
-    if not isinstance(value, Tensor) or not value.dim() or any(map(_may_be_mask, keys)):
-        return NotImplemented
-    with without_tracing():
-        sizes = [int(size) for size in self[key].shape]
-    missing = len(sizes) - value.dim()
-    single = [static_size(value, axis) == 1 and sizes[missing + axis] != 1 for axis in range(value.dim())]
-    if missing < 0 or not (missing or any(single)):
-        return NotImplemented
-    self[key] = value.expand(self[key].shape)
-
-
-def _may_be_mask(key: Any) -> bool:
-    if isinstance(key, Tensor):
-        return key.dtype in (torch.bool, torch.uint8)
-    return isinstance(key, (bool, list))
 
 
 # Functions that read and write at places

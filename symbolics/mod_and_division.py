@@ -12,7 +12,7 @@ from torch import Tensor
 
 from torch_onnx_compat import Declaration, Exactness, Ops, Value, decline, decomposition, symbolic
 from torch_onnx_compat.ops import ONNX_TYPES
-from torch_onnx_compat.tracing import is_tracing
+from torch_onnx_compat.tracing import as_tensor, is_tracing
 
 ON_TORCHSCRIPT = Declaration(needed_on=("torchscript",), exactness=Exactness.BITWISE)
 ON_BOTH = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
@@ -210,7 +210,7 @@ def div_rounding_mode(input: Tensor | float, other: Tensor | float, *, rounding_
     if dtype.is_floating_point:
         return round_to_zero(torch.div(input, other))
     wide = torch.promote_types(dtype, torch.int32)  # Sub takes narrower integers from opset 14 only
-    dividend, divisor = (torch.as_tensor(value).to(wide) for value in (input, other))
+    dividend, divisor = (as_tensor(value).to(wide) for value in (input, other))
     if is_tracing():  # stock TorchScript's Div truncates, as that of ONNX does
         return torch.div(dividend, divisor, rounding_mode="trunc").to(dtype)
     return torch.floor_divide(dividend - torch.fmod(dividend, divisor), divisor).to(dtype)

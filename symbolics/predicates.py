@@ -8,6 +8,8 @@ from torch import Tensor
 
 from torch_onnx_compat import Declaration, Exactness, decomposition
 from torch_onnx_compat.functional.complex import is_complex
+from torch_onnx_compat.functional.narrow import nearest
+from torch_onnx_compat.tracing import as_tensor
 
 # Of one number
 
@@ -94,7 +96,7 @@ def isin_to_equal(
     Math: x is in t if x == t_j for any j; NaN is in nothing.
     """
     if not isinstance(test_elements, Tensor):
-        inside = torch.as_tensor(elements) == test_elements
+        inside = as_tensor(elements) == test_elements
     else:
         one = elements.unsqueeze(-1) if isinstance(elements, Tensor) else elements
         inside = (test_elements.reshape(-1) == one).any(-1)
@@ -134,6 +136,62 @@ def gt_of_bool(input: Tensor, other: Tensor | float) -> Tensor:
 def ge_of_bool(input: Tensor, other: Tensor | float) -> Tensor:
     """Whether a boolean is true or another false."""
     return _compare_booleans(torch.ge, input, other)
+
+
+# Halves and numbers
+
+HALVES = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+"""Stock files compare halves with a number in float32, where it is another: the half next to 0.7 is above 0.7."""
+
+
+def _in_halves(compare: Callable[[Any, Any], Tensor], input: Tensor, other: Any) -> Tensor:
+    """A comparison of halves with the half, or bfloat16, next to a number, as eager torch compares.
+
+    Source: https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc: a number does not change the
+            type of a floating-point tensor
+    """
+    if not isinstance(input, Tensor) or input.dtype not in (torch.float16, torch.bfloat16):
+        return NotImplemented
+    if type(other) not in (int, float):
+        return NotImplemented
+    held = nearest(other, input.dtype)
+    return NotImplemented if held == other or other != other else compare(input, held)
+
+
+@decomposition((torch.lt, torch.less, Tensor.__lt__), **HALVES)
+def lt_of_halves(input: Tensor, other: Tensor | float) -> Tensor:
+    """Which halves are below a number, rounded to a half."""
+    return _in_halves(torch.lt, input, other)
+
+
+@decomposition((torch.le, torch.less_equal, Tensor.__le__), **HALVES)
+def le_of_halves(input: Tensor, other: Tensor | float) -> Tensor:
+    """Which halves are at most a number, rounded to a half."""
+    return _in_halves(torch.le, input, other)
+
+
+@decomposition((torch.gt, torch.greater, Tensor.__gt__), **HALVES)
+def gt_of_halves(input: Tensor, other: Tensor | float) -> Tensor:
+    """Which halves are above a number, rounded to a half."""
+    return _in_halves(torch.gt, input, other)
+
+
+@decomposition((torch.ge, torch.greater_equal, Tensor.__ge__), **HALVES)
+def ge_of_halves(input: Tensor, other: Tensor | float) -> Tensor:
+    """Which halves are at least a number, rounded to a half."""
+    return _in_halves(torch.ge, input, other)
+
+
+@decomposition((torch.eq, Tensor.__eq__), **HALVES)
+def eq_of_halves(input: Tensor, other: Tensor | float) -> Tensor:
+    """Which halves are a number, rounded to a half."""
+    return _in_halves(torch.eq, input, other)
+
+
+@decomposition((torch.ne, torch.not_equal, Tensor.__ne__), **HALVES)
+def ne_of_halves(input: Tensor, other: Tensor | float) -> Tensor:
+    """Which halves are another than a number, rounded to a half."""
+    return _in_halves(torch.ne, input, other)
 
 
 # Of many numbers

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from torch_onnx_compat import Declaration, Exactness, decline, decomposition
 from torch_onnx_compat.functional.exponentials import log1p
-from torch_onnx_compat.tracing import constant
+from torch_onnx_compat.tracing import as_tensor, constant
 
 WITHIN_1E6 = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.APPROXIMATE, error=1e-6)
 WITHIN_2E6 = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.APPROXIMATE, error=2e-6)
@@ -252,7 +252,7 @@ def _times_log(x: Tensor | float, other: Tensor | float, log: Callable[[Tensor],
     """The product x log(y), which is 0 where x is and y is not NaN."""
     y = other if isinstance(other, Tensor) else torch.full((), other)
     product = x * log(y)
-    return torch.where((torch.as_tensor(x) == 0) & ~torch.isnan(y), torch.zeros_like(product), product)
+    return torch.where((as_tensor(x) == 0) & ~torch.isnan(y), torch.zeros_like(product), product)
 
 
 @decomposition((torch.xlogy, torch.special.xlogy), **ROUNDED)

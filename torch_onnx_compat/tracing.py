@@ -171,6 +171,14 @@ def size_tensor(x: Tensor, dim: int) -> Tensor:
     return torch.full((), x.shape[dim], dtype=torch.int64, device=x.device)
 
 
+def as_tensor(value: Any) -> Tensor:
+    """A tensor as it is, a number as one of shape (); of a size, torch.as_tensor has torch.export make a number."""
+    if isinstance(value, (torch.SymInt, torch.SymFloat)):
+        kind = torch.int64 if isinstance(value, torch.SymInt) else torch.get_default_dtype()
+        return torch.full((), value, dtype=kind)  # type: ignore[arg-type, unused-ignore]
+    return torch.as_tensor(value)
+
+
 def as_size(value: Tensor, least: int, most: int) -> Any:
     """A size that the values of tensors decide, as the exporter wants sizes.
 

@@ -660,9 +660,12 @@ class Writer:
         if place == "[:, 0]" and len(value.axes) < 2:
             place = "[0]"
         t = value.name
+        mask = f"{t}[..., 0] > {self.threshold()}"
+        at_rows = (f"{t}[{mask}] = {t}[{mask}] * 2", f"{t}[{mask}] = {t}[0]", f"{t}[{mask}, :1] = {t}[{mask}, -1:]")
         self.emit(
             self.dice.choice(
                 (
+                    *(at_rows if len(value.axes) == 2 else ()),
                     f"{t}{place} = 0",
                     f"{t}{place} = {t}{place} * 2",
                     f"{t}{place} += 1",

@@ -329,6 +329,18 @@ def test_takes_no_loop(name):
     assert "Loop" not in result.nodes
 
 
+def test_bounds_of_two_types(exporter):
+    """A number beside a size, and a whole number beside a fraction."""
+
+    def model(x):
+        n = x.shape[1]
+        clipped = torch.clip(x, n - 2, n * 1.5), x.long().clamp(0, n * 0.5)
+        return x.clamp(0.5, n), x.clamp(1, 2.5), *clipped, torch.where(x > 0, n, 0.5)
+
+    samples = [(torch.randn(2, 9) * 9,), (torch.randn(2, 1),)]
+    assert_same_outputs(model, torch.randn(2, 4) * 5, exporter, dynamic={"x": {1: "n"}}, samples=samples)
+
+
 def test_pow_of_halves(exporter):
     assert_same_outputs(lambda f, i: i.abs() ** f.half(), ROWS["pow"].inputs, exporter, dynamic="batch")
 

@@ -20,16 +20,6 @@ FIRST, SECOND = torch.tensor([0, 1]), torch.tensor([2, -1])
 EVERY = slice(None)
 
 
-def written(x, key, value):
-    y = x.clone()
-    y[key] = value
-    return y
-
-
-def write_elsewhere(self, key, value):
-    self.copy_(self + 1)
-
-
 def reads(x):
     i, j = torch.tensor([0, 1, -1]), torch.tensor([3, -1, 0])
     y = torch.stack((x, x * 2, x - 1), 1)
@@ -63,33 +53,6 @@ def adds(x, i, v):
 
 def add(x, i, v):
     return x.index_put((i,), v, accumulate=True)
-
-
-def writes_with_new_axes(x, v):
-    return (
-        written(x, (EVERY, None, 1), v[:, None, 0]),
-        written(x, (None, ..., 0), v[..., 1]),
-        written(x, (EVERY, slice(1, 3), None), v[:, :1, None]),
-        written(x, (0, None), 3.0),
-    )
-
-
-def writes_to_split_indices(x, v):
-    return (
-        written(x, (torch.tensor([0, -1]), EVERY, SECOND), 4.0),
-        written(x, (FIRST, EVERY, SECOND), v[:, :3]),
-        written(x, (FIRST[:, None], EVERY, torch.tensor([2, 0, -1])), 1.0),
-    )
-
-
-def writes_smaller_values(x, v):
-    return (
-        written(x, (EVERY, slice(1, 3)), v[0, :2]),
-        written(x, (EVERY, slice(-2, None)), v[:, :1]),
-        *(written(x, torch.tensor([0, 2]), v[:1]), written(x, 1, v[0]), written(x, slice(1, None), v[0])),
-        written(torch.stack((x, x), 1), (EVERY, EVERY, slice(None, None, 2)), v[:, None, :1]),
-        written(x, ..., v[0]),
-    )
 
 
 def takes(x, table):
@@ -146,39 +109,6 @@ EXAMPLES = [
         samples=[(torch.randn(7, 5), torch.tensor([-3, 1], dtype=torch.int32))],
         leaves=lambda x, i: (x[i.long()], x[1], x[:, 1:], x[..., None], x[x > 0]),
         exporters=("dynamo", "torchscript"),
-    ),
-    Example(
-        "setitem_of_none",
-        lambda x, v: written(x, (EVERY, None, 1), v[:, :1]),
-        (torch.randn(2, 4, 3), torch.randn(2, 4, 3)),
-        broken=write_elsewhere,
-        leaves=lambda x, v: written(x, (EVERY, 1), v[:, 0]),
-    ),
-    Example(
-        "setitem_of_none",
-        writes_with_new_axes,
-        (torch.randn(2, 4, 3), torch.randn(2, 4, 3)),
-        broken=write_elsewhere,
-        dynamic=None,
-    ),
-    Example(
-        "setitem_of_split_indices",
-        writes_to_split_indices,
-        (torch.randn(2, 3, 4, 4), torch.randn(2, 4, 4)),
-        broken=write_elsewhere,
-        dynamic=None,
-        leaves=lambda x, v: written(x, (FIRST, SECOND), 5.0),
-    ),
-    Example(
-        "setitem_to_expanded",
-        writes_smaller_values,
-        (torch.randn(3, 6), torch.randn(3, 6)),
-        broken=write_elsewhere,
-        samples=[(torch.randn(5, 6), torch.randn(5, 6))],
-        leaves=lambda x, v: (
-            written(x, (EVERY, slice(1, 3)), v[:, :2]),
-            written(written(x, x > 0, 2.0), (EVERY, 0), 1.0),
-        ),
     ),
     Example(
         "take",
@@ -264,7 +194,7 @@ def test_int32_becomes_int64_once():
 
 
 def test_a_number_at_a_mask_is_one_where(exporter):
-    result = assert_same_outputs(lambda x: written(x, x > 0, 2.0), X, exporter)
+    result = assert_same_outputs(lambda x: x.clone().index_put_((x > 0,), torch.tensor(2.0)), X, exporter)
     assert not {"NonZero", "ScatterND"} & set(result.nodes)
 
 

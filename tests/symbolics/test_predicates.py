@@ -38,7 +38,19 @@ def reduction(name, reduce, broken):
     )
 
 
+TENTHS = torch.tensor([[0.7, 0.1, -0.3], [0.6997, 0.7007, 70000.0]]).half()
+
 EXAMPLES = [
+    *(
+        Example(
+            f"{compare.__name__}_of_halves",
+            lambda x, b, compare=compare: (compare(x, 0.7), compare(b, 0.1), compare(x, -0.3), compare(x, 70_000)),
+            (TENTHS, TENTHS.bfloat16()),
+            leaves=lambda x, b, compare=compare: (compare(x, 0.5), compare(x.float(), 0.7), compare(x, b.half())),
+            broken=lambda input, other, compare=compare: ~compare(input.float(), other),
+        )
+        for compare in (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
+    ),
     Example(
         "isreal_of_reals",
         lambda x, i: (torch.isreal(x), i.isreal()),
@@ -149,3 +161,15 @@ def test_truth_of_a_number(dtype):
         x = torch.tensor(number, dtype=dtype)
         assert torch.equal(all_of_numbers(x, 0), torch.all(x, 0))
         assert torch.equal(any_of_numbers(x, -1, True), torch.any(x, -1, True))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_halves_decide_as_in_eager(dtype, exporter):
+    """A threshold that no half is: in a branch, in a mask, and in torch.where."""
+
+    def model(x):
+        x = x * 1.5 if x.max() > 0.7 else x
+        return torch.where(x >= 0.1, x, 0), x.masked_fill(x > 0.3, 1), x[:, 0] != 0.2
+
+    values = [torch.full((2, 3), value, dtype=dtype) for value in (0.7, 0.1, 0.3, 0.2, 0.8, -0.1)]
+    assert_same_outputs(model, values[0], exporter, dynamic="batch", samples=[(value,) for value in values])

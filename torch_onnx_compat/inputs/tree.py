@@ -10,6 +10,7 @@ import copy
 import dataclasses
 import enum
 import functools
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -130,7 +131,7 @@ def _parts(value: Any) -> tuple[list[tuple[str | int, Any]], Callable[[list[Any]
     if isinstance(value, Mapping):
         keys = list(value)
         return [(k if isinstance(k, int) else str(k), value[k]) for k in keys], lambda items: _mapping(
-            kind, dict(zip(keys, items, strict=True))
+            value, dict(zip(keys, items, strict=True))
         )
     if _holds_tensor(value, set()):
         return _record_parts(value)
@@ -208,8 +209,37 @@ def _fresh(constant: Any) -> Any:
         return constant
 
 
-def _mapping(kind: type, items: dict[Any, Any]) -> Any:
-    return items if kind is dict else kind(items)
+def _mapping(like: Mapping[Any, Any], items: dict[Any, Any]) -> Any:
+    """A mapping of the same class with other items."""
+    kind: Any = type(like)
+    if kind is dict:
+        return items
+    if not isinstance(like, dict):
+        return kind(items)
+    try:
+        made = kind(items)
+        if len(made) == len(items) and all(made[key] is items[key] for key in items):
+            return made
+    except Exception:  # the constructor takes something else, keywords or a size
+        pass
+    return _past_init(like, items)
+
+
+def _past_init(like: dict[Any, Any], items: dict[Any, Any]) -> Any:
+    """A dict of the same class with other items and the same attributes, made without its own constructor."""
+    kind: Any = type(like)
+    made = kind.__new__(kind)
+    attributes = getattr(like, "__dict__", {})
+    if attributes is like:  # attributes are the items: ``self.__dict__ = self``
+        made.__dict__ = made
+    elif attributes:
+        vars(made).update(attributes)
+    if isinstance(like, defaultdict):
+        made.default_factory = like.default_factory
+    base: Any = OrderedDict if isinstance(like, OrderedDict) else dict
+    for key, item in items.items():
+        base.__setitem__(made, key, item)
+    return made
 
 
 def qualified_name(path: Path) -> str:

@@ -33,6 +33,7 @@ SUBJECTS = (
     "blocks",
     "complex_numbers",
     "replaced_calls",
+    "codebases",
 )
 
 

@@ -11,17 +11,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import torch
 from torch import Tensor
 
-_TYPES: dict[torch.dtype, Any] = {
-    torch.float16: np.float16,
-    torch.bfloat16: ml_dtypes.bfloat16,
-    torch.float32: np.float32,
-    torch.float64: np.float64,
-}
+from torch_onnx_compat.functional.narrow import NUMPY_TYPES
 
 _ORDERS: dict[str, Callable[..., Tensor]] = {"<": torch.lt, "<=": torch.le, ">": torch.gt, ">=": torch.ge}
 _EQUALITIES: dict[str, Callable[..., Tensor]] = {"==": torch.eq, "!=": torch.ne}
@@ -72,7 +66,7 @@ def neighbours(constant: float, dtype: torch.dtype) -> tuple[Any, Any]:
     if not dtype.is_floating_point:
         is_whole = isinstance(constant, int) or not math.isfinite(constant)
         return (constant, constant) if is_whole else (math.floor(constant), math.ceil(constant))
-    kind = _TYPES[dtype]
+    kind = NUMPY_TYPES[dtype]
     try:
         double = float(constant)
     except OverflowError:
