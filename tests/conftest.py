@@ -89,6 +89,7 @@ def settings():
         "gradients": torch.is_grad_enabled(),
         "depth of calls": sys.getrecursionlimit(),
         "collector": (gc.isenabled(), gc.get_threshold()),
+        "hash of sizes": torch.SymInt.__hash__,
     }
 
 

@@ -18,6 +18,8 @@ import torch
 from greenlet import getcurrent, greenlet
 from torch import nn
 
+_PACKAGE = "torch_onnx_compat."
+
 _FORWARD = "_slow_forward"
 """The method of nn.Module through which torch calls forward while it traces, and only then."""
 
@@ -69,3 +71,8 @@ def frames_of_model() -> Iterator[types.FrameType]:
 
 _RUNNER = "torch_onnx_compat.observe"
 """The module whose Subject.forward runs every model."""
+
+
+def frame_of_model() -> types.FrameType | None:
+    """The innermost frame of the model's that is not this package's."""
+    return next((f for f in frames_of_model() if not str(f.f_globals.get("__name__")).startswith(_PACKAGE)), None)

@@ -31,6 +31,20 @@ NUMBERS = [
 REPLACED = ["replaced_calls.PooledInRareBranch", "replaced_calls.PooledAfterNested", "replaced_calls.ResizedInBranch"]
 COMPLEX = [f"complex_numbers.{name}" for name in ("SecondName", "Iterated", "LeakySum", "TransformedBySize")]
 
+CODEBASES = [
+    (f"codebases.{name}", exporter)
+    for name, *exporters in (
+        ("ImagesJoined", "torchscript"),
+        ("Prompts", "torchscript"),
+        ("EncoderWithResult", "torchscript", "dynamo"),
+        ("Keypoints", "dynamo"),
+        ("RelativeTable", "torchscript", "dynamo"),
+        ("LevelsApplied", "torchscript"),
+        ("WarpByTable", "dynamo"),
+    )
+    for exporter in exporters
+]
+
 LONG = {("means.NestedLoops", "dynamo")}
 """More than a minute each."""
 
@@ -46,6 +60,12 @@ ROWS = [
 def test_no_file_is_wrong(name, exporter):
     found = judge(PROGRAMS[name], exporter, stock=False)
     assert found.verdict not in BAD, found.detail
+
+
+@pytest.mark.parametrize(("name", "exporter"), CODEBASES)
+def test_idioms_of_large_code_bases_are_right(name, exporter):
+    found = judge(PROGRAMS[name], exporter, stock=False)
+    assert found.verdict == "right", found.detail
 
 
 @pytest.mark.parametrize("name", REPLACED)

@@ -17,6 +17,7 @@ from torch.export import Dim
 
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import ExportFailed, ExportJob, FixedAxis, refuse
+from torch_onnx_compat.backends.caches import is_for_a_cache
 from torch_onnx_compat.backends.capture_log import CaptureLog
 from torch_onnx_compat.backends.index_lists import IndexLists
 from torch_onnx_compat.backends.internals import derivatives, symbolic
@@ -49,8 +50,9 @@ def capture(job: ExportJob) -> Capture:
     """
     log = CaptureLog()
     texts, floats = symbolic.watch_texts(log.note_text), symbolic.watch_floats(log.note_float)
+    keys = symbolic.hashes(is_for_a_cache)
     try:
-        with in_onnx_export(), undo_capture(job.subject.twin), texts, floats, complete_numbers():
+        with in_onnx_export(), undo_capture(job.subject.twin), texts, floats, keys, complete_numbers():
             made = _run_export(job, log)
     except CompatError:
         raise

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import types
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch_onnx_compat.backends.checks import Place, called_names, is_message, reads_one_size
+from torch_onnx_compat.backends.caches import is_for_a_cache
+from torch_onnx_compat.backends.checks import Place, is_message, reads_one_size
 from torch_onnx_compat.backends.internals import expressions, symbolic
 from torch_onnx_compat.places import is_torchs_layer, is_user_file, short
 from torch_onnx_compat.questions.calls import Calls
 from torch_onnx_compat.questions.numbers import numbers_near
 from torch_onnx_compat.questions.question import Kind, Question
-from torch_onnx_compat.stack import frames_of_model
+from torch_onnx_compat.stack import frame_of_model, frames_of_model
 
 
 @dataclass
@@ -122,7 +121,7 @@ class Log:
         Args:
             reads_shape: Whether it reads the whole shape, which may be for one size only.
         """
-        frame = next((f for f in frames_of_model() if not _is_of_this_package(f)), None)
+        frame = frame_of_model()
         if frame is None or not is_user_file(frame.f_code.co_filename):
             return
         if not (reads_shape and reads_one_size(Place.of(frame))):
@@ -145,7 +144,7 @@ class Log:
             Whether the size is looked up in a cache, which need not find it: the exporters' sizes find nothing either,
             and what the cached function asks is seen only if it runs.
         """
-        if what == "hash" and _is_for_a_cache():
+        if what == "hash" and is_for_a_cache():
             return True
         if not self.operator and not getattr(size.node.expr, "is_number", True):
             if what == "text" and _is_for_a_message():
@@ -186,30 +185,8 @@ class Log:
 
 def _is_for_a_message() -> bool:
     """Whether the code that makes a text, the model's or torch's, makes it for an error or a line of a log."""
-    frame = next((f for f in frames_of_model() if not _is_of_this_package(f)), None)
+    frame = frame_of_model()
     return frame is not None and is_message(Place.of(frame))
-
-
-_CACHED = type(functools.lru_cache(lambda: None))
-
-
-def _is_for_a_cache() -> bool:
-    """Whether the code that hashes a size calls a function that functools caches."""
-    frame = next((f for f in frames_of_model() if not _is_of_this_package(f)), None)
-    if frame is None:
-        return False
-    for name in called_names(Place.of(frame)):
-        first, *rest = name.split(".")
-        found = frame.f_locals.get(first, frame.f_globals.get(first))
-        for attribute in rest:
-            found = inspect.getattr_static(found, attribute, None)
-        if isinstance(found, _CACHED):
-            return True
-    return False
-
-
-def _is_of_this_package(frame: types.FrameType) -> bool:
-    return str(frame.f_globals.get("__name__")).startswith("torch_onnx_compat.")
 
 
 def _user_frame() -> types.FrameType | None:

@@ -263,6 +263,26 @@ def watch_texts(read: Callable[[Any], None]) -> Iterator[None]:
 
 
 @contextmanager
+def hashes(of_object: Callable[[], bool]) -> Iterator[None]:
+    """While active, a symbolic size has the hash of its object where torch.export has none and `of_object` says so."""
+    before = torch.SymInt.__hash__
+
+    def hash_of(size: Any) -> int:
+        try:
+            return before(size)
+        except TypeError:
+            if of_object():
+                return object.__hash__(size)
+            raise
+
+    torch.SymInt.__hash__ = hash_of  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        torch.SymInt.__hash__ = before  # type: ignore[method-assign]
+
+
+@contextmanager
 def watch_floats(read: Callable[[Any], None]) -> Iterator[None]:
     """While active, `read` is told the expression of a symbolic float that becomes a plain one.
 

@@ -6,7 +6,7 @@ import builtins
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -300,9 +300,13 @@ def _is_not_same(session: Session, function: Any, left: Any, right: Any) -> Any:
 
 def _extreme(largest: bool) -> Callable[..., Any]:
     def stand_in(session: Session, function: Any, *args: Any, **kwargs: Any) -> Any:
-        values = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple, torch.Size, Tensor)) else args
+        values: Sequence[Any] = args
+        if len(args) == 1 and isinstance(args[0], Iterable):
+            values = list(args[0])
+            args = args if isinstance(args[0], Tensor) else (values,)  # an iterator is read once
         numbers = all(isinstance(v, Tensor) or is_number(v) for v in values)
-        if kwargs or not numbers or not any(_varies(session, v) for v in values):
+        has_key = kwargs.keys() - {"default"}  # the default is that of nothing at all
+        if has_key or not values or not numbers or not any(_varies(session, v) for v in values):
             return function(*args, **kwargs)
         if not any(isinstance(v, Tensor) for v in values):
             return functools.reduce(functools.partial(extreme_of_sizes, largest), values)
