@@ -12,6 +12,7 @@ import onnx_ir as ir
 from torch_onnx_compat.backends import ExportedGraph, ExportFailed, ExportJob
 from torch_onnx_compat.errors import CompatError, UnsupportedError
 from torch_onnx_compat.graph.adapt.adapt import adapt_to_target
+from torch_onnx_compat.graph.halves import keep_rounding
 from torch_onnx_compat.graph.names import claim_name, rename
 from torch_onnx_compat.graph.opset.convert import convert
 from torch_onnx_compat.graph.padding import keep_zeros
@@ -50,6 +51,7 @@ def finish(raw: ExportedGraph, job: ExportJob, file: File, metadata: dict[str, A
     convert(model, file.opset)
     adapt_to_target(model, job.plan.target)
     keep_zeros(model)
+    keep_rounding(model)
     model.ir_version = min(model.ir_version, job.plan.target.ir_version)
     # Not "pytorch": OpenCV then counts the padding in every AveragePool.
     model.producer_name, model.producer_version = PRODUCER, None
