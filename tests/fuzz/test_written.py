@@ -32,17 +32,11 @@ REPLACED = ["replaced_calls.PooledInRareBranch", "replaced_calls.PooledAfterNest
 COMPLEX = [f"complex_numbers.{name}" for name in ("SecondName", "Iterated", "LeakySum", "TransformedBySize")]
 
 CODEBASES = [
-    (f"codebases.{name}", exporter)
-    for name, *exporters in (
-        ("ImagesJoined", "torchscript"),
-        ("Prompts", "torchscript"),
-        ("EncoderWithResult", "torchscript", "dynamo"),
-        ("Keypoints", "dynamo"),
-        ("RelativeTable", "torchscript", "dynamo"),
-        ("LevelsApplied", "torchscript"),
-        ("WarpByTable", "dynamo"),
-    )
-    for exporter in exporters
+    ("codebases.ImagesJoined", "torchscript"),
+    ("codebases.Prompts", "torchscript"),
+    ("codebases.EncoderWithResult", "torchscript"),
+    ("codebases.Keypoints", "dynamo"),
+    ("codebases.RelativeTable", "dynamo"),
 ]
 
 LONG = {("means.NestedLoops", "dynamo")}
