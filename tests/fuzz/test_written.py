@@ -39,8 +39,13 @@ CODEBASES = [
     ("codebases.RelativeTable", "dynamo"),
 ]
 
-LONG = {("means.NestedLoops", "dynamo")}
-"""More than a minute each."""
+LONG = {
+    ("means.NestedLoops", "dynamo"),
+    ("halving.PooledToOne", "dynamo"),
+    ("choices.OldestOpsetImages", "dynamo"),
+    ("sized_operators.ResizeByFactor", "torchscript"),
+}
+"""More than 20 seconds each; the other exporter stays in the fast suite."""
 
 ROWS = [
     pytest.param(name, exporter, marks=[pytest.mark.slow] if (name, exporter) in LONG else [])
