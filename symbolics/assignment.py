@@ -74,7 +74,7 @@ def setitem_of_split_indices(self: Tensor, key: Any, value: Any) -> None:
     is_split = len(axes) > 1 and axes[-1] - axes[0] + 1 != len(axes)
     if not is_split or any(not isinstance(k, slice) or k != slice(None) for k in others):
         return NotImplemented
-    if any(index.dtype in (torch.bool, torch.uint8) or not index.dim() for index in indices):
+    if any(_is_mask(index) or not index.dim() for index in indices):
         return NotImplemented
     order = [*axes, *(axis for axis in range(self.dim()) if axis not in axes)]
     front = self.permute(order).clone()
@@ -170,6 +170,4 @@ def _is_mask(key: Any) -> bool:
 
 
 def _may_be_mask(key: Any) -> bool:
-    if isinstance(key, Tensor):
-        return key.dtype in (torch.bool, torch.uint8)
-    return isinstance(key, (bool, list))
+    return _is_mask(key) or isinstance(key, (bool, list))

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from torch_onnx_compat import Declaration, Exactness, decomposition
 from torch_onnx_compat.functional.complex import is_complex
-from torch_onnx_compat.functional.narrow import nearest
+from torch_onnx_compat.functional.element_types import nearest
 from torch_onnx_compat.tracing import as_tensor
 
 # Of one number
@@ -145,52 +145,56 @@ HALVES = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.BI
 
 
 def _in_halves(compare: Callable[[Any, Any], Tensor], input: Tensor, other: Any) -> Tensor:
-    """A comparison of halves with the half, or bfloat16, next to a number, as eager torch compares.
+    """A comparison in float16 or bfloat16 where that is the type that torch promotes both sides to.
 
-    Source: https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc: a number does not change the
-            type of a floating-point tensor
+    Source: https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc
     """
-    if not isinstance(input, Tensor) or input.dtype not in (torch.float16, torch.bfloat16):
+    if not isinstance(input, Tensor) or not isinstance(other, (Tensor, int, float, torch.SymInt, torch.SymFloat)):
         return NotImplemented
-    if type(other) not in (int, float):
+    is_fraction = isinstance(other, (float, torch.SymFloat))
+    dtype = torch.result_type(input, other if isinstance(other, Tensor) else 0.5 if is_fraction else 0)
+    if dtype not in (torch.float16, torch.bfloat16):
         return NotImplemented
-    held = nearest(other, input.dtype)
-    return NotImplemented if held == other or other != other else compare(input, held)
+    if isinstance(other, (int, float)):
+        held = nearest(other, dtype)
+        return NotImplemented if held == other or other != other else compare(input, held)
+    sides = input, as_tensor(other)
+    return NotImplemented if input.dtype == sides[1].dtype else compare(*(side.to(dtype) for side in sides))
 
 
 @decomposition((torch.lt, torch.less, Tensor.__lt__), **HALVES)
 def lt_of_halves(input: Tensor, other: Tensor | float) -> Tensor:
-    """Which halves are below a number, rounded to a half."""
+    """Whether halves are below another number, which is rounded to a half first."""
     return _in_halves(torch.lt, input, other)
 
 
 @decomposition((torch.le, torch.less_equal, Tensor.__le__), **HALVES)
 def le_of_halves(input: Tensor, other: Tensor | float) -> Tensor:
-    """Which halves are at most a number, rounded to a half."""
+    """Whether halves are at most another number, which is rounded to a half first."""
     return _in_halves(torch.le, input, other)
 
 
 @decomposition((torch.gt, torch.greater, Tensor.__gt__), **HALVES)
 def gt_of_halves(input: Tensor, other: Tensor | float) -> Tensor:
-    """Which halves are above a number, rounded to a half."""
+    """Whether halves are above another number, which is rounded to a half first."""
     return _in_halves(torch.gt, input, other)
 
 
 @decomposition((torch.ge, torch.greater_equal, Tensor.__ge__), **HALVES)
 def ge_of_halves(input: Tensor, other: Tensor | float) -> Tensor:
-    """Which halves are at least a number, rounded to a half."""
+    """Whether halves are at least another number, which is rounded to a half first."""
     return _in_halves(torch.ge, input, other)
 
 
 @decomposition((torch.eq, Tensor.__eq__), **HALVES)
 def eq_of_halves(input: Tensor, other: Tensor | float) -> Tensor:
-    """Which halves are a number, rounded to a half."""
+    """Whether halves equal another number, which is rounded to a half first."""
     return _in_halves(torch.eq, input, other)
 
 
 @decomposition((torch.ne, torch.not_equal, Tensor.__ne__), **HALVES)
 def ne_of_halves(input: Tensor, other: Tensor | float) -> Tensor:
-    """Which halves are another than a number, rounded to a half."""
+    """Whether halves differ from another number, which is rounded to a half first."""
     return _in_halves(torch.ne, input, other)
 
 

@@ -171,12 +171,17 @@ def size_tensor(x: Tensor, dim: int) -> Tensor:
     return torch.full((), x.shape[dim], dtype=torch.int64, device=x.device)
 
 
-def as_tensor(value: Any) -> Tensor:
-    """A tensor as it is, a number as one of shape (); of a size, torch.as_tensor has torch.export make a number."""
+def as_tensor(value: Any, device: torch.device | None = None) -> Tensor:
+    """A number, or a size that torch.export does not know, as a tensor of shape (); a tensor stays as it is.
+
+    torch.as_tensor would take the size for the example's.
+    """
+    if isinstance(value, torch.SymBool):
+        return torch.full((), torch.sym_ite(value, 1, 0), dtype=torch.int64, device=device) != 0
     if isinstance(value, (torch.SymInt, torch.SymFloat)):
         kind = torch.int64 if isinstance(value, torch.SymInt) else torch.get_default_dtype()
-        return torch.full((), value, dtype=kind)  # type: ignore[arg-type, unused-ignore]
-    return torch.as_tensor(value)
+        return torch.full((), value, dtype=kind, device=device)  # type: ignore[arg-type, unused-ignore]
+    return value if isinstance(value, Tensor) else torch.tensor(value, device=device)
 
 
 def as_size(value: Tensor, least: int, most: int) -> Any:

@@ -5,7 +5,7 @@ import torch
 from fuzz.writes import INPUT, OTHER_INPUT, WriteProgram
 
 from torch_onnx_compat import CompatError, export_compat
-from torch_onnx_compat.backends.repairs import FUNCTIONS
+from torch_onnx_compat.backends.promotion import ELEMENTARY
 from torch_onnx_compat.testing import assert_same_outputs
 
 X = torch.randn(3, 4, 4)
@@ -85,7 +85,7 @@ def test_comparison_keeps_the_type():
 
 
 def test_functions_of_integers():
-    functions = sorted({f.__name__ for f in FUNCTIONS})
+    functions = sorted({f.__name__ for f in ELEMENTARY})
     model = lambda i: tuple(getattr(torch, name)(i) for name in functions)  # noqa: E731
     result = assert_same_outputs(model, torch.ones(2, 3, dtype=torch.int64), "torchscript")
     assert result.nodes["Cast"]

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from torch_onnx_compat import Verify
 from torch_onnx_compat.errors import VerificationError
@@ -23,6 +24,31 @@ class Decides(nn.Module):
 
 def test_halves_are_rounded(exporter):
     assert_same_outputs(Decides(), NEAR[0], exporter, dynamic="batch", samples=[(x,) for x in NEAR])
+
+
+MOVES = {
+    "where": lambda h: torch.where(h > 0, h, 0),
+    "pad": lambda h: F.pad(h, (1, 1)),
+    "tile": lambda h: h.repeat(1, 1, 2, 1),
+    "nearest": lambda h: F.interpolate(h, scale_factor=2.0),
+    "shuffle": lambda h: F.pixel_shuffle(h, 2),
+    "unshuffle": lambda h: F.pixel_unshuffle(h, 2),
+    "triangle": lambda h: h.tril(),
+    "topk": lambda h: h.topk(2)[0],
+    "pool": lambda h: F.max_pool2d(h, 2),
+    "flip": lambda h: h.flip(2),
+    "cat": lambda h: torch.cat([h, h * 0], 1),
+    "threshold": lambda h: F.threshold(h, 0.1, 0.0),
+    "maximum": lambda h: torch.maximum(h, -h),
+    "negative": lambda h: -h,
+}
+
+
+@pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
+def test_what_moves_keeps_the_half(move, exporter):
+    """0.70005 is between two halves; only the half above it is found again."""
+    near, x = 0.7001953125, torch.full((1, 4, 2, 2), 0.70005)
+    assert_same_outputs(lambda x: move(x.half()).abs() == near, x, exporter, samples=[(x * 0.5,)])
 
 
 def test_products_are_left_alone(exporter):

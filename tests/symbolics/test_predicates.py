@@ -164,6 +164,24 @@ def test_truth_of_a_number(dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_halves_beside_sizes_and_tensors(dtype, exporter):
+    """Each is rounded to a half first: a size, a fraction of one, a float32 without axes, integers."""
+
+    def model(x, i):
+        n = x.shape[0]
+        tenth = x.float().sum() * 0 + 0.1
+        return x > n * 0.1, x == n + 2043, n * 0.1 <= x, x < tenth, x.ne(i), i >= x
+
+    values = [
+        (torch.full((rows, 3), v, dtype=dtype), torch.tensor([2049, 2048, 1])) for rows in (2, 7, 6) for v in SPLIT
+    ]
+    assert_same_outputs(model, values[0], exporter, dynamic={"x": {0: "rows"}}, samples=values)
+
+
+SPLIT = (0.7, 0.6, 0.2, 0.1, 2048.0, 2050.0, 1.0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_halves_decide_as_in_eager(dtype, exporter):
     """A threshold that no half is: in a branch, in a mask, and in torch.where."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import onnx_ir as ir
 import torch
 from torch import Tensor
 
@@ -18,7 +17,6 @@ from torch_onnx_compat.backends.internals import expressions
 from torch_onnx_compat.backends.quiet import quiet_logs, without_partial_program
 from torch_onnx_compat.caller.undo import undo_capture
 from torch_onnx_compat.graph.names import claim_name
-from torch_onnx_compat.ops import ONNX_TYPES
 
 MIN_OPSET = 18
 """Lowest opset that torch's dynamo exporter writes."""
@@ -48,7 +46,7 @@ def export(job: ExportJob) -> ExportedGraph:
             )
         internals.drop_assertions(program)
         internals.match_numbers(program)
-        types = _output_types(program)
+        types = internals.output_types(program)
         table = {**translation_table(job, opset), **function_table}
         if job.plan.target.computes_double:
             table = with_fractions(table, opset)
@@ -76,40 +74,11 @@ def export(job: ExportJob) -> ExportedGraph:
     assert converted is not None
     for value, name in zip(converted.model.graph.inputs, job.inputs.names, strict=True):
         claim_name(converted.model, value, name)
-    _cast_outputs(converted.model, types)
+    internals.cast_outputs(converted.model, types)
     has_selections = any(map(expressions.data_symbols, program.range_constraints))
     return ExportedGraph(
         converted.model, captured.notes, renamed_axes=axes, assumed=assumed, has_selections=has_selections
     )
-
-
-def _output_types(program: torch.export.ExportedProgram) -> list[Any]:
-    """The element types of a captured program's results."""
-    (returned,) = next(node for node in reversed(program.graph.nodes) if node.op == "output").args
-    values = [node.meta.get("val") if isinstance(node, torch.fx.Node) else node for node in returned]
-    written = len(returned) - len(program.graph_signature.user_outputs)
-    return [getattr(value, "dtype", None) for value in values[written:]]
-
-
-def _cast_outputs(model: ir.Model, types: list[Any]) -> None:
-    """Gives outputs the element types that they have in the program.
-
-    torch's exporter computes functions of halves in float32, and casts what other operators read back, not an output.
-    """
-    outputs = model.graph.outputs
-    if len(outputs) != len(types):
-        return
-    for index, (value, dtype) in enumerate(zip(list(outputs), types, strict=True)):
-        wanted = ONNX_TYPES.get(dtype)
-        if wanted is None or dtype not in _NARROW or value.dtype is None or value.dtype == wanted:
-            continue
-        cast = ir.node("Cast", [value], {"to": int(wanted)})
-        cast.outputs[0].type, cast.outputs[0].shape = ir.TensorType(ir.DataType(wanted)), value.shape
-        model.graph.append(cast)
-        outputs[index] = cast.outputs[0]
-
-
-_NARROW = (torch.float16, torch.bfloat16)
 
 
 def _reject_specialised(job: ExportJob, program: torch.export.ExportedProgram) -> dict[str, str]:

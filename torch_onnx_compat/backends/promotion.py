@@ -1,4 +1,4 @@
-"""Computes integers with fractions in the default floating-point type, as torch does, where an exporter would not."""
+"""Casts integers to the default floating-point type where torch computes in it, and an exporter would not."""
 
 from __future__ import annotations
 
@@ -10,29 +10,39 @@ from torch import Tensor
 from torch_onnx_compat.tracing import below_function_modes
 from torch_onnx_compat.watch import Watcher
 
-ARITHMETIC = frozenset(
-    getattr(owner, name)
-    for name in ("add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "rsub")
-    for owner in (torch, Tensor)
-    if hasattr(owner, name)
-) | frozenset(getattr(Tensor, f"__r{name}__") for name in ("add", "sub", "mul", "truediv", "div"))
-"""Functions of a tensor and a number."""
+
+def _functions(names: str) -> frozenset[Any]:
+    return frozenset(getattr(owner, n) for n in names.split() for owner in (torch, Tensor) if hasattr(owner, n))
+
+
+ELEMENTARY = _functions(
+    "sin cos tan asin acos atan arcsin arccos arctan tanh exp log log2 log10 log1p sqrt rsqrt sigmoid erf"
+)
+"""Functions of one tensor. A TorchScript trace gets the type of their results wrong."""
+
+ARITHMETIC = _functions("add sub subtract mul multiply div divide true_divide rsub") | frozenset(
+    getattr(Tensor, f"__r{name}__") for name in ("add", "sub", "mul", "truediv", "div")
+)
+"""Functions of a tensor and a number. If the number is a float, so are the results.
+
+Where all sizes are fixed, TorchScript computes ``arange(n) * 0.5`` itself, in float64: as with a tensor of 0.5. And
+torch.onnx refuses ``0.5 - arange(n)`` as torch.export captures it.
+"""
 
 
 class Promotion(Watcher):
-    """Casts a tensor of integers that is computed with a float of Python.
-
-    Where all sizes are fixed, TorchScript computes ``arange(n) * 0.5`` itself, in float64: as with a tensor of 0.5. And
-    torch.onnx refuses ``0.5 - arange(n)`` as torch.export captures it.
-    """
+    """Casts the integers of such a call."""
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether a call computes so. What has no axes may stand for a number of Python, whose floats are wider."""
-        if func not in ARITHMETIC or len(args) < 2 or type(args[1]) is not float or not isinstance(args[0], Tensor):
+        """Whether a call computes with integers in floating point."""
+        if not args or not isinstance(args[0], Tensor):
+            return False
+        if func not in ELEMENTARY and not (func in ARITHMETIC and len(args) > 1 and type(args[1]) is float):
             return False
         with below_function_modes():
-            is_float = args[0].is_floating_point() or args[0].is_complex()
-            return bool(args[0].dim()) and not is_float
+            is_integer = not (args[0].is_floating_point() or args[0].is_complex())
+            # What has no axes may stand for a number of Python, and its product with a float for one of float64.
+            return is_integer and (func in ELEMENTARY or args[0].dim() > 0)
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Makes the call on floats."""

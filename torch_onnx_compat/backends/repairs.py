@@ -1,15 +1,13 @@
 """Repairs a TorchScript trace.
 
-A trace loses writes to views, takes ``x.data`` and copies for constants, gets the type of functions of integers wrong,
-has tensors for sizes, which ``n *= 2`` changes for every name that they have, and knows neither ``out=`` nor True for a
-number.
+A trace loses writes to views, and takes ``x.data`` and copies for constants. It has tensors for sizes, which ``n *= 2``
+changes for every name that they have. And it knows neither ``out=`` nor True for a number.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from torch_onnx_compat.backends.index_lists import IndexLists
@@ -20,30 +18,6 @@ from torch_onnx_compat.backends.truth import has_truth, write_as_numbers
 from torch_onnx_compat.backends.writes import ViewWrites
 from torch_onnx_compat.observe import Subject
 from torch_onnx_compat.tracing import below_function_modes, is_tracing, record_as, recorded_value, without_tracing
-
-_NAMES = (
-    "sin",
-    "cos",
-    "tan",
-    "asin",
-    "acos",
-    "atan",
-    "arcsin",
-    "arccos",
-    "arctan",
-    "tanh",
-    "exp",
-    "log",
-    "log2",
-    "log10",
-    "log1p",
-    "sqrt",
-    "rsqrt",
-    "sigmoid",
-    "erf",
-)
-FUNCTIONS = frozenset(getattr(owner, name) for name in _NAMES for owner in (torch, Tensor))
-"""Functions of one tensor that convert integers to the default floating-point type."""
 
 _AUGMENTED = {"truediv": "div", "floordiv": "floor_divide", "mod": "remainder"} | {
     name: name for name in ("add", "sub", "mul", "pow")
@@ -71,10 +45,10 @@ def repair_trace(subject: Subject) -> None:
 
 
 class Repairs(ViewWrites):
-    """Casts integers before elementary functions, as torch does inside them, and makes writes to views."""
+    """Makes writes to views, and the calls that a trace loses or takes for constants."""
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether a call is a view, a write, a copy, a number's change, or an elementary function of integers.
+        """Whether a call is a view, a write, a copy, or a number's change.
 
         And whether it has True or False for a number, or writes what it computes into a tensor,
         ``torch.add(x, y, out=z)``.
@@ -82,16 +56,13 @@ class Repairs(ViewWrites):
         return (
             func in (DATA, COPY)
             or (func in FRESH and is_number(args[0]))
-            or (func in FUNCTIONS and _is_of_integers(args))
             or (is_tracing() and has_truth(func, args, kwargs))
             or kwargs.get("out") is not None
             or super().concerns(func, args, kwargs)
         )
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Makes one call, with integers cast, and what a trace takes for a constant recorded."""
-        if func in FUNCTIONS and is_tracing() and _is_of_integers(args):
-            args = (args[0].to(torch.get_default_dtype()), *args[1:])
+        """Makes one call, with what a trace takes for a constant recorded."""
         if is_tracing() and has_truth(func, args, kwargs):
             args, kwargs = write_as_numbers(func, args, kwargs)
         if func in FRESH and is_tracing() and is_number(args[0]):
@@ -125,10 +96,3 @@ class Repairs(ViewWrites):
         result = super().watch(func, args, {})  # stays a parameter's: what is written to it is written to the weight
         record_as(result, recorded_value(args[0]))
         return result
-
-
-def _is_of_integers(args: tuple[Any, ...]) -> bool:
-    if not args or not isinstance(args[0], Tensor):
-        return False
-    with below_function_modes():
-        return not (args[0].is_floating_point() or args[0].is_complex())

@@ -14,12 +14,27 @@ from torch_onnx_compat.graph.names import claim_name
 from torch_onnx_compat.graph.walk import all_nodes
 
 _EXACT = frozenset(
-    {"Abs", "Neg", "Sign", "Relu", "Clip", "Max", "Min", "ReduceMax", "ReduceMin", "ArgMax", "ArgMin", "TopK"}
-    | {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Floor", "Ceil", "Round", "MaxPool"}
+    {
+        "Abs",
+        "Neg",
+        "Sign",
+        "Relu",
+        "ThresholdedRelu",
+        "Clip",
+        "Max",
+        "Min",
+        "ReduceMax",
+        "ReduceMin",
+        "ArgMax",
+        "ArgMin",
+    }
+    | {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Floor", "Ceil", "Round", "Where", "TopK", "Unique"}
+    | {"MaxPool", "GlobalMaxPool", "Pad", "Tile", "Trilu", "Resize", "DepthToSpace", "SpaceToDepth"}
 )
-"""Operators that round nothing."""
+"""Operators that compare, select or move; those that onnxruntime's CPU has for halves, as Reshape, need no casts."""
 
-_WIDE = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
+_HELD = (ir.DataType.FLOAT16, ir.DataType.BOOL, ir.DataType.INT8, ir.DataType.UINT8)
+"""Types all of whose values are halves."""
 
 
 def keep_rounding(model: ir.Model) -> None:
@@ -42,11 +57,10 @@ def keep_rounding(model: ir.Model) -> None:
 
 
 def _rounds(node: ir.Node) -> bool:
-    """Whether a node makes halves of wider numbers."""
+    """Whether a node makes halves of numbers that need not be halves."""
     if node.op_type != "Cast" or node.attributes["to"].as_int() != ir.DataType.FLOAT16:
         return False
-    given = node.inputs[0]
-    return given is not None and (given.dtype is None or given.dtype in _WIDE)
+    return node.inputs[0] is not None and node.inputs[0].dtype not in _HELD
 
 
 def _cast(value: ir.Value, dtype: ir.DataType) -> ir.Node:

@@ -226,14 +226,18 @@ def _mapping(like: Mapping[Any, Any], items: dict[Any, Any]) -> Any:
 
 
 def _past_init(like: dict[Any, Any], items: dict[Any, Any]) -> Any:
-    """A dict of the same class with other items and the same attributes, made without its own constructor."""
+    """A dict of the same class with other items, made without its own constructor.
+
+    Attributes are the same, but for those that are an item, too.
+    """
     kind: Any = type(like)
     made = kind.__new__(kind)
     attributes = getattr(like, "__dict__", {})
     if attributes is like:  # attributes are the items: ``self.__dict__ = self``
         made.__dict__ = made
     elif attributes:
-        vars(made).update(attributes)
+        new = {id(old): items[key] for key, old in like.items() if isinstance(old, Tensor)}
+        vars(made).update({name: new.get(id(value), value) for name, value in attributes.items()})
     if isinstance(like, defaultdict):
         made.default_factory = like.default_factory
     base: Any = OrderedDict if isinstance(like, OrderedDict) else dict

@@ -4,7 +4,6 @@ from torch_onnx_compat.backends.internals.decompose import (
     closing_transforms,
     decompose_by_node,
     drop_assertions,
-    match_numbers,
 )
 from torch_onnx_compat.backends.internals.dynamo import (
     allow_dynamic_composites,
@@ -47,6 +46,7 @@ from torch_onnx_compat.backends.internals.torchscript import (
     trace,
     without_weights,
 )
+from torch_onnx_compat.backends.internals.type_promotion import cast_outputs, match_numbers, output_types
 
 __all__ = [
     "add_tensor_method",
@@ -57,6 +57,7 @@ __all__ = [
     "call_cond",
     "call_scan",
     "call_while_loop",
+    "cast_outputs",
     "closing_transforms",
     "compile_without_own_modes",
     "decompose_by_node",
@@ -72,6 +73,7 @@ __all__ = [
     "max_torchscript_opset",
     "names_of_views",
     "optional_tensor_type",
+    "output_types",
     "overloads",
     "parameters_of",
     "places_of_numbers",

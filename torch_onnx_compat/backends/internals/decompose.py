@@ -65,51 +65,6 @@ def drop_assertions(program: ExportedProgram) -> ExportedProgram:
     return program
 
 
-def match_numbers(program: ExportedProgram) -> None:
-    """Writes the numbers of a call as floats where one of them is: `clamp(x, 1, 5e4)` has the bounds 1.0 and 5e4 then.
-
-    Torch's pass for type promotion makes tensors of numbers whose type is not the result's, and finds no overload for
-    a tensor beside a number. The results are the same: with one float among its numbers a call computes in floats.
-    """
-    for module in program.graph_module.modules():  # branches and bodies of loops are graphs of their own
-        if isinstance(module, GraphModule):
-            _match_numbers_in(module)
-
-
-def _match_numbers_in(module: GraphModule) -> None:
-    for node in module.graph.nodes:
-        if not isinstance(node.target, OpOverload):
-            continue
-        arguments = node.target._schema.arguments
-        numbers = {argument.name for argument in arguments if "number" in str(argument.type)}
-        given = {**{argument.name: value for argument, value in zip(arguments, node.args, strict=False)}, **node.kwargs}
-        if any(_kind(given[name]) is float for name in numbers & given.keys()):
-            changed = {name: _as_float(value, node) if name in numbers else value for name, value in given.items()}
-            node.args = tuple(changed.values())[: len(node.args)]
-            node.kwargs = {name: changed[name] for name in node.kwargs}
-    module.recompile()
-
-
-def _kind(number: Any) -> type | None:
-    """Int or float, for a number of a captured program that is known or computed; None for anything else."""
-    value = number.meta.get("val") if isinstance(number, Node) else number
-    if isinstance(value, (float, torch.SymFloat)):
-        return float
-    return int if type(value) is int or isinstance(value, torch.SymInt) else None
-
-
-def _as_float(value: Any, user: Node) -> Any:
-    """A whole number as a float if that is exact, for a node that uses it; anything else as it is."""
-    if _kind(value) is not int or (type(value) is int and abs(value) > 2**53):
-        return value
-    if type(value) is int:
-        return float(value)
-    with user.graph.inserting_before(user):
-        made = user.graph.call_function(torch.sym_float, (value,))
-    made.meta["val"] = torch.sym_float(value.meta["val"])
-    return made
-
-
 def _with_buffers(program: ExportedProgram) -> ExportedProgram:
     """The program with parameters as buffers: torch 2.6 asserts that a program writes to buffers only, 2.9 does not."""
     if TorchVersion(torch.__version__) >= "2.9":

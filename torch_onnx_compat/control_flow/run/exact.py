@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.functional.narrow import NUMPY_TYPES
+from torch_onnx_compat.functional.element_types import NUMPY_TYPES
 
 _ORDERS: dict[str, Callable[..., Tensor]] = {"<": torch.lt, "<=": torch.le, ">": torch.gt, ">=": torch.ge}
 _EQUALITIES: dict[str, Callable[..., Tensor]] = {"==": torch.eq, "!=": torch.ne}

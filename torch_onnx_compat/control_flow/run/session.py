@@ -32,6 +32,7 @@ from torch_onnx_compat.control_flow.run.raising import find_catcher
 from torch_onnx_compat.control_flow.run.unknown_kinds import UnknownKinds
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames, frames_of_model
+from torch_onnx_compat.tracing import as_tensor as value_as_tensor
 from torch_onnx_compat.tracing import is_tracing, recorded_value, without_tracing
 
 Key = tuple[str, int, int]
@@ -481,16 +482,9 @@ def _type_of(number: Tensor) -> type:
 def as_tensor(value: Any, like: Tensor | None = None) -> Tensor:
     """Converts a number or a symbolic size to a tensor of shape (); a tensor stays as it is."""
     device = like.device if like is not None else None
-    if isinstance(value, Tensor):
-        return value
-    if isinstance(value, torch.SymBool):
-        return torch.full((), torch.sym_ite(value, 1, 0), dtype=torch.int64, device=device) != 0
-    if isinstance(value, torch.SymInt):
-        return torch.full((), value, dtype=torch.int64, device=device)
-    if isinstance(value, torch.SymFloat) or (not is_tracing() and current() is not None):
-        # torch.export would lift a constant of torch.tensor out of a loop's body.
-        return torch.full((), value, device=device)
-    return torch.tensor(value, device=device)
+    if not isinstance(value, (Tensor, *SYMBOLS)) and not is_tracing() and current() is not None:
+        return torch.full((), value, device=device)  # a constant of torch.tensor would be lifted out of a loop's body
+    return value_as_tensor(value, device)
 
 
 def is_number(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Numbers in the types that torch has for floating-point numbers, the narrow ones among them."""
+"""The element types of floating-point numbers: numpy's for torch's, and the number of a type that is nearest."""
 
 from __future__ import annotations
 
