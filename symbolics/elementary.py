@@ -244,11 +244,20 @@ def pow_to_sqrt(input: Any, exponent: Any) -> Tensor:
     Source: https://docs.pytorch.org/docs/stable/generated/torch.pow.html; pow_tensor_scalar_kernel of ATen's
             native/cpu/PowKernel.cpp
     """
-    if isinstance(exponent, Tensor) or exponent not in (0.5, -0.5) or not isinstance(input, Tensor):
+    if type(exponent) is not float or abs(exponent) != 0.5 or not isinstance(input, Tensor):
         return NotImplemented
     if not input.is_floating_point():
         return NotImplemented
     return torch.sqrt(input) if exponent > 0 else torch.rsqrt(input)
+
+
+@decomposition((torch.pow, Tensor.__pow__), needed_on=("dynamo",), exactness=Exactness.BITWISE)
+def pow_of_computed_number(input: Any, exponent: Any) -> Tensor:
+    """Powers whose exponent is a number that values tell, ``x ** k.item()``; stock dynamo does not translate them."""
+    if not isinstance(exponent, torch.SymFloat) or not isinstance(input, Tensor):
+        return NotImplemented
+    dtype = input.dtype if input.is_floating_point() else torch.get_default_dtype()
+    return torch.pow(input, as_tensor(exponent).to(dtype))
 
 
 @decomposition(torch.float_power, needed_on=("torchscript",), exactness=Exactness.ROUNDING)

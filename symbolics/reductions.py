@@ -121,29 +121,34 @@ def sum_of_narrow_integers(
     return (x.sum() if dim is None else x.sum(dim, keepdim)).to(dtype)
 
 
-FEW_FACTORS = 8
-
-
 @decomposition(torch.prod, needed_on=("torchscript", "dynamo"), targets=("onnxruntime",), exactness=Exactness.BITWISE)
-def prod_of_few_int64(
+def prod_of_integers(
     input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> Tensor:
-    """Product of a few integers, which onnxruntime's ReduceProd rounds beyond 2^53.
+    """Product of integers, which onnxruntime's ReduceProd rounds beyond 2^53 and does not let overflow.
 
-    Axes of a varying size, or of more than eight integers, are left to torch.
+    Axes of a varying size are left to torch.
 
+    Math: the product of n numbers is that of the first n // 2 times the next n // 2, multiplied the same way, and of
+          what is left.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.prod.html; ReduceAggregatorProd of onnxruntime's
             core/providers/cpu/reduction/reduction_ops.h
     """
-    axis = 0 if dim is None else dim
-    if input.is_floating_point() or dtype not in (None, torch.int64) or (input.dim() != 1 and dim is None):
+    is_integer = not (input.is_floating_point() or input.is_complex() or input.dtype == torch.bool)
+    if not is_integer or dtype not in (None, torch.int64):
         return NotImplemented
-    size = static_size(input, axis) if input.dim() else None
-    if size is None or not 1 < size <= FEW_FACTORS:
+    sizes = [static_size(input, axis) for axis in (range(input.dim()) if dim is None else [dim] if input.dim() else [])]
+    if None in sizes or math.prod(sizes) < 2:
         return NotImplemented
     x = input if input.dtype == torch.int64 else input.to(torch.int64)
-    product = functools.reduce(torch.mul, (x.select(axis, i) for i in range(size)))
-    return product.unsqueeze(axis) if keepdim else product
+    x = x.reshape(-1) if dim is None else x.movedim(dim, 0)
+    n, rest = math.prod(sizes), []
+    while n > 1:
+        if n % 2:
+            rest.append(x[n - 1 : n])
+        x, n = x[: n // 2] * x[n // 2 : n // 2 * 2], n // 2
+    x = functools.reduce(torch.mul, rest, x)
+    return x.movedim(0, dim) if keepdim and dim is not None else x.squeeze(0)
 
 
 # Beginnings of an axis: cell i of the result reduces cells 0 to i
@@ -203,6 +208,8 @@ def cumprod_to_prod(input: Tensor, dim: int, *, dtype: torch.dtype | None = None
     size = static_size(input, dim)
     if size is None and dtype == torch.float64:
         decline(f"float64 needs a fixed size of axis {dim}; fix it or convert to float32")
+    if size is not None and dtype == torch.int64:  # onnxruntime's ReduceProd rounds, and stops at the type's ends
+        return _scan_by_shifts(x, dim, size, torch.mul)
     return prefix_scan(x, dim, size, neutral=1, reduce=lambda y: y.prod(-1, dtype=dtype), combine=torch.mul)
 
 

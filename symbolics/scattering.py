@@ -119,6 +119,8 @@ def scatter(op: Ops, self: Value, dim: int, index: Value, src: Value, reduce: st
         if reduce is None:
             return NotImplemented
         values = op.Expand(op.constant(number, dtype), op.Shape(index))
+    elif op.rank(src) == 0:  # a number that the inputs tell
+        values = op.Expand(op.cast(src, dtype), op.Shape(index))
     else:
         if reduce is None and not is_larger(op, src, index):
             return NotImplemented

@@ -373,3 +373,56 @@ def test_what_all_runs_have_otherwise_is_not_rounding():
     assert not explained(found, LABELS, runs_of(LABELS, -1, (60,)))
     found[5] = 79
     assert not explained(found, LABELS, runs_of(LABELS, [5, -1], (60,)))
+
+
+class Grouped(nn.Module):
+    """Rows in the order of a key with many equal values, averaged by fours: the order of equals tells which four."""
+
+    def forward(self, x):
+        order = (x[:, 0] * 3).round().sort().indices
+        return x[order].reshape(-1, 4, x.shape[1]).mean(1)
+
+
+KEYED = torch.rand(64, 3, generator=torch.Generator().manual_seed(0))
+
+
+def first_of_equals(x):
+    order = (x[:, 0] * 3).round().sort(stable=True).indices
+    return x[order].reshape(-1, 4, 3).mean(1)
+
+
+def test_equal_values_may_come_in_another_order_if_results_are_floats():
+    (row,) = verdicts(Grouped(), KEYED, lambda output: first_of_equals(KEYED))
+    assert row.ok
+    assert "equal values in another order" in row.detail
+    assert row.case == "example"
+
+
+def test_rounding_is_judged_in_that_order():
+    class Waves(Grouped):
+        def forward(self, x):
+            return (super().forward(x) * 1e4).sin()
+
+    exact = (first_of_equals(KEYED.double()) * 1e4).sin().float()
+    (row,) = verdicts(Waves(), KEYED, lambda output: exact)
+    assert row.ok
+    assert "eager torch's own change" in row.detail
+
+
+def test_no_order_of_equal_values_explains_one_wrong_row():
+    def change(output):
+        output = first_of_equals(KEYED)
+        output[5] *= 1.005
+        return output
+
+    (row,) = verdicts(Grouped(), KEYED, change)
+    assert not row.ok
+
+
+def test_an_order_that_the_model_promises_is_kept():
+    class Stable(Grouped):
+        def forward(self, x):
+            return first_of_equals(x)
+
+    (row,) = verdicts(Stable(), KEYED, lambda output: output.roll(1, 0))
+    assert not row.ok

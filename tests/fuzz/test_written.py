@@ -31,12 +31,17 @@ NUMBERS = [
 REPLACED = ["replaced_calls.PooledInRareBranch", "replaced_calls.PooledAfterNested", "replaced_calls.ResizedInBranch"]
 COMPLEX = [f"complex_numbers.{name}" for name in ("SecondName", "Iterated", "LeakySum", "TransformedBySize")]
 
-CODEBASES = [
+IDIOMS = [
     ("codebases.ImagesJoined", "torchscript"),
     ("codebases.Prompts", "torchscript"),
     ("codebases.EncoderWithResult", "torchscript"),
     ("codebases.Keypoints", "dynamo"),
     ("codebases.RelativeTable", "dynamo"),
+    ("old_code.HueByMasks", "torchscript"),
+    ("old_code.YoloLayer", "torchscript"),
+    ("old_code.YoloLayer", "dynamo"),
+    ("old_code.ScaledBoxes", "dynamo"),
+    ("old_code.HiddenByVariable", "torchscript"),
 ]
 
 LONG = {
@@ -61,8 +66,8 @@ def test_no_file_is_wrong(name, exporter):
     assert found.verdict not in BAD, found.detail
 
 
-@pytest.mark.parametrize(("name", "exporter"), CODEBASES)
-def test_idioms_of_large_code_bases_are_right(name, exporter):
+@pytest.mark.parametrize(("name", "exporter"), IDIOMS)
+def test_idioms_of_code_bases_are_right(name, exporter):
     found = judge(PROGRAMS[name], exporter, stock=False)
     assert found.verdict == "right", found.detail
 

@@ -81,6 +81,14 @@ EXAMPLES = [
         broken=lambda input, exponent: torch.sqrt(input.abs()),
         leaves=lambda x: (x.abs() + 1) ** 1.5,
     ),
+    Example(
+        "pow_of_computed_number",
+        lambda x: (x ** x[0].item(), torch.pow(x.to(torch.int32), x[1].item())),
+        (torch.tensor([0.5, 2.0, 3.0]),),
+        broken=lambda input, exponent: torch.pow(input, 2),
+        exporters=("dynamo",),
+        leaves=lambda x: x**1.5,
+    ),
     *(
         Example(
             f"{f.__name__}_of_short",

@@ -90,8 +90,14 @@ EXAMPLES = [
         exporters=("dynamo", "torchscript"),
     ),
     Example(
-        "prod_of_few_int64",
-        lambda i: (i.prod(1), i[0].prod(), torch.prod(i.int(), -1, keepdim=True)),
+        "prod_of_integers",
+        lambda i: (
+            i.prod(1),
+            i[0].prod(),
+            torch.prod(i.int(), -1, keepdim=True),
+            i[0].reshape(3, 1).prod(),
+            i[:1].prod(1, True),
+        ),
         (torch.tensor([[3**20, 3**14, 3], [2**53 + 1, 3, -1]]),),
         leaves=lambda i: i.float().prod(1),
     ),
@@ -151,7 +157,7 @@ EXAMPLES = [
         "cumprod_to_prod",
         lambda x, i: (
             *(x.cumprod(1), torch.cumprod(x, 0), x.cumprod(dim=-1)),
-            *(i.cumprod(1), i.int().cumprod(0), (i > 0).cumprod(1)),
+            *(i.cumprod(1), i.int().cumprod(0), (i > 0).cumprod(1), (i + 3**20).cumprod(-1)),
         ),
         FACTORS,
         leaves=lambda x, i: x.prod(1) * i.prod(),

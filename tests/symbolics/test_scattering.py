@@ -257,3 +257,7 @@ def test_slice_scatter_equals_eager(start, end, step):
     src = x[:, start:end:step] * 2
     found = catalogue()["slice_scatter_to_index_copy"].body(x, src, 1, start, end, step)
     assert torch.equal(found, torch.slice_scatter(x, src, 1, start, end, step))
+
+
+def test_writes_a_number_that_values_tell():
+    assert_same_outputs(lambda x, i, v: x.scatter(1, i, v[0, 0].item()), VALUES, "dynamo")

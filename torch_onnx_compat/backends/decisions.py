@@ -128,6 +128,8 @@ class DecisionLog(Watcher):
         """Whether values decide the size of anything in the trace."""
         self._depth = 0
         self._methods = ExitStack()
+        self._made: set[int] = set()
+        """Values of torch.empty that need no look: a function made them, or they were looked at."""
 
     def __enter__(self) -> Any:
         # What works on a size in eager torch, where sizes are numbers; in a trace they are tensors, which lack it.
@@ -161,6 +163,8 @@ class DecisionLog(Watcher):
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a call converts a tensor, or reads sizes, or yields what a trace loses, or is given a number."""
+        if is_tracing() and args and type(args[0]) is Tensor:
+            self._note_maker(args[0])
         if func in _WATCHED or has_bool_answer(func):
             return True
         return is_tracing() and bool(_numbers_in(args, kwargs))
@@ -208,6 +212,8 @@ class DecisionLog(Watcher):
         if uses and func not in _CONVERSIONS:
             self.check(func, args, kwargs, result)
             self._record_unused(func, uses, result)
+        if func is torch.empty:
+            self._made.add(_identity(result))
         if isinstance(result, torch.Size):
             self._remember(result)
         elif isinstance(result, Tensor) and func in _READS:
@@ -258,6 +264,24 @@ class DecisionLog(Watcher):
                 if from_values or from_sizes:
                     self._add("a key", True, ())
         return id(tensor)
+
+    def _note_maker(self, tensor: Tensor) -> None:
+        """Looks at what ``torch.Tensor(n, m)`` and its kind made, of which no function mode hears: n is fixed there."""
+        value = recorded_value(tensor)
+        node = value.node()
+        if node.kind() != "aten::empty" or value.unique() in self._made:
+            return
+        self._made.add(value.unique())
+        given = next(node.inputs())
+        fixed = given.toIValue()
+        sizes = [v.toIValue() for v in given.node().inputs()] if fixed is None else fixed
+        if None not in sizes:
+            self._record_sizes(tuple(sizes))
+
+    def _record_sizes(self, sizes: tuple[int, ...]) -> None:
+        """Records sizes that are constants of the trace, where a size of the model was one of them."""
+        if not set(sizes).isdisjoint(self._read.values()):
+            self._add("torch.Tensor()", False, sizes)
 
     def _unpack(self, parts: int, from_data: bool) -> None:
         """Notes that a tensor is split into a tuple, whose length the trace fixes."""
@@ -385,7 +409,7 @@ def _numbers_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
     for value in (*args, *kwargs.values()) if kwargs else args:
         if isinstance(value, Tensor):
             found.append(value)
-        elif type(value) in (tuple, list):
+        elif type(value) in (tuple, list, torch.Size):
             found += _tensors_in(value)
     if not found:
         return found
@@ -460,7 +484,7 @@ def _find_origins(tensor: Tensor, inputs: int, data_sizes: DataSizes) -> tuple[b
     return from_values, sorted(sizes), from_sizes
 
 
-_WATCHED = frozenset({*_CONVERSIONS, *_READS, *_LITERALS, *_UNPACKING})
+_WATCHED = frozenset({*_CONVERSIONS, *_READS, *_LITERALS, *_UNPACKING, torch.empty})
 
 
 @functools.cache

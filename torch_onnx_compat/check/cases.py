@@ -66,6 +66,8 @@ class Case:
     """The question about a size that has another answer here than at the example."""
     is_searched: bool = False
     """Whether its values were searched for the other side of a decision."""
+    lowest_first: bool | None = None
+    """Whether the original took the lowest of equal values first, or the highest; None where it did as torch does."""
 
 
 class Cases:

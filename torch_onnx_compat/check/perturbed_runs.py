@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -37,15 +39,23 @@ def runs_with_ties_broken(case: Case, observation: Observation) -> Iterator[Case
     """
     for word, lowest_first in (("first", True), ("last", False)):
         mode = BreakTies(lowest_first=lowest_first)
-        yield from run_within(f"{case.label}, {word} of equal values", case, observation, mode)
+        for run in run_within(f"{case.label}, {word} of equal values", case, observation, mode):
+            yield replace(run, lowest_first=lowest_first)
         if not mode.has_ties:
             return
 
 
 def run_within(label: str, case: Case, observation: Observation, mode: TorchDispatchMode) -> Iterator[Case]:
-    """A run inside a mode; none where the model does not run in it."""
+    """A run inside a mode, with equal values in the case's order; none where the model does not run in it."""
     try:
-        reference = observation.reference(label, case.inputs, within=mode)
+        reference = observation.reference(label, case.inputs, within=_in_order(case.lowest_first, mode))
     except ModelRefused:
         return
-    yield Case(label, case.inputs, reference)
+    yield replace(case, label=label, reference=reference)
+
+
+@contextmanager
+def _in_order(lowest_first: bool | None, mode: TorchDispatchMode) -> Iterator[None]:
+    """Both modes, that which breaks ties below: what the other one changes has its own ties."""
+    with nullcontext() if lowest_first is None else BreakTies(lowest_first=lowest_first), mode:
+        yield

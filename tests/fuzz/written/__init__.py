@@ -34,6 +34,7 @@ SUBJECTS = (
     "complex_numbers",
     "replaced_calls",
     "codebases",
+    "old_code",
 )
 
 

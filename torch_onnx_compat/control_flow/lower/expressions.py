@@ -7,6 +7,7 @@ call whether the values are traced.
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
 
@@ -32,8 +33,12 @@ _BUILTINS = frozenset(
 _KINDS = {"isinstance": 2, "type": 1, "is_tensor": 1, "hasattr": 2, "is_": 2, "is_not": 2}
 """Functions that tell what a value is, with the number of their arguments; they ask in every statement."""
 
-_MAKERS = frozenset({"tensor", "as_tensor", "asarray"})
-"""Functions that make a tensor of a number, which may be asked for its kind later; they do so in every statement."""
+_MAKERS = frozenset({"tensor", "as_tensor", "asarray", "new"})
+_OLD_MAKERS = "Tensor"
+"""Functions that make a tensor of a number, which may be asked for its kind later; they do so in every statement.
+
+``torch.Tensor``, ``torch.LongTensor`` and the like end with the second name.
+"""
 
 _ATTRIBUTES = frozenset(
     {"item", "tolist", "unbind", "split", "new_tensor", "floor", "ceil", "trunc"}
@@ -235,7 +240,7 @@ class Expressions(ast.NodeTransformer):
         function = node.func
         if isinstance(function, ast.Name) and function.id == "super" and not node.args and self._first:
             node.args = [set_location(ast.Name(n, ast.Load()), node) for n in ("__class__", self._first)]
-        if _asks_for_kind(node) or (isinstance(function, ast.Attribute) and function.attr in _MAKERS):
+        if _asks_for_kind(node) or _may_make_tensor(function):
             node.func = runtime_call("callee", function, at=function)
             return node
         named = isinstance(function, ast.Name) and function.id in _BUILTINS
@@ -293,6 +298,13 @@ def _asks_for_kind(node: ast.Call) -> bool:
     function = node.func
     name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
     return _KINDS.get(name) == len(node.args)
+
+
+def _may_make_tensor(function: ast.expr) -> bool:
+    """Whether it is one of those functions by its name, or a variable of the model's own that may hold one."""
+    if isinstance(function, ast.Attribute):
+        return function.attr in _MAKERS or function.attr.endswith(_OLD_MAKERS)
+    return isinstance(function, ast.Name) and not hasattr(builtins, function.id)
 
 
 def _may_be_of_numbers(node: ast.Compare) -> bool:

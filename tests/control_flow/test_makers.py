@@ -1,0 +1,64 @@
+"""Tensors that the constructors of old code make: of sizes, and of lists that hold some."""
+
+import pytest
+import torch
+from torch import nn
+
+from torch_onnx_compat import CompatError, export_compat
+from torch_onnx_compat.control_flow.run import makers
+
+X = torch.rand(3, 4, generator=torch.Generator().manual_seed(0))
+
+
+class OfSizes(nn.Module):
+    def forward(self, x):
+        kind = torch.FloatTensor
+        return (
+            *(torch.Tensor(x.shape[0], 4).fill_(2.0) + x, torch.FloatTensor(x.shape).zero_() + x),
+            *(kind(x.size(0), x.size(1)).fill_(0.5) * x, torch.LongTensor(x.shape[0]).fill_(3)),
+            *(x.new(x.shape[0], 2).fill_(1), x.new(x.size()).zero_() - x, torch.BoolTensor(x.size(0)).fill_(True)),
+        )
+
+
+class OfLists(nn.Module):
+    def forward(self, x):
+        h, w = x.shape
+        return (
+            *(x * torch.Tensor([w, h, w, h]), torch.LongTensor([h, w]), x.new([h / 2, 1.0])),
+            *(torch.IntTensor([[h], [w]]).sum(), torch.DoubleTensor((h * 0.1, 2))),
+        )
+
+
+class OfConstants(nn.Module):
+    """What must stay as it is: numbers, lists, tensors and types."""
+
+    def forward(self, x):
+        y = torch.Tensor(3, 4).fill_(1.0) + torch.Tensor([1, 2, 3, 4]) + torch.Tensor(torch.ones(4))
+        return x * y.type(torch.FloatTensor), torch.LongTensor(range(3)), isinstance(x, torch.FloatTensor)
+
+
+@pytest.mark.parametrize("model", [OfSizes, OfLists])
+@pytest.mark.parametrize("verify", [True, False])
+def test_old_constructors(model, verify, exporter):
+    result = export_compat(model().eval(), X, exporter=exporter, dynamic={"x": {0: "n"}}, verify=verify)
+    for n in (3, 1, 8):
+        x = torch.rand(n, 4)
+        for found, wanted in zip(result(x), model()(x), strict=True):
+            torch.testing.assert_close(torch.as_tensor(found), wanted)
+
+
+def test_constants_are_constants(exporter):
+    export_compat(OfConstants().eval(), X, exporter=exporter)
+
+
+@pytest.mark.parametrize("verify", [True, False])
+def test_without_stand_ins_they_are_refused(monkeypatch, verify):
+    """Not frozen: a trace has constants there, which nothing but what they were made by tells."""
+    monkeypatch.setattr(makers, "_make", lambda *args: None)
+    with pytest.raises(CompatError, match=r"torch.Tensor\(\) of a size"):
+        export_compat(OfFirst().eval(), X, exporter="torchscript", dynamic={"x": {0: "n"}}, verify=verify)
+
+
+class OfFirst(nn.Module):
+    def forward(self, x):
+        return torch.Tensor(x.shape[0], 4).fill_(2.0) + x
