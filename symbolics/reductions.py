@@ -137,12 +137,13 @@ def prod_of_integers(
     is_integer = not (input.is_floating_point() or input.is_complex() or input.dtype == torch.bool)
     if not is_integer or dtype not in (None, torch.int64):
         return NotImplemented
-    sizes = [static_size(input, axis) for axis in (range(input.dim()) if dim is None else [dim] if input.dim() else [])]
-    if None in sizes or math.prod(sizes) < 2:
+    axes = range(input.dim()) if dim is None else [dim] if input.dim() else []
+    sizes = [size for axis in axes if (size := static_size(input, axis)) is not None]
+    n, rest = math.prod(sizes), []
+    if len(sizes) < len(axes) or n < 2:
         return NotImplemented
     x = input if input.dtype == torch.int64 else input.to(torch.int64)
     x = x.reshape(-1) if dim is None else x.movedim(dim, 0)
-    n, rest = math.prod(sizes), []
     while n > 1:
         if n % 2:
             rest.append(x[n - 1 : n])

@@ -89,7 +89,8 @@ def _make(session: Session, args: tuple[Any, ...], dtype: torch.dtype, device: A
     if has_varying(session, sizes) and all(_is_number(session, size) for size in sizes):
         return torch.empty(to_integers(session, sizes), dtype=dtype, device=device)
     if isinstance(first, (list, tuple)) and has_varying(session, first):
-        return _tensor(session, torch.tensor, first, dtype=dtype, device=device)
+        made: Tensor = _tensor(session, torch.tensor, first, dtype=dtype, device=device)
+        return made
     return None
 
 
