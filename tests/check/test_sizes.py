@@ -4,6 +4,9 @@ import torch
 from torch import nn
 
 from torch_onnx_compat import export_compat
+from torch_onnx_compat.check.sizes import SizeTrials
+from torch_onnx_compat.prepare import prepare
+from torch_onnx_compat.questions.question import Question
 
 
 class Queries(nn.Module):
@@ -67,3 +70,26 @@ def test_what_is_asked_at_one_size_is_tried_where_it_is_asked_again(exporter):
         (found,) = session.run(None, {"x": x.numpy()})
         torch.testing.assert_close(torch.from_numpy(found), AskedAgain()(x))
     assert max(result.axes[0].tried) >= 200
+
+
+def asked_again(kind, sizes):
+    """Where the model is asked again after these sizes have other answers to a question of a kind."""
+    prepared = prepare(nn.Identity(), (torch.rand(4, 3),), dynamic={"input": {0: "n"}})
+    trials = SizeTrials(prepared.inputs, lambda seconds: True)
+    for n in sizes:
+        trials.accept({"n": n}, Question(kind, "n // 2", 2, "net.py:3"))
+    found = []
+    while (one := trials.next_frontier(operators_too=False)) is not None:
+        found.append(one["n"])
+    return found
+
+
+def test_a_model_is_asked_again_on_the_other_side():
+    assert asked_again("condition", (7, 9)) == [7, 9]
+    assert asked_again("rounding", (7, 9)) == []
+
+
+def test_of_many_numbers_the_smallest_and_the_largest_are_asked_again():
+    """In the last rounds of a loop it may ask what it does not in the first ones."""
+    assert sorted(asked_again("number", (6, 2, 11, 3, 9))) == [2, 11]
+    assert asked_again("number", (6,)) == [6]

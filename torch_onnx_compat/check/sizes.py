@@ -121,6 +121,8 @@ class SizeTrials:
         self._seen: set[object] = set()
         self._made = {True: 0, False: 0}
         self._python_frontier = 0
+        self._other_numbers: dict[object, list[Sizes]] = {}
+        """The sizes at which the model is asked again for each question that has numbers for answers."""
         self._asked_at: set[tuple[int, ...]] = set()
         """The sizes of the symbolic runs, and those that are on the list for one."""
         self.legal_sizes.append(self._example)
@@ -138,12 +140,24 @@ class SizeTrials:
     def accept(self, sizes: Sizes, question: Question | None = None) -> None:
         """Says that the model takes these sizes, which answer a question otherwise."""
         self.legal_sizes.append({**self._example, **sizes})
-        if question is not None:
-            # Where an operator answers otherwise shapes may be others, of which Python asks; Python's own come first.
-            place = len(self.frontier) if question.chooses_kernel else self._python_frontier
-            self.frontier.insert(place, {**self._example, **sizes})
-            self._python_frontier += not question.chooses_kernel
-            self._asked_at.add(self._key(sizes))
+        if question is None or not question.is_asked:
+            return  # the model goes the same way there
+        # Where an operator answers otherwise shapes may be others, of which Python asks; Python's own come first.
+        place = len(self.frontier) if question.chooses_kernel else self._python_frontier
+        self.frontier.insert(place, {**self._example, **sizes})
+        self._python_frontier += not question.chooses_kernel
+        self._asked_at.add(self._key(sizes))
+        if question.kind == "number":
+            self._keep_two((question.expression, question.place), self.frontier[place])
+
+    def _keep_two(self, key: object, sizes: Sizes) -> None:
+        """Asks again at the smallest and the largest of the sizes with another number: few rounds of a loop, and many."""
+        known = sorted([*self._other_numbers.get(key, ()), sizes], key=lambda one: math.prod(one.values()))
+        for between in known[1:-1]:
+            if between in self.frontier:
+                self._python_frontier -= self.frontier.index(between) < self._python_frontier
+                self.frontier.remove(between)
+        self._other_numbers[key] = known if len(known) < 3 else [known[0], known[-1]]
 
     def next_frontier(self, *, operators_too: bool) -> Sizes | None:
         """Sizes at which to ask again, taken off the list; None if there are none.
