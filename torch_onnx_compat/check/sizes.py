@@ -151,7 +151,7 @@ class SizeTrials:
             self._keep_two((question.expression, question.place), self.frontier[place])
 
     def _keep_two(self, key: object, sizes: Sizes) -> None:
-        """Asks again at the smallest and the largest of the sizes with another number: few rounds of a loop, and many."""
+        """Asks again at the smallest and the largest size with another number: few rounds of a loop, and many."""
         known = sorted([*self._other_numbers.get(key, ()), sizes], key=lambda one: math.prod(one.values()))
         for between in known[1:-1]:
             if between in self.frontier:
