@@ -4,7 +4,29 @@ A model is made with random weights, and says how to draw its arguments. `n` is 
 the first value is the example's, the others are for the judge. Packages are imported by the function that uses them.
 """
 
-from unseen_models import architectures, pictures, pictures_classic, science, sequences, sound  # they add to MODELS
+from unseen_models import (  # they add to MODELS
+    architectures,
+    medicine,
+    pictures,
+    pictures_classic,
+    restoration,
+    science,
+    sequences,
+    signals,
+    sound,
+)
 from unseen_models.table import MODELS, Unseen
 
-__all__ = ["MODELS", "Unseen", "architectures", "pictures", "pictures_classic", "science", "sequences", "sound"]
+__all__ = [
+    "MODELS",
+    "Unseen",
+    "architectures",
+    "medicine",
+    "pictures",
+    "pictures_classic",
+    "restoration",
+    "science",
+    "sequences",
+    "signals",
+    "sound",
+]

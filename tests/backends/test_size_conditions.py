@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from torch_onnx_compat.backends.backend import ExportFailed
+from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.testing import assert_same_outputs
 
 X = torch.randn(4, 6)
@@ -38,3 +39,21 @@ def test_a_bound_on_an_axis_says_what_to_do():
     assert "dynamic_shapes={'x': {0: torch.export.Dim('batch', max=4)}}" in str(error.value)
     shapes = {"x": {0: torch.export.Dim("batch", max=4)}}
     assert_same_outputs(call, (X[:2],), "dynamo", dynamic_shapes=shapes, samples=[(X,)])
+
+
+def rows_of_half(x, y):
+    """Where the example has three rows, half of them is one: torch takes it for one everywhere."""
+    n = x.shape[0] // 2
+    return torch.zeros(n, 1) + x[:n] + y.sum()
+
+
+def test_a_size_of_one_that_the_model_computes(monkeypatch):
+    assert_same_outputs(rows_of_half, (X[:3], X), "dynamo", dynamic={"x": {0: "n"}})
+    monkeypatch.setattr("torch_onnx_compat.backends.dynamo.far_sizes", lambda inputs: ())
+    with pytest.raises(CompatError, match="captured for sizes up to 3 only"):
+        assert_same_outputs(rows_of_half, (X[:3], X), "dynamo", dynamic={"x": {0: "n"}})
+
+
+def test_a_longer_example_keeps_to_the_bounds():
+    with pytest.raises(CompatError, match="captured for sizes up to 3 only"):
+        assert_same_outputs(rows_of_half, (X[:3], X), "dynamo", dynamic={"x": {0: "n"}, "y": {0: ("m", 1, 5)}})

@@ -60,6 +60,9 @@ _LITERALS = frozenset({torch.tensor, torch.as_tensor})
 _UNPACKING = {Tensor.__iter__: 1, Tensor.unbind: 1, torch.unbind: 1, Tensor.split: 2, torch.split: 2}
 """Functions that split a tensor into a tuple, with the position of the axis among their arguments."""
 
+OLD_MAKER = "torch.Tensor()"
+"""Tells a constructor that took sizes; traces at other sizes tell them from constants."""
+
 _READS = frozenset({Tensor.size, Tensor.numel, torch.numel, Tensor.nelement, Tensor.shape.__get__})  # type: ignore[attr-defined]
 """Functions that read sizes."""
 
@@ -276,12 +279,7 @@ class DecisionLog(Watcher):
         fixed = given.toIValue()
         sizes = [v.toIValue() for v in given.node().inputs()] if fixed is None else fixed
         if None not in sizes:
-            self._record_sizes(tuple(sizes))
-
-    def _record_sizes(self, sizes: tuple[int, ...]) -> None:
-        """Records sizes that are constants of the trace, where a size of the model was one of them."""
-        if not set(sizes).isdisjoint(self._read.values()):
-            self._add("torch.Tensor()", False, sizes)
+            self._add(OLD_MAKER, False, tuple(sizes))
 
     def _unpack(self, parts: int, from_data: bool) -> None:
         """Notes that a tensor is split into a tuple, whose length the trace fixes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -17,6 +18,8 @@ from torch_onnx_compat.backends.internals import expressions
 from torch_onnx_compat.backends.quiet import quiet_logs, without_partial_program
 from torch_onnx_compat.caller.undo import undo_capture
 from torch_onnx_compat.graph.names import claim_name
+from torch_onnx_compat.inputs.inputs import is_within
+from torch_onnx_compat.inputs.probing import far_sizes, first_accepted
 
 MIN_OPSET = 18
 """Lowest opset that torch's dynamo exporter writes."""
@@ -25,12 +28,31 @@ MAX_OPSET = 23
 """Highest opset that it writes; the graph is converted to later ones afterwards."""
 
 
+class _Bounded(ExportFailed):
+    """A capture that holds for the example and shorter axes only."""
+
+
 def export(job: ExportJob) -> ExportedGraph:
     """Exports through torch.export.
+
+    Where a size that the model computes is 1 on the example, half of 3 for one, torch takes it for 1 everywhere. So a
+    capture that holds for no longer axes is made again of a longer example.
 
     Raises:
         ExportFailed: torch refused the model, or the capture fixed or bounded a dynamic axis.
     """
+    try:
+        return _export(job)
+    except _Bounded:
+        bounds = job.inputs.bounds()
+        longer = [one for one in far_sizes(job.inputs) if all(is_within(bounds, *size) for size in one.sizes().items())]
+        exported = first_accepted(longer, lambda one: _export(replace(job, inputs=one, subject=job.make_subject())))
+        if exported is None:
+            raise
+        return exported
+
+
+def _export(job: ExportJob) -> ExportedGraph:
     opset = min(max(job.opset, MIN_OPSET), MAX_OPSET)
     with quiet_logs(), without_partial_program(), as_custom_operators(job, opset) as function_table:
         captured = capture(job)
@@ -108,7 +130,7 @@ def _reject_specialised(job: ExportJob, program: torch.export.ExportedProgram) -
             upper = getattr(limit, "upper", None)
             asked = bounds.get(axis.name, (1, None))[1]
             if asked is None and getattr(upper, "is_Integer", False) and int(upper) < 2**31:
-                raise ExportFailed(
+                raise _Bounded(
                     f"axis {dim} ({axis.name!r}) of input {name!r} was captured for sizes up to {int(upper)} only: a "
                     f"Python decision in the model, or a slice, depends on it. Give an example in which it is longer, "
                     f"or say that it is no longer: dynamic_shapes={{{name!r}: {{{dim}: torch.export.Dim("

@@ -46,10 +46,6 @@ class SiteLog(DecisionLog):
         """Notes the number of parts as a decision: the trace fixes it."""
         self._add("iteration", from_data, (parts,))
 
-    def _record_sizes(self, sizes: tuple[int, ...]) -> None:
-        """Notes the sizes as a decision, which traces at other sizes tell from constants."""
-        self._add("torch.Tensor()", False, sizes)
-
     def _add(self, conversion: str, from_data: bool, sizes: tuple[int, ...], *, is_taken: bool = False) -> None:
         super()._add(conversion, from_data, sizes, is_taken=is_taken)
         frame = _frame_of_decision()

@@ -95,8 +95,10 @@ def _make(session: Session, args: tuple[Any, ...], dtype: torch.dtype, device: A
 
 
 def _is_number(session: Session, value: Any) -> bool:
+    """Whether a value is a size: a trace computes with tensors of integers, where Python has numbers."""
     if isinstance(value, Tensor):
-        return not value.dim() and session.exact(value) is not None
+        is_integer = not (value.is_floating_point() or value.dtype == torch.bool)
+        return not value.dim() and (session.exact(value) is not None or is_integer)
     return isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool)
 
 
