@@ -22,6 +22,7 @@ ORDERS = {
     "torch.Tensor.__le__": ["le_of_bool", "le_of_halves"],
     "torch.Tensor.__lshift__": ["left_shift_by_counts", "lshift_to_bitwise_left_shift"],
     "torch.Tensor.__lt__": ["lt_of_bool", "lt_of_halves"],
+    "torch.Tensor.__pow__": ["pow_to_sqrt", "pow_of_computed_number"],
     "torch.Tensor.__rshift__": ["right_shift_by_counts", "rshift_to_bitwise_right_shift"],
     "torch.Tensor.__setitem__": [
         "setitem_of_none",
@@ -86,6 +87,7 @@ ORDERS = {
     "torch.nn.functional.one_hot": ["one_hot_of_largest", "one_hot_of_number"],
     "torch.nn.functional.softplus": ["softplus_in_double", "softplus_threshold"],
     "torch.pixel_shuffle": ["pixel_shuffle_of_integers", "pixel_shuffle_of_images"],
+    "torch.pow": ["pow_to_sqrt", "pow_of_computed_number"],
     "torch.repeat_interleave": ["repeat_interleave_by_size", "repeat_interleave_to_nonzero"],
     "torch.rnn_relu": ["float64_recurrent", "rnn_relu_of_any_length", "rnn_relu_of_packed"],
     "torch.rnn_tanh": ["float64_recurrent", "rnn_tanh_of_any_length", "rnn_tanh_of_packed"],
