@@ -251,9 +251,12 @@ def pow_to_sqrt(input: Any, exponent: Any) -> Tensor:
     return torch.sqrt(input) if exponent > 0 else torch.rsqrt(input)
 
 
-@decomposition((torch.pow, Tensor.__pow__), needed_on=("dynamo",), exactness=Exactness.BITWISE)
+@decomposition((torch.pow, Tensor.__pow__), needed_on=("dynamo",), exactness=Exactness.ROUNDING)
 def pow_of_computed_number(input: Any, exponent: Any) -> Tensor:
-    """Powers whose exponent is a number that values tell, ``x ** k.item()``; stock dynamo does not translate them."""
+    """Powers whose exponent is a number that values tell, ``x ** k.item()``; stock dynamo does not translate them.
+
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.pow.html
+    """
     if not isinstance(exponent, torch.SymFloat) or not isinstance(input, Tensor):
         return NotImplemented
     dtype = input.dtype if input.is_floating_point() else torch.get_default_dtype()

@@ -30,9 +30,9 @@ def _network(
     add("monai", name, make, inputs, *axes, **sizes)
 
 
-def _of_any_size(name: str, size: int = 32, channels: int = 1, **options: Any) -> None:
+def _of_any_size(name: str, size: int = 32, image_channels: int = 1, **options: Any) -> None:
     sizes = SIZES if size == 32 else LARGE
-    _network(name, image(size, channels), NHW, sizes=sizes, **options)
+    _network(name, image(size, image_channels), NHW, sizes=sizes, **options)
 
 
 def _of_one_size(name: str, *shape: int, **options: Any) -> None:
@@ -60,9 +60,16 @@ _of_any_size("RegUNet", num_channel_initial=4, depth=2, **FLAT)
 _of_any_size("MedNeXt", out_channels=2, init_filters=8, **FLAT)
 _of_any_size("Quicknat", num_classes=4, num_channels=1, num_filters=8)
 _of_any_size("PatchDiscriminator", channels=8, out_channels=1, num_layers_d=2, **FLAT)
-_of_any_size("Restormer", out_channels=1, dim=8, num_blocks=(1, 1), heads=(1, 2), num_refinement_blocks=1, **FLAT)
 _of_any_size(
-    "VQVAE", out_channels=1, channels=(8, 8), num_res_channels=(8, 8), num_embeddings=16, embedding_dim=8, **FLAT
+    "VQVAE",
+    out_channels=1,
+    channels=(8, 8),
+    num_res_channels=(8, 8),
+    num_embeddings=16,
+    embedding_dim=8,
+    downsample_parameters=((2, 4, 1, 1),) * 2,
+    upsample_parameters=((2, 4, 1, 1, 0),) * 2,
+    **FLAT,
 )
 _of_any_size(
     "AutoencoderKL",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
 from torch import nn
 
 from unseen_models.table import NHW, add, image, load
@@ -17,8 +16,9 @@ def _architecture(
     name: str,
     cls: str = "",
     *,
+    label: str = "",
     size: int = 32,
-    channels: int = 3,
+    image_channels: int = 3,
     sizes: Mapping[str, Sequence[int]] = SIZES,
     **options: Any,
 ) -> None:
@@ -26,7 +26,7 @@ def _architecture(
         kind: type[nn.Module] = getattr(load(f"spandrel.architectures.{name}"), cls or name)
         return kind(**options)
 
-    add("spandrel", cls or name, make, image(size, channels), NHW, **sizes)
+    add("spandrel", label or cls or name, make, image(size, image_channels), NHW, **sizes)
 
 
 LARGE = {"h": (64, 128), "w": (64, 96)}
@@ -39,7 +39,7 @@ _architecture("DAT", embed_dim=64, depth=[2], num_heads=[2], split_size=[4, 8], 
 _architecture("DCTLSA")
 _architecture("DITN", dim=12, ITL_blocks=1, SAL_blocks=1, UFONE_blocks=1, patch_size=8, upscale=2)
 _architecture("DRCT", gc=8, **WINDOWS)
-_architecture("DRUNet", channels=4, nc=[8, 16, 16, 16], nb=1, in_nc=4)
+_architecture("DRUNet", image_channels=4, nc=[8, 16, 16, 16], nb=1, in_nc=4)
 _architecture("DnCNN", nc=8, nb=4, in_nc=3, out_nc=3)
 _architecture("ESRGAN", num_filters=8, num_blocks=1, scale=2)
 _architecture("FBCNN")
@@ -56,7 +56,8 @@ _architecture(
     upscale=2,
     img_size=32,
 )
-_architecture("HAT", upsampler="pixelshuffle", **WINDOWS)
+_architecture("HAT", upsampler="pixelshuffle", **{**WINDOWS, "embed_dim": 60})
+_architecture("HVICIDNet", channels=(8, 8, 16, 16), heads=(1, 2, 2, 2))
 _architecture("KBNet", "KBNet_s", width=8, middle_blk_num=1, enc_blk_nums=[1, 1], dec_blk_nums=[1, 1])
 _architecture("MoESR")
 _architecture("MoSR", n_block=2, dim=8)
@@ -75,12 +76,12 @@ _architecture("SPAN", num_in_ch=3, num_out_ch=3, feature_channels=8)
 _architecture("SwiftSRGAN", num_channels=8, num_blocks=1)
 _architecture("Swin2SR", upsampler="pixelshuffledirect", **WINDOWS)
 _architecture("SwinIR", upsampler="nearest+conv", **WINDOWS)
-_architecture("Uformer", size=128, sizes={"h": (128, 256), "w": (128,)}, embed_dim=8, depths=[1] * 9, win_size=8)
-add(
-    "spandrel",
-    "HVICIDNet",
-    lambda: load("spandrel.architectures.HVICIDNet").HVICIDNet(channels=(8, 8, 16, 16), heads=(1, 2, 2, 2)),
-    lambda n, h=32, w=32: torch.rand(n, 3, h, w),
-    NHW,
-    **SIZES,
+_architecture(
+    "Uformer",
+    label="Uformer, restoration",
+    size=128,
+    sizes={"h": (128, 256), "w": (128,)},
+    embed_dim=8,
+    depths=[1] * 9,
+    win_size=8,
 )

@@ -9,7 +9,7 @@ from unseen_models.table import add, load
 
 CHANNELS, SAMPLES, HERTZ = 8, 1000, 250
 
-MODELS = """
+NAMES = """
 ATCNet AttentionBaseNet BIOT CBraMod ContraWR CTNet Deep4Net DeepSleepNet DGCNN EEGConformer EEGInceptionERP
 EEGInceptionMI EEGITNet EEGMiner EEGNet EEGNeX EEGPT EEGSimpleConv EEGSym EEGTCNet FBCNet FBLightConvNet FBMSNet IFNet
 LUNA MEDFormer MSVTNet SCCNet ShallowFBCSPNet SignalJEPA SincShallowNet SleepStagerBlanco2020 SleepStagerChambon2018
@@ -35,5 +35,5 @@ def _model(name: str) -> nn.Module:
     return made
 
 
-for _name in MODELS.split():
+for _name in NAMES.split():
     add("braindecode", _name, lambda name=_name: _model(name), lambda n: torch.randn(n, CHANNELS, SAMPLES))

@@ -93,3 +93,15 @@ def test_of_many_numbers_the_smallest_and_the_largest_are_asked_again():
     """In the last rounds of a loop it may ask what it does not in the first ones."""
     assert sorted(asked_again("number", (6, 2, 11, 3, 9))) == [2, 11]
     assert asked_again("number", (6,)) == [6]
+
+
+def test_what_two_questions_have_in_common_is_asked_again():
+    """Sizes that one question needs no more stay on the list for another; those that nobody asks at are not known."""
+    prepared = prepare(nn.Identity(), (torch.rand(4, 3),), dynamic={"input": {0: "n"}})
+    trials = SizeTrials(prepared.inputs, lambda seconds: True)
+    number = Question("number", "n // 2", 2, "net.py:3")
+    trials.accept({"n": 6}, Question("condition", "n > 5", False, "net.py:2"))
+    for n in (2, 6, 7, 11):
+        trials.accept({"n": n}, number)
+    assert sorted(one["n"] for one in trials.frontier) == [2, 6, 11]
+    assert trials._asked_at == {(2,), (6,), (11,)}

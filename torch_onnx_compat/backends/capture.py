@@ -24,7 +24,7 @@ from torch_onnx_compat.backends.internals import derivatives, symbolic
 from torch_onnx_compat.backends.internals.export_flag import in_onnx_export
 from torch_onnx_compat.backends.internals.numbers import complete_numbers
 from torch_onnx_compat.backends.promotion import Promotion
-from torch_onnx_compat.backends.single_numbers import SingleNumbers
+from torch_onnx_compat.backends.scalar_tensors import ScalarTensors
 from torch_onnx_compat.caller.undo import undo_capture
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.observe import Subject
@@ -90,7 +90,7 @@ def _run_export(job: ExportJob, log: CaptureLog) -> Capture:
     subject.wrap(lambda: log)
     subject.wrap(IndexLists)
     subject.wrap(Promotion)
-    subject.wrap(SingleNumbers)
+    subject.wrap(ScalarTensors)
 
     def run(model: nn.Module) -> torch.export.ExportedProgram:
         return torch.export.export(model, job.inputs.tensors, dynamic_shapes=shapes, strict=False)

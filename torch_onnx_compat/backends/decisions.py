@@ -1,6 +1,6 @@
 """Finds the Python decisions that a TorchScript trace freezes: bool(), int(), item(), len() … of a traced tensor.
 
-The origins of each value are found in the trace: the data of an input, sizes, or constants.
+`trace_origins` finds what each value is computed from.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from torch import Tensor
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.checks import Place, is_caught, is_caught_on_stack, is_guard, is_raised
 from torch_onnx_compat.backends.conditions import as_condition, has_bool_answer
-from torch_onnx_compat.backends.data_sizes import SHAPED_AS_FIRST, DataSizes, is_source, selects
+from torch_onnx_compat.backends.data_sizes import DataSizes, selects
 from torch_onnx_compat.backends.failures import may_fail_for_sizes, may_fail_for_values, tensors_among
 from torch_onnx_compat.backends.trace_numbers import METHODS, is_settled
+from torch_onnx_compat.backends.trace_origins import asks_for_emptiness, find_origins, identity
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames_of_model
@@ -60,8 +61,8 @@ _LITERALS = frozenset({torch.tensor, torch.as_tensor})
 _UNPACKING = {Tensor.__iter__: 1, Tensor.unbind: 1, torch.unbind: 1, Tensor.split: 2, torch.split: 2}
 """Functions that split a tensor into a tuple, with the position of the axis among their arguments."""
 
-OLD_MAKER = "torch.Tensor()"
-"""Tells a constructor that took sizes; traces at other sizes tell them from constants."""
+LEGACY_CONSTRUCTOR = "torch.Tensor()"
+"""The conversion of a constructor that took numbers for sizes; traces at other sizes tell these from constants."""
 
 _READS = frozenset({Tensor.size, Tensor.numel, torch.numel, Tensor.nelement, Tensor.shape.__get__})  # type: ignore[attr-defined]
 """Functions that read sizes."""
@@ -131,8 +132,8 @@ class DecisionLog(Watcher):
         """Whether values decide the size of anything in the trace."""
         self._depth = 0
         self._methods = ExitStack()
-        self._made: set[int] = set()
-        """Values of torch.empty that need no look: a function made them, or they were looked at."""
+        self._known_empty: set[int] = set()
+        """Values of ``aten::empty`` that torch.empty made, or that were looked at."""
 
     def __enter__(self) -> Any:
         # What works on a size in eager torch, where sizes are numbers; in a trace they are tensors, which lack it.
@@ -166,11 +167,9 @@ class DecisionLog(Watcher):
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a call converts a tensor, or reads sizes, or yields what a trace loses, or is given a number."""
-        if is_tracing() and args and type(args[0]) is Tensor:
-            self._note_maker(args[0])
         if func in _WATCHED or has_bool_answer(func):
             return True
-        return is_tracing() and bool(_numbers_in(args, kwargs))
+        return is_tracing() and (bool(_numbers_in(args, kwargs)) or any(map(self._is_of_legacy, _tensors_in(args))))
 
     def check(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
         """Records every other call that makes a Python value of a tensor; the list is one of what does not."""
@@ -196,7 +195,7 @@ class DecisionLog(Watcher):
         if not (by_value or by_size) or not is_tracing() or not is_caught_on_stack(_frames_of_user()):
             return
         for tensor in tensors_among(args):
-            from_values, _, from_sizes = _find_origins(tensor, self.inputs, self.data_sizes)
+            from_values, _, from_sizes = find_origins(tensor, self.inputs, self.data_sizes)
             value = recorded_value(tensor)
             if (by_value and (from_values or from_sizes)) or (by_size and self.data_sizes.dims(value)):
                 self._add(f"an error of {getattr(func, '__name__', func)}()", True, ())
@@ -209,6 +208,8 @@ class DecisionLog(Watcher):
         answer = as_condition(func, args, kwargs) if has_bool_answer(func) else None
         if answer is not None:
             return answer
+        for tensor in filter(self._is_of_legacy, _tensors_in(args)):
+            self._record_legacy(tensor)
         self._record_call(func, args, kwargs)
         uses = [(number, _uses(number)) for number in _numbers_in(args, kwargs)]
         result = self.pass_on(func, args, kwargs)
@@ -216,7 +217,7 @@ class DecisionLog(Watcher):
             self.check(func, args, kwargs, result)
             self._record_unused(func, uses, result)
         if func is torch.empty:
-            self._made.add(_identity(result))
+            self._known_empty.add(identity(result))
         if isinstance(result, torch.Size):
             self._remember(result)
         elif isinstance(result, Tensor) and func in _READS:
@@ -230,7 +231,7 @@ class DecisionLog(Watcher):
         if getattr(func, "namespace", "") == "torch_onnx_compat":
             return  # this package's own operators get what varies as a tensor beside the number
         unused = [(number, value) for number, (value, count) in uses if len(value.uses()) == count]
-        made = {_identity(tensor) for _, tensor in tree.flatten((result,))[0]} if unused else set()
+        made = {identity(tensor) for _, tensor in tree.flatten((result,))[0]} if unused else set()
         for number, value in unused:
             if value.unique() not in made:  # conj() gives a real number back as it is
                 self._record(number, f"{getattr(func, '__name__', func)}()", is_taken=True)
@@ -263,23 +264,24 @@ class DecisionLog(Watcher):
             with below_function_modes():
                 is_number = not tensor.dim()
             if is_number:
-                from_values, _, from_sizes = _find_origins(tensor, self.inputs, self.data_sizes)
+                from_values, _, from_sizes = find_origins(tensor, self.inputs, self.data_sizes)
                 if from_values or from_sizes:
                     self._add("a key", True, ())
         return id(tensor)
 
-    def _note_maker(self, tensor: Tensor) -> None:
-        """Looks at what ``torch.Tensor(n, m)`` and its kind made, of which no function mode hears: n is fixed there."""
+    def _is_of_legacy(self, tensor: Tensor) -> bool:
+        """Whether ``torch.Tensor(n, m)`` or its kind made it, of which no function mode hears."""
         value = recorded_value(tensor)
-        node = value.node()
-        if node.kind() != "aten::empty" or value.unique() in self._made:
-            return
-        self._made.add(value.unique())
-        given = next(node.inputs())
+        return value.node().kind() == "aten::empty" and value.unique() not in self._known_empty
+
+    def _record_legacy(self, tensor: Tensor) -> None:
+        """Records the sizes, once, if they are constants of the trace."""
+        self._known_empty.add(identity(tensor))
+        given = next(recorded_value(tensor).node().inputs())
         fixed = given.toIValue()
-        sizes = [v.toIValue() for v in given.node().inputs()] if fixed is None else fixed
+        sizes = [value.toIValue() for value in given.node().inputs()] if fixed is None else fixed
         if None not in sizes:
-            self._add(OLD_MAKER, False, tuple(sizes))
+            self._add(LEGACY_CONSTRUCTOR, False, tuple(sizes))
 
     def _unpack(self, parts: int, from_data: bool) -> None:
         """Notes that a tensor is split into a tuple, whose length the trace fixes."""
@@ -299,7 +301,7 @@ class DecisionLog(Watcher):
         """Keeps the numbers that sizes had when they were read."""
         for size in sizes:
             if isinstance(size, Tensor):
-                key = _identity(size)
+                key = identity(size)
                 with without_tracing():
                     self._read[key] = int(size)
 
@@ -309,7 +311,7 @@ class DecisionLog(Watcher):
                 size = int(tensor.shape[0])
             self._add(conversion, 0 in self.data_sizes.dims(recorded_value(tensor)), (size,))
             return
-        from_values, leaves, from_sizes = _find_origins(tensor, self.inputs, self.data_sizes)
+        from_values, leaves, from_sizes = find_origins(tensor, self.inputs, self.data_sizes)
         # This package's own code knows which sizes vary; by its shapes alone a trace cannot tell.
         from_data = from_values or (from_sizes and not _is_in_this_package())
         harmless = asks_for_emptiness(tensor, is_condition=conversion == "bool()")
@@ -324,77 +326,6 @@ class DecisionLog(Watcher):
             self._constant_places.add(place)
         decision = Decision(place, conversion, from_data, sizes, statements, callers, _is_of_entry(), is_taken)
         self.decisions.append(decision)
-
-
-_QUESTIONS = {("aten::eq", 0), ("aten::ne", 0), ("aten::gt", 0), ("aten::le", 0), ("aten::lt", 1), ("aten::ge", 1)}
-"""Comparisons of a size with a number that ask whether it is 0."""
-
-_MAY_BE_EMPTY = frozenset(
-    f"aten::{name}"
-    for name in [
-        "unfold",
-        "diff",
-        "narrow",
-        "split",
-        "split_with_sizes",
-        "chunk",
-        "tensor_split",
-        "arange",
-        "linspace",
-        "constant_pad_nd",
-        "pad",
-        "diagonal",
-    ]
-) | {"prim::NumToTensor", "prim::PythonOp", "prim::CallFunction"}
-"""Operators that may yield an empty tensor though no input is empty, all that compute with sizes included.
-
-Those of which values decide the size are not among them.
-"""
-
-
-def asks_for_emptiness(tensor: Tensor, *, is_condition: bool = False) -> bool:
-    """Whether a traced tensor only says if another one is empty; the answer is fixed, as no dynamic axis has size 0.
-
-    Args:
-        tensor: The tensor.
-        is_condition: Whether the tensor is converted to a bool: then a size itself asks this question.
-    """
-    value = recorded_value(tensor)
-    node = value.node()
-    compared = list(node.inputs())
-    if node.kind().startswith("aten::") and len(compared) == 2:
-        number = compared[1].toIValue()
-        if isinstance(number, Tensor):
-            number = None
-        if (node.kind(), number) not in _QUESTIONS:
-            return False
-        value = compared[0]
-    elif not is_condition:
-        return False
-    if value.node().kind() == "prim::NumToTensor":
-        value = next(value.node().inputs())
-    if value.node().kind() not in ("aten::size", "aten::numel"):
-        return False
-    return all(_is_never_empty(n) for n in _ancestors(next(value.node().inputs())))
-
-
-def _ancestors(value: Any) -> Iterator[Any]:
-    seen: set[int] = set()
-    todo = [value]
-    while todo:
-        value = todo.pop()
-        if value.unique() not in seen:
-            seen.add(value.unique())
-            node = value.node()
-            yield node
-            todo += list(node.inputs())[: 1 if node.kind() in SHAPED_AS_FIRST else None]
-
-
-def _is_never_empty(node: Any) -> bool:
-    if node.kind() != "aten::slice":
-        return node.kind() not in _MAY_BE_EMPTY and not is_source(node)
-    start, end = (bound.toIValue() for bound in list(node.inputs())[2:4])
-    return start in (None, 0) and (end is None or (isinstance(end, int) and end > 0))
 
 
 def _round_size(tensor: Tensor, digits: int | None = None) -> int | float:
@@ -426,60 +357,6 @@ def _tensors_in(data: Any) -> Iterator[Tensor]:
             yield item
         else:
             yield from _tensors_in(item)
-
-
-def _identity(tensor: Tensor) -> int:
-    """The number of a tensor's value: the trace renames values after Python variables."""
-    return int(recorded_value(tensor).unique())
-
-
-def origins(tensor: Tensor, inputs: int, data_sizes: DataSizes) -> tuple[bool, list[int]]:
-    """Whether a traced tensor depends on input data, and the sizes that it depends on."""
-    from_values, sizes, from_sizes = _find_origins(tensor, inputs, data_sizes)
-    return from_values or from_sizes, sizes
-
-
-def depends_on(tensor: Tensor, other: Tensor) -> bool:
-    """Whether one traced tensor is computed from another."""
-    wanted = _identity(other)
-    value = recorded_value(tensor)
-    seen: set[int] = set()
-    todo = [value]
-    while todo:
-        value = todo.pop()
-        if value.unique() == wanted:
-            return True
-        if value.unique() not in seen:
-            seen.add(value.unique())
-            todo.extend(value.node().inputs())
-    return False
-
-
-def _find_origins(tensor: Tensor, inputs: int, data_sizes: DataSizes) -> tuple[bool, list[int], bool]:
-    """Whether a traced tensor depends on values of inputs, its sizes, and whether values decide one of these."""
-    value = recorded_value(tensor)
-    from_values = from_sizes = False
-    sizes: list[int] = []
-    seen: set[int] = set()
-    todo = [value]
-    while todo:
-        value = todo.pop()
-        if value.unique() in seen:
-            continue
-        seen.add(value.unique())
-        from_values |= value.unique() in data_sizes.varying
-        node = value.node()
-        kind = node.kind()
-        if kind == "prim::Param":
-            from_values |= any(v.unique() == value.unique() for v in list(node.outputs())[:inputs])
-        elif (
-            kind == "prim::NumToTensor" and next(node.inputs()).node().kind() in ("aten::size", "aten::numel")
-        ) or kind in ("aten::size", "aten::numel", "prim::shape", "aten::dim"):
-            sizes.append(value.unique())
-            from_sizes = from_sizes or data_sizes.is_of_data(node)
-        else:
-            todo.extend(node.inputs())
-    return from_values, sorted(sizes), from_sizes
 
 
 _WATCHED = frozenset({*_CONVERSIONS, *_READS, *_LITERALS, *_UNPACKING, torch.empty})

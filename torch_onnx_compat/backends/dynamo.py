@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -17,9 +19,10 @@ from torch_onnx_compat.backends.dynamo_symbolics import translation_table
 from torch_onnx_compat.backends.internals import expressions
 from torch_onnx_compat.backends.quiet import quiet_logs, without_partial_program
 from torch_onnx_compat.caller.undo import undo_capture
+from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.names import claim_name
 from torch_onnx_compat.inputs.inputs import is_within
-from torch_onnx_compat.inputs.probing import far_sizes, first_accepted
+from torch_onnx_compat.inputs.probing import far_sizes
 
 MIN_OPSET = 18
 """Lowest opset that torch's dynamo exporter writes."""
@@ -44,12 +47,18 @@ def export(job: ExportJob) -> ExportedGraph:
     try:
         return _export(job)
     except _Bounded:
-        bounds = job.inputs.bounds()
-        longer = [one for one in far_sizes(job.inputs) if all(is_within(bounds, *size) for size in one.sizes().items())]
-        exported = first_accepted(longer, lambda one: _export(replace(job, inputs=one, subject=job.make_subject())))
-        if exported is None:
-            raise
-        return exported
+        for longer in _longer_examples(job):
+            with suppress(CompatError):  # the model may refuse these sizes; what the caller asked for is reported
+                return _export(longer)
+        raise
+
+
+def _longer_examples(job: ExportJob) -> Iterator[ExportJob]:
+    """The job with all dynamic axes longer, where their bounds allow it."""
+    bounds = job.inputs.bounds()
+    for inputs in far_sizes(job.inputs):
+        if all(is_within(bounds, name, size) for name, size in inputs.sizes().items()):
+            yield replace(job, inputs=inputs, subject=job.make_subject())
 
 
 def _export(job: ExportJob) -> ExportedGraph:

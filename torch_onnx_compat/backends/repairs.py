@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch_onnx_compat.backends.index_lists import IndexLists
 from torch_onnx_compat.backends.islands import inline_scripted
 from torch_onnx_compat.backends.promotion import Promotion
-from torch_onnx_compat.backends.single_numbers import SingleNumbers
+from torch_onnx_compat.backends.scalar_tensors import ScalarTensors
 from torch_onnx_compat.backends.trace_numbers import is_number
 from torch_onnx_compat.backends.truth import has_truth, write_as_numbers
 from torch_onnx_compat.backends.writes import ViewWrites
@@ -43,7 +43,7 @@ def repair_trace(subject: Subject) -> None:
     subject.wrap(Repairs)
     subject.wrap(IndexLists)
     subject.wrap(Promotion)
-    subject.wrap(SingleNumbers)
+    subject.wrap(ScalarTensors)
 
 
 class Repairs(ViewWrites):

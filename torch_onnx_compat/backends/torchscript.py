@@ -22,7 +22,7 @@ from torch.onnx import symbolic_helper
 
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, ExportJob, frozen_error, refuse
-from torch_onnx_compat.backends.decisions import OLD_MAKER, Decision, DecisionLog
+from torch_onnx_compat.backends.decisions import LEGACY_CONSTRUCTOR, Decision, DecisionLog
 from torch_onnx_compat.backends.quiet import without_graph_dump
 from torch_onnx_compat.backends.repairs import repair_trace
 from torch_onnx_compat.backends.torchscript_ops import TorchScriptOps
@@ -319,10 +319,10 @@ def _are_of_fixed_sizes(job: ExportJob, decisions: list[Decision]) -> bool:
     """Whether the original asks nothing of its dynamic sizes where these decisions are, which saves the traces.
 
     What the code of an entry decides, the original does not ask; nor does it ask for a number that C++ takes only here,
-    as a constructor of old code does.
+    as a legacy constructor does.
     """
     places = None if job.asking_places is None else job.asking_places()
-    unasked = [d for d in decisions if d.is_of_entry or d.is_taken or d.conversion == OLD_MAKER]
+    unasked = [d for d in decisions if d.is_of_entry or d.is_taken or d.conversion == LEGACY_CONSTRUCTOR]
     return places is not None and not unasked and not any(d.place in places for d in decisions)
 
 

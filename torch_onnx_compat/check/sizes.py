@@ -153,11 +153,16 @@ class SizeTrials:
     def _keep_two(self, key: object, sizes: Sizes) -> None:
         """Asks again at the smallest and the largest size with another number: few rounds of a loop, and many."""
         known = sorted([*self._other_numbers.get(key, ()), sizes], key=lambda one: math.prod(one.values()))
-        for between in known[1:-1]:
-            if between in self.frontier:
-                self._python_frontier -= self.frontier.index(between) < self._python_frontier
-                self.frontier.remove(between)
-        self._other_numbers[key] = known if len(known) < 3 else [known[0], known[-1]]
+        self._other_numbers[key] = [known[0], known[-1]] if len(known) > 2 else known
+        for place, one in enumerate(self.frontier) if len(known) > 2 else ():
+            if one is known[1]:  # another question's entry of the same sizes stays
+                self._python_frontier -= place < self._python_frontier
+                del self.frontier[place]
+                break
+        else:
+            return
+        if known[1] not in self.frontier:
+            self._asked_at.discard(self._key(known[1]))  # nor is it known what is asked there
 
     def next_frontier(self, *, operators_too: bool) -> Sizes | None:
         """Sizes at which to ask again, taken off the list; None if there are none.

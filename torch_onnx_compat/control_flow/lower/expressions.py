@@ -33,12 +33,11 @@ _BUILTINS = frozenset(
 _KINDS = {"isinstance": 2, "type": 1, "is_tensor": 1, "hasattr": 2, "is_": 2, "is_not": 2}
 """Functions that tell what a value is, with the number of their arguments; they ask in every statement."""
 
-_MAKERS = frozenset({"tensor", "as_tensor", "asarray", "new"})
-_OLD_MAKERS = "Tensor"
-"""Functions that make a tensor of a number, which may be asked for its kind later; they do so in every statement.
+_FACTORIES = frozenset({"tensor", "as_tensor", "asarray", "new"})
+"""Functions that make a tensor of a number, which may be asked for its kind later; they do so in every statement."""
 
-``torch.Tensor``, ``torch.LongTensor`` and the like end with the second name.
-"""
+_LEGACY = "Tensor"
+"""The end of the names of those that are constructors: ``torch.Tensor``, ``torch.LongTensor`` and the like."""
 
 _ATTRIBUTES = frozenset(
     {"item", "tolist", "unbind", "split", "new_tensor", "floor", "ceil", "trunc"}
@@ -303,7 +302,7 @@ def _asks_for_kind(node: ast.Call) -> bool:
 def _may_make_tensor(function: ast.expr) -> bool:
     """Whether it is one of those functions by its name, or a variable of the model's own that may hold one."""
     if isinstance(function, ast.Attribute):
-        return function.attr in _MAKERS or function.attr.endswith(_OLD_MAKERS)
+        return function.attr in _FACTORIES or function.attr.endswith(_LEGACY)
     return isinstance(function, ast.Name) and not hasattr(builtins, function.id)
 
 

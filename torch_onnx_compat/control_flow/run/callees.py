@@ -16,12 +16,11 @@ from torch.nn import functional
 
 from torch_onnx_compat.backends.internals import pythons_own
 from torch_onnx_compat.backends.wide import in_double
-from torch_onnx_compat.control_flow.run import iterables, makers
+from torch_onnx_compat.control_flow.run import factories, iterables
 from torch_onnx_compat.control_flow.run.branch import Branch
 from torch_onnx_compat.control_flow.run.decide import decide
 from torch_onnx_compat.control_flow.run.exact import promoted
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Rows
-from torch_onnx_compat.control_flow.run.makers import to_integers, varies
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, Session, as_tensor, current, is_number, refusal
 from torch_onnx_compat.functional.decimals import TorchArithmetic, round_decimal
 from torch_onnx_compat.tracing import extreme_of_sizes, is_tracing
@@ -63,7 +62,7 @@ def _is_hashable(function: Any) -> bool:
 
 
 def _item(session: Session, function: Any, tensor: Tensor) -> Any:
-    if not varies(session, tensor):
+    if not session.varies(tensor):
         return function()
     if not is_tracing() and not tensor.is_floating_point():
         return function()  # torch.export has symbols for integers, and these may be used as sizes
@@ -73,7 +72,7 @@ def _item(session: Session, function: Any, tensor: Tensor) -> Any:
 
 
 def _tolist(session: Session, function: Any, tensor: Tensor) -> Any:
-    if not varies(session, tensor):
+    if not session.varies(tensor):
         return function()
     if tensor.dim() == 0:
         return _item(session, tensor.item, tensor)
@@ -81,22 +80,18 @@ def _tolist(session: Session, function: Any, tensor: Tensor) -> Any:
     return rows if rows is not None else [_tolist(session, row.tolist, row) for row in tensor]
 
 
-_METHODS: dict[str, Callable[..., Any]] = {"item": _item, "tolist": _tolist, **iterables.METHODS, **makers.METHODS}
+_METHODS: dict[str, Callable[..., Any]] = {"item": _item, "tolist": _tolist, **iterables.METHODS, **factories.METHODS}
 
 
 # Functions and methods that take sizes: a size that was computed in floating point is made an integer
 
 
 def _pad(session: Session, function: Any, x: Tensor, pad: Any, *args: Any, **kwargs: Any) -> Any:
-    return function(x, to_integers(session, pad), *args, **kwargs)
+    return function(x, factories.to_integers(session, pad), *args, **kwargs)
 
 
 def _size_method(session: Session, function: Any, tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
-    return function(*(to_integers(session, arg) for arg in args), **kwargs)
-
-
-def _size_function(session: Session, function: Any, size: Any, *args: Any, **kwargs: Any) -> Any:
-    return function(to_integers(session, size), *args, **kwargs)
+    return function(*(factories.to_integers(session, arg) for arg in args), **kwargs)
 
 
 _METHODS.update(dict.fromkeys(("view", "reshape", "expand", "repeat"), _size_method))
@@ -111,7 +106,7 @@ def _int(session: Session, function: Any, *args: Any) -> Any:
         return value
     if isinstance(value, (torch.SymFloat, torch.SymBool)):
         return math.trunc(value) if isinstance(value, torch.SymFloat) else torch.sym_ite(value, 1, 0)
-    if not isinstance(value, Tensor) or not varies(session, value):
+    if not isinstance(value, Tensor) or not session.varies(value):
         return function(*args)
     whole = _exact(session, value).to(torch.int64).reshape(())
     return whole if is_tracing() else whole.item()
@@ -121,7 +116,7 @@ def _float(session: Session, function: Any, *args: Any) -> Any:
     value = args[0] if len(args) == 1 else None
     if isinstance(value, SYMBOLS):
         return torch.sym_float(value)
-    if not isinstance(value, Tensor) or not varies(session, value):
+    if not isinstance(value, Tensor) or not session.varies(value):
         return function(*args)
     number = promoted(value.reshape(()))
     return number if number.is_floating_point() else number.to(torch.get_default_dtype())
@@ -141,7 +136,7 @@ def _round_by(to: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
     def stand_in(session: Session, function: Any, value: Any, *digits: Any) -> Any:
         if isinstance(value, torch.SymInt) and not digits:
             return value
-        if not isinstance(value, Tensor) or not varies(session, value):
+        if not isinstance(value, Tensor) or not session.varies(value):
             return function(value, *digits)
         if digits and digits[0] is not None:
             rounded = torch.round(promoted(value.reshape(())), decimals=digits[0])
@@ -161,7 +156,7 @@ def _real_function(of_tensor: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
     def stand_in(session: Session, function: Any, value: Any, *args: Any) -> Any:
         if not args and isinstance(value, SYMBOLS):
             return of_tensor(as_tensor(value).to(torch.get_default_dtype()))
-        if not args and isinstance(value, Tensor) and varies(session, value):
+        if not args and isinstance(value, Tensor) and session.varies(value):
             result = of_tensor(_float(session, float, value))
             wide = of_tensor(in_double(_exact(session, value))) if session.computes_wide else None
             return session.note_number(result, wide)
@@ -193,7 +188,7 @@ def _of_numpy(stand_in: Callable[..., Any], of_symbol: Callable[[Any], Any] | No
 
 def _product(session: Session, function: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
     """``np.prod(x.shape[1:])``."""
-    is_of_sizes = isinstance(values, (list, tuple)) and any(varies(session, value) for value in values)
+    is_of_sizes = isinstance(values, (list, tuple)) and any(session.varies(value) for value in values)
     if args or kwargs or not is_of_sizes or None in map(session.kind_of_number, values):
         return function(values, *args, **kwargs)
     return functools.reduce(operator.mul, values)
@@ -292,7 +287,7 @@ def _extreme(largest: bool) -> Callable[..., Any]:
             args = args if isinstance(args[0], Tensor) else (values,)  # an iterator is read once
         numbers = all(isinstance(v, Tensor) or is_number(v) for v in values)
         has_key = kwargs.keys() - {"default"}  # the default is that of nothing at all
-        if has_key or not values or not numbers or not any(varies(session, v) for v in values):
+        if has_key or not values or not numbers or not any(session.varies(v) for v in values):
             return function(*args, **kwargs)
         if not any(isinstance(v, Tensor) for v in values):
             return functools.reduce(functools.partial(extreme_of_sizes, largest), values)
@@ -327,7 +322,7 @@ def _divmod(session: Session, function: Any, a: Any, b: Any) -> Any:
 
 def _isclose(session: Session, function: Any, a: Any, b: Any, **kwargs: Any) -> Any:
     """Python's: ``abs(a - b) <= max(rel_tol * max(abs(a), abs(b)), abs_tol)``, and equal infinities are close."""
-    if not any(varies(session, side) for side in (a, b)):
+    if not any(session.varies(side) for side in (a, b)):
         return function(a, b, **kwargs)
     sides = (_exact(session, side) if isinstance(side, Tensor) else side for side in (a, b))
     one, other = map(in_double if session.computes_wide else as_tensor, sides)
@@ -391,9 +386,8 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     builtins.max: _extreme(True),
     builtins.any: _quantifier(True),
     builtins.all: _quantifier(False),
-    **makers.STAND_INS,
+    **factories.STAND_INS,
     functional.pad: _pad,
-    **dict.fromkeys((torch.zeros, torch.ones, torch.full, torch.empty), _size_function),
     **iterables.STAND_INS,
 }
 

@@ -18,9 +18,10 @@ from torch import Tensor
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import ExportFailed
 from torch_onnx_compat.backends.data_sizes import DataSizes
-from torch_onnx_compat.backends.decisions import DecisionLog, asks_for_emptiness, depends_on, origins
+from torch_onnx_compat.backends.decisions import DecisionLog
 from torch_onnx_compat.backends.internals import symbolic
 from torch_onnx_compat.backends.trace_numbers import is_settled
+from torch_onnx_compat.backends.trace_origins import asks_for_emptiness, depends_on, origins
 from torch_onnx_compat.backends.wide import SIZE_NODE, TENSOR_NODES, Numbers, wide_numbers
 from torch_onnx_compat.caller.reach import Reach
 from torch_onnx_compat.catalogue.entry import Exporter
@@ -196,6 +197,13 @@ class Session:
         if asks_for_emptiness(value, is_condition=is_condition):
             return False
         return self.sizes_vary and not self._same_sizes(leaves, key or self.key())
+
+    def varies(self, value: Any) -> bool:
+        """Whether a value may differ between runs of the file; then the decision is noted as computed there."""
+        dynamic = self.is_dynamic(value)
+        if dynamic:
+            self.mark("computed in the file")
+        return dynamic
 
     def _same_sizes(self, leaves: list[int], key: Key) -> bool:
         """Whether no run at other sizes, the first of which comes to this decision, computed it from others."""

@@ -1,4 +1,4 @@
-"""Gives tensors without axes an axis where a function works along one.
+"""Gives scalar tensors, those without axes, an axis where a function works along one.
 
 torch takes such a tensor for one with a single element there, and returns tensors without axes. ONNX's operators ask
 for an axis, and neither exporter adds it.
@@ -26,7 +26,7 @@ ALONG_AN_AXIS: frozenset[Any] = frozenset(
 """Functions of a tensor that may name one of its axes; on a tensor without axes they return such tensors."""
 
 
-class SingleNumbers(Watcher):
+class ScalarTensors(Watcher):
     """Makes such a call on a tensor with one element."""
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -1,9 +1,9 @@
-"""Tensors without axes, along an axis."""
+"""Scalar tensors, along an axis."""
 
 import pytest
 import torch
 
-from torch_onnx_compat.backends import single_numbers
+from torch_onnx_compat.backends import scalar_tensors
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.testing import assert_same_outputs
 
@@ -32,18 +32,18 @@ def moved(x):
 
 
 @pytest.mark.parametrize("function", [reduced, moved])
-def test_an_axis_of_a_single_number(function, exporter):
+def test_an_axis_of_a_scalar_tensor(function, exporter):
     assert_same_outputs(function, torch.tensor(1.7), exporter)
 
 
 def test_neither_exporter_has_it(monkeypatch, exporter):
-    monkeypatch.setattr(single_numbers, "ALONG_AN_AXIS", frozenset())
+    monkeypatch.setattr(scalar_tensors, "ALONG_AN_AXIS", frozenset())
     with pytest.raises(CompatError):
         assert_same_outputs(lambda x: x.amax(0), torch.tensor(1.7), exporter)
 
 
 def test_other_calls_are_left_alone():
-    watcher, x = single_numbers.SingleNumbers(), torch.tensor(1.7)
+    watcher, x = scalar_tensors.ScalarTensors(), torch.tensor(1.7)
     assert not watcher.concerns(torch.max, (x, x), {})
     assert not watcher.concerns(torch.sum, (x,), {})
     assert not watcher.concerns(torch.sum, (x.reshape(1), 0), {})

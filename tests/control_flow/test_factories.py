@@ -1,4 +1,4 @@
-"""Tensors that the constructors of old code make: of sizes, and of lists that hold some."""
+"""Tensors that legacy constructors make: of sizes, and of lists that hold some."""
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ from torch import nn
 from torch.utils._pytree import tree_leaves
 
 from torch_onnx_compat import CompatError, export_compat
-from torch_onnx_compat.control_flow.run import makers
+from torch_onnx_compat.control_flow.run import factories
 
 X = torch.rand(3, 4, generator=torch.Generator().manual_seed(0))
 
@@ -19,6 +19,14 @@ class OfSizes(nn.Module):
             *(kind(x.size(0), x.size(1)).fill_(0.5) * x, torch.LongTensor(x.shape[0]).fill_(3)),
             *(x.new(x.shape[0], 2).fill_(1), x.new(x.size()).zero_() - x, torch.BoolTensor(x.size(0)).fill_(True)),
         )
+
+
+class Joined(nn.Module):
+    """Where the constructor stands among others, not first: an accumulator with no columns."""
+
+    def forward(self, x):
+        made = torch.Tensor(x.shape[0], 0)
+        return torch.cat([made, x], 1), torch.cat((x, torch.FloatTensor(x.shape[0], 0)), dim=1)
 
 
 class OfLists(nn.Module):
@@ -47,9 +55,9 @@ class OfHalves(nn.Module):
         return made + x[: x.shape[0] // 2]
 
 
-@pytest.mark.parametrize("model", [OfSizes, OfLists, OfHalves])
+@pytest.mark.parametrize("model", [OfSizes, OfLists, OfHalves, Joined])
 @pytest.mark.parametrize("verify", [True, False])
-def test_old_constructors(model, verify, exporter):
+def test_legacy_constructors(model, verify, exporter):
     result = export_compat(model().eval(), X, exporter=exporter, dynamic={"x": {0: "n"}}, verify=verify)
     for n in (3, 2, 8):
         x = torch.rand(n, 4)
@@ -61,11 +69,10 @@ def test_constants_are_constants(exporter):
     export_compat(OfConstants().eval(), X, exporter=exporter)
 
 
+@pytest.mark.parametrize("model", [OfHalves, Joined])
 @pytest.mark.parametrize("verify", [True, False])
-def test_without_stand_ins_they_are_refused(monkeypatch, verify):
+def test_without_stand_ins_they_are_refused(monkeypatch, model, verify):
     """Not frozen: a trace has constants there, which nothing but what they were made by tells."""
-    monkeypatch.setattr(makers, "_make", lambda *args: None)
+    monkeypatch.setattr(factories, "_make", lambda *args: None)
     with pytest.raises(CompatError, match=r"torch.Tensor\(\) of a size"):
-        export_compat(
-            OfHalves().eval(), torch.rand(8, 5), exporter="torchscript", dynamic={"x": {0: "n"}}, verify=verify
-        )
+        export_compat(model(), torch.rand(8, 5), exporter="torchscript", dynamic={"x": {0: "n"}}, verify=verify)

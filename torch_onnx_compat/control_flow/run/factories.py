@@ -1,7 +1,7 @@
-"""Stand-ins for the functions that make tensors of numbers: ``torch.tensor``, and the constructors that it replaced.
+"""Stand-ins for the functions that make tensors: ``torch.zeros``, ``torch.tensor``, and the legacy constructors.
 
-``torch.Tensor`` and its kind take numbers for sizes and a list for data. A trace has a tensor for each size, which C++
-takes the number of.
+``torch.Tensor``, ``torch.LongTensor`` and the like take numbers for sizes and a list for data. A trace has a tensor for
+each size; C++ takes its number, and no function mode hears of it.
 """
 
 from __future__ import annotations
@@ -19,21 +19,18 @@ from torch_onnx_compat.control_flow.run.session import Session, as_tensor
 from torch_onnx_compat.tracing import below_function_modes, is_tracing
 
 
-def varies(session: Session, value: Any) -> bool:
-    """Whether a value depends on the inputs; then the decision is noted as computed in the file."""
-    dynamic = session.is_dynamic(value)
-    if dynamic:
-        session.mark("computed in the file")
-    return dynamic
-
-
 def to_integers(session: Session, value: Any) -> Any:
-    """Numbers that may be sizes, with whole floats as integers."""
+    """Sizes, with those that were computed in floating point as integers."""
     if isinstance(value, (list, tuple)):
         return type(value)(to_integers(session, item) for item in value) if type(value) in (list, tuple) else value
     if isinstance(value, Tensor) and is_tracing() and not value.dim() and value.is_floating_point():
-        return value.to(torch.int64) if varies(session, value) else int(value)
+        return value.to(torch.int64) if session.varies(value) else int(value)
     return value
+
+
+def of_sizes(session: Session, function: Any, size: Any, *args: Any, **kwargs: Any) -> Any:
+    """Calls a function whose first argument is a size or several."""
+    return function(to_integers(session, size), *args, **kwargs)
 
 
 def _tensor(session: Session, function: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
@@ -57,7 +54,7 @@ def has_varying(session: Session, data: Any) -> bool:
     """Whether a number in nested lists depends on the inputs."""
     if isinstance(data, (list, tuple)):
         return any(has_varying(session, item) for item in data)
-    return varies(session, data)
+    return session.varies(data)
 
 
 def _stack_numbers(session: Session, data: Any, *, is_wide: bool) -> Tensor:
@@ -69,7 +66,10 @@ def _stack_numbers(session: Session, data: Any, *, is_wide: bool) -> Tensor:
     return torch.stack([item.to(dtype) for item in items])
 
 
-def _old_maker(dtype: torch.dtype | None) -> Callable[..., Any]:
+# Legacy constructors
+
+
+def _legacy(dtype: torch.dtype | None) -> Callable[..., Any]:
     def stand_in(session: Session, function: Any, *args: Any, **kwargs: Any) -> Any:
         made = None if kwargs else _make(session, args, dtype or torch.get_default_dtype())
         return function(*args, **kwargs) if made is None else made
@@ -83,7 +83,7 @@ def _new(session: Session, function: Any, tensor: Tensor, *args: Any, **kwargs: 
 
 
 def _make(session: Session, args: tuple[Any, ...], dtype: torch.dtype, device: Any = None) -> Tensor | None:
-    """What an old constructor makes of sizes, or of numbers that vary; None of anything else."""
+    """What a legacy constructor makes of sizes, or of numbers that vary; None of anything else."""
     first = args[0] if len(args) == 1 else None
     sizes = tuple(first) if isinstance(first, torch.Size) else args
     if has_varying(session, sizes) and all(_is_number(session, size) for size in sizes):
@@ -105,9 +105,10 @@ def _is_number(session: Session, value: Any) -> bool:
 METHODS: dict[str, Callable[..., Any]] = {"new_tensor": _new_tensor, "new": _new}
 """By a method's name."""
 
-_OLD = {name: getattr(torch, name) for name in vars(torch) if name.endswith("Tensor")}
+_LEGACY = [kind for name, kind in vars(torch).items() if name.endswith("Tensor")]
 STAND_INS: dict[Any, Callable[..., Any]] = {
+    **dict.fromkeys((torch.zeros, torch.ones, torch.full, torch.empty), of_sizes),
     **dict.fromkeys((torch.tensor, torch.as_tensor, torch.asarray), _tensor),
-    **{maker: _old_maker(None if maker is Tensor else maker.dtype) for maker in _OLD.values()},
+    **{kind: _legacy(None if kind is Tensor else kind.dtype) for kind in _LEGACY},
 }
 """By function."""

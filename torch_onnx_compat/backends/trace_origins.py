@@ -1,0 +1,136 @@
+"""Where the values of a TorchScript trace come from: the data of an input, sizes or constants; what may be empty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torch import Tensor
+
+from torch_onnx_compat.backends.data_sizes import SHAPED_AS_FIRST, DataSizes, is_source
+from torch_onnx_compat.tracing import recorded_value
+
+
+def identity(tensor: Tensor) -> int:
+    """The number of a tensor's value: the trace renames values after Python variables."""
+    return int(recorded_value(tensor).unique())
+
+
+def origins(tensor: Tensor, inputs: int, data_sizes: DataSizes) -> tuple[bool, list[int]]:
+    """Whether a traced tensor depends on input data, and the sizes that it depends on."""
+    from_values, sizes, from_sizes = find_origins(tensor, inputs, data_sizes)
+    return from_values or from_sizes, sizes
+
+
+def depends_on(tensor: Tensor, other: Tensor) -> bool:
+    """Whether one traced tensor is computed from another."""
+    wanted = identity(other)
+    value = recorded_value(tensor)
+    seen: set[int] = set()
+    todo = [value]
+    while todo:
+        value = todo.pop()
+        if value.unique() == wanted:
+            return True
+        if value.unique() not in seen:
+            seen.add(value.unique())
+            todo.extend(value.node().inputs())
+    return False
+
+
+def find_origins(tensor: Tensor, inputs: int, data_sizes: DataSizes) -> tuple[bool, list[int], bool]:
+    """Whether a traced tensor depends on values of inputs, its sizes, and whether values decide one of these."""
+    value = recorded_value(tensor)
+    from_values = from_sizes = False
+    sizes: list[int] = []
+    seen: set[int] = set()
+    todo = [value]
+    while todo:
+        value = todo.pop()
+        if value.unique() in seen:
+            continue
+        seen.add(value.unique())
+        from_values |= value.unique() in data_sizes.varying
+        node = value.node()
+        kind = node.kind()
+        if kind == "prim::Param":
+            from_values |= any(v.unique() == value.unique() for v in list(node.outputs())[:inputs])
+        elif (
+            kind == "prim::NumToTensor" and next(node.inputs()).node().kind() in ("aten::size", "aten::numel")
+        ) or kind in ("aten::size", "aten::numel", "prim::shape", "aten::dim"):
+            sizes.append(value.unique())
+            from_sizes = from_sizes or data_sizes.is_of_data(node)
+        else:
+            todo.extend(node.inputs())
+    return from_values, sorted(sizes), from_sizes
+
+
+_QUESTIONS = {("aten::eq", 0), ("aten::ne", 0), ("aten::gt", 0), ("aten::le", 0), ("aten::lt", 1), ("aten::ge", 1)}
+"""Comparisons of a size with a number that ask whether it is 0."""
+
+_MAY_BE_EMPTY = frozenset(
+    f"aten::{name}"
+    for name in [
+        "unfold",
+        "diff",
+        "narrow",
+        "split",
+        "split_with_sizes",
+        "chunk",
+        "tensor_split",
+        "arange",
+        "linspace",
+        "constant_pad_nd",
+        "pad",
+        "diagonal",
+    ]
+) | {"prim::NumToTensor", "prim::PythonOp", "prim::CallFunction"}
+"""Operators that may yield an empty tensor though no input is empty, all that compute with sizes included.
+
+Those of which values decide the size are not among them.
+"""
+
+
+def asks_for_emptiness(tensor: Tensor, *, is_condition: bool = False) -> bool:
+    """Whether a traced tensor only says if another one is empty; the answer is fixed, as no dynamic axis has size 0.
+
+    Args:
+        tensor: The tensor.
+        is_condition: Whether the tensor is converted to a bool: then a size itself asks this question.
+    """
+    value = recorded_value(tensor)
+    node = value.node()
+    compared = list(node.inputs())
+    if node.kind().startswith("aten::") and len(compared) == 2:
+        number = compared[1].toIValue()
+        if isinstance(number, Tensor):
+            number = None
+        if (node.kind(), number) not in _QUESTIONS:
+            return False
+        value = compared[0]
+    elif not is_condition:
+        return False
+    if value.node().kind() == "prim::NumToTensor":
+        value = next(value.node().inputs())
+    if value.node().kind() not in ("aten::size", "aten::numel"):
+        return False
+    return all(_is_never_empty(n) for n in _ancestors(next(value.node().inputs())))
+
+
+def _ancestors(value: Any) -> Iterator[Any]:
+    seen: set[int] = set()
+    todo = [value]
+    while todo:
+        value = todo.pop()
+        if value.unique() not in seen:
+            seen.add(value.unique())
+            node = value.node()
+            yield node
+            todo += list(node.inputs())[: 1 if node.kind() in SHAPED_AS_FIRST else None]
+
+
+def _is_never_empty(node: Any) -> bool:
+    if node.kind() != "aten::slice":
+        return node.kind() not in _MAY_BE_EMPTY and not is_source(node)
+    start, end = (bound.toIValue() for bound in list(node.inputs())[2:4])
+    return start in (None, 0) and (end is None or (isinstance(end, int) and end > 0))
