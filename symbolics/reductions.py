@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat import Declaration, Exactness, Ops, Value, decline, decomposition, symbolic
+from torch_onnx_compat.functional.rows import accumulate_rows
 from torch_onnx_compat.tracing import constant, static_size
 
 EXTREME = Declaration(needed_on=("dynamo",), exactness=Exactness.BITWISE)
@@ -127,29 +128,37 @@ def prod_of_integers(
 ) -> Tensor:
     """Product of integers, which onnxruntime's ReduceProd rounds beyond 2^53 and does not let overflow.
 
-    Axes of a varying size are left to torch.
-
     Math: the product of n numbers is that of the first n // 2 times the next n // 2, multiplied the same way, and of
-          what is left.
+          what is left. Along axes of a varying size, one number is multiplied after the other. The lowest bits of a
+          product of int64 are the product of narrower integers.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.prod.html; ReduceAggregatorProd of onnxruntime's
             core/providers/cpu/reduction/reduction_ops.h
     """
-    is_integer = not (input.is_floating_point() or input.is_complex() or input.dtype == torch.bool)
-    if not is_integer or dtype not in (None, torch.int64):
+    wanted = dtype or (input.dtype if input.is_floating_point() or input.is_complex() else torch.int64)
+    if wanted not in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8) or input.dtype == torch.bool:
         return NotImplemented
     axes = range(input.dim()) if dim is None else [dim] if input.dim() else []
     sizes = [size for axis in axes if (size := static_size(input, axis)) is not None]
     n, rest = math.prod(sizes), []
-    if len(sizes) < len(axes) or n < 2:
+    is_fixed = len(sizes) == len(axes)
+    if is_fixed and n < 2:
         return NotImplemented
-    x = input if input.dtype == torch.int64 else input.to(torch.int64)
+    x = input if input.dtype == wanted else input.to(wanted)
+    x = x if wanted == torch.int64 else x.to(torch.int64)
     x = x.reshape(-1) if dim is None else x.movedim(dim, 0)
+    if not is_fixed:
+        x, n = _partial_products(x)[-1].unsqueeze(0), 1
     while n > 1:
         if n % 2:
             rest.append(x[n - 1 : n])
         x, n = x[: n // 2] * x[n // 2 : n // 2 * 2], n // 2
     x = functools.reduce(torch.mul, rest, x)
+    x = x if wanted == torch.int64 else x.to(wanted)
     return x.movedim(0, dim) if keepdim and dim is not None else x.squeeze(0)
+
+
+def _partial_products(rows: Tensor) -> Tensor:
+    return accumulate_rows(torch.mul, rows, torch.ones_like(rows[0]))
 
 
 # Beginnings of an axis: cell i of the result reduces cells 0 to i
@@ -209,7 +218,9 @@ def cumprod_to_prod(input: Tensor, dim: int, *, dtype: torch.dtype | None = None
     size = static_size(input, dim)
     if size is None and dtype == torch.float64:
         decline(f"float64 needs a fixed size of axis {dim}; fix it or convert to float32")
-    if size is not None and dtype == torch.int64:  # onnxruntime's ReduceProd rounds, and stops at the type's ends
+    if dtype == torch.int64:  # onnxruntime's ReduceProd rounds, and stops at the type's ends
+        if size is None:
+            return _partial_products(x.movedim(dim, 0)).movedim(0, dim)
         return _scan_by_shifts(x, dim, size, torch.mul)
     return prefix_scan(x, dim, size, neutral=1, reduce=lambda y: y.prod(-1, dtype=dtype), combine=torch.mul)
 

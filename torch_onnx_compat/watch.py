@@ -28,7 +28,7 @@ class Watcher(TorchFunctionMode):
         self._copies: dict[Any, Callable[..., Any] | None] = {}
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether a call goes to `watch`; the others are passed on."""
+        """Whether a call goes to `watch`; the others are passed on. No other mode hears what it asks of a tensor."""
         return True
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -73,7 +73,9 @@ class Watcher(TorchFunctionMode):
         kwargs = kwargs or {}
         trace = current_trace()
         try:
-            if self.concerns(func, args, kwargs):
+            with below_function_modes():
+                concerns = self.concerns(func, args, kwargs)
+            if concerns:
                 return self.watch(func, args, kwargs)
             copy = self._copy_of(func)
             if copy is None:

@@ -97,6 +97,7 @@ EXAMPLES = [
             torch.prod(i.int(), -1, keepdim=True),
             i[0].reshape(3, 1).prod(),
             i[:1].prod(1, True),
+            *(i.prod(1, dtype=torch.int32), i.prod(dtype=torch.uint8), torch.prod(i, 0, True, dtype=torch.int16)),
         ),
         (torch.tensor([[3**20, 3**14, 3], [2**53 + 1, 3, -1]]),),
         leaves=lambda i: i.float().prod(1),
@@ -216,6 +217,21 @@ def test_products_decline_doubles_of_varying_size(exporter):
     options = {"dynamic": "batch", "samples": [(torch.randn(5, 4),)]}
     with pytest.raises(CompatError, match="cumprod"):
         assert_same_outputs(lambda x: x.double().cumprod(0), FACTORS[0], exporter, **options)
+
+
+@pytest.mark.parametrize("dynamic", [{0: "time"}, {0: "time", 1: "feature"}, {1: "feature"}], ids=str)
+def test_products_of_integers_along_axes_of_varying_size(exporter, dynamic):
+    def products(i):
+        whole = i.prod(), i.prod(0), i.prod(1, True), i.int().prod(1)
+        return *whole, i.cumprod(0), i.cumprod(-1), i.to(torch.int8).cumprod(0)
+
+    large = torch.tensor([[3**20, 3**14, 3], [2**53 + 1, 3, -1]])
+    longer = large.repeat(9, 1)
+    samples = [(longer[:1],), (longer,)] if 0 in dynamic else []
+    if 1 in dynamic:
+        samples += [(large[:, :1],), (large.repeat(1, 9),)]
+    result = assert_same_outputs(products, large, exporter, dynamic={"i": dynamic}, samples=samples)
+    assert {"prod_of_integers", "cumprod_to_prod"} <= {note.entry for note in result.applied}
 
 
 # Running sums

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.tracing import below_function_modes
 from torch_onnx_compat.watch import Watcher
 
 
@@ -39,10 +38,9 @@ class Promotion(Watcher):
             return False
         if func not in ELEMENTARY and not (func in ARITHMETIC and len(args) > 1 and type(args[1]) is float):
             return False
-        with below_function_modes():
-            is_integer = not (args[0].is_floating_point() or args[0].is_complex())
-            # What has no axes may stand for a number of Python, and its product with a float for one of float64.
-            return is_integer and (func in ELEMENTARY or args[0].dim() > 0)
+        is_integer = not (args[0].is_floating_point() or args[0].is_complex())
+        # What has no axes may stand for a number of Python, and its product with a float for one of float64.
+        return is_integer and (func in ELEMENTARY or args[0].dim() > 0)
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Makes the call on floats."""

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from torch_onnx_compat.tracing import below_function_modes
 from torch_onnx_compat.watch import Watcher
 
 _NAMES = """
@@ -34,8 +33,7 @@ class ScalarTensors(Watcher):
         if func not in ALONG_AN_AXIS or not args or not isinstance(args[0], Tensor):
             return False
         names_an_axis = kwargs.get("dim") is not None or any(not isinstance(a, Tensor) for a in args[1:])
-        with below_function_modes():
-            return names_an_axis and args[0].dim() == 0
+        return names_an_axis and args[0].dim() == 0
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Makes the call with an axis, and takes it from the results."""

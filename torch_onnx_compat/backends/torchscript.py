@@ -298,7 +298,7 @@ def _select_varying(job: ExportJob, decisions: list[Decision]) -> list[Decision]
         subject = job.make_subject()
         repair_trace(subject)
         subject.around = log
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), own_stacks(subject):
             warnings.simplefilter("ignore")
             internals.trace(subject, inputs.tensors)
         return [d for d in log.decisions if not d.from_data]
@@ -332,7 +332,7 @@ def _is_same_at(job: ExportJob, graphs: dict[str, str], inputs: Inputs) -> bool:
     def graph_at(inputs: Inputs) -> str:
         subject = job.make_subject()
         repair_trace(subject)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), own_stacks(subject):
             warnings.simplefilter("ignore")
             return internals.text_of_graph(internals.trace(subject, inputs.tensors))
 

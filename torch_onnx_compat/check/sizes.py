@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -55,6 +56,9 @@ LADDER = (1, 2, 3, 5, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 """Sizes that other axes are moved to."""
 
 TOO_LARGE = "too large to try"
+
+NAMED = 16
+"""Sizes at most that are tried as some rounding, or a number in the code, makes them special, for one place there."""
 
 REFUSED = 6
 """Sizes on the other side of a question that the model may refuse before it counts as its own check."""
@@ -120,6 +124,7 @@ class SizeTrials:
         self._refused: set[tuple[int, ...]] = set()
         self._seen: set[object] = set()
         self._made = {True: 0, False: 0}
+        self._named: Counter[tuple[str, str]] = Counter()
         self._python_frontier = 0
         self._other_numbers: dict[object, list[Sizes]] = {}
         """The sizes at which the model is asked again for each question that has numbers for answers."""
@@ -134,7 +139,7 @@ class SizeTrials:
             inputs: Those values, at the sizes of a symbolic run.
         """
         trials = SizeTrials(inputs, self.takes_at_most, axes_of_caller=self.axes_of_caller)
-        trials._seen = self._seen
+        trials._seen, trials._named = self._seen, self._named
         return trials
 
     def accept(self, sizes: Sizes, question: Question | None = None) -> None:
@@ -248,10 +253,12 @@ class SizeTrials:
                 break
         if not sides.question.chooses_kernel:
             yield from self._farther(sides, on_the_way or others)
+        place = sides.question.kind, sides.question.place
         for sizes in sides.named():
             key = self._key(sizes)
             is_new = key not in self._refused and key not in map(self._key, self.legal_sizes)
-            if is_new and not self._obstacle(sizes, sides.question):
+            if is_new and self._named[place] < NAMED and not self._obstacle(sizes, sides.question):
+                self._named[place] += 1
                 yield Trial(sizes, sides.question)
 
     def _detours(self, sides: Sides, others: Sequence[Sizes], before: Sequence[Sides]) -> Iterator[Sizes]:

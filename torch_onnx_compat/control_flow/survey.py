@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from torch_onnx_compat.backends import internals
@@ -22,6 +22,7 @@ from torch_onnx_compat.control_flow.run.lists import RowStacker
 from torch_onnx_compat.control_flow.run.session import Key, Session, activate
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.inputs.probing import differing, far_sizes, other_sizes
+from torch_onnx_compat.stack import own_stacks
 
 Sizes = dict[Key, tuple[int, ...]]
 
@@ -224,7 +225,9 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes]
     subject.wrap(_abandon_trace)
     complete = False
     try:
-        with warnings.catch_warnings(), found.rewriting.apply(), activate(session), session.users.watch():
+        with warnings.catch_warnings(), ExitStack() as stack:
+            for scope in (found.rewriting.apply(), activate(session), session.users.watch(), own_stacks(subject)):
+                stack.enter_context(scope)
             warnings.simplefilter("ignore")
             if found.sizes_are_numbers:
                 session.users.begin()  # a trace has a tensor for each size

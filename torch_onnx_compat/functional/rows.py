@@ -1,17 +1,19 @@
-"""Maps a function over the rows of tensors: a loop in eager torch, one Scan in a file.
+"""Goes through the rows of tensors: a loop in eager torch, one Scan or Loop in a file.
 
-Source: https://onnx.ai/onnx/operators/onnx__Scan.html
+Source: https://onnx.ai/onnx/operators/onnx__Scan.html; https://onnx.ai/onnx/operators/onnx__Loop.html
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.catalogue.entry import decline
+from torch_onnx_compat.tracing import is_tracing, without_tracing
 from torch_onnx_compat.watch import Watcher
 
 
@@ -35,4 +37,34 @@ def map_rows(function: Callable[..., Tensor], rows: Sequence[Tensor], read: Sequ
     with internals.without_function_modes(Watcher):
         _, found = internals.call_scan(body, list(rows), [torch.zeros(())], list(read))
     result: Tensor = found
+    return result
+
+
+def accumulate_rows(function: Callable[[Tensor, Tensor], Tensor], rows: Tensor, start: Tensor) -> Tensor:
+    """Combines each row with what the rows before it gave, like itertools.accumulate; returns the stacked results.
+
+    Args:
+        function: Takes the result so far and a row; returns a new tensor of the same shape and type.
+        rows: At least one row; their number may vary.
+        start: The result before the first row.
+    """
+    if is_tracing():
+        with without_tracing():
+            given = (torch.zeros((), dtype=torch.int64), start.clone(), rows.detach().clone())
+            body = torch.jit.trace(lambda n, so_far, every: (function(so_far, every[n]),) * 2, given, check_trace=False)
+            internals.forget_sizes(body)
+            loop = internals.script_loop("for", body, carried=1, read=1, rows=[None])
+        result: Tensor = loop(torch._shape_as_tensor(rows)[0], start, rows, rows[:0])[1]
+        return result
+    if not torch.compiler.is_exporting():
+        return torch.stack(list(accumulate(rows, function, initial=start))[1:])
+    if not internals.exports_scan():
+        decline("this torch exports no scan; torch 2.9 does")
+
+    def round_of(row: Tensor, so_far: Tensor) -> tuple[Tensor, Tensor]:
+        new = function(so_far, row)
+        return new, new.clone()
+
+    with internals.without_function_modes(Watcher):
+        result = internals.call_scan(round_of, [rows], [start], [])[1]
     return result

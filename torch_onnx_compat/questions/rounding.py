@@ -82,7 +82,7 @@ class RoundingSides(Sides):
     def named(self) -> Iterator[Sizes]:
         """Sizes at which some rounding has another value, at several distances."""
         for candidates in (*self._by_float32, *self._by_step):
-            for axis, factor in itertools.product(self.axes, FAR_APART):
+            for factor, axis in itertools.product(FAR_APART, self.axes):
                 start = factor * self._example[axis]
                 yield from itertools.islice((found for found in candidates if found[axis] >= start), 1)
 
