@@ -356,13 +356,16 @@ def repeat_interleave_to_nonzero(
 ) -> Tensor:
     """Repeats each cell of an axis its own number of times; stock TorchScript errs on constants, and writes loops.
 
+    Of an axis that is counted from the end it makes the number of one from the beginning, in the constant itself, which
+    other operators read too.
+
     Math: row i of the table (n, largest number) begins with as many trues as cell i is repeated; its nonzero entries,
           row by row, name the cells of the result.
     """
     if repeats is None:
         return _repeat_numbers(input)
     if not isinstance(repeats, Tensor) or repeats.dim() == 0 or static_size(repeats, 0) == 1:
-        return NotImplemented
+        return NotImplemented if dim is None or dim >= 0 else input.repeat_interleave(repeats, dim + input.dim())
     x, axis = (input.flatten(), 0) if dim is None else (input, dim)
     return x.index_select(axis, _repeat_numbers(repeats))
 

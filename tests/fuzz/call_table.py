@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from fuzz.calls import VARYING, Call, Draw, Input, compute_a_number
+from fuzz.calls import VARYING, Call, Draw, Input, beside, compute_a_number
 
 Maker = Callable[[Draw], Call]
 TABLE: dict[str, Maker] = {}
@@ -21,6 +21,11 @@ def make_call(seed: int) -> Call:
     """The call of a seed."""
     draw = Draw(seed)
     return compute_a_number(TABLE[draw.pick(*TABLE)](draw), draw)
+
+
+def make_pair(seed: int) -> Call:
+    """Two calls in one model."""
+    return beside(make_call(seed), make_call(seed + 1_000_003))
 
 
 def names() -> list[str]:

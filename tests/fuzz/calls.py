@@ -175,6 +175,16 @@ def compute_a_number(call: Call, draw: Draw) -> Call:
     return Call(call.name, call.function, *pytree.tree_unflatten(leaves, structure))
 
 
+def beside(one: Call, other: Call) -> Call:
+    """Two calls in one model: they share the constants of a trace, and the names in a file."""
+
+    def both(first: Any, second: Any) -> tuple[Any, Any]:
+        (args, kwargs), (others, more) = first, second
+        return one.function(*args, **kwargs), other.function(*others, **more)
+
+    return Call(f"{one.name} beside {other.name}", both, ((one.args, one.kwargs), (other.args, other.kwargs)), {})
+
+
 class Model(nn.Module):
     """The call as a model of its inputs."""
 

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from fuzz.call_judge import CRASH, EAGER, RIGHT, SPECIAL, WRONG, compare_values, judge
-from fuzz.call_table import make_call, names
+from fuzz.call_judge import CAUGHT, CRASH, EAGER, RIGHT, SPECIAL, WRONG, compare_values, judge
+from fuzz.call_table import make_call, make_pair, names
 from fuzz.calls import VARYING, Call, Input, Model
 
 COUNT = {"torchscript": 150, "dynamo": 40}
@@ -24,6 +24,15 @@ def test_random_calls(exporter, first):
     wrong = [row for row in rows if row.verdict in (WRONG, CRASH)]
     assert not wrong, "\n".join(f"{row.verdict} {row.seed} {row.call}: {row.detail}" for row in wrong)
     assert sum(row.verdict in (RIGHT, SPECIAL) for row in rows) > 0.7 * len(rows)
+
+
+@pytest.mark.parametrize(("exporter", "first"), [("torchscript", 0), ("torchscript", 15), ("dynamo", 0)], ids=str)
+def test_two_calls_in_one_file(exporter, first):
+    rows = [judge(seed, make_pair(seed), exporter) for seed in range(first, first + 15)]
+    # What is caught was wrong in the file: one call has changed the other.
+    wrong = [row for row in rows if row.verdict in (WRONG, CRASH, CAUGHT)]
+    assert not wrong, "\n".join(f"{row.verdict} {row.seed} {row.call}: {row.detail}" for row in wrong)
+    assert sum(row.verdict in (RIGHT, SPECIAL) for row in rows) > 0.5 * len(rows)
 
 
 # The generator

@@ -414,6 +414,13 @@ def test_repeat_interleave_by_tensor(exporter):
         assert not {"Loop", "SplitToSequence"} & set(result.nodes)
 
 
+@pytest.mark.parametrize("repeats", [2, torch.tensor([2])], ids=str)
+def test_repeat_interleave_leaves_the_constants_of_other_operators_alone(exporter, repeats):
+    """Rotary position embedding: the same -1 names the axis of both."""
+    model = lambda x: (x[0, 0].repeat_interleave(repeats, -1), torch.stack((x, -x), -1))  # noqa: E731
+    assert_same_outputs(model, VOLUME, exporter, dynamic="batch")
+
+
 def test_repeat_interleave_by_tensor_of_an_axis_that_varies():
     model = lambda x, times: x.repeat_interleave(times, 1)  # noqa: E731
     samples = [(torch.randn(2, 6, 3), torch.tensor([1, 0, 0, 4, 1, 2]))]
