@@ -196,7 +196,7 @@ _BY_AXIS = {
 }
 """Operators of which the dimensions of the result are known exactly."""
 
-_MADE_OF_PARTS = frozenset(f"aten::{name}" for name in ("cat", "repeat", "slice"))
+_MADE_OF_PARTS = frozenset(f"aten::{name}" for name in ("cat", "repeat", "repeat_interleave", "slice"))
 """Operators whose result has sizes that no argument has."""
 
 
@@ -247,6 +247,8 @@ def is_source(node: Any) -> bool:
         return _first_mask(node) is not None
     if kind == "aten::where":
         return len(list(node.inputs())) == 1
+    if kind == "aten::repeat_interleave":
+        return not _is_of_sizes(list(node.inputs())[:2][-1])  # the numbers come alone or second
     return kind in _OTHERS or (kind.startswith("aten::") and _is_tagged(kind.removeprefix("aten::")))
 
 
@@ -255,8 +257,24 @@ def _own_dims(node: Any, rank: int) -> frozenset[int]:
         mask = _first_mask(node)
         return frozenset() if mask is None else frozenset({mask})
     if node.kind() == "aten::repeat_interleave":
-        return frozenset(range(rank))
+        dim = next((place.toIValue() for place in list(node.inputs())[2:3]), None)
+        return frozenset(range(rank) if dim is None else {dim % rank})
     return frozenset({0} if rank else ())
+
+
+def _is_of_sizes(value: Any) -> bool:
+    """Whether a number, or a tensor, is computed from sizes and constants alone."""
+    seen: set[int] = set()
+    todo = [value]
+    while todo:
+        value = todo.pop()
+        node = value.node()
+        if node.kind() in ("prim::Param", "prim::CallFunction"):
+            return False
+        if node.kind() not in ("aten::size", "aten::numel") and value.unique() not in seen:
+            seen.add(value.unique())
+            todo += list(node.inputs())
+    return True
 
 
 def _first_mask(node: Any) -> int | None:
