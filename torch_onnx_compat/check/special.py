@@ -19,7 +19,7 @@ from torch_onnx_compat.check.cases import Case
 from torch_onnx_compat.check.compare import Array, Comparison, as_array, is_close
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.perturbed_runs import runs_rounded_otherwise
-from torch_onnx_compat.check.rounding import SHARE, compare_outputs
+from torch_onnx_compat.check.rounding import BUDGET_S, SHARE, compare_outputs
 from torch_onnx_compat.inputs.draws import sort_like
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused, Observation
@@ -113,7 +113,9 @@ def check_special(
             break
         if case is not None:
             usual = min(usual, case.reference.seconds)
-            _judge(findings, special, case, _compare(run, names, case, how, observation), names, observation)
+            explaining = BUDGET_S if special.is_ordinary else 0.0  # a note is not worth many runs
+            rows = _compare(run, names, case, how, observation, explaining)
+            _judge(findings, special, case, rows, names, observation)
         if findings.failed is not None:
             break
     return findings
@@ -159,14 +161,19 @@ def _case(special: Special, observation: Observation, limits: _Limits) -> Case |
 
 
 def _compare(
-    run: Callable[[Inputs], Sequence[Array]], names: Sequence[str], case: Case, how: Verify, observation: Observation
+    run: Callable[[Inputs], Sequence[Array]],
+    names: Sequence[str],
+    case: Case,
+    how: Verify,
+    observation: Observation,
+    budget: float,
 ) -> list[Comparison]:
     try:
         found = run(case.inputs)
     except Exception as error:  # whatever onnxruntime raises is a verdict on the file
         detail = f"fails: {' '.join(str(error).split())[:400]}"
         return [Comparison(case.label, "", float("nan"), float("nan"), "", False, detail)]
-    return compare_outputs(names, found, case, how, observation)
+    return compare_outputs(names, found, case, how, observation, budget=budget)
 
 
 def _is_undecided(

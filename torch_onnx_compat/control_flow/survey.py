@@ -125,7 +125,7 @@ def survey(job: ExportJob, wrong_at: Sequence[Inputs] = ()) -> Survey:
         sizes_known = (mine, theirs) == (found.own_sizes, found.sizes)
         settled = not new and sizes_known and conflicts == found.conflicts
         found.conflicts = conflicts
-        if settled and not _find_alternatives(job, found, one, other):
+        if settled and not _find_alternatives(job, found, [run for run in (one, other) if run is not None], runs):
             break
     if found.rewriting and job.inputs.sizes():
         # Shapes may agree by chance at two sizes; at a third one that is unlikely.
@@ -134,16 +134,21 @@ def survey(job: ExportJob, wrong_at: Sequence[Inputs] = ()) -> Survey:
     return found
 
 
-def _find_alternatives(job: ExportJob, found: Survey, one: _Run, other: _Run | None) -> bool:
+def _find_alternatives(job: ExportJob, found: Survey, runs: list[_Run], further: Sequence[_Run]) -> bool:
     """Searches for decisions with a branch that works at every size and a branch that computes the same where it runs.
 
     Example: attention over the whole picture if it is one window, else over the windows that it is cut into. The two
     branches can only be compared at sizes at which both run.
 
+    Args:
+        job: What is exported.
+        found: What is known so far.
+        runs: Traces at the example's sizes and at other ones.
+        further: Traces at smaller sizes that were made, too.
+
     Returns:
         Whether it found a new one.
     """
-    runs = [run for run in (one, other) if run is not None]
     asked = {key for run in runs for key in (*run.session.lone, *run.session.equal)} - set(found.alternatives)
     sizes = job.inputs.sizes()
     for part in PARTS:
@@ -151,7 +156,8 @@ def _find_alternatives(job: ExportJob, found: Survey, one: _Run, other: _Run | N
         smaller = {name: size // part for name, size in sizes.items() if size // part >= SMALLEST}
         if not smaller or len(new) == len(asked):
             break
-        runs.append(_trace(job, job.inputs.at_sizes(smaller), found, found.own_sizes))
+        made = next((run for run in further if run.sizes == {**sizes, **smaller}), None)
+        runs.append(made or _trace(job, job.inputs.at_sizes(smaller), found, found.own_sizes))
         if {key for key in asked for _ in _branch_for_every_size(key, runs)} - set(new):
             found.equal_at = {**sizes, **smaller}
     new = {key: first for key in asked for first in _branch_for_every_size(key, runs)}
@@ -174,6 +180,7 @@ def decides(job: ExportJob) -> bool:
 
 @dataclass
 class _Run:
+    sizes: dict[str, int]
     events: list[Event]
     session: Session
     complete: bool
@@ -236,7 +243,7 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes]
         complete = True
     except Exception:  # the decisions up to the error count; the export itself reports the error
         pass
-    return _Run(log.events, session, complete)
+    return _Run(inputs.sizes(), log.events, session, complete)
 
 
 class _TraceComplete(Exception):
