@@ -33,7 +33,7 @@ LARGE = {"h": (64, 128), "w": (64, 96)}
 WINDOWS: dict[str, Any] = {"depths": (2,), "num_heads": (2,), "window_size": 8, "embed_dim": 24, "upscale": 2}
 
 _architecture("ATD", num_tokens=16, category_size=16, upsampler="pixelshuffledirect", **WINDOWS)
-_architecture("CRAFT", embed_dim=24, depths=(2,), num_heads=(6,), upscale=2, split_size_0=4, split_size_1=8)
+_architecture("CRAFT", embed_dim=48, depths=(2,), num_heads=(6,), upscale=2, split_size_0=4, split_size_1=8)
 _architecture("Compact", num_feat=8, num_conv=2, upscale=4)
 _architecture("DAT", embed_dim=64, depth=[2], num_heads=[2], split_size=[4, 8], upscale=2)
 _architecture("DCTLSA")
