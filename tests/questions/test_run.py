@@ -350,3 +350,18 @@ def test_a_quotient_is_the_same_number_without_the_search_for_its_shortest_form(
         assert functions.sympy is not sympy
         assert quotient("c d") == slow
     assert functions.sympy is sympy
+
+
+def test_a_product_of_many_sums_is_not_multiplied_out():
+    """Sizes of padded windows: sympy took minutes to find that they have no common factor."""
+    from torch.utils._sympy import functions
+
+    names = sympy.symbols("p q r s t u v w", integer=True, positive=True)
+    sums = (one + functions.Mod(8 - one, 8) + other for one, other in itertools.pairwise(names))
+    product = sympy.prod(sums)
+    with symbolic.quick_quotients():
+        quotient = functions.FloorDiv(product, names[0] + names[1])
+        assert functions.sympy.gcd(product, names[0] + names[1]) == 1
+        assert functions.sympy.gcd(names[0] ** 2 - names[1] ** 2, names[0] + names[1]) == names[0] + names[1]
+    sizes = dict(zip(names, range(3, 11), strict=True))
+    assert quotient.subs(sizes) == product.subs(sizes) // 7

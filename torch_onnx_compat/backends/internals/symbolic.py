@@ -7,6 +7,7 @@ every question is answered from the example and forgotten, so the next one is as
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -336,11 +337,16 @@ def sizes_as_numbers(packages: Collection[str]) -> Iterator[None]:
             scope.pop("isinstance", None)
 
 
+_MOST_TERMS = 32
+"""Terms of a polynomial, multiplied out, of which sympy finds common factors in no time."""
+
+
 class _QuickSympy:
-    """sympy, whose `simplify` only divides term by term.
+    """sympy, whose `simplify` only divides term by term, and which seeks common factors of short polynomials only.
 
     torch simplifies what a common factor of a quotient's two sides leaves. It needs no more than the division, and the
-    general search for a shorter form takes seconds where sizes are quotients of quotients.
+    general search for a shorter form takes seconds where sizes are quotients of quotients. To find the factor, sympy
+    multiplies both sides out: a product of ten sizes of padded windows is a thousand terms, and takes minutes.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -354,6 +360,27 @@ class _QuickSympy:
         import sympy
 
         return sympy.expand_mul(expression, deep=False)
+
+    @staticmethod
+    def gcd(one: Any, other: Any) -> Any:
+        """A common factor: the greatest, or 1, which leaves a quotient as it is."""
+        import sympy
+
+        return sympy.gcd(one, other) if max(map(_count_terms, (one, other))) <= _MOST_TERMS else sympy.S.One
+
+
+def _count_terms(expression: Any) -> float:
+    """Terms of an expression once it is multiplied out; infinite where that are a great many."""
+    import sympy
+
+    if isinstance(expression, sympy.Add):
+        return sum(map(_count_terms, expression.args))
+    if isinstance(expression, sympy.Mul):
+        return math.prod(map(_count_terms, expression.args))
+    if isinstance(expression, sympy.Pow) and isinstance(expression.exp, sympy.Integer):
+        terms, power = _count_terms(expression.base), abs(int(expression.exp))
+        return 1 if terms == 1 else terms**power if power <= _MOST_TERMS else math.inf
+    return 1
 
 
 @contextmanager
