@@ -357,7 +357,7 @@ def test_a_product_of_many_sums_is_not_multiplied_out():
     from torch.utils._sympy import functions
 
     names = sympy.symbols("p q r s t u v w", integer=True, positive=True)
-    sums = (one + functions.Mod(8 - one, 8) + other for one, other in itertools.pairwise(names))
+    sums = (one + functions.Mod(one, 8) + other for one, other in itertools.pairwise(names))
     product = sympy.prod(sums)
     with symbolic.quick_quotients():
         quotient = functions.FloorDiv(product, names[0] + names[1])
