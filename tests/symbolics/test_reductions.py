@@ -219,6 +219,7 @@ def test_products_decline_doubles_of_varying_size(exporter):
         assert_same_outputs(lambda x: x.double().cumprod(0), FACTORS[0], exporter, **options)
 
 
+@pytest.mark.dynamo_from("2.9", "torch's exporter has no scan")
 @pytest.mark.parametrize("dynamic", [{0: "time"}, {0: "time", 1: "feature"}, {1: "feature"}], ids=str)
 def test_products_of_integers_along_axes_of_varying_size(exporter, dynamic):
     def products(i):

@@ -56,10 +56,10 @@ def accumulate_rows(function: Callable[[Tensor, Tensor], Tensor], rows: Tensor, 
             loop = internals.script_loop("for", body, carried=1, read=1, rows=[None])
         result: Tensor = loop(torch._shape_as_tensor(rows)[0], start, rows, rows[:0])[1]
         return result
-    if not torch.compiler.is_exporting():
-        return torch.stack(list(accumulate(rows, function, initial=start))[1:])
     if not internals.exports_scan():
         decline("this torch exports no scan; torch 2.9 does")
+    if not torch.compiler.is_exporting():
+        return torch.stack(list(accumulate(rows, function, initial=start))[1:])
 
     def round_of(row: Tensor, so_far: Tensor) -> tuple[Tensor, Tensor]:
         new = function(so_far, row)
