@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from torch_onnx_compat import export_compat
 from torch_onnx_compat.inputs.draws import draw_like
 from torch_onnx_compat.inputs.dynamic import with_axes
 from torch_onnx_compat.inputs.inputs import bind
@@ -121,6 +122,16 @@ def test_symmetric_matrices_stay_so(size):
     drawn = draw(positive, 2, size, size)
     torch.linalg.cholesky(drawn)
     assert (drawn[0] - drawn[1]).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (9, 4), (4, 1), (2, 9)], ids=str)
+def test_a_symmetric_example_may_be_drawn_with_axes_of_different_lengths(shape):
+    (drawn,) = draw_like((torch.eye(4) + 0.5,), (shape,), 0)
+    assert drawn.shape == shape
+
+
+def test_an_identity_matrix_is_an_example_of_a_batch_of_rows(exporter):
+    export_compat(torch.nn.Linear(4, 2), (torch.eye(4),), exporter=exporter, dynamic="batch")
 
 
 def test_constants_become_noise():

@@ -45,7 +45,7 @@ def _draw(example: Tensor, shape: tuple[int, ...], generator: torch.Generator) -
     elif bool((values == values.reshape(-1)[0]).all()):
         noise = torch.randn(shape, generator=generator, dtype=torch.float32)
         drawn = values.reshape(-1)[0] + noise.to(values.dtype)
-    elif _is_symmetric(values):
+    elif _is_symmetric(values) and shape[-1] == shape[-2]:
         drawn = _draw_symmetric(values.double(), shape, generator)
     else:
         drawn = sort_like(values, _draw_columns(values.double(), shape, generator))
