@@ -2,7 +2,8 @@
 
     python scripts/fuzz_calls.py --count 1500 --exporter dynamo --out calls.jsonl
 
-A second run goes on where the first ended. `--only` takes functions whose name contains the text.
+A second run goes on where the first ended. `--only` takes functions whose name contains the text. With `--pairs` each
+file holds two calls, and what the proof refuses is shown too: one call may have changed the other.
 """
 
 from __future__ import annotations
