@@ -9,7 +9,7 @@ from fuzz.call_judge import CAUGHT, CRASH, EAGER, RIGHT, SPECIAL, WRONG, compare
 from fuzz.call_table import make_call, make_pair, names
 from fuzz.calls import VARYING, Call, Input, Model
 
-COUNT = {"torchscript": 150, "dynamo": 40}
+COUNT = {"torchscript": 100, "dynamo": 40}
 STEP = {"torchscript": 25, "dynamo": 10}
 """A dynamo export takes a second; further seeds are for scripts/fuzz_calls.py."""
 
