@@ -126,9 +126,11 @@ class StableSorting(TorchFunctionMode):
     """While active, torch keeps equal values in their order, of which it promises nothing otherwise."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
         if func in (torch.sort, torch.argsort, Tensor.sort, Tensor.argsort):
-            kwargs = {**(kwargs or {}), "stable": True}
-        return func(*args, **(kwargs or {}))
+            kwargs = {**dict(zip(("dim", "descending"), args[1:], strict=False)), **kwargs, "stable": True}
+            args = args[:1]
+        return func(*args, **kwargs)
 
 
 def run_eager(model: nn.Module, args: tuple[Any, ...]) -> list[Any]:

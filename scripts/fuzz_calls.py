@@ -3,7 +3,8 @@
     python scripts/fuzz_calls.py --count 1500 --exporter dynamo --out calls.jsonl
 
 A second run goes on where the first ended. `--only` takes functions whose name contains the text. With `--pairs` each
-file holds two calls, and what the proof refuses is shown too: one call may have changed the other.
+file holds two calls, and what the proof refuses is shown too: one call may have changed the other. Pairs need a file
+of verdicts of their own.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import logging
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,7 +27,7 @@ import typer
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
-from fuzz.call_judge import CAUGHT, CRASH, VERDICTS, Judged, judge  # noqa: E402
+from fuzz.call_judge import CAUGHT, CRASH, VERDICTS, WRONG, Judged, judge  # noqa: E402
 from fuzz.call_table import make_call, make_pair  # noqa: E402
 from fuzz.calls import Call  # noqa: E402
 
@@ -80,13 +81,13 @@ def _lost(seed: int, call: Call, exporter: str, detail: str) -> Judged:
     return Judged(seed, call.name, str(call), exporter, CRASH, detail, [], float(LIMIT_S))
 
 
-def show_table(rows: list[dict[str, Any]]) -> None:
-    """Prints how often each verdict came, by exporter, and each wrong file and crash."""
+def show_table(rows: list[dict[str, Any]], shown: Collection[str]) -> None:
+    """Prints how often each verdict came, by exporter, and each call of the shown verdicts."""
     for exporter in sorted({row["exporter"] for row in rows}):
         counts = collections.Counter(row["verdict"] for row in rows if row["exporter"] == exporter)
         print(f"{exporter}: {counts.total()} calls; " + ", ".join(f"{v} {counts[v]}" for v in VERDICTS))
     for row in rows:
-        if row["verdict"] in ("WRONG", CRASH) or (row["verdict"] == CAUGHT and " beside " in row["name"]):
+        if row["verdict"] in shown:
             print(f"{row['verdict']} {row['exporter']} {row['seed']} {row['call']}\n    {row['detail']}")
 
 
@@ -119,7 +120,8 @@ def main(
                 file.flush()
 
         list(pool.map(work, [seeds[i::processes] for i in range(processes)]))
-    show_table([row for row in read_rows(out) if row["exporter"] == exporter])
+    rows = [row for row in read_rows(out) if row["exporter"] == exporter]
+    show_table(rows, (WRONG, CRASH, CAUGHT) if pairs else (WRONG, CRASH))
 
 
 if __name__ == "__main__":

@@ -356,8 +356,7 @@ def repeat_interleave_to_nonzero(
 ) -> Tensor:
     """Repeats each cell of an axis its own number of times; stock TorchScript errs on constants, and writes loops.
 
-    Of an axis that is counted from the end it makes the number of one from the beginning, in the constant itself, which
-    other operators read too.
+    Where the axis is counted from the end, stock adds the rank to the constant itself, which other operators read too.
 
     Math: row i of the table (n, largest number) begins with as many trues as cell i is repeated; its nonzero entries,
           row by row, name the cells of the result.

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat import Declaration, Exactness, Ops, Value, decline, decomposition, symbolic
-from torch_onnx_compat.functional.rows import accumulate_rows
+from torch_onnx_compat.functional.rows import accumulate_rows, reduce_rows
 from torch_onnx_compat.tracing import constant, static_size
 
 EXTREME = Declaration(needed_on=("dynamo",), exactness=Exactness.BITWISE)
@@ -129,7 +129,7 @@ def prod_of_integers(
     """Product of integers, which onnxruntime's ReduceProd rounds beyond 2^53 and does not let overflow.
 
     Math: the product of n numbers is that of the first n // 2 times the next n // 2, multiplied the same way, and of
-          what is left. Along axes of a varying size, one number is multiplied after the other. The lowest bits of a
+          what is left. Along an axis of varying size, one row is multiplied after the other. The lowest bits of a
           product of int64 are the product of narrower integers.
     Source: https://docs.pytorch.org/docs/stable/generated/torch.prod.html; ReduceAggregatorProd of onnxruntime's
             core/providers/cpu/reduction/reduction_ops.h
@@ -138,27 +138,32 @@ def prod_of_integers(
     if wanted not in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8) or input.dtype == torch.bool:
         return NotImplemented
     axes = range(input.dim()) if dim is None else [dim] if input.dim() else []
-    sizes = [size for axis in axes if (size := static_size(input, axis)) is not None]
-    n, rest = math.prod(sizes), []
-    is_fixed = len(sizes) == len(axes)
-    if is_fixed and n < 2:
+    sizes = {axis: static_size(input, axis) for axis in axes}
+    varying = [axis for axis, size in sizes.items() if size is None]
+    n = math.prod(size for size in sizes.values() if size is not None)
+    if not varying and n < 2:
         return NotImplemented
     x = input if input.dtype == wanted else input.to(wanted)
     x = x if wanted == torch.int64 else x.to(torch.int64)
-    x = x.reshape(-1) if dim is None else x.movedim(dim, 0)
-    if not is_fixed:
-        x, n = _partial_products(x)[-1].unsqueeze(0), 1
+    for axis in reversed(varying):
+        rows = x.movedim(axis, 0)
+        x = reduce_rows(torch.mul, rows, torch.ones_like(rows[0]))
+    if dim is None:
+        x = _multiply_halves(x.reshape(-1), n) if n > 1 else x.reshape(())
+    elif not varying:
+        x = _multiply_halves(x.movedim(dim, 0), n)
+    x = x if wanted == torch.int64 else x.to(wanted)
+    return x.unsqueeze(dim) if keepdim and dim is not None else x
+
+
+def _multiply_halves(x: Tensor, n: int) -> Tensor:
+    """The product of the n rows of a tensor."""
+    rest = []
     while n > 1:
         if n % 2:
             rest.append(x[n - 1 : n])
         x, n = x[: n // 2] * x[n // 2 : n // 2 * 2], n // 2
-    x = functools.reduce(torch.mul, rest, x)
-    x = x if wanted == torch.int64 else x.to(wanted)
-    return x.movedim(0, dim) if keepdim and dim is not None else x.squeeze(0)
-
-
-def _partial_products(rows: Tensor) -> Tensor:
-    return accumulate_rows(torch.mul, rows, torch.ones_like(rows[0]))
+    return functools.reduce(torch.mul, rest, x)[0]
 
 
 # Beginnings of an axis: cell i of the result reduces cells 0 to i
@@ -220,7 +225,8 @@ def cumprod_to_prod(input: Tensor, dim: int, *, dtype: torch.dtype | None = None
         decline(f"float64 needs a fixed size of axis {dim}; fix it or convert to float32")
     if dtype == torch.int64:  # onnxruntime's ReduceProd rounds, and stops at the type's ends
         if size is None:
-            return _partial_products(x.movedim(dim, 0)).movedim(0, dim)
+            rows = x.movedim(dim, 0)
+            return accumulate_rows(torch.mul, rows, torch.ones_like(rows[0])).movedim(0, dim)
         return _scan_by_shifts(x, dim, size, torch.mul)
     return prefix_scan(x, dim, size, neutral=1, reduce=lambda y: y.prod(-1, dtype=dtype), combine=torch.mul)
 

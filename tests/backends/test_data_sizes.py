@@ -1,4 +1,4 @@
-"""Which sizes in a trace values decide."""
+"""Which sizes of a trace values decide."""
 
 from functools import lru_cache
 
@@ -7,9 +7,60 @@ import torch
 
 from torch_onnx_compat import export_compat
 from torch_onnx_compat.backends.backend import FrozenDecision
+from torch_onnx_compat.backends.data_sizes import DataSizes
 from torch_onnx_compat.testing import assert_same_outputs
 
-X = torch.randn(2, 3, 8)
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.trace`:FutureWarning")
+
+X = torch.tensor([[1.0, -1.0], [2.0, 3.0], [4.0, -2.0]])
+
+
+def selected(x):
+    """Of six values, four."""
+    return x[x > 0]
+
+
+CASES = {
+    "a selection": (selected, {0}),
+    "its last dimension": (lambda x: selected(x)[None], {1}),
+    "stack of a list": (lambda x: torch.stack([selected(x), selected(x)], 1), {0}),
+    "stack of a split": (lambda x: torch.stack(selected(x)[None].expand(2, -1).chunk(2), 0), {2}),
+    "stack, counted from the end": (lambda x: torch.stack([selected(x)] * 2, -2), {1}),
+    "unbind": (lambda x: selected(x)[None].expand(2, -1).unbind(0)[0], {0}),
+    "unbind, counted from the end": (lambda x: selected(x)[:, None].expand(-1, 2).unbind(-1)[1], {0}),
+    "reshape to a number": (lambda x: (x.flatten()[:4].reshape(2, 2) + selected(x).sum()).reshape(-1, 2), set()),
+    "reshape of a selection": (lambda x: selected(x).reshape(-1, 2), {0}),
+    "reshape that moves what varies": (lambda x: torch.stack([selected(x)] * 2).reshape(-1, 2), {0}),
+    "repeats by a number": (lambda x: x.repeat_interleave(2, 1), set()),
+    "repeats by a size": (lambda x: x.repeat_interleave(x.shape[1] + 1, 0), set()),
+    "repeats of a selection": (lambda x: selected(x)[None].repeat_interleave(x.shape[1], 0), {1}),
+    "repeats by values": (lambda x: x.repeat_interleave((x[:, 0] > 1).long() + 1, 0), {0}),
+    "repeats by values, counted from the end": (lambda x: x.repeat_interleave((x[0] > 0).long() + 1, -1), {1}),
+    "repeats by values, of no axis": (lambda x: torch.repeat_interleave((x[:, 0] > 1).long() + 1), {0}),
+    "repeats by the size of a selection": (lambda x: x.repeat_interleave(selected(x).shape[0], 1), {1}),
+    "a selection's sum": (lambda x: selected(x).sum() + x, set()),
+}
+
+
+@pytest.mark.parametrize(("function", "dims"), CASES.values(), ids=CASES)
+def test_dimensions(function, dims):
+    graph = torch.jit.trace(function, X, check_trace=False).graph
+    assert DataSizes().dims(next(graph.outputs())) == dims
+
+
+def test_a_selection_as_long_as_a_number_in_the_call():
+    """Two rows of two: the block of four elements may be cut anywhere."""
+
+    def function(x):
+        return torch.stack([x[x > 2.5]] * 2).reshape(-1, 2)  # (2, n = 2)
+
+    graph = torch.jit.trace(function, X, check_trace=False).graph
+    assert 0 in DataSizes().dims(next(graph.outputs()))
+
+
+# Repeats
+
+ROWS = torch.randn(2, 3, 8)
 
 
 @lru_cache
@@ -30,10 +81,10 @@ def by_values(x):
     return rows.reshape(first, second, -1)
 
 
-def test_repeats_that_follow_from_a_size_are_no_values(exporter):
-    assert_same_outputs(by_size, X, exporter, dynamic="batch")
+def test_a_key_of_a_size_after_repeats_by_a_size_is_no_decision_on_values(exporter):
+    assert_same_outputs(by_size, ROWS, exporter, dynamic="batch")
 
 
-def test_repeats_that_follow_from_values_are():
+def test_a_key_of_a_size_after_repeats_by_values_is_one():
     with pytest.raises(FrozenDecision, match="a key of the values of the inputs"):
-        export_compat(by_values, (X,), exporter="torchscript", verify=False, control_flow=False)
+        export_compat(by_values, (ROWS,), exporter="torchscript", verify=False, control_flow=False)

@@ -185,6 +185,16 @@ def beside(one: Call, other: Call) -> Call:
     return Call(f"{one.name} beside {other.name}", both, ((one.args, one.kwargs), (other.args, other.kwargs)), {})
 
 
+def read_axes(x: Tensor) -> tuple[Tensor, ...]:
+    """Operators that read the numbers which calls have for axes, from -3 to 2."""
+    counted = torch.stack((x, -x), -1), x.softmax(-2), x.sum(-3), x.unsqueeze(-2)
+    return *counted, x.sum(0), x.softmax(1), torch.stack((x, -x), 2)
+
+
+WITNESS = Call("read_axes", read_axes, (Input((2, 3, 5), torch.float32),), {})
+"""Comes out otherwise where a call beside it has changed a constant of the trace."""
+
+
 class Model(nn.Module):
     """The call as a model of its inputs."""
 

@@ -1,13 +1,15 @@
 """Random calls of operators: none makes a wrong file on ordinary values, none ends in an exception of another kind."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
 
 from fuzz.call_judge import CAUGHT, CRASH, EAGER, RIGHT, SPECIAL, WRONG, compare_values, judge
 from fuzz.call_table import make_call, make_pair, names
-from fuzz.calls import VARYING, Call, Input, Model
+from fuzz.calls import VARYING, WITNESS, Call, Input, Model, beside
+from torch_onnx_compat import export_compat
 
 COUNT = {"torchscript": 100, "dynamo": 40}
 STEP = {"torchscript": 25, "dynamo": 10}
@@ -29,10 +31,19 @@ def test_random_calls(exporter, first):
 @pytest.mark.parametrize(("exporter", "first"), [("torchscript", 0), ("torchscript", 15), ("dynamo", 0)], ids=str)
 def test_two_calls_in_one_file(exporter, first):
     rows = [judge(seed, make_pair(seed), exporter) for seed in range(first, first + 15)]
-    # What is caught was wrong in the file: one call has changed the other.
+    # What is caught was wrong in the file: of these seeds, since one call has changed the other.
     wrong = [row for row in rows if row.verdict in (WRONG, CRASH, CAUGHT)]
     assert not wrong, "\n".join(f"{row.verdict} {row.seed} {row.call}: {row.detail}" for row in wrong)
     assert sum(row.verdict in (RIGHT, SPECIAL) for row in rows) > 0.5 * len(rows)
+
+
+def test_the_witness_shows_a_call_that_changes_a_constant(monkeypatch):
+    without = partial(export_compat, exclude=["repeat_interleave_to_nonzero"])
+    monkeypatch.setattr("fuzz.call_judge.export_compat", without)
+    call = Call("repeat_interleave", torch.repeat_interleave, (X, 2, -1), {})
+    assert judge(0, beside(call, WITNESS), "torchscript").verdict == CAUGHT
+    monkeypatch.undo()
+    assert judge(0, beside(call, WITNESS), "torchscript").verdict in (RIGHT, SPECIAL)
 
 
 # The generator

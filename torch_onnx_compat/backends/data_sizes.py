@@ -37,7 +37,7 @@ class DataSizes:
                 todo.pop()
                 continue
             node = current.node()
-            waiting = [] if is_source(node) else [v for v in node.inputs() if v.unique() not in known]
+            waiting = [] if _is_new(node) else [v for v in node.inputs() if v.unique() not in known]
             if waiting:
                 known.update({v.unique(): frozenset() for v in waiting if v.node().kind() in _LEAVES})
                 waiting = [v for v in waiting if v.unique() not in known]
@@ -97,13 +97,18 @@ def _makers(value: Any) -> frozenset[int]:
 _LEAVES = ("prim::Param", "prim::Constant", "prim::GetAttr")
 
 
+def _is_new(node: Any) -> bool:
+    """Whether an operator's values decide the shape of what it yields, whatever its arguments are computed from."""
+    return is_source(node) and node.kind() != _REPEATS
+
+
 def _dims_of(value: Any, node: Any, known: Known) -> frozenset[int]:
-    if is_source(node):
+    if _is_new(node):
         shape = _shape(value)
         return _own_dims(node, 1 if shape is None else len(shape))
     if node.kind() in SHAPED_AS_FIRST:
         return known[next(node.inputs()).unique()]
-    if not any(known[v.unique()] for v in node.inputs()):
+    if node.kind() != _REPEATS and not any(known[v.unique()] for v in node.inputs()):
         return frozenset()
     shape = _shape(value)
     if node.kind() in _BY_AXIS:
@@ -116,6 +121,39 @@ def _dims_of(value: Any, node: Any, known: Known) -> frozenset[int]:
     if node.kind() in _MADE_OF_PARTS:
         return frozenset(dim for dim, size in enumerate(shape) if size in sizes or size not in others)
     return frozenset(dim for dim, size in enumerate(shape) if size in sizes)
+
+
+_REPEATS = "aten::repeat_interleave"
+
+
+def _of_repeats(node: Any, known: Known) -> frozenset[int]:
+    """Values decide how long the axis is, but where the numbers of repeats follow from sizes that no value decides."""
+    inputs = list(node.inputs())
+    tensor, repeats = inputs[0], inputs[1 if len(inputs) > 2 else 0]  # the numbers come alone, or second
+    dim = inputs[2].toIValue() if len(inputs) > 2 else None
+    shape = _shape(node.output())
+    if dim is None or shape is None:  # one axis, or nobody knows
+        varies = bool(known[tensor.unique()]) or not _is_of_sizes(repeats, known)
+        return frozenset(range(1 if shape is None else len(shape))) if varies else frozenset()
+    return known[tensor.unique()] | (frozenset() if _is_of_sizes(repeats, known) else {dim % len(shape)})
+
+
+def _is_of_sizes(value: Any, known: Known) -> bool:
+    """Whether a number, or a tensor, is computed from constants, and from sizes that no value decides, alone."""
+    seen: set[int] = set()
+    todo = [value]
+    while todo:
+        value = todo.pop()
+        node = value.node()
+        if node.kind() in ("prim::Param", "prim::CallFunction"):
+            return False
+        if node.kind() in ("aten::size", "aten::numel"):
+            if known.get(next(node.inputs()).unique(), True):
+                return False
+        elif value.unique() not in seen:
+            seen.add(value.unique())
+            todo += list(node.inputs())
+    return True
 
 
 def _of_parts(node: Any, known: Known) -> frozenset[int]:
@@ -193,10 +231,11 @@ _BY_AXIS = {
     "aten::reshape": _of_reshape,
     "aten::view": _of_reshape,
     "aten::flatten": _of_reshape,
+    _REPEATS: _of_repeats,
 }
 """Operators of which the dimensions of the result are known exactly."""
 
-_MADE_OF_PARTS = frozenset(f"aten::{name}" for name in ("cat", "repeat", "repeat_interleave", "slice"))
+_MADE_OF_PARTS = frozenset(f"aten::{name}" for name in ("cat", "repeat", "slice"))
 """Operators whose result has sizes that no argument has."""
 
 
@@ -247,8 +286,6 @@ def is_source(node: Any) -> bool:
         return _first_mask(node) is not None
     if kind == "aten::where":
         return len(list(node.inputs())) == 1
-    if kind == "aten::repeat_interleave":
-        return not _is_of_sizes(list(node.inputs())[:2][-1])  # the numbers come alone or second
     return kind in _OTHERS or (kind.startswith("aten::") and _is_tagged(kind.removeprefix("aten::")))
 
 
@@ -256,25 +293,7 @@ def _own_dims(node: Any, rank: int) -> frozenset[int]:
     if node.kind() == "aten::index":
         mask = _first_mask(node)
         return frozenset() if mask is None else frozenset({mask})
-    if node.kind() == "aten::repeat_interleave":
-        dim = next((place.toIValue() for place in list(node.inputs())[2:3]), None)
-        return frozenset(range(rank) if dim is None else {dim % rank})
     return frozenset({0} if rank else ())
-
-
-def _is_of_sizes(value: Any) -> bool:
-    """Whether a number, or a tensor, is computed from sizes and constants alone."""
-    seen: set[int] = set()
-    todo = [value]
-    while todo:
-        value = todo.pop()
-        node = value.node()
-        if node.kind() in ("prim::Param", "prim::CallFunction"):
-            return False
-        if node.kind() not in ("aten::size", "aten::numel") and value.unique() not in seen:
-            seen.add(value.unique())
-            todo += list(node.inputs())
-    return True
 
 
 def _first_mask(node: Any) -> int | None:

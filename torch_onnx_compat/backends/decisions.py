@@ -271,7 +271,7 @@ class DecisionLog(Watcher):
 
     def _is_of_legacy(self, tensor: Tensor) -> bool:
         """Whether ``torch.Tensor(n, m)`` or its kind made it, of which no function mode hears."""
-        if tensor.requires_grad or type(tensor) is not Tensor:  # of a parameter in a closure, a trace makes no value
+        if type(tensor) is not Tensor or tensor.requires_grad:  # a parameter in a closure has no value in the trace
             return False
         value = recorded_value(tensor)
         return value.node().kind() == "aten::empty" and value.unique() not in self._known_empty

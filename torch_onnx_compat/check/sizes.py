@@ -57,8 +57,8 @@ LADDER = (1, 2, 3, 5, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 
 TOO_LARGE = "too large to try"
 
-NAMED = 16
-"""Sizes at most that are tried as some rounding, or a number in the code, makes them special, for one place there."""
+ROUNDED = 16
+"""Sizes at most that are tried for the roundings of some axes at one place, however many runs compute them there."""
 
 REFUSED = 6
 """Sizes on the other side of a question that the model may refuse before it counts as its own check."""
@@ -124,7 +124,7 @@ class SizeTrials:
         self._refused: set[tuple[int, ...]] = set()
         self._seen: set[object] = set()
         self._made = {True: 0, False: 0}
-        self._named: Counter[tuple[str, str]] = Counter()
+        self._rounded: Counter[tuple[str, str, tuple[str, ...]]] = Counter()
         self._python_frontier = 0
         self._other_numbers: dict[object, list[Sizes]] = {}
         """The sizes at which the model is asked again for each question that has numbers for answers."""
@@ -139,7 +139,7 @@ class SizeTrials:
             inputs: Those values, at the sizes of a symbolic run.
         """
         trials = SizeTrials(inputs, self.takes_at_most, axes_of_caller=self.axes_of_caller)
-        trials._seen, trials._named = self._seen, self._named
+        trials._seen, trials._rounded = self._seen, self._rounded
         return trials
 
     def accept(self, sizes: Sizes, question: Question | None = None) -> None:
@@ -253,12 +253,18 @@ class SizeTrials:
                 break
         if not sides.question.chooses_kernel:
             yield from self._farther(sides, on_the_way or others)
-        place = sides.question.kind, sides.question.place
+        yield from self._of_name(sides)
+
+    def _of_name(self, sides: Sides) -> Iterator[Trial]:
+        """Sizes that some rounding, or a number in the code, makes special."""
+        rounding = sides.question.kind, sides.question.place, tuple(sides.axes)
         for sizes in sides.named():
+            if not sides.question.is_asked and self._rounded[rounding] == ROUNDED:
+                break
             key = self._key(sizes)
             is_new = key not in self._refused and key not in map(self._key, self.legal_sizes)
-            if is_new and self._named[place] < NAMED and not self._obstacle(sizes, sides.question):
-                self._named[place] += 1
+            if is_new and not self._obstacle(sizes, sides.question):
+                self._rounded[rounding] += 1
                 yield Trial(sizes, sides.question)
 
     def _detours(self, sides: Sides, others: Sequence[Sizes], before: Sequence[Sides]) -> Iterator[Sizes]:

@@ -82,6 +82,8 @@ def check_special(
     inputs: Inputs,
     how: Verify,
     seconds: float,
+    *,
+    is_strict: bool = False,
 ) -> Findings:
     """Compares a file with the original at special values, as far as a tenth of the proof's time allows.
 
@@ -92,6 +94,7 @@ def check_special(
         inputs: The example.
         how: Tolerances; without random inputs nothing is tried, as only the caller's values make sense.
         seconds: What the proof took so far.
+        is_strict: Whether a note refuses the file.
 
     Returns:
         Rows up to the first that fails, and notes: where the file differs at extreme values, and what was not tried.
@@ -113,8 +116,8 @@ def check_special(
             break
         if case is not None:
             usual = min(usual, case.reference.seconds)
-            explaining = BUDGET_S if special.is_ordinary else 0.0  # a note is not worth many runs
-            rows = _compare(run, names, case, how, observation, explaining)
+            matters = special.is_ordinary or is_strict  # what is only noted is not worth many runs
+            rows = _compare(run, names, case, how, observation, BUDGET_S if matters else 0.0)
             _judge(findings, special, case, rows, names, observation)
         if findings.failed is not None:
             break

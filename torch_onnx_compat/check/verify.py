@@ -91,6 +91,7 @@ def verify(
         cases.observation.prepared.inputs,
         how,
         time.perf_counter() - start,
+        is_strict=cases.is_strict,
     )
     rows += special.rows
     cases.notes += special.notes

@@ -144,7 +144,7 @@ def _find_alternatives(job: ExportJob, found: Survey, runs: list[_Run], further:
         job: What is exported.
         found: What is known so far.
         runs: Traces at the example's sizes and at other ones.
-        further: Traces at smaller sizes that were made, too.
+        further: Traces at further sizes, which are not made again.
 
     Returns:
         Whether it found a new one.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -40,31 +41,64 @@ def map_rows(function: Callable[..., Tensor], rows: Sequence[Tensor], read: Sequ
     return result
 
 
-def accumulate_rows(function: Callable[[Tensor, Tensor], Tensor], rows: Tensor, start: Tensor) -> Tensor:
+Step = Callable[[Tensor, Tensor], Tensor]
+"""Takes the result so far and a row; returns a new tensor of the same shape and type."""
+
+
+def accumulate_rows(function: Step, rows: Tensor, start: Tensor) -> Tensor:
     """Combines each row with what the rows before it gave, like itertools.accumulate; returns the stacked results.
 
     Args:
-        function: Takes the result so far and a row; returns a new tensor of the same shape and type.
+        function: Combines.
         rows: At least one row; their number may vary.
         start: The result before the first row.
     """
-    if is_tracing():
-        with without_tracing():
-            given = (torch.zeros((), dtype=torch.int64), start.clone(), rows.detach().clone())
-            body = torch.jit.trace(lambda n, so_far, every: (function(so_far, every[n]),) * 2, given, check_trace=False)
-            internals.forget_sizes(body)
-            loop = internals.script_loop("for", body, carried=1, read=1, rows=[None])
-        result: Tensor = loop(torch._shape_as_tensor(rows)[0], start, rows, rows[:0])[1]
-        return result
+    if not is_tracing():
+        return _scan(function, rows, start)[1]
+    loop = _script_loop(lambda *given: (_of_round(function, *given),) * 2, rows, start, stacks=True)
+    result: Tensor = loop(rows.shape[0], start, rows, rows[:0])[1]
+    return result
+
+
+def reduce_rows(function: Step, rows: Tensor, start: Tensor) -> Tensor:
+    """Combines all rows, like functools.reduce; returns the last result.
+
+    Args:
+        function: Combines.
+        rows: At least one row; their number may vary.
+        start: The result before the first row.
+    """
+    if not is_tracing():
+        return _scan(function, rows, start)[0]
+    loop = _script_loop(lambda *given: _of_round(function, *given), rows, start, stacks=False)
+    result: Tensor = loop(rows.shape[0], start, rows)
+    return result
+
+
+def _scan(function: Step, rows: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
+    """The last result and all of them."""
     if not internals.exports_scan():
         decline("this torch exports no scan; torch 2.9 does")
     if not torch.compiler.is_exporting():
-        return torch.stack(list(accumulate(rows, function, initial=start))[1:])
+        found = list(accumulate(rows, function, initial=start))
+        return found[-1], torch.stack(found[1:])
 
     def round_of(row: Tensor, so_far: Tensor) -> tuple[Tensor, Tensor]:
         new = function(so_far, row)
         return new, new.clone()
 
     with internals.without_function_modes(Watcher):
-        result = internals.call_scan(round_of, [rows], [start], [])[1]
-    return result
+        last, every = internals.call_scan(round_of, [rows], [start], [])
+    return last, every
+
+
+def _of_round(function: Step, number: Tensor, so_far: Tensor, rows: Tensor) -> Tensor:
+    return function(so_far, rows[number])
+
+
+def _script_loop(body: Callable[..., Any], rows: Tensor, start: Tensor, *, stacks: bool) -> Callable[..., Any]:
+    with without_tracing():
+        given = (torch.zeros((), dtype=torch.int64), start.clone(), rows.detach().clone())
+        traced = torch.jit.trace(body, given, check_trace=False)
+        internals.forget_sizes(traced)
+        return internals.script_loop("for", traced, carried=1, read=1, rows=[None] if stacks else [])

@@ -338,15 +338,15 @@ def sizes_as_numbers(packages: Collection[str]) -> Iterator[None]:
 
 
 _MOST_TERMS = 32
-"""Terms of a polynomial, multiplied out, of which sympy finds common factors in no time."""
+"""Terms, multiplied out, of the longest polynomials whose common factors sympy is asked for."""
 
 
 class _QuickSympy:
-    """sympy, whose `simplify` only divides term by term, and which seeks common factors of short polynomials only.
+    """sympy, whose `simplify` only divides term by term, and whose `gcd` is 1 for long polynomials.
 
     torch simplifies what a common factor of a quotient's two sides leaves. It needs no more than the division, and the
     general search for a shorter form takes seconds where sizes are quotients of quotients. To find the factor, sympy
-    multiplies both sides out: a product of ten sizes of padded windows is a thousand terms, and takes minutes.
+    multiplies both sides out, which takes minutes where a size is a product of several sizes of padded windows.
     """
 
     def __getattr__(self, name: str) -> Any:
