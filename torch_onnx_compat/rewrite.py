@@ -15,9 +15,8 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
-from torch_onnx_compat.backends import internals
 from torch_onnx_compat.catalogue.entry import Declined, Rewrite
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.functional.complex import answer, answer_directly, has_complex, has_pairs, with_pairs
@@ -28,7 +27,7 @@ from torch_onnx_compat.prepare import Boundary
 from torch_onnx_compat.questions.size_facts import SizeFacts
 from torch_onnx_compat.stack import frames
 from torch_onnx_compat.swap import swap_modules
-from torch_onnx_compat.tracing import StaticSizes, answering
+from torch_onnx_compat.tracing import answering
 from torch_onnx_compat.watch import CallCounter, in_place, nobody_passes, spellings
 
 
@@ -99,7 +98,7 @@ class _FunctionRewrites(CallCounter):
             args, kwargs = with_pairs(func, args, kwargs, self._constants)
         entries = [entry for entry in self._table.get(func, ()) if not any(entry is one for one in self._running)]
         number = self.number(func, args, kwargs)
-        sizes = _outside(self._facts.of_call(number, args, kwargs)) if self._facts is not None else None
+        sizes = self._facts.of_call(number, args, kwargs) if self._facts is not None else None
         for entry in entries:
             try:
                 with answering(sizes), answer_directly(), self._inside_of(entry):
@@ -130,16 +129,6 @@ class _FunctionRewrites(CallCounter):
         finally:
             self._inside -= 1
             self._running.pop()
-
-
-def _outside(sizes: StaticSizes) -> StaticSizes:
-    """The same answers; the runs of the original that they may take call its own functions, not the entries'."""
-
-    def answer_outside(x: Tensor) -> tuple[int | None, ...] | None:
-        with internals.without_function_modes(_FunctionRewrites):
-            return sizes(x)
-
-    return answer_outside
 
 
 def watched_functions(entries: Sequence[Rewrite]) -> list[Any]:

@@ -62,10 +62,11 @@ def frames() -> Iterator[types.FrameType]:
 
 def frames_of_model() -> Iterator[types.FrameType]:
     """The frames of the caller and of its callers up to the one that runs the model: who exports it is none of them."""
+    own = globals()
     for frame in frames():
-        if frame.f_globals.get("__name__") == _RUNNER and frame.f_code.co_name == "forward":
+        if frame.f_code.co_name == "forward" and frame.f_globals.get("__name__") == _RUNNER:
             return
-        if frame.f_globals is not globals():
+        if frame.f_globals is not own:
             yield frame
 
 

@@ -259,7 +259,7 @@ def tensors_of(args: Any, kwargs: Any) -> list[Tensor]:
     if all(isinstance(value, Tensor) or type(value) in _PLAIN for value in values):
         return [value for value in values if isinstance(value, Tensor) and _is_no_size(value)]
     real = tree.map_leaves((args, kwargs), lambda leaf: leaf.real if isinstance(leaf, Pair) else leaf, leaf=Pair)
-    return [tensor for _, tensor in tree.flatten(real)[0] if _is_no_size(tensor)]
+    return [tensor for tensor in tree.tensors_in(real) if _is_no_size(tensor)]
 
 
 def shapes_of(args: Any, kwargs: Any) -> list[tuple[int, ...]]:

@@ -105,3 +105,52 @@ def test_what_two_questions_have_in_common_is_asked_again():
         trials.accept({"n": n}, number)
     assert sorted(one["n"] for one in trials.frontier) == [2, 6, 11]
     assert trials._asked_at == {(2,), (6,), (11,)}
+
+
+class Windows(nn.Module):
+    """How many windows there are, in other words where each run without numbers has found whole ones."""
+
+    def forward(self, x):
+        batch, height, _ = x.shape
+        below = -height % 4
+        if below != 0:
+            x = nn.functional.pad(x, (0, 0, 0, below))
+        rows = x.reshape(-1, 16)
+        whole = int(rows.shape[0] / (x.shape[1] * x.shape[2] / 4 / 4))
+        for _ in range(whole % 4):
+            rows = rows + 1
+        return rows.view(batch, -1)
+
+
+def tried(monkeypatch, model, x, dynamic):
+    """The sizes that are tried for questions of the model's Python, with the question."""
+    trials = []
+    chosen = SizeTrials.for_questions
+
+    def record(self, questions, asked_at):
+        for trial in chosen(self, questions, asked_at):
+            trials.append(trial)
+            yield trial
+
+    monkeypatch.setattr(SizeTrials, "for_questions", record)
+    export_compat(model.eval(), (x,), dynamic=dynamic, exporter="torchscript")
+    return [trial for trial in trials if not trial.question.chooses_kernel]
+
+
+def test_a_number_that_was_right_is_not_tried_in_other_words(monkeypatch):
+    trials = tried(monkeypatch, Windows(), torch.randn(2, 9, 12), {"x": {0: "n", 1: "h"}})
+    numbers = [trial for trial in trials if trial.question.kind == "number"]
+    assert len({trial.question.expression for trial in numbers}) > 1
+    named = [trial.sizes["n"] for trial in numbers if trial.sizes["n"] > 8]
+    assert sorted(named) == sorted(set(named)) != []
+
+
+class Rounded(nn.Module):
+    def forward(self, x):
+        return x.mean(1, keepdim=True).repeat(1, int(x.shape[1] * 0.7), 1)
+
+
+def test_a_rounding_is_not_tried_at_many_times_the_example(monkeypatch):
+    small, large = (tried(monkeypatch, Rounded(), torch.randn(1, 40, c), {"x": {1: "n"}}) for c in (1, 512))
+    assert max(trial.sizes["n"] for trial in small) > 160
+    assert 90 <= max(trial.sizes["n"] for trial in large) <= 160

@@ -49,3 +49,23 @@ def test_the_arithmetic_of_sizes_is_not_followed(module, is_models):
     A model may keep a graph of networkx, which torch requires too, and change it in a branch.
     """
     assert is_followed(module) is is_models
+
+
+def test_what_runs_at_the_beginning_is_returned_to():
+    users = NumberUsers()
+
+    class Inner(nn.Module):
+        def forward(self):
+            users.begin()
+
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Inner()
+
+        def forward(self):
+            self.inner()
+
+    with users.watch():
+        Outer()()
+    assert {Inner.forward.__code__, Outer.forward.__code__} <= set(users.codes)

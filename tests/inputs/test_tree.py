@@ -5,7 +5,7 @@ from collections import OrderedDict, defaultdict
 import pytest
 import torch
 
-from torch_onnx_compat.inputs.tree import map_leaves
+from torch_onnx_compat.inputs.tree import flatten, map_leaves, tensors_in
 
 X = torch.arange(3.0)
 
@@ -60,3 +60,14 @@ def test_attributes_go_along():
     assert map_leaves(Attributes(a=X), lambda leaf: leaf * 2).a.tolist() == [0.0, 2.0, 4.0]
     assert map_leaves(defaultdict(list, a=X), lambda leaf: leaf * 2)["b"] == []
     assert map_leaves(sized(), lambda leaf: leaf * 2).size == 2
+
+
+@pytest.mark.parametrize(
+    "value",
+    [X, None, "x", [X, (X + 1, {"b": X, "a": [None, X + 2]})], Keywords(a=X, b=[X]), sized(), torch.rand(2, 3).max(1)],
+    ids=["tensor", "nothing", "text", "nested", "keywords", "sized", "named tuple"],
+)
+def test_tensors_come_in_the_order_of_flatten(value):
+    found, wanted = tensors_in(value), [tensor for _, tensor in flatten(value)[0]]
+    assert len(found) == len(wanted)
+    assert all(one is other for one, other in zip(found, wanted, strict=True))

@@ -11,11 +11,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from torch_onnx_compat import export_compat
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.prepare import prepare
 from torch_onnx_compat.questions.run import SymbolicRuns
 from torch_onnx_compat.questions.size_facts import SizeFacts
-from torch_onnx_compat.watch import CallCounter
+from torch_onnx_compat.tracing import function_modes
+from torch_onnx_compat.watch import CallCounter, Watcher
 
 FUNCTIONS = [torch.roll, F.interpolate, torch.cat, F.adaptive_avg_pool2d, nn.functional.pad]
 
@@ -206,3 +208,18 @@ class Shapes(CallCounter):
         tensors = args[0] if isinstance(args[0], list) else [args[0]]
         self.shapes.append([tuple(tensor.shape) for tensor in tensors])
         return self.pass_on(func, args, kwargs)
+
+
+def test_no_trace_hears_of_the_runs_for_them(monkeypatch):
+    """Each of their calls would go through everything that watches the trace."""
+    watching = []
+    log_shapes = Observation.log_shapes
+
+    def note(self, functions, inputs):
+        watching.extend(mode for mode in function_modes() if isinstance(mode, Watcher))
+        return log_shapes(self, functions, inputs)
+
+    monkeypatch.setattr(Observation, "log_shapes", note)
+    dynamic = {"x": {0: "n", 2: "h", 3: "w"}}
+    export_compat(Calls().eval(), (torch.rand(2, 3, 8, 8),), dynamic=dynamic, exporter="torchscript", verify=False)
+    assert not watching

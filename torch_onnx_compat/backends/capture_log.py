@@ -11,10 +11,18 @@ from typing import Any
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from torch_onnx_compat.backends.checks import Place, is_caught, is_guard, is_key_of_cache, is_message
+from torch_onnx_compat.backends.checks import (
+    Place,
+    is_caught,
+    is_caught_on_stack,
+    is_guard,
+    is_key_of_cache,
+    is_message,
+)
 from torch_onnx_compat.backends.conditions import as_condition, has_bool_answer
-from torch_onnx_compat.backends.failures import may_fail_for_sizes, may_fail_for_values, tensors_among
+from torch_onnx_compat.backends.failures import may_fail_for_sizes, may_fail_for_values
 from torch_onnx_compat.backends.internals import symbolic
+from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames_of_model
 
@@ -62,11 +70,11 @@ class CaptureLog(TorchFunctionMode):
         by_value = may_fail_for_values(func, args)
         if not by_value and not may_fail_for_sizes(func, args):
             return
-        callers = [Place.of(f) for f in frames_of_model() if is_user_file(f.f_code.co_filename)]
-        if callers and any(map(is_caught, callers)):
-            sizes = [size for tensor in tensors_among(args) for size in tensor.shape]
+        if is_caught_on_stack(frames_of_model()):
+            sizes = [size for tensor in tree.tensors_in(args) for size in tensor.shape]
             if by_value or any(map(symbolic.is_of_data, sizes)):
-                self.failures[short(callers[0].filename, callers[0].line)] = None
+                caller = next(f for f in frames_of_model() if is_user_file(f.f_code.co_filename))
+                self.failures[short(caller.f_code.co_filename, caller.f_lineno)] = None
 
     def note_text(self, number: Any = None) -> None:
         """Notes that the model makes a text of values, or of a size, other than for a message.

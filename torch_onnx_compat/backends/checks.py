@@ -10,6 +10,8 @@ import types
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from torch_onnx_compat.places import is_user_file
+
 
 @dataclass(frozen=True)
 class Place:
@@ -123,13 +125,14 @@ def _kinds_of_block(block: ast.Try | ast.With) -> tuple[ast.expr | None, ...]:
 
 
 def is_caught_on_stack(frames: Iterable[types.FrameType]) -> bool:
-    """Whether an error that is raised now may be caught in one of these frames.
+    """Whether the model's own code may catch an error that is raised now in one of these frames.
 
     Asked at most calls of a trace, so the byte code and the lines decide where they can: it takes longer to find where
     in its line a frame is.
     """
     return any(
         _has_handlers(frame.f_code)
+        and is_user_file(frame.f_code.co_filename)
         and is_caught(Place(frame.f_code.co_filename, frame.f_lineno))
         and is_caught(Place.of(frame))
         for frame in frames

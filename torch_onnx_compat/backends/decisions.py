@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import types
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.checks import Place, is_caught, is_caught_on_stack, is_guard, is_raised
 from torch_onnx_compat.backends.conditions import as_condition, has_bool_answer
 from torch_onnx_compat.backends.data_sizes import DataSizes, selects
-from torch_onnx_compat.backends.failures import may_fail_for_sizes, may_fail_for_values, tensors_among
+from torch_onnx_compat.backends.failures import may_fail_for_sizes, may_fail_for_values
 from torch_onnx_compat.backends.trace_numbers import METHODS, is_settled
 from torch_onnx_compat.backends.trace_origins import asks_for_emptiness, find_origins, identity
 from torch_onnx_compat.inputs import tree
@@ -182,8 +181,7 @@ class DecisionLog(Watcher):
     def _record_values(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         if isinstance(result, Tensor) or result is None or is_metadata(func):
             return
-        leaves = [leaf for _, leaf in tree.flatten((result,))[0]]
-        if leaves or (type(result) in (tuple, list) and not result):
+        if tree.tensors_in(result) or (type(result) in (tuple, list) and not result):
             return  # tensors, which the trace knows
         for tensor in _tensors_in([*args, *kwargs.values()]):
             self._record(tensor, f"{getattr(func, '__name__', func)}()")
@@ -192,9 +190,9 @@ class DecisionLog(Watcher):
         """Records a call that fails, or may fail for other values, where the model catches the error."""
         args = (*args, *kwargs.values())
         by_value, by_size = may_fail_for_values(func, args), may_fail_for_sizes(func, args)
-        if not (by_value or by_size) or not is_tracing() or not is_caught_on_stack(_frames_of_user()):
+        if not (by_value or by_size) or not is_tracing() or not is_caught_on_stack(frames_of_model()):
             return
-        for tensor in tensors_among(args):
+        for tensor in tree.tensors_in(args):
             from_values, _, from_sizes = find_origins(tensor, self.inputs, self.data_sizes)
             value = recorded_value(tensor)
             if (by_value and (from_values or from_sizes)) or (by_size and self.data_sizes.dims(value)):
@@ -226,12 +224,12 @@ class DecisionLog(Watcher):
 
     def _record_unused(self, func: Any, uses: list[tuple[Tensor, tuple[Any, int]]], result: Any) -> None:
         """Records the numbers that C++ took from tensors: nothing that the call added to the trace reads them."""
-        if self._copy_of(func) is not None or is_metadata(func) or not tree.flatten((result,))[0]:
+        if self._copy_of(func) is not None or is_metadata(func) or not tree.tensors_in(result):
             return  # what torch's Python calls is looked at itself
         if getattr(func, "namespace", "") == "torch_onnx_compat":
             return  # this package's own operators get what varies as a tensor beside the number
         unused = [(number, value) for number, (value, count) in uses if len(value.uses()) == count]
-        made = {identity(tensor) for _, tensor in tree.flatten((result,))[0]} if unused else set()
+        made = set(map(identity, tree.tensors_in(result))) if unused else set()
         for number, value in unused:
             if value.unique() not in made:  # conj() gives a real number back as it is
                 self._record(number, f"{getattr(func, '__name__', func)}()", is_taken=True)
@@ -371,11 +369,6 @@ def is_metadata(func: Any) -> bool:
     if name in ("__get__", "__set__"):
         name = getattr(getattr(func, "__self__", None), "__name__", "")
     return name in _METADATA or (name.startswith(("is_", "_is_", "has_")) and name != "is_nonzero")
-
-
-def _frames_of_user() -> Iterator[types.FrameType]:
-    """The frames of the model's own code, the innermost first."""
-    return (frame for frame in frames_of_model() if is_user_file(frame.f_code.co_filename))
 
 
 def _is_in_this_package() -> bool:

@@ -57,9 +57,4 @@ def may_fail_for_sizes(func: Any, args: tuple[Any, ...]) -> bool:
         func: A function of torch.
         args: Its arguments.
     """
-    return getattr(func, "__name__", "") in _FAIL_FOR_SIZES or len(tensors_among(args)) > 1
-
-
-def tensors_among(args: tuple[Any, ...]) -> list[Tensor]:
-    """The tensors among a call's arguments, those in lists too."""
-    return [tensor for _, tensor in tree.flatten(args)[0]]
+    return getattr(func, "__name__", "") in _FAIL_FOR_SIZES or len(tree.tensors_in(args)) > 1

@@ -33,7 +33,7 @@ from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.garbage import pause_collection
 from torch_onnx_compat.graph.weights import as_onnx
 from torch_onnx_compat.inputs.inputs import Inputs
-from torch_onnx_compat.inputs.probing import differing, far_sizes, first_accepted, other_sizes
+from torch_onnx_compat.inputs.probing import differing, distinct_sizes, first_accepted, other_sizes
 from torch_onnx_compat.ops import ONNX_TYPES, Number
 from torch_onnx_compat.places import is_user_file, module_path, short
 from torch_onnx_compat.stack import own_stacks
@@ -306,7 +306,7 @@ def _select_varying(job: ExportJob, decisions: list[Decision]) -> list[Decision]
     if _are_of_fixed_sizes(job, decisions):
         return []
     varying: dict[int, Decision] = {}
-    for sizes in (other_sizes, far_sizes):
+    for sizes in (other_sizes, distinct_sizes):
         other = first_accepted(sizes(job.inputs), decisions_at)
         if other is not None:  # where the model accepts no other size, verification reports that
             varying |= {

@@ -236,7 +236,7 @@ _FACTORIES = (torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor,
 
 
 def _leaves(args: Any, kwargs: Any) -> list[Tensor]:
-    return [leaf for _, leaf in tree.flatten((args, kwargs))[0]]
+    return tree.tensors_in((args, kwargs))
 
 
 def _is_wide(numbers: Numbers, leaves: Sequence[Tensor], kwargs: Mapping[str, Any]) -> bool:

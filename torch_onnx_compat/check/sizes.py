@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from torch_onnx_compat.inputs.inputs import Inputs, is_within
@@ -26,8 +26,8 @@ MOST_ELEMENTS = 2**21
 MOST_GROWTH = 512.0
 """Largest ratio to the example, in elements, of the inputs of one case."""
 
-OPERATOR_GROWTH = 4.0
-"""Largest ratio to the example, in elements, of inputs that answer a question of an operator."""
+MINOR_GROWTH = 4.0
+"""Largest ratio to the example, in elements, of inputs that answer an operator's question, or that round otherwise."""
 
 OPERATOR_CASES = 8
 """Cases at most that are made for operators' questions: most of these choose a kernel, not a result."""
@@ -125,6 +125,8 @@ class SizeTrials:
         self._seen: set[object] = set()
         self._made = {True: 0, False: 0}
         self._rounded: Counter[tuple[str, str, tuple[str, ...]]] = Counter()
+        self._answered: dict[Hashable, list[Sides]] = {}
+        """The numbers that the code names at a place, and that were tried there, with what had them."""
         self._python_frontier = 0
         self._other_numbers: dict[object, list[Sizes]] = {}
         """The sizes at which the model is asked again for each question that has numbers for answers."""
@@ -261,11 +263,25 @@ class SizeTrials:
         for sizes in sides.named():
             if not sides.question.is_asked and self._rounded[rounding] == ROUNDED:
                 break
-            key = self._key(sizes)
+            key, answered = self._key(sizes), (rounding, sides.answer(sizes))
             is_new = key not in self._refused and key not in map(self._key, self.legal_sizes)
-            if is_new and not self._obstacle(sizes, sides.question):
-                self._rounded[rounding] += 1
-                yield Trial(sizes, sides.question)
+            if not is_new or self._obstacle(sizes, sides.question) or self._is_same_number(sides, sizes, answered):
+                continue
+            self._rounded[rounding] += 1
+            before = len(self.legal_sizes)
+            yield Trial(sizes, sides.question)
+            if len(self.legal_sizes) > before:
+                self._answered.setdefault(answered, []).append(sides)
+
+    def _is_same_number(self, sides: Sides, sizes: Sizes, answered: Hashable) -> bool:
+        """Whether a file was right at this answer of a number that an earlier run had in other words.
+
+        Each run without numbers writes the same number of another path: of whole windows, of windows with padding.
+        """
+        return any(
+            earlier.question.expression != sides.question.expression and earlier.answer(sizes) == sides.answer(sizes)
+            for earlier in self._answered.get(answered, ())
+        )
 
     def _detours(self, sides: Sides, others: Sequence[Sizes], before: Sequence[Sides]) -> Iterator[Sizes]:
         """Sizes on the other side where axes that the question does not have keep the answers before it.
@@ -340,7 +356,8 @@ class SizeTrials:
 
     def _is_affordable(self, sizes: Sizes, question: Question) -> bool:
         growth = count_elements(self.inputs, sizes) / max(count_elements(self.inputs, self._example), 1)
-        if question.chooses_kernel and growth > OPERATOR_GROWTH and count_elements(self.inputs, sizes) > 2**14:
+        is_minor = question.chooses_kernel or question.kind == "rounding"
+        if is_minor and growth > MINOR_GROWTH and count_elements(self.inputs, sizes) > 2**14:
             return False
         return is_affordable(self.inputs, sizes, self.takes_at_most, power=2.0 if question.chooses_kernel else 1.5)
 

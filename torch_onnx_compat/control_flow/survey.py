@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from torch_onnx_compat.backends import internals
@@ -21,7 +21,7 @@ from torch_onnx_compat.control_flow.run.answers import Site
 from torch_onnx_compat.control_flow.run.lists import RowStacker
 from torch_onnx_compat.control_flow.run.session import Key, Session, activate
 from torch_onnx_compat.inputs.inputs import Inputs
-from torch_onnx_compat.inputs.probing import differing, far_sizes, other_sizes
+from torch_onnx_compat.inputs.probing import differing, distinct_sizes, other_sizes
 from torch_onnx_compat.stack import own_stacks
 
 Sizes = dict[Key, tuple[int, ...]]
@@ -103,7 +103,7 @@ def survey(job: ExportJob, wrong_at: Sequence[Inputs] = ()) -> Survey:
         one = _trace(job, job.inputs, found, theirs)
         other = _first_run(job, others, found, mine)
         asks_sizes = asks_sizes or not all(event.from_data for event in one.events)
-        runs = [_trace(job, inputs, found, mine) for inputs in further if asks_sizes]
+        runs = [_trace(job, inputs, found, mine, looks_on=False) for inputs in further if asks_sizes]
         runs = [run for run in runs if run.complete]
         varying = [*_select_varying(one, other), *(e for run in runs for e in _select_varying(one, run))]
         events = [e for e in dict.fromkeys(varying) if e.place not in job.allow_baked]
@@ -130,7 +130,8 @@ def survey(job: ExportJob, wrong_at: Sequence[Inputs] = ()) -> Survey:
     if found.rewriting and job.inputs.sizes():
         # Shapes may agree by chance at two sizes; at a third one that is unlikely.
         third = job.inputs.at_sizes({name: size + FAR for name, size in job.inputs.sizes().items()})
-        found.conflicts = {**_trace(job, third, found, found.own_sizes).session.conflicts, **found.conflicts}
+        last = _trace(job, third, found, found.own_sizes, looks_on=False)
+        found.conflicts = {**last.session.conflicts, **found.conflicts}
     return found
 
 
@@ -157,7 +158,7 @@ def _find_alternatives(job: ExportJob, found: Survey, runs: list[_Run], further:
         if not smaller or len(new) == len(asked):
             break
         made = next((run for run in further if run.sizes == {**sizes, **smaller}), None)
-        runs.append(made or _trace(job, job.inputs.at_sizes(smaller), found, found.own_sizes))
+        runs.append(made or _trace(job, job.inputs.at_sizes(smaller), found, found.own_sizes, looks_on=False))
         if {key for key in asked for _ in _branch_for_every_size(key, runs)} - set(new):
             found.equal_at = {**sizes, **smaller}
     new = {key: first for key in asked for first in _branch_for_every_size(key, runs)}
@@ -188,7 +189,7 @@ class _Run:
 
 def _other_sizes(job: ExportJob) -> list[Inputs]:
     """The example at other sizes, the first of which differ after strides too."""
-    return [*far_sizes(job.inputs), *other_sizes(job.inputs)]
+    return [*distinct_sizes(job.inputs), *other_sizes(job.inputs)]
 
 
 def _half(job: ExportJob) -> list[Inputs]:
@@ -210,7 +211,16 @@ def _first_run(job: ExportJob, candidates: list[Inputs], found: Survey, known: S
     return run
 
 
-def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes]) -> _Run:
+def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes], *, looks_on: bool = True) -> _Run:
+    """Runs the model with its decisions rewritten so far, and notes those that it takes.
+
+    Args:
+        job: What is exported.
+        inputs: What to run it on.
+        found: What is known so far.
+        known: The sizes that decisions were computed from in other traces.
+        looks_on: Whether the functions are noted that see numbers, which takes as long as the trace itself.
+    """
     log = SiteLog(len(inputs.tensors))
     subject = job.make_subject()
     session = Session(
@@ -233,7 +243,8 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes]
     complete = False
     try:
         with warnings.catch_warnings(), ExitStack() as stack:
-            for scope in (found.rewriting.apply(), activate(session), session.users.watch(), own_stacks(subject)):
+            users = session.users.watch() if looks_on else nullcontext()
+            for scope in (found.rewriting.apply(), activate(session), users, own_stacks(subject)):
                 stack.enter_context(scope)
             warnings.simplefilter("ignore")
             if found.sizes_are_numbers:

@@ -10,6 +10,9 @@ from torch_onnx_compat.inputs.inputs import Inputs
 
 T = TypeVar("T")
 
+BATCHES = range(4, 16)
+"""Sizes of a first axis that is taken for a batch, which no stride shortens and no window pads."""
+
 STEPS = (1, 2, 32)
 """By how much axes are lengthened: a model may take only some sizes, such as multiples of 32."""
 
@@ -31,6 +34,23 @@ def far_sizes(inputs: Inputs) -> Iterator[Inputs]:
     sizes = inputs.sizes()
     for odd in (1, 0) if sizes else ():
         yield inputs.at_sizes({name: (size + 64 if size > 64 else 2 * size) + odd for name, size in sizes.items()})
+
+
+def distinct_sizes(inputs: Inputs) -> Iterator[Inputs]:
+    """The example at sizes that all differ, after strides too; those that cost least first.
+
+    A batch is smaller there: twice of everything is several times the work.
+    """
+    sizes = inputs.sizes()
+    dims: dict[str, set[int]] = {}
+    for dim, axis in ((dim, axis) for axes in inputs.axes for dim, axis in axes.items()):
+        for name in axis.roots:
+            dims.setdefault(name, set()).add(dim)
+    batches = {name: sizes[name] // 2 + 1 for name in sizes if dims.get(name) == {0} and sizes[name] in BATCHES}
+    for number, longer in enumerate(far_sizes(inputs)):
+        if batches and not number:
+            yield inputs.at_sizes({**longer.sizes(), **batches})
+        yield longer
 
 
 def first_accepted(candidates: Iterable[Inputs], run: Callable[[Inputs], T | None]) -> T | None:

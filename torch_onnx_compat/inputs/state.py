@@ -54,7 +54,7 @@ def state_of(
     """
     places = [_place(text, model) for text in ([texts] if isinstance(texts, str) else texts)]
     values = {place.text: place.read(model) for place in places}
-    late = [place for place in places if not tree.flatten(values[place.text])[0]]
+    late = [place for place in places if not tree.tensors_in(values[place.text])]
     if late:
         used = twin()
         args, kwargs = tree.map_leaves(inputs.call(), _copy)
@@ -62,7 +62,7 @@ def state_of(
             used(*args, **kwargs)
         values.update({place.text: place.read(used) for place in late})
     for text, value in values.items():
-        if not tree.flatten(value)[0]:
+        if not tree.tensors_in(value):
             raise CompatError(
                 f"state: {text!r} holds a {type(value).__name__} without a tensor, also after a call; name an "
                 f"attribute that keeps tensors between calls."
@@ -109,5 +109,5 @@ def _attributes(model: nn.Module) -> list[str]:
         f"{path}.{name}".lstrip(".")
         for path, module in model.named_modules()
         for name, value in (*module._buffers.items(), *vars(module).items())
-        if not name.startswith("_") and (value is None or tree.flatten(value)[0])
+        if not name.startswith("_") and (value is None or tree.tensors_in(value))
     ]

@@ -57,6 +57,32 @@ def flatten(value: Any) -> tuple[list[tuple[Path, Tensor]], Structure]:
     return leaves, _flatten(value, (), leaves)
 
 
+def tensors_in(value: Any) -> list[Tensor]:
+    """The tensors of a nested value, in the order of `flatten`; asked at every call of a trace."""
+    found: list[Tensor] = []
+    _collect(value, found)
+    return found
+
+
+def _collect(value: Any, found: list[Tensor]) -> None:
+    if isinstance(value, Tensor):
+        found.append(value)
+        return
+    kind = type(value)
+    if kind in _ATOMS:
+        return
+    if kind is tuple or kind is list:
+        for item in value:
+            _collect(item, found)
+    elif kind is dict:
+        for item in value.values():
+            _collect(item, found)
+    else:
+        parts = _parts(value)
+        for _, item in parts[0] if parts is not None else ():
+            _collect(item, found)
+
+
 def constants(value: Any) -> list[tuple[Path, Any]]:
     """The leaves of a nested value that are no tensors, each with its path; None is left out."""
     found: list[tuple[Path, Any]] = []

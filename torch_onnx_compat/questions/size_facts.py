@@ -14,14 +14,15 @@ from typing import Any
 
 from torch import Tensor
 
+from torch_onnx_compat.backends import internals
 from torch_onnx_compat.inputs.inputs import Inputs
-from torch_onnx_compat.inputs.probing import far_sizes, first_accepted, other_sizes
+from torch_onnx_compat.inputs.probing import distinct_sizes, first_accepted, other_sizes
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.run import SymbolicRuns
 from torch_onnx_compat.questions.search import Sides
-from torch_onnx_compat.tracing import StaticSizes, without_tracing
-from torch_onnx_compat.watch import shapes_of, tensors_of
+from torch_onnx_compat.tracing import StaticSizes, below_function_modes, without_tracing
+from torch_onnx_compat.watch import Watcher, shapes_of, tensors_of
 
 Sizes = tuple[int | None, ...]
 """The sizes of a tensor's axes; None for those that vary."""
@@ -48,10 +49,12 @@ class SizeFacts:
         """What `tracing.static_size` answers during the `number`-th call of the functions."""
 
         def sizes_of(x: Tensor) -> Sizes | None:
-            position = next((i for i, tensor in enumerate(tensors_of(args, kwargs)) if tensor is x), None)
-            if position is None:
-                return None
-            return self._sizes(number, position, shapes_of(args, kwargs))
+            with below_function_modes():
+                position = next((i for i, tensor in enumerate(tensors_of(args, kwargs)) if tensor is x), None)
+                if position is None:
+                    return None
+                now = shapes_of(args, kwargs)
+            return self._sizes(number, position, now)
 
         return sizes_of
 
@@ -61,7 +64,8 @@ class SizeFacts:
         if number is None:
             return None
         if self._calls is None:
-            with without_tracing():
+            # The runs of the original call its own functions, not the entries', and no trace has to hear of them.
+            with without_tracing(), internals.without_function_modes(Watcher):
                 self._calls = self._find()
         if number >= len(self._calls):
             return None
@@ -132,7 +136,7 @@ def _compare(
     runs = _EagerRuns(observation, functions)
     if not runs.run(inputs):
         return []
-    for candidates in (other_sizes, far_sizes):
+    for candidates in (other_sizes, distinct_sizes):
         first_accepted(candidates(inputs), runs.run)
     for question in questions:
         runs.run_on_other_side(question, inputs)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from torch_onnx_compat.places import is_user_file
+from torch_onnx_compat.stack import frames
 
 _PYTHONS = tuple({sysconfig.get_path(name).replace("\\", "/") + "/" for name in ("stdlib", "platstdlib")})
 _INSTALLED = ("/site-packages/", "/dist-packages/")
@@ -43,10 +44,12 @@ class NumberUsers:
 
     def begin(self) -> None:
         """Notes functions from here on. A trace without numbers pays nothing."""
-        if self._is_allowed and not self._is_watching:
-            self._before = sys.getprofile()
-            self._is_watching = True
-            sys.setprofile(self._note)
+        if not self._is_allowed or self._is_watching:
+            return
+        self.codes.update((frame.f_code, None) for frame in frames() if _is_of_model(frame))  # they are returned to
+        self._before = sys.getprofile()
+        self._is_watching = True
+        sys.setprofile(self._note_call)
 
     @contextmanager
     def pause(self) -> Iterator[None]:
@@ -58,19 +61,12 @@ class NumberUsers:
         try:
             yield
         finally:
-            sys.setprofile(self._note)
+            sys.setprofile(self._note_call)
 
-    def _note(self, frame: types.FrameType, event: str, _: Any) -> None:
-        # Every call that Python makes comes here, torch's own too; what most of them need is one look at a set.
-        if event == "call":
-            if frame.f_code not in self.codes and _is_of_model(frame):
-                self.codes[frame.f_code] = None
-        elif event == "return" and _may_be_models(frame.f_code.co_filename) and _is_of_model(frame):
-            caller = frame.f_back
-            while caller is not None and _calls_models(caller):
-                caller = caller.f_back
-            if caller is not None and caller.f_code not in self.codes and _is_of_model(caller):
-                self.codes[caller.f_code] = None
+    def _note_call(self, frame: types.FrameType, event: str, _: Any) -> None:
+        # Every call comes here, torch's own and C's too; what most of them need is one look at a set.
+        if event == "call" and frame.f_code not in self.codes and _is_of_model(frame):
+            self.codes[frame.f_code] = None
 
 
 def _is_of_model(frame: types.FrameType | None) -> bool:

@@ -131,7 +131,7 @@ def _build_rounds(
     else:
         _note_unknown_kinds(session, before, initial)
     _note_growth(session, initial, trial)
-    session.vary(tensor for _, tensor in tree.flatten((initial, number))[0])
+    session.vary(tree.tensors_in((initial, number)))
     names = [] if starts else [n for n, old in before.items() if _becomes_tensor(session, old, trial.values.get(n))]
     _mark_shared(initial, trial)
     # Again, with the types of the values in later rounds.

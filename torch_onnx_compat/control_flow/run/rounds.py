@@ -209,7 +209,7 @@ class Round:
 
 
 def _tensors_in(value: Any) -> list[Tensor]:
-    return [tensor for _, tensor in tree.flatten((value,))[0]]
+    return tree.tensors_in(value)
 
 
 def last_of(name: str) -> str:

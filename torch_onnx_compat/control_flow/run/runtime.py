@@ -212,7 +212,7 @@ def subject(value: Any) -> Any:
         RefusedDecision: It holds a tensor that stands for a number, which no pattern of a number matches.
     """
     session = current()
-    for _, item in tree.flatten((value,))[0] if session is not None and session.numbers else ():
+    for item in tree.tensors_in(value) if session is not None and session.numbers else ():
         if session is not None and session.number_type(item) is not None:
             raise refusal("match of a number that values decide; compare it with if instead.")
     return value

@@ -104,7 +104,7 @@ def check_values(keyword: str, selectors: Sequence[Selector], recorder: Recorder
     """
     for selector in selectors:
         check_called(keyword, selector, recorder, model)
-        if not tree.flatten(recorder.found[selector.text])[0]:
+        if not tree.tensors_in(recorder.found[selector.text]):
             found = _describe_value(selector, recorder.found[selector.text])
             raise CompatError(f"{keyword}: {selector.text!r} {found}; name another module.")
 
