@@ -93,10 +93,8 @@ def record_as(x: Tensor, value: Any) -> None:
     _C._set_value_trace(x, value)
 
 
-def below_function_modes() -> AbstractContextManager[None]:
-    """Keeps torch's calls inside from the TorchFunctionModes that are active."""
-    context: AbstractContextManager[None] = _C.DisableTorchFunction()
-    return context
+below_function_modes: Callable[[], AbstractContextManager[None]] = _C.DisableTorchFunction
+"""Keeps torch's calls inside from the TorchFunctionModes that are active; entered at every call of a trace."""
 
 
 def function_modes() -> list[Any]:
@@ -119,9 +117,8 @@ def restore_modes() -> Iterator[None]:
         _C._set_torch_function_state(state)
 
 
-def current_trace() -> Any:
-    """The TorchScript trace that is being recorded; None outside of one."""
-    return _C._get_tracing_state()
+current_trace: Callable[[], Any] = _C._get_tracing_state
+"""The TorchScript trace that is being recorded; None outside of one."""
 
 
 def resume(trace: Any) -> None:

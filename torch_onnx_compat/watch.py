@@ -77,11 +77,11 @@ class Watcher(TorchFunctionMode):
                 concerns = self.concerns(func, args, kwargs)
             if concerns:
                 return self.watch(func, args, kwargs)
-            copy = self._copy_of(func)
-            if copy is None:
-                result = _callable(func, args)(*args, **kwargs)
-                return self.check(func, args, kwargs, result)
-            return self.pass_inside(copy, func, args, kwargs)
+            copy = self._copy_of(func) if isinstance(func, types.FunctionType) else None
+            if copy is not None:
+                return self.pass_inside(copy, func, args, kwargs)
+            call = _callable(func, args) if args and isinstance(args[0], Pair) else func
+            return self.check(func, args, kwargs, call(*args, **kwargs))
         except Exception:  # whatever a model may catch: the error goes on, the trace must too
             resume(trace)
             self.note_failure(func, args, kwargs)

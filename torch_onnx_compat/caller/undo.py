@@ -166,8 +166,9 @@ class Undo(AbstractContextManager["Undo"]):
         reach = outside.reach
         self._outside = outside
         self._snapshot = Snapshot(reach) if reach is not None else None
-        self._others = [t for t in self._snapshot.tensors if _is_counted(t)] if self._snapshot is not None else []
-        self._versions = versions_of(self._others)
+        with below_function_modes():
+            self._others = [t for t in self._snapshot.tensors if _is_counted(t)] if self._snapshot is not None else []
+            self._versions = versions_of(self._others)
         self._memory = {key for tensor in (*parameters, *inputs, *self._others) for key in [memory_of(tensor)] if key}
         self._kept: dict[int, tuple[torch.UntypedStorage, torch.UntypedStorage]] = {}
 
