@@ -10,12 +10,14 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import ExportJob
 from torch_onnx_compat.backends.repairs import repair_trace
 from torch_onnx_compat.caller.undo import reach_of
 from torch_onnx_compat.control_flow.find.sites import Event, SiteLog
+from torch_onnx_compat.control_flow.find.users import PauseInCalls
 from torch_onnx_compat.control_flow.lower.rewriting import Rewriting
 from torch_onnx_compat.control_flow.run.answers import Site
 from torch_onnx_compat.control_flow.run.lists import RowStacker
@@ -239,6 +241,8 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes]
     repair_trace(subject)
     subject.around = log
     subject.wrap(RowStacker, inside=True)
+    if looks_on:
+        subject.wrap(partial(PauseInCalls, session.users), inside=True)
     subject.wrap(_abandon_trace)
     complete = False
     try:

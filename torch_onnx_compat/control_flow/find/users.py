@@ -12,6 +12,7 @@ from typing import Any
 
 from torch_onnx_compat.places import is_user_file
 from torch_onnx_compat.stack import frames
+from torch_onnx_compat.watch import Watcher
 
 _PYTHONS = tuple({sysconfig.get_path(name).replace("\\", "/") + "/" for name in ("stdlib", "platstdlib")})
 _INSTALLED = ("/site-packages/", "/dist-packages/")
@@ -51,6 +52,11 @@ class NumberUsers:
         self._is_watching = True
         sys.setprofile(self._note_call)
 
+    @property
+    def is_watching(self) -> bool:
+        """Whether functions are noted."""
+        return self._is_watching
+
     @contextmanager
     def pause(self) -> Iterator[None]:
         """While active, nothing is noted: around work of this package that makes many calls, each of which costs."""
@@ -67,6 +73,34 @@ class NumberUsers:
         # Every call comes here, torch's own and C's too; what most of them need is one look at a set.
         if event == "call" and frame.f_code not in self.codes and _is_of_model(frame):
             self.codes[frame.f_code] = None
+
+
+class PauseInCalls(Watcher):
+    """While active, nothing is noted inside of torch's functions that are C's, which call no model.
+
+    All that watches a trace makes Python calls for each of them, and each call costs where calls are noted.
+    """
+
+    def __init__(self, users: NumberUsers) -> None:
+        super().__init__()
+        self._users = users
+
+    def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether functions are noted now, and C runs this one."""
+        return self._users.is_watching and isinstance(func, _OF_C)
+
+    def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Makes the call unseen."""
+        with self._users.pause():
+            return self.pass_on(func, args, kwargs)
+
+
+_OF_C = (
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.MethodWrapperType,
+    types.WrapperDescriptorType,
+)
 
 
 def _is_of_model(frame: types.FrameType | None) -> bool:
