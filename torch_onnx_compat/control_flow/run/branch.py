@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,12 +28,14 @@ class Branch:
     scope: dict[str, Any] = field(default_factory=dict)
     numbering: Numbering = nullcontext
     """How the calls in it are numbered."""
+    nesting: Callable[[], AbstractContextManager[None]] | None = None
+    """Says to the session which part of the model runs; a decision's own branches if nobody says otherwise."""
 
     def __call__(self) -> Any:
         """Runs the branch."""
         code = self.function.__code__
         values = [self.scope.get(name, UNDEFINED) for name in code.co_varnames[: code.co_argcount]]
-        with self.numbering():
+        with self.numbering(), self.nesting() if self.nesting is not None else nullcontext():
             return self.function(*values)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -56,6 +57,8 @@ def _decide(
     session: Session, test: Any, then: Branch, otherwise: Branch, why: str, taken: Numbering, *, grows: bool
 ) -> Any:
     key = session.key()
+    for part, branch in enumerate((otherwise, then)):
+        branch.nesting = branch.nesting or partial(session.within, key, part)
     condition = session.condition(test, key)
     if isinstance(condition, bool):
         then.numbering = otherwise.numbering = taken

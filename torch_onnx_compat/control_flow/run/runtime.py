@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -105,19 +106,25 @@ def _connect(value: Any, rest: tuple[Callable[[], Any], ...], decisive: bool) ->
     session = current()
     if session is None:
         return _connect_plain(value, rest, decisive)
+    key = session.key()
     for part, operand in enumerate(rest, 1):
         note_decision(session, value, part)
-        known = session.condition(value)
+        with session.within(key, -part):
+            known = session.condition(value)
         if isinstance(known, bool):
             if known is decisive:
                 return value
-            value = operand()
+            with session.within(key, part):
+                value = operand()
             continue
         number = session.exact(value)
         is_truth = number is None or number.dtype == torch.bool
-        left, right = Branch(_thunk_of(decisive if is_truth else value)), Branch(operand)
-        other = decide(session, known, *((left, right) if decisive else (right, left)))
-        value = session.condition(other) if is_truth else other
+        left = Branch(_thunk_of(decisive if is_truth else value))
+        # Its decisions are those of this part, whether it runs as a branch or, above, as it is.
+        right = Branch(operand, nesting=partial(session.within, key, part))
+        with session.within(key, -part):
+            other = decide(session, known, *((left, right) if decisive else (right, left)))
+            value = session.condition(other) if is_truth else other
     note_decision(session, value, len(rest) + 1)
     return value
 

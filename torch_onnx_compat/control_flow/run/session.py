@@ -36,8 +36,11 @@ from torch_onnx_compat.stack import frames, frames_of_model
 from torch_onnx_compat.tracing import as_tensor as value_as_tensor
 from torch_onnx_compat.tracing import is_tracing, recorded_value, without_tracing
 
-Key = tuple[str, int, int]
-"""A decision of one run: file, line, and its number among the decisions of this line, from 1."""
+Key = tuple[str, int, int, tuple[Any, ...]]
+"""A decision of one run: file, line, its number among those of this line and part, and the part in which it is taken.
+
+The number is the same in a run in which an earlier decision of the line has a known answer, and no branches.
+"""
 
 SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
@@ -118,7 +121,9 @@ class Session:
     """Whether code that asks for the kind of a size hears that it is a number, as it is in Python."""
     computes_wide: bool = True
     """Whether the file may compute in float64 what Python does."""
-    _seen: Counter[tuple[str, int]] = field(default_factory=Counter)
+    _seen: Counter[tuple[tuple[str, int], tuple[Any, ...]]] = field(default_factory=Counter)
+    _within: tuple[Any, ...] = ()
+    """The part that runs, as a key and a number; empty outside of all."""
     _classes: dict[int, tuple[Any, type[Any]]] = field(default_factory=dict)
     """By identity: modules and objects whose class was exchanged, and their own class."""
 
@@ -176,9 +181,18 @@ class Session:
 
     def key(self) -> Key:
         """Counts and identifies the present decision."""
-        filename, line = here()
-        self._seen[filename, line] += 1
-        return filename, line, self._seen[filename, line]
+        place = here()
+        self._seen[place, self._within] += 1
+        return *place, self._seen[place, self._within], self._within
+
+    @contextmanager
+    def within(self, key: Key, part: int) -> Iterator[None]:
+        """While active, a part of what a key stands for runs: a branch of a decision, an operand."""
+        before, self._within = self._within, (key, part)
+        try:
+            yield
+        finally:
+            self._within = before
 
     def is_dynamic(self, value: Any, key: Key | None = None, *, is_condition: bool = False) -> bool:
         """Whether a value may differ between runs of the file; with `is_condition`, whether its truth may."""
