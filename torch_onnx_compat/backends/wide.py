@@ -182,7 +182,7 @@ class WideNumbers(Watcher):
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether numbers meet what holds more digits than float32; a trace has sizes from its beginning."""
         numbers = self._numbers()
-        return numbers.has_wide and _is_wide(numbers, _leaves(args, kwargs), kwargs)
+        return numbers.has_wide and _is_wide(numbers, tree.tensors_in((args, kwargs)), kwargs)
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Makes the call with the numbers' values in float64."""
@@ -205,7 +205,7 @@ class WideNumbers(Watcher):
 
     def _note_whole(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Tensor) -> Tensor:
         """Notes what torch.export computes of whole numbers alone; a trace can be asked what it computed that of."""
-        numbers, leaves = self._numbers(), _leaves(args, kwargs)
+        numbers, leaves = self._numbers(), tree.tensors_in((args, kwargs))
         return numbers.note(result) if leaves and all(leaf in numbers for leaf in leaves) else result
 
     def _widen(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Tensor) -> Tensor:
@@ -233,10 +233,6 @@ class WideNumbers(Watcher):
 
 _FACTORIES = (torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor, torch.full)
 """Functions that make a tensor of a number, which is a number no more."""
-
-
-def _leaves(args: Any, kwargs: Any) -> list[Tensor]:
-    return tree.tensors_in((args, kwargs))
 
 
 def _is_wide(numbers: Numbers, leaves: Sequence[Tensor], kwargs: Mapping[str, Any]) -> bool:

@@ -221,7 +221,7 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes]
         inputs: What to run it on.
         found: What is known so far.
         known: The sizes that decisions were computed from in other traces.
-        looks_on: Whether the functions are noted that see numbers, which takes as long as the trace itself.
+        looks_on: Whether the functions are noted that see numbers, which costs something at every call.
     """
     log = SiteLog(len(inputs.tensors))
     subject = job.make_subject()

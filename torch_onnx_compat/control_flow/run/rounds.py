@@ -179,7 +179,7 @@ class Round:
                 scope[ITEM] = self.item(number)
             go, *news = Branch(self.body, scope)()
             after = {
-                name: log.separate(new, _tensors_in(values.get(name)))
+                name: log.separate(new, tree.tensors_in(values.get(name)))
                 for name, new in zip(self.names, news, strict=True)
             }
             if self.test is not None:
@@ -206,10 +206,6 @@ class Round:
         return Result(
             go, tree.map_leaves(kept, lifting.original_of), appended, writes, lifting.outside, tuple(outcome.bound)
         )
-
-
-def _tensors_in(value: Any) -> list[Tensor]:
-    return tree.tensors_in(value)
 
 
 def last_of(name: str) -> str:
