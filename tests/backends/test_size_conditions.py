@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from torch import nn
 from torch.torch_version import TorchVersion
 
+from torch_onnx_compat import export_compat
 from torch_onnx_compat.backends.backend import ExportFailed
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.testing import assert_same_outputs
@@ -68,3 +70,34 @@ def test_a_capture_of_the_example_alone_is_refused(monkeypatch):
 def test_a_longer_example_keeps_to_the_bounds():
     with pytest.raises(CompatError, match="captured for sizes up to 3 only"):
         assert_same_outputs(rows_of_half, (X[:3], X), "dynamo", dynamic={"x": {0: "n"}, "y": {0: ("m", 1, 5)}})
+
+
+class Hidden(nn.Module):
+    """A size that is 1 on the example, beside a decision that shows in large values only."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Conv2d(2, 2, 3, stride=2, padding=1), nn.Conv2d(2, 2, 2, 2)
+
+    def forward(self, x):
+        x = self.first(x)
+        if x.shape[2] > 3:
+            x = x * 2
+        half = self.second(x)
+        if half.shape[-2:] != (3, 2):
+            half = nn.functional.interpolate(half, size=(3, 2))
+        x = x.cumsum(-1)
+        return x.masked_fill(x < 50, 0.25)
+
+
+def test_a_longer_example_goes_the_way_of_the_example():
+    model = Hidden().eval()
+    nn.init.constant_(model.first.weight, 0.01)
+    dynamic = {"x": {2: "height", 3: "width"}}
+    try:
+        result = export_compat(model, (torch.randn(1, 2, 5, 33),), dynamic=dynamic, exporter="dynamo")
+    except CompatError:
+        return
+    for height in (5, 7, 9):
+        x = torch.full((1, 2, height, 33), 1e3)
+        torch.testing.assert_close(result(x)[0], model(x))

@@ -52,9 +52,9 @@ def capture(job: ExportJob) -> Capture:
     """
     log = CaptureLog()
     texts, floats = symbolic.watch_texts(log.note_text), symbolic.watch_floats(log.note_float)
-    keys = symbolic.hashes(is_for_a_cache)
+    keys, unanswered = symbolic.hashes(is_for_a_cache), symbolic.watch_unanswered(log.note_unanswered)
     try:
-        with in_onnx_export(), undo_capture(job.subject.twin), texts, floats, keys, complete_numbers():
+        with in_onnx_export(), undo_capture(job.subject.twin), texts, floats, keys, unanswered, complete_numbers():
             made = _run_export(job, log)
     except CompatError:
         raise
@@ -66,7 +66,7 @@ def capture(job: ExportJob) -> Capture:
     failing = [place for place in log.failures if place not in job.allow_baked]
     if failing:
         raise ExportFailed(
-            f"dynamo would freeze whether a call fails, which values decide, and the model catches the error: "
+            f"dynamo would freeze what values decide, as the model catches the error that a statement raises: "
             f"{', '.join(failing)}. Decide with tensor operations, or accept it with allow_baked=[{failing[0]!r}]."
         )
     frozen = [place for place in log.texts if place not in job.allow_baked]

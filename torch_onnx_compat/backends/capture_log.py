@@ -46,7 +46,7 @@ class CaptureLog(TorchFunctionMode):
         self.texts: dict[str, None] = {}
         """Places of the model's code where the text of a tensor decides."""
         self.failures: dict[str, None] = {}
-        """Places where values decide whether a call fails, and the model catches the error."""
+        """Places where values decide whether a statement fails, and the model catches the error."""
         self.floats: dict[tuple[Any, str], None] = {}
         """Numbers made of sizes that the program holds as the example's, and the places of the model's code."""
 
@@ -73,8 +73,16 @@ class CaptureLog(TorchFunctionMode):
         if is_caught_on_stack(frames_of_model()):
             sizes = [size for tensor in tree.tensors_in(args) for size in tensor.shape]
             if by_value or any(map(symbolic.is_of_data, sizes)):
-                caller = next(f for f in frames_of_model() if is_user_file(f.f_code.co_filename))
-                self.failures[short(caller.f_code.co_filename, caller.f_lineno)] = None
+                self._add_failure()
+
+    def note_unanswered(self) -> None:
+        """Notes that torch refuses a decision on values: where the model catches that error, it goes on as if none."""
+        if is_caught_on_stack(frames_of_model()):
+            self._add_failure()
+
+    def _add_failure(self) -> None:
+        caller = next(f for f in frames_of_model() if is_user_file(f.f_code.co_filename))
+        self.failures[short(caller.f_code.co_filename, caller.f_lineno)] = None
 
     def note_text(self, number: Any = None) -> None:
         """Notes that the model makes a text of values, or of a size, other than for a message.

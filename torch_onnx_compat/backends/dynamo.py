@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -21,8 +21,10 @@ from torch_onnx_compat.backends.quiet import quiet_logs, without_partial_program
 from torch_onnx_compat.caller.undo import undo_capture
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.names import claim_name
-from torch_onnx_compat.inputs.inputs import is_within
+from torch_onnx_compat.inputs.inputs import Inputs, is_within
 from torch_onnx_compat.inputs.probing import far_sizes
+from torch_onnx_compat.questions.question import Question
+from torch_onnx_compat.questions.search import Sides
 
 MIN_OPSET = 18
 """Lowest opset that torch's dynamo exporter writes."""
@@ -49,8 +51,32 @@ def export(job: ExportJob) -> ExportedGraph:
     except _Bounded:
         for longer in _longer_examples(job):
             with suppress(CompatError):  # the model may refuse these sizes; what the caller asked for is reported
-                return _export(longer)
+                exported = _export(longer)
+                if _holds_at(exported.assumed, longer.inputs, job.inputs):
+                    return exported
         raise
+
+
+def _holds_at(assumed: Sequence[Question], captured: Inputs, example: Inputs) -> bool:
+    """Whether a capture of a longer example goes the way of the example.
+
+    That a size is not 1 any more is what the longer example is for; another bound on it is a decision of the model's.
+    """
+    for question in assumed:
+        sides = Sides(question, captured.sizes(), captured.bounds())
+        if not question.is_equality and sides.is_other(example.sizes()) and not _is_of_one(question, example):
+            return False
+    return True
+
+
+def _is_of_one(question: Question, example: Inputs) -> bool:
+    """Whether a question is torch's, ``size - 2 >= 0``, and the size is 1 on the example."""
+    if type(question.expression).__name__ != "GreaterThan":
+        return False
+    above = question.expression.lhs - question.expression.rhs
+    symbols = sorted(above.free_symbols, key=str)
+    sizes = example.sizes()
+    return bool(expressions.compile_expression(above, symbols)(*(sizes[str(symbol)] for symbol in symbols)) == -1)
 
 
 def _longer_examples(job: ExportJob) -> Iterator[ExportJob]:

@@ -306,6 +306,27 @@ def watch_floats(read: Callable[[Any], None]) -> Iterator[None]:
 
 
 @contextmanager
+def watch_unanswered(tell: Callable[[], None]) -> Iterator[None]:
+    """While active, `tell` is called where torch raises because values decide the answer to a question.
+
+    The error is a RuntimeError, which a model may catch.
+    """
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    plain: Any = ShapeEnv._make_data_dependent_error
+
+    def make_error(self: Any, *args: Any, **kwargs: Any) -> Any:
+        tell()
+        return plain(self, *args, **kwargs)
+
+    ShapeEnv._make_data_dependent_error = make_error  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        ShapeEnv._make_data_dependent_error = plain  # type: ignore[method-assign]
+
+
+@contextmanager
 def sizes_as_numbers(packages: Collection[str]) -> Iterator[None]:
     """While active, a model that asks whether a symbolic size is an int is told yes, as for any other size.
 
