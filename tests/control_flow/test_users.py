@@ -3,10 +3,12 @@
 import sys
 
 import pytest
+import torch
 from torch import nn
 
 from torch_onnx_compat.caller.reach import is_followed
-from torch_onnx_compat.control_flow.find.users import NumberUsers
+from torch_onnx_compat.control_flow.find.users import NumberUsers, PauseInCalls
+from torch_onnx_compat.watch import Watcher
 
 
 class AfterBegin(nn.Module):
@@ -69,3 +71,25 @@ def test_what_runs_at_the_beginning_is_returned_to():
     with users.watch():
         Outer()()
     assert {Inner.forward.__code__, Outer.forward.__code__} <= set(users.codes)
+
+
+def test_nothing_is_noted_inside_of_torchs_c_functions():
+    inside = {}
+
+    class Look(Watcher):
+        def watch(self, func, args, kwargs):
+            inside[func] = sys.getprofile()
+            return self.pass_on(func, args, kwargs)
+
+    class Calls(nn.Module):
+        def forward(self, x):
+            users.begin()
+            return nn.functional.gelu(torch.relu(x))
+
+    users = NumberUsers()
+    with users.watch(), Look(), PauseInCalls(users):
+        Calls()(torch.ones(2))
+        AfterBegin()()
+        assert sys.getprofile() is not None
+    assert inside[torch.relu] is inside[nn.functional.gelu] is None
+    assert {Calls.forward.__code__, AfterBegin.forward.__code__} <= set(users.codes)

@@ -52,9 +52,10 @@ def capture(job: ExportJob) -> Capture:
     """
     log = CaptureLog()
     texts, floats = symbolic.watch_texts(log.note_text), symbolic.watch_floats(log.note_float)
-    keys, unanswered = symbolic.hashes(is_for_a_cache), symbolic.watch_unanswered(log.note_unanswered)
+    keys = symbolic.hashes(is_for_a_cache)
+    errors = symbolic.watch_data_dependent_errors(log.note_data_dependent_error)
     try:
-        with in_onnx_export(), undo_capture(job.subject.twin), texts, floats, keys, unanswered, complete_numbers():
+        with in_onnx_export(), undo_capture(job.subject.twin), texts, floats, keys, errors, complete_numbers():
             made = _run_export(job, log)
     except CompatError:
         raise

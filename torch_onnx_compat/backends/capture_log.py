@@ -75,8 +75,8 @@ class CaptureLog(TorchFunctionMode):
             if by_value or any(map(symbolic.is_of_data, sizes)):
                 self._add_failure()
 
-    def note_unanswered(self) -> None:
-        """Notes that torch refuses a decision on values: where the model catches that error, it goes on as if none."""
+    def note_data_dependent_error(self) -> None:
+        """Notes torch's error for a decision on values, where the model catches it and goes on."""
         if is_caught_on_stack(frames_of_model()):
             self._add_failure()
 

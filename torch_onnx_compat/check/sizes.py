@@ -125,8 +125,8 @@ class SizeTrials:
         self._seen: set[object] = set()
         self._made = {True: 0, False: 0}
         self._rounded: Counter[tuple[str, str, tuple[str, ...]]] = Counter()
-        self._answered: dict[Hashable, list[Sides]] = {}
-        """The numbers that the code names at a place, and that were tried there, with what had them."""
+        self._numbers_tried: dict[Hashable, list[Sides]] = {}
+        """By place, axes and number: the questions with which this number was tried there."""
         self._python_frontier = 0
         self._other_numbers: dict[object, list[Sizes]] = {}
         """The sizes at which the model is asked again for each question that has numbers for answers."""
@@ -263,24 +263,24 @@ class SizeTrials:
         for sizes in sides.named():
             if not sides.question.is_asked and self._rounded[rounding] == ROUNDED:
                 break
-            key, answered = self._key(sizes), (rounding, sides.answer(sizes))
+            key, number = self._key(sizes), (rounding, sides.answer(sizes))
             is_new = key not in self._refused and key not in map(self._key, self.legal_sizes)
-            if not is_new or self._obstacle(sizes, sides.question) or self._is_same_number(sides, sizes, answered):
+            if not is_new or self._obstacle(sizes, sides.question) or self._is_same_number(sides, sizes, number):
                 continue
             self._rounded[rounding] += 1
             before = len(self.legal_sizes)
             yield Trial(sizes, sides.question)
             if len(self.legal_sizes) > before:
-                self._answered.setdefault(answered, []).append(sides)
+                self._numbers_tried.setdefault(number, []).append(sides)
 
-    def _is_same_number(self, sides: Sides, sizes: Sizes, answered: Hashable) -> bool:
-        """Whether a file was right at this answer of a number that an earlier run had in other words.
+    def _is_same_number(self, sides: Sides, sizes: Sizes, number: Hashable) -> bool:
+        """Whether a file was right at this number before, for a question that says the same in other words.
 
-        Each run without numbers writes the same number of another path: of whole windows, of windows with padding.
+        Each run without numbers writes a number as its own path has it: of whole windows, or of windows with padding.
         """
         return any(
             earlier.question.expression != sides.question.expression and earlier.answer(sizes) == sides.answer(sizes)
-            for earlier in self._answered.get(answered, ())
+            for earlier in self._numbers_tried.get(number, ())
         )
 
     def _detours(self, sides: Sides, others: Sequence[Sizes], before: Sequence[Sides]) -> Iterator[Sizes]:

@@ -105,7 +105,7 @@ def survey(job: ExportJob, wrong_at: Sequence[Inputs] = ()) -> Survey:
         one = _trace(job, job.inputs, found, theirs)
         other = _first_run(job, others, found, mine)
         asks_sizes = asks_sizes or not all(event.from_data for event in one.events)
-        runs = [_trace(job, inputs, found, mine, looks_on=False) for inputs in further if asks_sizes]
+        runs = [_trace(job, inputs, found, mine, notes_users=False) for inputs in further if asks_sizes]
         runs = [run for run in runs if run.complete]
         varying = [*_select_varying(one, other), *(e for run in runs for e in _select_varying(one, run))]
         events = [e for e in dict.fromkeys(varying) if e.place not in job.allow_baked]
@@ -132,7 +132,7 @@ def survey(job: ExportJob, wrong_at: Sequence[Inputs] = ()) -> Survey:
     if found.rewriting and job.inputs.sizes():
         # Shapes may agree by chance at two sizes; at a third one that is unlikely.
         third = job.inputs.at_sizes({name: size + FAR for name, size in job.inputs.sizes().items()})
-        last = _trace(job, third, found, found.own_sizes, looks_on=False)
+        last = _trace(job, third, found, found.own_sizes, notes_users=False)
         found.conflicts = {**last.session.conflicts, **found.conflicts}
     return found
 
@@ -160,7 +160,7 @@ def _find_alternatives(job: ExportJob, found: Survey, runs: list[_Run], further:
         if not smaller or len(new) == len(asked):
             break
         made = next((run for run in further if run.sizes == {**sizes, **smaller}), None)
-        runs.append(made or _trace(job, job.inputs.at_sizes(smaller), found, found.own_sizes, looks_on=False))
+        runs.append(made or _trace(job, job.inputs.at_sizes(smaller), found, found.own_sizes, notes_users=False))
         if {key for key in asked for _ in _branch_for_every_size(key, runs)} - set(new):
             found.equal_at = {**sizes, **smaller}
     new = {key: first for key in asked for first in _branch_for_every_size(key, runs)}
@@ -213,7 +213,7 @@ def _first_run(job: ExportJob, candidates: list[Inputs], found: Survey, known: S
     return run
 
 
-def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes], *, looks_on: bool = True) -> _Run:
+def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes], *, notes_users: bool = True) -> _Run:
     """Runs the model with its decisions rewritten so far, and notes those that it takes.
 
     Args:
@@ -221,7 +221,7 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes]
         inputs: What to run it on.
         found: What is known so far.
         known: The sizes that decisions were computed from in other traces.
-        looks_on: Whether the functions are noted that see numbers, which costs something at every call.
+        notes_users: Whether the functions are noted that see numbers, which takes time at every call.
     """
     log = SiteLog(len(inputs.tensors))
     subject = job.make_subject()
@@ -241,13 +241,13 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes]
     repair_trace(subject)
     subject.around = log
     subject.wrap(RowStacker, inside=True)
-    if looks_on:
+    if notes_users:
         subject.wrap(partial(PauseInCalls, session.users), inside=True)
     subject.wrap(_abandon_trace)
     complete = False
     try:
         with warnings.catch_warnings(), ExitStack() as stack:
-            users = session.users.watch() if looks_on else nullcontext()
+            users = session.users.watch() if notes_users else nullcontext()
             for scope in (found.rewriting.apply(), activate(session), users, own_stacks(subject)):
                 stack.enter_context(scope)
             warnings.simplefilter("ignore")

@@ -306,7 +306,7 @@ def watch_floats(read: Callable[[Any], None]) -> Iterator[None]:
 
 
 @contextmanager
-def watch_unanswered(tell: Callable[[], None]) -> Iterator[None]:
+def watch_data_dependent_errors(tell: Callable[[], None]) -> Iterator[None]:
     """While active, `tell` is called where torch raises because values decide the answer to a question.
 
     The error is a RuntimeError, which a model may catch.

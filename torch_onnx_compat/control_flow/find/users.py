@@ -76,9 +76,9 @@ class NumberUsers:
 
 
 class PauseInCalls(Watcher):
-    """While active, nothing is noted inside of torch's functions that are C's, which call no model.
+    """While active, calls inside of torch's C functions are not noted: no code of a model runs there.
 
-    All that watches a trace makes Python calls for each of them, and each call costs where calls are noted.
+    What watches a trace makes many Python calls for each of these functions, and noting a call takes time.
     """
 
     def __init__(self, users: NumberUsers) -> None:

@@ -36,7 +36,7 @@ class InFunction(nn.Module):
     def forward(self, x):
         try:
             return self.check(x)
-        except Exception:
+        except Exception:  # a model that catches all is what is tested
             return x + 7
 
 
