@@ -17,7 +17,7 @@ from torch_onnx_compat.tracing import as_tensor
 @decomposition(torch.isfinite, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 def isfinite_of_integers(input: Tensor) -> Tensor:
     """Whether integers are finite, which all are; ONNX's operators take floats only."""
-    if input.is_floating_point():
+    if input.is_floating_point() or is_complex(input):
         return NotImplemented
     return torch.ones_like(input, dtype=torch.bool)
 
@@ -31,7 +31,7 @@ def isreal_of_reals(input: Tensor) -> Tensor:
 @decomposition((torch.isnan, torch.isinf), needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 def isnan_of_integers(input: Tensor) -> Tensor:
     """Whether integers are NaN or infinite, which none is; ONNX's operators take floats only."""
-    if input.is_floating_point():
+    if input.is_floating_point() or is_complex(input):
         return NotImplemented
     return torch.zeros_like(input, dtype=torch.bool)
 

@@ -127,17 +127,47 @@ def test_a_model_that_returns_less_while_it_is_exported(kind, exporter):
     assert not torch.onnx.is_in_onnx_export()
 
 
-class LiesInTrace(nn.Module):
+class LiesInExport(nn.Module):
     """Computes something else while it is exported, with as many outputs."""
 
     def forward(self, x):
         return x.sin() if torch.onnx.is_in_onnx_export() else x.cos()
 
 
+class FixesInExport(nn.Module):
+    """Takes the example's size while it is exported."""
+
+    def forward(self, x):
+        count = x.shape[0]
+        if torch.onnx.is_in_onnx_export():
+            count = int(count)
+        return x + torch.arange(float(count))[:, None]
+
+
 @pytest.mark.filterwarnings("ignore")
-def test_a_model_that_computes_something_else_while_it_is_exported_is_refused(exporter):
-    with pytest.raises(CompatError):
-        export_compat(LiesInTrace().eval(), (torch.ones(3, 4),), exporter=exporter)
+@pytest.mark.parametrize("kind", [LiesInExport, FixesInExport], ids=lambda kind: kind.__name__)
+def test_a_model_that_computes_something_else_while_it_is_exported_is_told_of_none(kind, exporter):
+    before = torch.onnx.is_in_onnx_export
+    result = export_compat(kind().eval(), (torch.randn(3, 4),), exporter=exporter, dynamic={"x": {0: "batch"}})
+    x = torch.randn(5, 4)
+    np.testing.assert_allclose(result.session().run(None, {"x": x.numpy()})[0], kind()(x).numpy(), atol=1e-6)
+    assert any("is_in_onnx_export" in note and "test_user_operators.py" in note for note in result.notes)
+    assert torch.onnx.is_in_onnx_export is before
+
+
+class LiesAndDecides(nn.Module):
+    """Is not right either way."""
+
+    def forward(self, x):
+        if torch.onnx.is_in_onnx_export():
+            return x.sin()
+        return x * float(str(x.sum().item()))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_first_error_stands_where_no_way_is_right(exporter):
+    with pytest.raises(CompatError, match="does not compute what the model computes"):
+        export_compat(LiesAndDecides().eval(), (torch.randn(3, 4),), exporter=exporter)
 
 
 class LogDensity(nn.Module):

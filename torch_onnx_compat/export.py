@@ -24,7 +24,7 @@ from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.control_flow import explain
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError, unknown_name
-from torch_onnx_compat.export_form import announce_export, find_export_form
+from torch_onnx_compat.export_form import deny_export, find_export_form
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.plan import DECISIONS, Plan, make_plan
 from torch_onnx_compat.precision.formats import Half, least_opset, precision_from_keyword
@@ -260,15 +260,20 @@ def export_compat(
 
         try:
             return done(_export(prepared, cut, patch, file, exporters, proof, clock, quality))
-        except CompatError:
+        except CompatError as error:
             with clock("settle"):
                 own_axes = settle_axes(prepared)
                 own_form = find_export_form(own_axes or prepared)
             if own_axes is None and own_form is None:
                 raise
-            with announce_export() if own_form is not None else nullcontext():
-                prepared = own_form or own_axes or prepared
-                return done(_export(prepared, cut, patch, file, exporters, proof, clock, quality))
+            prepared = own_form.prepared if own_form is not None else own_axes or prepared
+            try:
+                with own_form.answered() if own_form is not None else nullcontext():
+                    return done(_export(prepared, cut, patch, file, exporters, proof, clock, quality))
+            except CompatError:
+                if own_axes is None and own_form is not None and own_form.answered is deny_export:
+                    raise error from None  # what the model computes without an export is not what was asked for
+                raise
 
 
 def _report_into(

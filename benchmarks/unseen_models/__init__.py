@@ -6,6 +6,8 @@ the first value is the example's, the others are for the judge. Packages are imp
 
 from unseen_models import (  # they add to MODELS
     architectures,
+    forecasting,
+    graph_networks,
     medicine,
     pictures,
     pictures_classic,
@@ -21,6 +23,8 @@ __all__ = [
     "MODELS",
     "Unseen",
     "architectures",
+    "forecasting",
+    "graph_networks",
     "medicine",
     "pictures",
     "pictures_classic",

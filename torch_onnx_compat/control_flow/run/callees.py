@@ -22,6 +22,7 @@ from torch_onnx_compat.control_flow.run.decide import decide
 from torch_onnx_compat.control_flow.run.exact import promoted
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Rows
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, Session, as_tensor, current, is_number, refusal
+from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.functional.decimals import TorchArithmetic, round_decimal
 from torch_onnx_compat.tracing import extreme_of_sizes, is_tracing
 
@@ -216,7 +217,7 @@ def _len(session: Session, function: Any, value: Any) -> Any:
         return value.count_items()
     if isinstance(value, iterables.CountedItems):
         return value.length
-    return value.shape[0] if isinstance(value, Tensor) and value.dim() else function(value)
+    return value.shape[0] if isinstance(value, (Tensor, Pair)) and value.dim() else function(value)
 
 
 def _isinstance(session: Session, function: Any, value: Any, kind: Any) -> bool:

@@ -1,12 +1,11 @@
 """torch's functions of complex tensors, as functions of the two real tensors of a pair.
 
-Math:   (a + ib)(c + id) = (ac - bd) + i(ad + bc), and so for every function that is linear in each of two arguments.
+Products are in products.py; exponentials, logarithms, roots and trigonometric functions in elementary.py.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,8 +13,9 @@ from torch import Tensor
 
 from torch_onnx_compat.functional.angles import atan2
 from torch_onnx_compat.functional.complex.pair import COMPLEX_TYPES, HANDLERS, Pair, map_leaves, on_pairs, spellings
+from torch_onnx_compat.functional.complex.products import bilinear, multiply
 
-_ELEMENTWISE = (
+BY_PARTS = (
     "reshape",
     "view",
     "flatten",
@@ -76,7 +76,7 @@ _ELEMENTWISE = (
 
 def _register_elementwise() -> None:
     """Registers the functions that apply to both parts alike: they move, copy, add up or negate elements."""
-    for name in _ELEMENTWISE:
+    for name in BY_PARTS:
         for function in spellings(name):
             HANDLERS[function] = functools.partial(_by_parts, function)
     HANDLERS[torch.nn.functional.pad] = _pad
@@ -91,7 +91,7 @@ def _by_parts(function: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _real(value: Any) -> Any:
-    return value.real if isinstance(value, Pair) else value
+    return value.real if isinstance(value, (Pair, complex)) else value
 
 
 def _imag(value: Any) -> Any:
@@ -110,7 +110,7 @@ _register_elementwise()
 
 def _imaginary(value: Any) -> Any:
     """The imaginary part of a number or tensor, real ones included."""
-    if isinstance(value, Pair):
+    if isinstance(value, (Pair, complex)):
         return value.imag
     return torch.zeros_like(value) if isinstance(value, Tensor) else 0.0
 
@@ -125,11 +125,82 @@ def _setitem(input: Any, index: Any, value: Any) -> Any:
 
 
 @on_pairs("copy_")
-def _copy(input: Any, source: Any, non_blocking: bool = False) -> Any:
+def copy(input: Any, source: Any, non_blocking: bool = False) -> Any:
+    """Tensor.copy_."""
     if not isinstance(input, Pair):
         return NotImplemented
     input.real.copy_(_real(source))
     input.imag.copy_(_imaginary(source))
+    return input
+
+
+_VALUES = {
+    "masked_fill": 2,
+    "masked_scatter": 2,
+    "index_fill": 3,
+    "index_add": 3,
+    "index_copy": 3,
+    "scatter": 3,
+    "scatter_add": 3,
+    "lerp": 1,
+}
+"""Functions that take over or add values, by the place of these among their arguments."""
+
+
+def _register_functions_of_values() -> None:
+    for name, place in _VALUES.items():
+        for function in spellings(name):
+            HANDLERS[function] = functools.partial(_with_values, function, place)
+
+
+def _with_values(function: Any, place: int, *args: Any, **kwargs: Any) -> Any:
+    """Applies a function to both parts; a real value has no imaginary one."""
+    if len(args) <= place or "reduce" in kwargs:
+        return NotImplemented
+    kept, value, more = args[:place], args[place], args[place + 1 :]
+    if not isinstance(args[0], Pair):
+        kept = (Pair(args[0], torch.zeros_like(args[0])), *kept[1:])
+    real = function(*map_leaves(kept, _real), _real(value), *more, **kwargs)
+    return Pair(real, function(*map_leaves(kept, _imag), _imaginary(value), *more, **kwargs))
+
+
+_register_functions_of_values()
+
+
+def _new(input: Pair, real: float, args: Any, dtype: torch.dtype | None, options: Any) -> Any:
+    """A tensor of one real number, of the input's dtype where no other is asked for."""
+    size = args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
+    if dtype is not None and dtype is not input.dtype:
+        return NotImplemented if dtype.is_complex else input.real.new_full(size, real, dtype=dtype, **options)
+    return Pair(input.real.new_full(size, real, **options), input.real.new_zeros(size, **options))
+
+
+@on_pairs("new_zeros", "new_empty")
+def _new_zeros(input: Pair, *size: Any, dtype: torch.dtype | None = None, **options: Any) -> Any:
+    return _new(input, 0.0, size, dtype, options)
+
+
+@on_pairs("new_ones")
+def _new_ones(input: Pair, *size: Any, dtype: torch.dtype | None = None, **options: Any) -> Any:
+    return _new(input, 1.0, size, dtype, options)
+
+
+@on_pairs("full_like")
+def _full_like(input: Pair, fill_value: Any, **_: None) -> Pair:
+    return Pair(torch.zeros_like(input.real) + _real(fill_value), torch.zeros_like(input.imag) + _imaginary(fill_value))
+
+
+@on_pairs("zero_")
+def _zero(input: Pair) -> Pair:
+    input.real.zero_()
+    input.imag.zero_()
+    return input
+
+
+@on_pairs("fill_")
+def _fill(input: Pair, value: Any) -> Pair:
+    input.real.fill_(_real(value))
+    input.imag.fill_(_imaginary(value))
     return input
 
 
@@ -174,56 +245,11 @@ def _rsub(input: Any, other: Any) -> Pair:
     return Pair(_real(other) - _real(input), _imaginary(other) - _imaginary(input))
 
 
-def _bilinear(function: Callable[[Any, Any], Any], a: Any, b: Any) -> Pair:
-    if not isinstance(a, Pair):
-        return Pair(function(a, b.real), function(a, b.imag))
-    if not isinstance(b, Pair):
-        return Pair(function(a.real, b), function(a.imag, b))
-    real = function(a.real, b.real) - function(a.imag, b.imag)
-    return Pair(real, function(a.real, b.imag) + function(a.imag, b.real))
-
-
-@on_pairs("mul", "multiply", "__mul__", "__rmul__")
-def _mul(input: Any, other: Any) -> Pair:
-    return _bilinear(lambda a, b: a * b, input, other)
-
-
-@on_pairs("matmul", "mm", "bmm", "mv", "__matmul__")
-def _matmul(input: Any, other: Any) -> Pair:
-    return _bilinear(torch.matmul, input, other)
-
-
-@on_pairs("__rmatmul__")
-def _rmatmul(input: Any, other: Any) -> Pair:
-    return _bilinear(torch.matmul, other, input)
-
-
-@on_pairs("einsum")
-def _einsum(equation: str, *operands: Any) -> Any:
-    operands = tuple(operands[0]) if len(operands) == 1 and isinstance(operands[0], (tuple, list)) else operands
-    place = next((index for index, operand in enumerate(operands) if isinstance(operand, Pair)), None)
-    if place is None:
-        return torch.einsum(equation, *operands)
-    # Linear in each operand: with the parts of the first pair, and so on to the last.
-    with_real, with_imag = (
-        _einsum(equation, *operands[:place], part, *operands[place + 1 :])
-        for part in (operands[place].real, operands[place].imag)
-    )
-    if not isinstance(with_real, Pair):
-        return Pair(with_real, with_imag)
-    return Pair(with_real.real - with_imag.imag, with_real.imag + with_imag.real)
-
-
-@on_pairs("tensordot")
-def _tensordot(a: Any, b: Any, dims: Any = 2, out: None = None) -> Pair:
-    return _bilinear(lambda x, y: torch.tensordot(x, y, dims), a, b)
-
-
 @on_pairs("div", "divide", "true_divide", "__div__", "__truediv__")
 def _div(input: Any, other: Any, *, rounding_mode: None = None) -> Any:
     if not isinstance(other, Pair):
         return Pair(input.real / other, input.imag / other)
-    return _mul(input, _reciprocal(other))
+    return multiply(input, _reciprocal(other))
 
 
 @on_pairs("__rtruediv__", "__rdiv__")
@@ -240,30 +266,14 @@ def _reciprocal(input: Pair) -> Pair:
     return Pair(real / square, -imag / square)
 
 
-@on_pairs("pow", "__pow__")
-def _pow(input: Any, exponent: Any) -> Any:
-    if not isinstance(input, Pair) or type(exponent) is not int or not 1 <= exponent <= 4:
-        return NotImplemented
-    return functools.reduce(_mul, [input] * exponent)
-
-
 @on_pairs("square")
 def _square(input: Pair) -> Pair:
-    return _bilinear(lambda a, b: a * b, input, input)
-
-
-@on_pairs("exp")
-def _exp(input: Pair) -> Pair:
-    return polar(torch.exp(input.real), input.imag)
-
-
-def polar(abs: Tensor, angle: Tensor) -> Pair:
-    """torch.polar."""
-    return Pair(abs * torch.cos(angle), abs * torch.sin(angle))
+    return bilinear(lambda a, b: a * b, input, input)
 
 
 @on_pairs("abs", "absolute", "__abs__")
-def _abs(input: Pair) -> Tensor:
+def absolute(input: Pair) -> Tensor:
+    """torch.abs."""
     # Scaled, since the square of a part may overflow.
     scale = torch.maximum(input.real.abs(), input.imag.abs())
     safe = torch.where((scale > 0) & (scale < torch.inf), scale, torch.ones_like(scale))
@@ -272,8 +282,95 @@ def _abs(input: Pair) -> Tensor:
 
 
 @on_pairs("angle")
-def _angle(input: Pair) -> Tensor:
+def angle(input: Pair) -> Tensor:
+    """torch.angle."""
     return atan2(input.imag, input.real)
+
+
+@on_pairs("sgn")
+def _sgn(input: Pair) -> Pair:
+    length = absolute(input)
+    safe = torch.where(length == 0, torch.ones_like(length), length)
+    return Pair(input.real / safe, input.imag / safe)
+
+
+@on_pairs("norm")
+def _norm(input: Pair, p: Any = "fro", dim: Any = None, keepdim: bool = False, **_: None) -> Tensor:
+    result: Tensor = torch.norm(absolute(input), 2 if p in ("fro", None) else p, dim, keepdim)
+    return result
+
+
+def _vector_norm(x: Pair, ord: Any = 2, dim: Any = None, keepdim: bool = False, **_: None) -> Tensor:
+    result: Tensor = torch.linalg.vector_norm(absolute(x), ord, dim, keepdim)
+    return result
+
+
+HANDLERS[torch.linalg.vector_norm] = _vector_norm
+
+
+@on_pairs("eq", "__eq__")
+def _eq(input: Any, other: Any) -> Any:
+    return (_real(input) == _real(other)) & (_imaginary(input) == _imaginary(other))
+
+
+@on_pairs("ne", "not_equal", "__ne__")
+def _ne(input: Any, other: Any) -> Any:
+    return (_real(input) != _real(other)) | (_imaginary(input) != _imaginary(other))
+
+
+@on_pairs("isnan")
+def _isnan(input: Pair) -> Tensor:
+    return torch.isnan(input.real) | torch.isnan(input.imag)
+
+
+@on_pairs("isinf")
+def _isinf(input: Pair) -> Tensor:
+    return torch.isinf(input.real) | torch.isinf(input.imag)
+
+
+@on_pairs("isfinite")
+def _isfinite(input: Pair) -> Tensor:
+    return torch.isfinite(input.real) & torch.isfinite(input.imag)
+
+
+@on_pairs("var")
+def _var(input: Pair, *args: Any, **kwargs: Any) -> Tensor:
+    return torch.var(input.real, *args, **kwargs) + torch.var(input.imag, *args, **kwargs)
+
+
+@on_pairs("std")
+def _std(input: Pair, *args: Any, **kwargs: Any) -> Tensor:
+    return torch.sqrt(_var(input, *args, **kwargs))
+
+
+def _normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: None = None) -> Pair:
+    length = torch.norm(absolute(input), p, dim, keepdim=True).clamp_min(eps)
+    return Pair(input.real / length, input.imag / length)
+
+
+HANDLERS[torch.nn.functional.normalize] = _normalize
+
+
+def _dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    return NotImplemented if training and p else input
+
+
+HANDLERS[torch.nn.functional.dropout] = _dropout
+
+
+@on_pairs("addcmul")
+def _addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
+    return input + tensor1 * tensor2 * value
+
+
+@on_pairs("addcdiv")
+def _addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
+    return input + tensor1 / tensor2 * value
+
+
+@on_pairs("addmm", "addmv", "baddbmm")
+def _addmm(input: Any, a: Any, b: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+    return input * beta + (a @ b) * alpha
 
 
 @on_pairs("conj", "conj_physical")
@@ -334,19 +431,3 @@ def _is_complex(input: Pair) -> bool:
 @on_pairs("is_floating_point")
 def _is_floating_point(input: Pair) -> bool:
     return False
-
-
-def _register_in_place() -> None:
-    """Registers ``add_`` and the other in-place methods: the result is copied into both parts, and so into views."""
-    for name in ("add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "neg", "reciprocal"):
-        for function in spellings(f"{name}_"):
-            HANDLERS[function] = functools.partial(_write_in_place, HANDLERS[getattr(Tensor, name)])
-
-
-def _write_in_place(handler: Callable[..., Any], input: Any, *args: Any, **kwargs: Any) -> Any:
-    if not isinstance(input, Pair):
-        return NotImplemented  # torch raises its own error for a complex result in a real tensor
-    return _copy(input, handler(input, *args, **kwargs))
-
-
-_register_in_place()

@@ -88,7 +88,7 @@ _answers_directly: ContextVar[bool] = ContextVar("answers_directly", default=Fal
 
 @contextmanager
 def answer_directly() -> Iterator[None]:
-    """While active, methods of pairs call their handlers directly, since no mode rewrites the body of an entry."""
+    """While active, methods of pairs call their handlers directly: no mode rewrites the body of an entry or handler."""
     token = _answers_directly.set(True)
     try:
         yield
@@ -163,10 +163,12 @@ def with_pairs(func: Any, args: Any, kwargs: Any, constants: Collection[int] = (
 def answer(func: Any, args: Any, kwargs: Any) -> Any:
     """Calls a torch function, or a method of Tensor, with pairs among its arguments."""
     handler = HANDLERS.get(func)
-    result = handler(*args, **kwargs) if handler is not None else NotImplemented
-    return (
-        func(*map_leaves(args, _to_complex), **map_leaves(kwargs, _to_complex)) if result is NotImplemented else result
-    )
+    if handler is not None:
+        with answer_directly():
+            result = handler(*args, **kwargs)
+        if result is not NotImplemented:
+            return result
+    return func(*map_leaves(args, _to_complex), **map_leaves(kwargs, _to_complex))
 
 
 def _has_pair(value: Any) -> bool:
