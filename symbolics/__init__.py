@@ -19,6 +19,7 @@ FAMILIES = (
     "elimination",
     "embedding",
     "focus",
+    "flexible_attention",
     "fourier",
     "grid_sampling",
     "indexing",

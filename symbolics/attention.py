@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from torch_onnx_compat import Exactness, decline, decomposition
+from torch_onnx_compat.functional.heads import repeat_groups
 from torch_onnx_compat.tracing import constant, static_size
 
 
@@ -101,7 +102,7 @@ def attention_to_matmul(
         heads, groups = static_size(query, -3), static_size(key, -3)
         if heads is None or groups is None:
             decline("the numbers of heads must be fixed with enable_gqa=True")
-        key, value = (_repeat_groups(x, groups, heads // groups) for x in (key, value))
+        key, value = (repeat_groups(x, groups, heads // groups) for x in (key, value))
     return attend(query, key, value, mask, scale, maskable=not is_causal)
 
 
@@ -111,14 +112,6 @@ def _causal_mask(query: Tensor, key: Tensor) -> Tensor:
         return constant([[k <= q for k in range(keys)] for q in range(length)], query, torch.bool)
     steps = torch.arange(key.shape[-2], device=query.device)
     return steps <= torch.arange(query.shape[-2], device=query.device).unsqueeze(-1)
-
-
-def _repeat_groups(x: Tensor, groups: int, times: int) -> Tensor:
-    """(..., groups, S, E) with each group as often as it has heads of queries."""
-    if times == 1:
-        return x
-    index = constant([group for group in range(groups) for _ in range(times)], x, torch.int64)
-    return x.index_select(-3, index)
 
 
 # Multi-head attention

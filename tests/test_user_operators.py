@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.torch_version import TorchVersion
 
 from torch_onnx_compat import export_compat
 from torch_onnx_compat.errors import CompatError
 
-NEWEST = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 15)
+NEWEST = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 14)
 
 
 class Branches(nn.Module):
@@ -168,6 +169,42 @@ class LiesAndDecides(nn.Module):
 def test_the_first_error_stands_where_no_way_is_right(exporter):
     with pytest.raises(CompatError, match="does not compute what the model computes"):
         export_compat(LiesAndDecides().eval(), (torch.randn(3, 4),), exporter=exporter)
+
+
+@torch.compile
+def _compiled(x):
+    return x.relu() * 2
+
+
+@torch.compile(fullgraph=True)
+def _compiled_as_a_whole(x):
+    return x.relu() * 3
+
+
+class CallsCompiled(nn.Module):
+    """Functions, a method and a layer that torch.compile would make kernels of."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.compile(nn.Linear(4, 4), fullgraph=True)
+
+    @torch.compile(dynamic=True)
+    def scaled(self, x):
+        return x * 0.5
+
+    def forward(self, x):
+        return self.scaled(self.layer(_compiled(x) + _compiled_as_a_whole(x)))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_functions_of_torch_compile_are_exported_as_they_are_written(exporter):
+    if exporter == "torchscript" and TorchVersion(torch.__version__) < "2.14":
+        pytest.skip("before torch 2.14, a trace refuses functions of torch.compile")
+    model, x = CallsCompiled().eval(), torch.randn(5, 4)
+    result = export_compat(model, (x[:3],), exporter=exporter, dynamic={"x": {0: "batch"}})
+    found = result.session().run(None, {"x": x.numpy()})[0]
+    layer = model.layer._orig_mod
+    np.testing.assert_allclose(found, (layer(x.relu() * 5) * 0.5).detach().numpy(), rtol=1e-5, atol=1e-6)
 
 
 class LogDensity(nn.Module):

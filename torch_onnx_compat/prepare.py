@@ -26,7 +26,7 @@ from torch.distributions import Distribution
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
-from torch_onnx_compat.backends.internals.higher_order import compile_without_own_modes
+from torch_onnx_compat.backends.internals.higher_order import without_compilation
 from torch_onnx_compat.caller.reach import Reach, find_reach
 from torch_onnx_compat.caller.rebind import rebind_functions
 from torch_onnx_compat.caller.undo import (
@@ -192,7 +192,7 @@ def export_conditions() -> Iterator[None]:
             collect_new_only(),
             without_cache_folder(),
             choose_by_example(),
-            compile_without_own_modes(),
+            without_compilation(),
             restore_modes(),
         ):
             yield

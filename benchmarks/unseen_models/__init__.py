@@ -16,6 +16,7 @@ from unseen_models import (  # they add to MODELS
     sequences,
     signals,
     sound,
+    vision_transformers,
 )
 from unseen_models.table import MODELS, Unseen
 
@@ -33,4 +34,5 @@ __all__ = [
     "sequences",
     "signals",
     "sound",
+    "vision_transformers",
 ]

@@ -260,11 +260,13 @@ def _copy(tensor: Tensor) -> Tensor:
 class _WriteWatch(DispatchMode):
     """Tells of every operator that is about to write to watched memory."""
 
-    supports_higher_order_operators = True
-
     def __init__(self, memory: set[int], tell: Callable[[Tensor], None]) -> None:
         super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
         self._memory, self._tell = memory, tell
+
+    def control(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Passes a higher-order operator on: a capture keeps it."""
+        return func(*args, **kwargs)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}

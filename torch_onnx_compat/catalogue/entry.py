@@ -213,7 +213,8 @@ def qualified_name(match: Any) -> str:
     """The name by which users call what a rewrite replaces."""
     if isinstance(match, str):
         return match
-    return _public_names().get(id(match)) or f"{getattr(match, '__module__', 'torch')}.{match.__qualname__}"
+    name = getattr(match, "__qualname__", "") or match.__name__  # an operator has the latter alone
+    return _public_names().get(id(match)) or f"{getattr(match, '__module__', 'torch')}.{name}"
 
 
 @functools.cache

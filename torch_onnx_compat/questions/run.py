@@ -9,13 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch._ops import HigherOrderOperator
 
-from torch_onnx_compat.backends.internals import rnn_decompositions, symbolic
+from torch_onnx_compat.backends.internals import flexible_attention, rnn_decompositions, symbolic
 from torch_onnx_compat.backends.internals.modes import DispatchMode
 from torch_onnx_compat.backends.internals.numbers import complete_numbers
 from torch_onnx_compat.backends.quiet import quiet_logs
@@ -111,8 +112,6 @@ def _packages(model: nn.Module) -> set[str]:
 class _Beside(DispatchMode):
     """Runs every operator on fakes and on the real tensors beside them; what depends on no input stays real."""
 
-    supports_higher_order_operators = True
-
     def __init__(self, symbols: symbolic.Symbols, log: Log) -> None:
         super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
         self._symbols, self._log = symbols, log
@@ -148,8 +147,6 @@ class _Beside(DispatchMode):
         leaves = leaves_of((args, kwargs))
         if not any(isinstance(leaf, self._symbols.kind) or symbolic.is_symbolic(leaf) for leaf in leaves):
             return func(*args, **kwargs)
-        if isinstance(func, HigherOrderOperator):
-            return self._control(func, *args, **kwargs)
         real_args, real_kwargs = replace_leaves((args, kwargs), self._actual)
         try:
             real = func(*real_args, **real_kwargs)
@@ -186,11 +183,20 @@ class _Beside(DispatchMode):
         for number in numbers:
             self._log.computed(number.node.expr, symbolic.number_of(number))
 
-    def _control(self, func: Any, *args: Any, **kwargs: Any) -> Any:
-        if func.name() not in ("cond", "while_loop"):
+    def control(self, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+        """Lets the functions of a higher-order operator ask, too."""
+        leaves = leaves_of((args, kwargs))
+        if not any(isinstance(leaf, self._symbols.kind) or symbolic.is_symbolic(leaf) for leaf in leaves):
+            return func(*args, **kwargs)
+        runs: dict[str, Callable[..., Any]] = {
+            "cond": self._branches,
+            "while_loop": partial(self._loop, func),
+            "flex_attention": flexible_attention.run,
+        }
+        if func.name() not in runs:
             raise NotImplementedError(f"no fakes for {func.name()}")
         with self:
-            return self._branches(*args, **kwargs) if func.name() == "cond" else self._loop(func, *args, **kwargs)
+            return runs[func.name()](*args, **kwargs)
 
     def _branches(self, condition: Any, then: Any, otherwise: Any, operands: Any = ()) -> Any:
         """A cond: both branches ask; the file has both."""

@@ -21,9 +21,9 @@ from torch_onnx_compat.backends.internals.higher_order import (
     call_cond,
     call_scan,
     call_while_loop,
-    compile_without_own_modes,
     exports_scan,
     suppress_in_capture,
+    without_compilation,
     without_function_modes,
 )
 from torch_onnx_compat.backends.internals.schemas import is_kept_by_torch, names_of_views, places_of_numbers
@@ -59,7 +59,6 @@ __all__ = [
     "call_while_loop",
     "cast_outputs",
     "closing_transforms",
-    "compile_without_own_modes",
     "decompose_by_node",
     "drop_assertions",
     "exports_scan",
@@ -92,6 +91,7 @@ __all__ = [
     "torchlib_function",
     "trace",
     "untranslated",
+    "without_compilation",
     "without_function_modes",
     "without_weights",
 ]

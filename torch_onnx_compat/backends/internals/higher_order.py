@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -78,19 +80,30 @@ def without_function_modes(kind: type | tuple[type, ...]) -> Iterator[None]:
             overrides._push_mode(mode)
 
 
-@contextmanager
-def compile_without_own_modes() -> Iterator[None]:
-    """While active, a model's own torch.cond, while_loop and scan work under this package's TorchFunctionModes.
+_FLEXIBLE = "torch.nn.attention.flex_attention"
 
-    They compile their functions, and dynamo cannot compile under a mode that it does not know.
+
+@contextmanager
+def without_compilation() -> Iterator[None]:
+    """While active, functions of torch.compile run as they are written, and a model's own torch.cond works.
+
+    Dynamo cannot compile under a TorchFunctionMode that it does not know: a function with fullgraph=True raises then,
+    and a trace refuses every one. torch.cond, while_loop and scan need what it makes of their functions; they compile
+    without this package's modes. Flexible attention does without.
     """
+    with _compile_without_own_modes(), _call_uncompiled(), _attend_uncompiled():
+        yield
+
+
+@contextmanager
+def _compile_without_own_modes() -> Iterator[None]:
     plain = first_module("torch._higher_order_ops.utils")._set_compilation_env
 
     @contextmanager
     def environment() -> Iterator[None]:
         stack = first_module("torch.overrides")._get_current_function_mode_stack()
         own = tuple({type(mode) for mode in stack if type(mode).__module__.startswith("torch_onnx_compat.")})
-        with plain(), without_function_modes(own):
+        with plain(), without_function_modes(own), _compile_again():
             yield
 
     scopes = [vars(module) for name, module in list(sys.modules.items()) if name.startswith("torch._higher_order_ops.")]
@@ -102,6 +115,38 @@ def compile_without_own_modes() -> Iterator[None]:
     finally:
         for scope in scopes:
             scope["_set_compilation_env"] = plain
+
+
+def _call_uncompiled() -> AbstractContextManager[None]:
+    """Functions of torch.compile are called as they are; before torch 2.14 a trace refuses them nevertheless."""
+    if not sys.modules.keys() & {"torch._dynamo.eval_frame", _FLEXIBLE}:  # importing it takes long
+        return nullcontext()
+    eval_frame = first_module("torch._dynamo.eval_frame")
+    is_newer = hasattr(eval_frame, "_use_eager_on_nested_compile")
+    made: AbstractContextManager[None] = (
+        eval_frame._use_eager_on_nested_compile() if is_newer else torch.compiler.set_stance("force_eager")
+    )
+    return made
+
+
+def _compile_again() -> AbstractContextManager[None]:
+    """Ends `_call_uncompiled` for a while; newer torch knows its own operators by itself."""
+    eval_frame = sys.modules.get("torch._dynamo.eval_frame")
+    is_newer = hasattr(eval_frame, "_use_eager_on_nested_compile")
+    return nullcontext() if is_newer else torch.compiler.set_stance("default")
+
+
+@contextmanager
+def _attend_uncompiled() -> Iterator[None]:
+    """Flexible attention makes no surroundings for a compilation, which would hide its operator from the entries."""
+    scope = vars(sys.modules.get(_FLEXIBLE, ModuleType("")))
+    names = ("setup_compilation_env", "_set_compilation_env")
+    before: dict[str, Any] = {name: scope[name] for name in names if name in scope}
+    try:
+        scope.update(dict.fromkeys(before, partial(nullcontext, "eager")))
+        yield
+    finally:
+        scope.update(before)
 
 
 @contextmanager

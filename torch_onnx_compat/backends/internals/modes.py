@@ -9,7 +9,10 @@ from typing import Any
 
 from torch._C._dynamo import eval_frame as hook
 from torch._compile import _disable_dynamo
+from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from torch_onnx_compat.backends.internals import flexible_attention
 
 
 class DispatchMode(TorchDispatchMode):
@@ -18,7 +21,11 @@ class DispatchMode(TorchDispatchMode):
     torch runs a mode's function where torch.compile leaves it alone, and imports torch._dynamo for that, which takes
     more than a second. While nothing compiles, which the interpreter's hook for frames tells, the function is called as
     it is.
+
+    A higher-order operator, whose arguments are functions, goes to `control`.
     """
+
+    supports_higher_order_operators = True
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -30,12 +37,43 @@ class DispatchMode(TorchDispatchMode):
         if own is not None:
             cls.__torch_dispatch__ = _hide_from_compile(own)  # type: ignore[method-assign]
 
+    def control(self, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
+        """Runs a higher-order operator on real tensors; the mode sees the operators that its functions call."""
+        run = _HIGHER_ORDER.get(func.name())
+        if run is None:
+            return func(*args, **kwargs)
+        with self:
+            return run(*args, **kwargs)
+
+
+def _branch(condition: Any, then: Callable[..., Any], otherwise: Callable[..., Any], operands: Any = ()) -> Any:
+    return (then if bool(condition) else otherwise)(*operands)
+
+
+def _loop(holds: Callable[..., Any], step: Callable[..., Any], carried: Any, more: Any = ()) -> Any:
+    while bool(holds(*carried, *more)):
+        carried = step(*carried, *more)
+    return tuple(carried)
+
+
+_HIGHER_ORDER: dict[str, Callable[..., Any]] = {
+    "cond": _branch,
+    "while_loop": _loop,
+    "flex_attention": flexible_attention.run,
+}
+
 
 def _hide_from_compile(function: Callable[..., Any]) -> Callable[..., Any]:
-    apart = _disable_dynamo(function)
+    def control(self: DispatchMode, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return self.control(func, args, kwargs or {})
 
-    def dispatch(*args: Any, **kwargs: Any) -> Any:
-        return (function if hook.get_eval_frame_callback() is None else apart)(*args, **kwargs)
+    apart, control_apart = _disable_dynamo(function), _disable_dynamo(control)
+
+    def dispatch(self: DispatchMode, func: Any, *args: Any) -> Any:
+        compiles = hook.get_eval_frame_callback() is not None
+        if isinstance(func, HigherOrderOperator):
+            return (control_apart if compiles else control)(self, func, *args)
+        return (apart if compiles else function)(self, func, *args)
 
     _skip(dispatch.__code__)
     return functools.wraps(function)(dispatch)

@@ -1,0 +1,142 @@
+"""Attention by functions of the model, in rows; with every option, compiled, and at other lengths."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.attention import flex_attention as torchs
+from torch.nn.attention.flex_attention import and_masks, create_block_mask, create_mask, flex_attention
+
+from torch_onnx_compat import CompatError, export_compat
+from torch_onnx_compat.testing import Example, assert_same_outputs
+
+Q, K, V = torch.randn(2, 4, 6, 8), torch.randn(2, 4, 6, 8), torch.randn(2, 4, 6, 3)
+GROUPS = torch.tensor([[0, 0, 1, 1, 1, 2], [0, 1, 1, 1, 1, 1]])
+LENGTH = {name: {0: "batch", 2: "length"} for name in ("q", "k", "v")} | {"groups": {0: "batch", 1: "length"}}
+
+
+def causal(batch, head, q, k):
+    return q >= k
+
+
+def later_only(batch, head, q, k):
+    """Closes every key to the first query."""
+    return q > k
+
+
+def softly(score, batch, head, q, k):
+    return torch.where(q >= k, 3 * torch.tanh(score / 3), -float("inf"))
+
+
+def block_mask(mask, x):
+    return create_block_mask(mask, None, None, x.shape[2], x.shape[2], device="cpu")
+
+
+class Biased(nn.Module):
+    """A table of distances, slopes of heads, fewer heads of keys, and groups that see themselves only."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.slopes = nn.Parameter(torch.randn(4, 99)), nn.Parameter(torch.rand(4))
+
+    def forward(self, q, k, v, groups):
+        def change(score, batch, head, i, j):
+            return score + self.table[head, i - j + 49] - self.slopes[head] * (i - j).abs()
+
+        def same(batch, head, i, j):
+            return groups[batch, i] == groups[batch, j]
+
+        n = q.shape[2]
+        mask = create_block_mask(and_masks(same, causal), q.shape[0], None, n, n, device=q.device)
+        return flex_attention(q, k[:, :2], v[:, :2], change, mask, scale=0.7, enable_gqa=True)
+
+
+class StepByStep(nn.Module):
+    """Indexes a table by one number, then by another."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(4, 99))
+
+    def forward(self, q, k, v):
+        return flex_attention(q, k, v, lambda score, batch, head, i, j: score + self.table[head][i - j + 49])
+
+
+class Masked(nn.Module):
+    def forward(self, q):
+        return torch.where(create_mask(causal, None, H=4, Q_LEN=q.shape[2], KV_LEN=6, device="cpu"), q @ q.mT, 0)
+
+
+COMPILED = torch.compile(flex_attention)
+MODELS = {
+    "plain": lambda q, k, v: flex_attention(q, k, v),
+    "scores": lambda q, k, v: flex_attention(q, k, v, score_mod=softly),
+    "mask": lambda q, k, v: flex_attention(q, k, v, block_mask=block_mask(causal, q)),
+    "no key": lambda q, k, v: flex_attention(q, k, v, block_mask=block_mask(later_only, q)),
+    "compiled": lambda q, k, v: COMPILED(q, k, v, score_mod=softly),
+}
+
+EXAMPLES = [
+    Example("flex_attention_to_matmul", Biased(), (Q, K, V, GROUPS)),
+    Example(
+        "block_mask_to_one_block",
+        MODELS["mask"],
+        (Q, K, V),
+        broken=lambda mask, *args, **options: (
+            (None, None) if isinstance(mask, torch.Tensor) else torchs._create_empty_block_mask(Q, Q)
+        ),  # without the mask's function
+    ),
+    Example(
+        "empty_block_mask_to_one_block",
+        MODELS["plain"],
+        (Q, K, V),
+        broken=lambda query, key: block_mask(causal, Q[:, :, :3]),
+        claims=("torchscript",),
+    ),
+    Example(
+        "create_mask_to_call",
+        Masked(),
+        (Q,),
+        claims=("torchscript",),
+    ),
+]
+
+
+class Called(nn.Module):
+    def __init__(self, call):
+        super().__init__()
+        self.call = call
+
+    def forward(self, q, k, v):
+        return self.call(q, k, v)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("call", MODELS.values(), ids=MODELS)
+def test_any_length(call, exporter):
+    dynamic = {name: LENGTH[name] for name in ("q", "k", "v")}
+    longer = tuple(torch.randn(3, 4, 11, x.shape[-1]) for x in (Q, K, V))
+    assert_same_outputs(
+        Called(call), (Q, K, V), exporter, uses=["flex_attention_to_matmul"], dynamic=dynamic, samples=[longer]
+    )
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_logarithm_of_a_row_without_keys(exporter):
+    def call(q, k, v):
+        output, logarithm = flex_attention(q, k, v, block_mask=block_mask(later_only, q), return_lse=True)
+        return output, logarithm
+
+    assert_same_outputs(Called(call), (Q, K, V), exporter, samples=[(Q * 2, K, V)])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_functions_that_index_step_by_step_are_named(exporter):
+    with pytest.raises(CompatError, match=r"index a table once, as in table\[head, q - k\]"):
+        export_compat(StepByStep(), (Q, K, V), exporter=exporter)
+
+
+def test_torchs_module_is_as_before():
+    names = ("setup_compilation_env", "_set_compilation_env", "create_block_mask", "create_mask", "flex_attention")
+    before = {name: getattr(torchs, name, None) for name in names}
+    export_compat(Called(MODELS["mask"]), (Q, K, V))
+    assert {name: getattr(torchs, name, None) for name in names} == before
