@@ -70,7 +70,7 @@ def _one_block(mask_mod: Callable[..., Tensor] | None, device: Any) -> Any:
         return torchs.block_mask_of_one(mask_mod, device or "cpu")
 
 
-@rewrite(f"{torchs.MODULE}.create_mask", needed_on=("torchscript",), exactness=Exactness.ROUNDING)
+@rewrite(f"{torchs.MODULE}.create_mask", needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 def create_mask_to_call(mod_fn: Callable[..., Tensor], *args: Any, **kwargs: Any) -> Tensor:
     """A mask (B, H, L, S) by one call of the function that tells it."""
     if not torchs.is_mask(mod_fn):

@@ -205,3 +205,14 @@ def test_each_exporter_has_its_line():
     starts = [line.split(":")[0] for line in lines if not line.startswith("    ")]
     assert starts[:2] == ["  torchscript", "  dynamo"]
     assert set(starts[2:]) == {"  diagnosis"}
+
+
+class ReturnsNothing(nn.Module):
+    def forward(self, x):
+        print(end="")
+
+
+@pytest.mark.parametrize("verify", [True, False])
+def test_a_model_that_returns_nothing(verify, exporter):
+    with pytest.raises(CompatError, match="the model returns no tensor and no number"):
+        export_compat(ReturnsNothing().eval(), torch.randn(2, 3), exporter=exporter, verify=verify)

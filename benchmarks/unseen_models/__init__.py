@@ -16,6 +16,7 @@ from unseen_models import (  # they add to MODELS
     sequences,
     signals,
     sound,
+    super_resolution,
     vision_transformers,
 )
 from unseen_models.table import MODELS, Unseen
@@ -34,5 +35,6 @@ __all__ = [
     "sequences",
     "signals",
     "sound",
+    "super_resolution",
     "vision_transformers",
 ]

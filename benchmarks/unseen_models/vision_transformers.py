@@ -75,7 +75,9 @@ _model(
 )
 _model("rvt", "RvT", PATCHES | SMALL)
 _model("max_vit", "MaxViT", {"num_classes": 7, "dim": 16, "depth": (1, 1), "dim_head": 8, "window_size": 2}, image(32))
-_model("sep_vit", "SepViT", {"num_classes": 7, "dim": 16, "heads": (1, 2), "depth": (1, 1), "window_size": 7}, image(56))
+_model(
+    "sep_vit", "SepViT", {"num_classes": 7, "dim": 16, "heads": (1, 2), "depth": (1, 1), "window_size": 7}, image(56)
+)
 _model(
     "twins_svt",
     "TwinsSVT",
@@ -96,7 +98,11 @@ _model(
 )
 _model("simple_vit_with_register_tokens", "SimpleViT", PATCHES | SMALL, label="SimpleViT with registers")
 _model("simple_vit_with_qk_norm", "SimpleViT", PATCHES | SMALL, label="SimpleViT, normalised queries")
-_model("levit", "LeViT", {"image_size": 64, "num_classes": 7, "dim": (16, 32), "depth": 1, "heads": 2, "stages": 2, "mlp_mult": 2})
+_model(
+    "levit",
+    "LeViT",
+    {"image_size": 64, "num_classes": 7, "dim": (16, 32), "depth": 1, "heads": 2, "stages": 2, "mlp_mult": 2},
+)
 _model("cct_3d", "CCT", {"img_size": 16, "num_frames": 4, "embedding_dim": 24, "n_conv_layers": 1, "frame_kernel_size": 2, "num_layers": 1, "num_heads": 2, "mlp_ratio": 2, "num_classes": 7}, lambda n: torch.randn(n, 3, 4, 16, 16), label="CCT of videos")  # fmt: skip
 _model("vivit", "ViViT", {"image_size": 16, "image_patch_size": 8, "frames": 4, "frame_patch_size": 2, "num_classes": 7, "dim": 32, "spatial_depth": 1, "temporal_depth": 1, "heads": 2, "mlp_dim": 48}, lambda n: torch.randn(n, 3, 4, 16, 16))  # fmt: skip
 _model("t2t", "T2TViT", {"dim": 32, "image_size": 32, "depth": 1, "heads": 2, "mlp_dim": 48, "num_classes": 7, "t2t_layers": ((7, 4), (3, 2))})  # fmt: skip
@@ -107,7 +113,9 @@ _model("cross_vit", "CrossViT", {"image_size": 48, "num_classes": 7, "sm_dim": 1
 _model("mobile_vit", "MobileViT", {"image_size": (64, 64), "dims": [24, 32, 40], "channels": [8, 8, 16, 16, 24, 24, 32, 32, 40, 40, 48], "num_classes": 7}, image(64))  # fmt: skip
 _model("vit_with_patch_merger", "ViT", PATCHES | SMALL | {"patch_merge_layer": 1, "patch_merge_num_tokens": 4}, label="ViT that merges patches")  # fmt: skip
 _model("vit_for_small_dataset", "ViT", PATCHES | SMALL, label="ViT with shifted patches")
-_model("vit_1d", "ViT", {"seq_len": 64, "patch_size": 8} | SMALL, lambda n: torch.randn(n, 3, 64), label="ViT of signals")
+_model(
+    "vit_1d", "ViT", {"seq_len": 64, "patch_size": 8} | SMALL, lambda n: torch.randn(n, 3, 64), label="ViT of signals"
+)
 _model("na_vit", "NaViT", PATCHES | SMALL | {"token_dropout_prob": None}, label="NaViT of equal pictures")
 
 add(

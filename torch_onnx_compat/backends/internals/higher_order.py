@@ -117,16 +117,22 @@ def _compile_without_own_modes() -> Iterator[None]:
             scope["_set_compilation_env"] = plain
 
 
-def _call_uncompiled() -> AbstractContextManager[None]:
+@contextmanager
+def _call_uncompiled() -> Iterator[None]:
     """Functions of torch.compile are called as they are; before torch 2.14 a trace refuses them nevertheless."""
     if not sys.modules.keys() & {"torch._dynamo.eval_frame", _FLEXIBLE}:  # importing it takes long
-        return nullcontext()
+        yield
+        return
     eval_frame = first_module("torch._dynamo.eval_frame")
-    is_newer = hasattr(eval_frame, "_use_eager_on_nested_compile")
-    made: AbstractContextManager[None] = (
-        eval_frame._use_eager_on_nested_compile() if is_newer else torch.compiler.set_stance("force_eager")
-    )
-    return made
+    if hasattr(eval_frame, "_use_eager_on_nested_compile"):
+        with eval_frame._use_eager_on_nested_compile():
+            yield
+    else:
+        with (
+            torch.compiler.set_stance("force_eager"),
+            first_module("torch._dynamo.config").patch(error_on_nested_fx_trace=False),
+        ):
+            yield
 
 
 def _compile_again() -> AbstractContextManager[None]:
