@@ -1,5 +1,7 @@
 """Attention by functions of the model, in rows; with every option, compiled, and at other lengths."""
 
+import inspect
+
 import pytest
 import torch
 from torch import nn
@@ -9,6 +11,10 @@ from torch.nn.attention.flex_attention import and_masks, create_block_mask, crea
 from torch_onnx_compat import CompatError, export_compat
 from torch_onnx_compat.testing import Example, assert_same_outputs
 
+RUNS = "supports_higher_order_operators" in inspect.getsource(torch._ops)
+"""Whether torch runs an operator of functions under a dispatch mode; older versions do not."""
+needs_modes = pytest.mark.skipif(not RUNS, reason="older torch runs no operators of functions under a dispatch mode")
+EXPORTERS = ("torchscript", "dynamo") if RUNS else ()
 Q, K, V = torch.randn(2, 4, 6, 8), torch.randn(2, 4, 6, 8), torch.randn(2, 4, 6, 4)
 GROUPS = torch.tensor([[0, 0, 1, 1, 1, 2], [0, 1, 1, 1, 1, 1]])
 LENGTH = {name: {0: "batch", 2: "length"} for name in ("q", "k", "v")} | {"groups": {0: "batch", 1: "length"}}
@@ -76,7 +82,7 @@ MODELS = {
 }
 
 EXAMPLES = [
-    Example("flex_attention_to_matmul", Biased(), (Q, K, V, GROUPS)),
+    Example("flex_attention_to_matmul", Biased(), (Q, K, V, GROUPS), exporters=EXPORTERS),
     Example(
         "block_mask_to_one_block",
         MODELS["mask"],
@@ -84,6 +90,7 @@ EXAMPLES = [
         broken=lambda mask, *args, **options: (
             (None, None) if isinstance(mask, torch.Tensor) else torchs._create_empty_block_mask(Q, Q)
         ),  # without the mask's function
+        exporters=EXPORTERS,
     ),
     Example(
         "empty_block_mask_to_one_block",
@@ -91,6 +98,7 @@ EXAMPLES = [
         (Q, K, V),
         broken=lambda query, key: block_mask(causal, Q[:, :, :3]),
         claims=("torchscript",),
+        exporters=EXPORTERS,
     ),
     Example(
         "create_mask_to_call",
@@ -110,6 +118,7 @@ class Called(nn.Module):
         return self.call(q, k, v)
 
 
+@needs_modes
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("call", MODELS.values(), ids=MODELS)
 def test_any_length(call, exporter):
@@ -120,6 +129,7 @@ def test_any_length(call, exporter):
     )
 
 
+@needs_modes
 @pytest.mark.filterwarnings("ignore")
 def test_the_logarithm_of_a_row_without_keys(exporter):
     def call(q, k, v):
@@ -129,12 +139,14 @@ def test_the_logarithm_of_a_row_without_keys(exporter):
     assert_same_outputs(Called(call), (Q, K, V), exporter, samples=[(Q * 2, K, V)])
 
 
+@needs_modes
 @pytest.mark.filterwarnings("ignore")
 def test_functions_that_index_step_by_step_are_named(exporter):
     with pytest.raises(CompatError, match=r"index a table once, as in table\[head, q - k\]"):
         export_compat(StepByStep(), (Q, K, V), exporter=exporter)
 
 
+@needs_modes
 def test_torchs_module_is_as_before():
     names = ("setup_compilation_env", "_set_compilation_env", "create_block_mask", "create_mask", "flex_attention")
     before = {name: getattr(torchs, name, None) for name in names}
