@@ -120,6 +120,8 @@ class Subject(nn.Module):
             if tensor.layout in (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc):
                 name = tree.qualified_name(("output", *path))
                 raise CompatError(f"{name} is a sparse tensor, which no output of a file can be; return it dense.")
+        if not leaves:
+            raise CompatError("the model returns no tensor and no number, and a file needs an output; return what it is for.")
         named = self.boundary.path_of if self.boundary else (lambda path: path)
         self.outputs.paths = [named(path) for path, _ in leaves]
         self.outputs.dropped = [
@@ -323,6 +325,8 @@ def _bare(dtype: torch.dtype) -> str:
 
 
 def _describe(error: BaseException) -> str:
+    if isinstance(error, CompatError):
+        return str(error)
     place = user_statement(error)
     return f"{type(error).__name__}: {first_line(error)}{f' (at {place})' if place else ''}"
 

@@ -158,7 +158,7 @@ class Spectrum(nn.Module):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.dynamo_from("2.9", "x[..., 0] is a Gather that onnxruntime does not load")
+@pytest.mark.dynamo_from("2.10", "x[..., 0] is a Gather that onnxruntime does not load")
 def test_files_hold_what_complex_functions_compute(exporter):
     model, x = Spectrum().eval(), torch.randn(5, 4)
     session = export_compat(model, x[:3], exporter=exporter, dynamic={"x": {0: "batch"}}).session()

@@ -81,6 +81,8 @@ def without_function_modes(kind: type | tuple[type, ...]) -> Iterator[None]:
 
 
 _FLEXIBLE = "torch.nn.attention.flex_attention"
+_UNCOMPILED = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"
+"""Torch's own switch, in torch 2.9 and later."""
 
 
 @contextmanager
@@ -146,10 +148,11 @@ def _compile_again() -> AbstractContextManager[None]:
 def _attend_uncompiled() -> Iterator[None]:
     """Flexible attention makes no surroundings for a compilation, which would hide its operator from the entries."""
     scope = vars(sys.modules.get(_FLEXIBLE, ModuleType("")))
-    names = ("setup_compilation_env", "_set_compilation_env")
-    before: dict[str, Any] = {name: scope[name] for name in names if name in scope}
+    plain = partial(nullcontext, "eager")
+    own: dict[str, Any] = {"setup_compilation_env": plain, "_set_compilation_env": plain, _UNCOMPILED: True}
+    before: dict[str, Any] = {name: scope[name] for name in own if name in scope}
     try:
-        scope.update(dict.fromkeys(before, partial(nullcontext, "eager")))
+        scope.update({name: own[name] for name in before})
         yield
     finally:
         scope.update(before)
