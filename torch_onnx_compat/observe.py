@@ -121,7 +121,9 @@ class Subject(nn.Module):
                 name = tree.qualified_name(("output", *path))
                 raise CompatError(f"{name} is a sparse tensor, which no output of a file can be; return it dense.")
         if not leaves:
-            raise CompatError("the model returns no tensor and no number; a file needs an output, so return what it is for.")
+            raise CompatError(
+                "the model returns no tensor and no number; a file needs an output: return what it is for."
+            )
         named = self.boundary.path_of if self.boundary else (lambda path: path)
         self.outputs.paths = [named(path) for path, _ in leaves]
         self.outputs.dropped = [

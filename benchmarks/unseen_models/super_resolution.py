@@ -49,6 +49,30 @@ add(
     h=(24, 40, 16),
     w=(28, 20, 44),
 )
-add("facexlib", "BiSeNet", lambda: load("facexlib.parsing.bisenet").BiSeNet(5), image(64), NHW, h=(64, 96, 128), w=(64, 128, 96))  # fmt: skip
-add("facexlib", "MODNet", lambda: Part(load("facexlib.matting.modnet").MODNet(backbone_pretrained=False), lambda m, x: m(x, True)), image(64), NHW, h=(64, 96, 128), w=(64, 128, 96))  # fmt: skip
-add("facexlib", "RetinaFace", lambda: load("facexlib.detection.retinaface").RetinaFace("mobile0.25"), image(64), NHW, h=(64, 96, 128), w=(64, 128, 96))  # fmt: skip
+add(
+    "facexlib",
+    "BiSeNet",
+    lambda: load("facexlib.parsing.bisenet").BiSeNet(5),
+    image(64),
+    NHW,
+    h=(64, 96, 128),
+    w=(64, 128, 96),
+)
+add(
+    "facexlib",
+    "MODNet",
+    lambda: Part(load("facexlib.matting.modnet").MODNet(backbone_pretrained=False), lambda m, x: m(x, True)),
+    image(64),
+    NHW,
+    h=(64, 96, 128),
+    w=(64, 128, 96),
+)
+add(
+    "facexlib",
+    "RetinaFace",
+    lambda: load("facexlib.detection.retinaface").RetinaFace("mobile0.25"),
+    image(64),
+    NHW,
+    h=(64, 96, 128),
+    w=(64, 128, 96),
+)

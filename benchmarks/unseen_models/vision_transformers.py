@@ -103,15 +103,101 @@ _model(
     "LeViT",
     {"image_size": 64, "num_classes": 7, "dim": (16, 32), "depth": 1, "heads": 2, "stages": 2, "mlp_mult": 2},
 )
-_model("cct_3d", "CCT", {"img_size": 16, "num_frames": 4, "embedding_dim": 24, "n_conv_layers": 1, "frame_kernel_size": 2, "num_layers": 1, "num_heads": 2, "mlp_ratio": 2, "num_classes": 7}, lambda n: torch.randn(n, 3, 4, 16, 16), label="CCT of videos")  # fmt: skip
-_model("vivit", "ViViT", {"image_size": 16, "image_patch_size": 8, "frames": 4, "frame_patch_size": 2, "num_classes": 7, "dim": 32, "spatial_depth": 1, "temporal_depth": 1, "heads": 2, "mlp_dim": 48}, lambda n: torch.randn(n, 3, 4, 16, 16))  # fmt: skip
-_model("t2t", "T2TViT", {"dim": 32, "image_size": 32, "depth": 1, "heads": 2, "mlp_dim": 48, "num_classes": 7, "t2t_layers": ((7, 4), (3, 2))})  # fmt: skip
+_model(
+    "cct_3d",
+    "CCT",
+    {
+        "img_size": 16,
+        "num_frames": 4,
+        "embedding_dim": 24,
+        "n_conv_layers": 1,
+        "frame_kernel_size": 2,
+        "num_layers": 1,
+        "num_heads": 2,
+        "mlp_ratio": 2,
+        "num_classes": 7,
+    },
+    lambda n: torch.randn(n, 3, 4, 16, 16),
+    label="CCT of videos",
+)
+_model(
+    "vivit",
+    "ViViT",
+    {
+        "image_size": 16,
+        "image_patch_size": 8,
+        "frames": 4,
+        "frame_patch_size": 2,
+        "num_classes": 7,
+        "dim": 32,
+        "spatial_depth": 1,
+        "temporal_depth": 1,
+        "heads": 2,
+        "mlp_dim": 48,
+    },
+    lambda n: torch.randn(n, 3, 4, 16, 16),
+)
+_model(
+    "t2t",
+    "T2TViT",
+    {
+        "dim": 32,
+        "image_size": 32,
+        "depth": 1,
+        "heads": 2,
+        "mlp_dim": 48,
+        "num_classes": 7,
+        "t2t_layers": ((7, 4), (3, 2)),
+    },
+)
 _model("cait", "CaiT", PATCHES | SMALL | {"cls_depth": 1, "layer_dropout": 0.0})
 _model("deepvit", "DeepViT", PATCHES | SMALL)
-_model("pit", "PiT", {"image_size": 32, "patch_size": 8, "dim": 32, "num_classes": 7, "depth": (1, 1), "heads": 2, "mlp_dim": 48})  # fmt: skip
-_model("cross_vit", "CrossViT", {"image_size": 48, "num_classes": 7, "sm_dim": 16, "lg_dim": 24, "sm_patch_size": 12, "sm_enc_depth": 1, "sm_enc_heads": 2, "sm_enc_mlp_dim": 32, "sm_enc_dim_head": 8, "lg_patch_size": 24, "lg_enc_depth": 1, "lg_enc_heads": 2, "lg_enc_mlp_dim": 32, "lg_enc_dim_head": 8, "cross_attn_depth": 1, "cross_attn_heads": 2, "cross_attn_dim_head": 8, "depth": 1})  # fmt: skip
-_model("mobile_vit", "MobileViT", {"image_size": (64, 64), "dims": [24, 32, 40], "channels": [8, 8, 16, 16, 24, 24, 32, 32, 40, 40, 48], "num_classes": 7}, image(64))  # fmt: skip
-_model("vit_with_patch_merger", "ViT", PATCHES | SMALL | {"patch_merge_layer": 1, "patch_merge_num_tokens": 4}, label="ViT that merges patches")  # fmt: skip
+_model(
+    "pit",
+    "PiT",
+    {"image_size": 32, "patch_size": 8, "dim": 32, "num_classes": 7, "depth": (1, 1), "heads": 2, "mlp_dim": 48},
+)
+_model(
+    "cross_vit",
+    "CrossViT",
+    {
+        "image_size": 48,
+        "num_classes": 7,
+        "sm_dim": 16,
+        "lg_dim": 24,
+        "sm_patch_size": 12,
+        "sm_enc_depth": 1,
+        "sm_enc_heads": 2,
+        "sm_enc_mlp_dim": 32,
+        "sm_enc_dim_head": 8,
+        "lg_patch_size": 24,
+        "lg_enc_depth": 1,
+        "lg_enc_heads": 2,
+        "lg_enc_mlp_dim": 32,
+        "lg_enc_dim_head": 8,
+        "cross_attn_depth": 1,
+        "cross_attn_heads": 2,
+        "cross_attn_dim_head": 8,
+        "depth": 1,
+    },
+)
+_model(
+    "mobile_vit",
+    "MobileViT",
+    {
+        "image_size": (64, 64),
+        "dims": [24, 32, 40],
+        "channels": [8, 8, 16, 16, 24, 24, 32, 32, 40, 40, 48],
+        "num_classes": 7,
+    },
+    image(64),
+)
+_model(
+    "vit_with_patch_merger",
+    "ViT",
+    PATCHES | SMALL | {"patch_merge_layer": 1, "patch_merge_num_tokens": 4},
+    label="ViT that merges patches",
+)
 _model("vit_for_small_dataset", "ViT", PATCHES | SMALL, label="ViT with shifted patches")
 _model(
     "vit_1d", "ViT", {"seq_len": 64, "patch_size": 8} | SMALL, lambda n: torch.randn(n, 3, 64), label="ViT of signals"
