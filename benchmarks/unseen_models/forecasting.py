@@ -60,14 +60,14 @@ def _make(name: str, options: dict[str, Any]) -> Part:
 for _name, _options in ONE_SERIES.items():
     add(
         "neuralforecast",
-        _name,
+        f"{_name} of forecasts",
         lambda name=_name, options=_options: _make(name, options),
         lambda n: torch.randn(n, INPUT, 1).cumsum(1),
     )
 for _name, _options in SEVERAL_SERIES.items():
     add(
         "neuralforecast",
-        _name,
+        f"{_name} of forecasts",
         lambda name=_name, options=_options: _make(name, options | {"n_series": SERIES}),
         lambda n: torch.randn(n, INPUT, SERIES).cumsum(1),
     )

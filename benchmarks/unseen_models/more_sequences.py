@@ -8,7 +8,7 @@ import torch
 
 from unseen_models.table import NT, T12, Part, add, load, tokens
 
-SAMPLES = (1600, 2000, 1200)
+SAMPLES = (1600, 2003, 1217)
 SOUND = {0: "n", 2: "s"}
 
 SEPARATORS: dict[str, dict[str, Any]] = {
@@ -70,7 +70,7 @@ for _name, _options in OPTIONS.items():
     )
 add(
     "open_clip_torch",
-    "CLIP",
+    "CLIP of open_clip",
     lambda: Part(
         load("open_clip.model").CLIP(
             16,
@@ -85,7 +85,7 @@ add(
 )
 add(
     "open_clip_torch",
-    "CoCa",
+    "CoCa of open_clip",
     lambda: Part(
         load("open_clip.coca_model").CoCa(
             16,

@@ -19,7 +19,6 @@ SUPER_IMAGE: dict[str, dict[str, Any]] = {
     "Msrn": {"n_blocks": 2, "n_feats": 8},
     "Pan": {"nf": 12, "unf": 8, "nb": 2},
     "Rcan": {"n_resgroups": 1, "n_resblocks": 2, "n_feats": 8, "reduction": 4},
-    "Rnan": {"n_resgroups": 1, "n_feats": 8},
 }
 
 

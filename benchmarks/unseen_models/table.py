@@ -49,7 +49,13 @@ def add(
     *axes: Mapping[int, str],
     **sizes: Sequence[int],
 ) -> None:
-    """Adds a model; without axes, axis 0 of the one tensor is the batch."""
+    """Adds a model; without axes, axis 0 of the one tensor is the batch.
+
+    Raises:
+        ValueError: Another model has the name, by which results are kept.
+    """
+    if any(model.name == name for model in MODELS):
+        raise ValueError(f"{package}: another model is called {name!r}, too.")
     MODELS.append(Unseen(name, package, make, inputs, axes or ({0: "n"},), sizes))
 
 
