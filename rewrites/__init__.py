@@ -15,6 +15,7 @@ FAMILIES = (
     "timm_attention",
     "mergeable_blocks",
     "swin_windows",
+    "einx_notation",
     "transformer_masks",
     "torchvision_detection",
     "training_leftovers",
