@@ -39,9 +39,7 @@ def flex_attention_to_matmul(
     try:
         return attend_flexibly(query, key, value, change, mask, scale)[: torchs.count_results()]
     except (IndexError, RuntimeError, ValueError) as error:
-        decline(
-            f"{error}; it calls these functions for all scores at once: index a table once, as in table[head, q - k]"
-        )
+        decline(f"{error}; functions are called for all scores at once: index a table once, as in table[head, q - k]")
 
 
 # create_block_mask works out which blocks of a mask are closed, for kernels that skip them: of no use in a file, of

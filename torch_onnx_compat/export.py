@@ -268,10 +268,10 @@ def export_compat(
                 raise
             prepared = own_form.prepared if own_form is not None else own_axes or prepared
             try:
-                with own_form.answered() if own_form is not None else nullcontext():
+                with own_form.answer() if own_form is not None else nullcontext():
                     return done(_export(prepared, cut, patch, file, exporters, proof, clock, quality))
             except CompatError:
-                if own_axes is None and own_form is not None and own_form.answered is deny_export:
+                if own_axes is None and own_form is not None and own_form.answer is deny_export:
                     raise error from None  # what the model computes without an export is not what was asked for
                 raise
 

@@ -27,11 +27,11 @@ class ExportForm:
 
     Attributes:
         prepared: The model, with a note of what this gives up.
-        answered: While active, the model is told so.
+        answer: While active, the model is told so.
     """
 
     prepared: Prepared
-    answered: Callable[[], AbstractContextManager[None]]
+    answer: Callable[[], AbstractContextManager[None]]
 
 
 def find_export_form(prepared: Prepared) -> ExportForm | None:

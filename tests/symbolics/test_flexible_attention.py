@@ -10,6 +10,9 @@ from torch.nn.attention.flex_attention import and_masks, create_block_mask, crea
 from torch.torch_version import TorchVersion
 
 from torch_onnx_compat import CompatError, export_compat
+from torch_onnx_compat.backends.internals import without_compilation
+from torch_onnx_compat.backends.internals.modes import DispatchMode
+from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.testing import Example, assert_same_outputs
 
 RUNS = "supports_higher_order_operators" in inspect.getsource(torch._ops)
@@ -64,8 +67,11 @@ class StepByStep(nn.Module):
         super().__init__()
         self.table = nn.Parameter(torch.randn(4, 99))
 
+    def change(self, score, batch, head, q, k):
+        return score + self.table[head][q - k + 49]
+
     def forward(self, q, k, v):
-        return flex_attention(q, k, v, lambda score, batch, head, i, j: score + self.table[head][i - j + 49])
+        return flex_attention(q, k, v, self.change)
 
 
 class Masked(nn.Module):
@@ -140,6 +146,39 @@ def test_the_logarithm_of_a_row_without_keys(exporter):
         return output, logarithm
 
     assert_same_outputs(Called(call), (Q, K, V), exporter, samples=[(Q * 2, K, V)])
+
+
+OF_ONE_SCORE = {
+    "mean": lambda score, batch, head, q, k: score + score.mean(),
+    "largest number": lambda score, batch, head, q, k: score * q.max(),
+    "number of elements": lambda score, batch, head, q, k: score * q.numel(),
+}
+"""Functions that say something else of all scores at once than of one."""
+
+
+@needs_modes
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("change", OF_ONE_SCORE.values(), ids=OF_ONE_SCORE)
+def test_a_function_that_is_another_for_all_scores_at_once_is_refused(change, exporter):
+    with pytest.raises(VerificationError, match="does not compute what the model computes"):
+        export_compat(Called(lambda q, k, v: flex_attention(q, k, v, score_mod=change)), (Q, K, V), exporter=exporter)
+
+
+class Onlooker(DispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+@needs_modes
+@pytest.mark.parametrize(
+    "change", [*OF_ONE_SCORE.values(), softly, StepByStep().change], ids=[*OF_ONE_SCORE, "mask", "steps"]
+)
+def test_under_a_mode_the_operator_is_eager_torch_s(change):
+    """What a file is held against may not be what the entry makes of it."""
+    with torch.no_grad(), without_compilation():
+        wanted = flex_attention(Q, K, V, score_mod=change)
+        with Onlooker():
+            assert torch.equal(flex_attention(Q, K, V, score_mod=change), wanted)
 
 
 @needs_modes

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.functional.flexible_attention import attend_flexibly
+from torch_onnx_compat.backends.internals.find import first_module
 
 MODULE = "torch.nn.attention.flex_attention"
 
@@ -44,22 +44,10 @@ def functions(
     )
 
 
-def run(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    score_mod: Callable[..., Any],
-    block_mask: tuple[Any, ...],
-    scale: Any,
-    kernel_options: dict[str, Any],
-    score_tensors: tuple[Any, ...] = (),
-    mask_tensors: tuple[Any, ...] = (),
-) -> tuple[Tensor, ...]:
-    """The operator, by operators that are none of higher order."""
-    times = query.shape[1] // key.shape[1]
-    key, value = key.repeat_interleave(times, 1), value.repeat_interleave(times, 1)
-    change, mask = functions(score_mod, block_mask, score_tensors, mask_tensors)
-    return attend_flexibly(query, key, value, change, mask, scale)[: count_results()]
+def run(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+    """The operator as eager torch computes it, its functions of one score at a time: what a file is held against."""
+    made: tuple[Tensor, ...] = first_module("torch._higher_order_ops.flex_attention").math_attention(*args, **kwargs)
+    return made
 
 
 def is_mask(function: Callable[..., Any]) -> bool:

@@ -295,9 +295,10 @@ def _sgn(input: Pair) -> Pair:
 
 
 @on_pairs("norm")
-def _norm(input: Pair, p: Any = "fro", dim: Any = None, keepdim: bool = False, **_: None) -> Tensor:
-    result: Tensor = torch.norm(absolute(input), 2 if p in ("fro", None) else p, dim, keepdim)
-    return result
+def _norm(input: Pair, p: Any = "fro", dim: Any = None, keepdim: bool = False, **_: None) -> Any:
+    if p == "nuc":
+        return NotImplemented  # of a matrix: its singular values are not those of its absolute values
+    return torch.norm(absolute(input), 2 if p in ("fro", None) else p, dim, keepdim)
 
 
 def _vector_norm(x: Pair, ord: Any = 2, dim: Any = None, keepdim: bool = False, **_: None) -> Tensor:
