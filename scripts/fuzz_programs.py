@@ -35,9 +35,12 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
 from fuzz.judge import Judgement, judge_program  # noqa: E402
-from fuzz.programs import Input, Program, make_kinds, make_program, write_program  # noqa: E402
+from fuzz.programs import Input, Program, make_kinds, make_pieces, make_program, write_program  # noqa: E402
 
 Row = dict[str, Any]
+
+MAKERS = {"": make_program, "kinds": make_kinds, "pieces": make_pieces}
+"""By what most of a program is about."""
 
 ORDER = ("right", "rounding", "WRONG", "fails-at-legal-size", "refused", "refused, needlessly", "other exception")
 BAD = ("WRONG", "fails-at-legal-size", "other exception", "died")
@@ -244,15 +247,19 @@ def main(
     ] = None,
     time_limit: Annotated[float, typer.Option(help="Seconds for a program.")] = 30,
     stock: Annotated[bool, typer.Option(help="Tell which refusals are needless: stock torch's file is right.")] = False,
-    kinds: Annotated[bool, typer.Option(help="Programs that ask what kind of value a name holds.")] = False,
+    about: Annotated[
+        str, typer.Option(help="Programs about one thing: kinds (of values), or pieces (of an axis).")
+    ] = "",
     sources: Annotated[bool, typer.Option(help="Print the programs whose files are wrong.")] = True,
     shrink_seed: Annotated[int | None, typer.Option("--shrink", help="Make this seed's program smaller.")] = None,
 ) -> None:
     """Judges random programs."""
+    if about not in MAKERS:
+        raise typer.BadParameter(f"{about!r} is none of {', '.join(filter(None, MAKERS))}.", param_hint="--about")
     console = Console()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        task = Task(exporter, stock, time_limit, Path(folder), make_kinds if kinds else make_program)
+        task = Task(exporter, stock, time_limit, Path(folder), MAKERS[about])
         warm_up(task)
         if shrink_seed is not None:
             show_program(console, *shrink(task.make(shrink_seed), task))

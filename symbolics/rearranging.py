@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat import Declaration, Exactness, Ops, Value, decline, decomposition, symbolic
-from torch_onnx_compat.tracing import is_of_data, is_tracing, static_size
+from torch_onnx_compat.tracing import extreme_of_sizes, is_of_data, is_tracing, static_size
 
 ON_TORCHSCRIPT = Declaration(needed_on=("torchscript",), exactness=Exactness.BITWISE)
 ON_DYNAMO = Declaration(needed_on=("dynamo",), exactness=Exactness.BITWISE)
@@ -255,18 +255,45 @@ def dsplit_to_slices(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, .
     return split_axis(input, indices_or_sections, 2)
 
 
+@decomposition(torch.tensor_split, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+def tensor_split_to_slices(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Parts of an axis whose size varies; torch.export fixes what remains of it, TorchScript places computed from it.
+
+    Math: of n cells in k parts, the first n mod k parts have n div k + 1 cells, the others n div k. The parts before
+    number i have i (n div k) + min(i, n mod k) cells together.
+    """
+    axis = dim % input.dim() if input.dim() else 0
+    if isinstance(indices_or_sections, (tuple, list)):
+        return split_axis(input, tuple(indices_or_sections), axis)
+    if type(indices_or_sections) is not int or indices_or_sections < 1 or not input.dim():
+        return NotImplemented
+    size, count = input.shape[axis], indices_or_sections
+    least, rest = size // count, size % count
+    larger = [rest.clamp(max=i) if isinstance(rest, Tensor) else extreme_of_sizes(False, i, rest) for i in range(count)]
+    return split_axis(input, tuple(i * least + larger[i] for i in range(1, count)), axis)
+
+
 @decomposition(torch.chunk, **ON_TORCHSCRIPT)
-def chunk_of_quantized(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Pieces of a tensor of one scale, which stock TorchScript takes apart as if it were its integers alone.
+def chunk_to_slices(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Pieces of an axis of fixed size that has fewer of them than asked for, as 5 of 7 columns are 4 pieces.
+
+    Stock TorchScript writes as many as were asked for, and the file fails. And pieces of a tensor of one scale, which
+    it takes apart as if it were its integers alone.
 
     Math: a multiple of the scale is quantized to itself, so the pieces lose nothing.
     """
-    if not input.is_quantized or input.qscheme() is not torch.per_tensor_affine:
+    if input.is_quantized and input.qscheme() is torch.per_tensor_affine:
+        pieces = input.dequantize().chunk(chunks, dim)
+        return tuple(
+            torch.quantize_per_tensor(piece, input.q_scale(), input.q_zero_point(), input.dtype) for piece in pieces
+        )
+    size = static_size(input, dim % input.dim()) if type(chunks) is int and input.dim() else None
+    if not size or is_of_data(size):
         return NotImplemented
-    pieces = input.dequantize().chunk(chunks, dim)
-    return tuple(
-        torch.quantize_per_tensor(piece, input.q_scale(), input.q_zero_point(), input.dtype) for piece in pieces
-    )
+    length = -(-size // chunks)
+    if -(-size // length) == chunks:
+        return NotImplemented
+    return split_axis(input, tuple(range(length, size, length)), dim % input.dim())
 
 
 # Stacks

@@ -43,7 +43,7 @@ def static_size(x: Tensor, dim: int) -> int | None:
         size = x.shape[dim]
         return size if type(size) is int else None
     known = _static_sizes.get()
-    sizes = known(x) if known is not None else None
+    sizes = known(x) if known is not None and not is_of_transform(x) else None
     return None if sizes is None else sizes[dim]
 
 
@@ -72,8 +72,22 @@ def without_tracing() -> Iterator[None]:
 
 
 def recorded_value(x: Any) -> Any:
-    """The value of the TorchScript trace that stands for a tensor, or for a size that is one there."""
-    return _C._get_value_trace(x)
+    """The value of the TorchScript trace that stands for a tensor, or for a size that is one there.
+
+    Of a tensor inside torch.vmap and its like it is the value of the whole tensor, which the trace knows.
+    """
+    return _C._get_value_trace(whole_of(x))
+
+
+is_of_transform: Callable[[Any], bool] = _C._functorch.is_functorch_wrapped_tensor
+"""Whether a tensor stands for another one inside torch.vmap, torch.func.grad and their like."""
+
+
+def whole_of(x: Any) -> Any:
+    """The tensor that a tensor inside torch.vmap and its like stands for; any other value itself."""
+    while is_of_transform(x):
+        x = _C._functorch.get_unwrapped(x)
+    return x
 
 
 def computes_with_sizes(x: Tensor) -> bool:

@@ -6,6 +6,7 @@ import types
 import warnings
 from pathlib import Path
 
+import numpy as np
 import onnx_ir as ir
 import pytest
 import torch
@@ -13,6 +14,7 @@ from onnxscript import evaluator, rewriter
 from torch import Tensor, nn
 from torch._C._dynamo.eval_frame import get_eval_frame_callback
 
+from torch_onnx_compat import export_compat
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.internals import decompose
 from torch_onnx_compat.backends.internals.find import first_module
@@ -154,6 +156,30 @@ def test_modes_are_not_compiled():
         compiled(x)
     assert seen
     assert not any(callback for _, callback in seen)
+
+
+@pytest.mark.one_exporter
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_transforms(axis, exporter):
+    """Tensors inside torch.vmap stand for whole ones, and their axis may come out anywhere."""
+
+    class Mapped(nn.Module):
+        def forward(self, x):
+            def one(row):
+                made = row.flip(0) @ row.transpose(0, 1)
+                made[0] += row.sum()
+                return made
+
+            return torch.vmap(one, in_dims=1, out_dims=axis)(x)
+
+    module = first_module("torch._functorch.vmap")
+    before = module._remove_batch_dim
+    model, x = Mapped(), torch.randn(4, 3, 5)
+    result = export_compat(model, (x,), exporter=exporter, dynamic="batch")
+    assert module._remove_batch_dim is before
+    for sample in (x, torch.randn(2, 3, 5)):
+        found = result.session().run(None, {"x": sample.numpy()})[0]
+        np.testing.assert_allclose(found, model(sample).numpy(), rtol=1e-4, atol=1e-5)
 
 
 def test_overloads():

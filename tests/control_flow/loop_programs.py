@@ -541,6 +541,52 @@ def star_of_a_range(self, x):
     return total
 
 
+@by_size
+def sum_of_a_generator(self, x):
+    return sum(row.relu() * (k + 1) for k, row in enumerate(x))
+
+
+@by_size
+def sum_of_conditions(self, x):
+    return sum((row > 0 for row in x), 2)
+
+
+@by_size
+def sum_of_some_rows(self, x):
+    return sum([row for row in x if row.mean() > 0], torch.ones(4))
+
+
+@by_size
+def rows_mapped(self, x):
+    return torch.stack(list(map(torch.nn.Softmax(0), x)))
+
+
+@by_size
+def asked_of_any_and_all_rows(self, x):
+    if any(row.mean() > 0.1 for row in x):
+        x = x * 2
+    if all(row.mean() < 0.3 for row in x):
+        x = x + 1
+    return x * max(row.mean() for row in x) + min(row.max() for row in x)
+
+
+@by_size
+def pieces_counted(self, x):
+    cut = x.split(2)
+    return cut[-1].sum(0) * len(cut) + cut[0].sum(0)
+
+
+@by_size
+def pieces_joined_again(self, x):
+    cut = torch.split(x, 2, dim=0)
+    return torch.cat([*cut[:-1], cut[-1] * 2])
+
+
+@by_size
+def numel_of_a_shape(self, x):
+    return x / x.shape.numel() + x.shape[:1].numel()
+
+
 GROWING: dict[str, Program] = {}
 """Loops that carry or append tensors whose sizes differ from round to round, which torch's own loops cannot."""
 
@@ -619,3 +665,44 @@ def shifted_by_the_number(self, x):
         else:
             made[i] = x * x
     return made
+
+
+@growing()
+def pieces_of_split(self, x):
+    made = []
+    for k, piece in enumerate(x.split(3, dim=0)):
+        made.append(piece.softmax(0) + k)
+    return torch.cat(made), sum(piece.mean(0) for piece in torch.split(x, 2))
+
+
+@growing()
+def pieces_of_chunk(self, x):
+    cut = x.chunk(3)
+    return torch.stack([piece.mean(0) for piece in cut], -1).sum(-1) / len(cut)
+
+
+@growing()
+def pieces_by_number(self, x):
+    cut = list(x.split(2))
+    made = [cut[k].cumsum(0) for k in range(len(cut))]
+    return torch.cat([piece.flip(0) for piece in reversed(x.split(3))]), torch.cat(made)
+
+
+@growing()
+def pieces_with_another_list(self, x):
+    return torch.cat([a * b.mean() for a, b in zip(x.split(2), x.flip(0).split(2), strict=True)])
+
+
+@growing()
+def pieces_until_a_decision(self, x):
+    total = x[0] * 0
+    for piece in x.split(2):
+        if piece.mean() > 0.3:
+            break
+        total = total + (piece.sum(0) if piece.shape[0] < 2 else piece.mean(0))
+    return total
+
+
+@growing()
+def pieces_but_the_first(self, x):
+    return torch.cat([*x.split(2)[1:], x])

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from control_flow.loop_programs import GROWING, LOOPS
 from control_flow.programs import SIZES, Program
-from control_flow.test_programs import check
+from control_flow.test_programs import check, outputs
 from torch_onnx_compat import export_compat
 
 scripting = pytest.mark.filterwarnings(
@@ -24,6 +24,33 @@ def test_right_for_every_number_of_rounds(name, exporter):
 @pytest.mark.parametrize("name", GROWING)
 def test_sizes_that_differ_from_round_to_round(name):
     check(GROWING[name], "torchscript")
+
+
+class EqualPieces(nn.Module):
+    def forward(self, x):
+        return torch.cat(x.split(2), 1).sum(1), torch.stack(torch.split(x, 2), 1)
+
+
+class PiecesWithNames(nn.Module):
+    def forward(self, x):
+        first, second = x.split(5)
+        return first.sum(0) - second.sum(0)
+
+
+@pytest.mark.parametrize(
+    ("model", "dynamic", "sizes"),
+    [
+        (EqualPieces(), "batch", (4, 2, 8, 1)),
+        (PiecesWithNames(), {"x": {0: ("n", 6, 10)}}, (10, 6, 9)),
+    ],
+)
+def test_pieces_of_sizes_that_the_model_takes(model, dynamic, sizes):
+    samples = tuple((torch.randn(size, 4),) for size in sizes)
+    result = export_compat(model, samples[0], dynamic=dynamic, exporter="torchscript")
+    for (sample,) in samples:
+        found = result.session().run(None, {"x": sample.numpy()})
+        for one, other in zip(found, outputs(model(sample)), strict=True):
+            torch.testing.assert_close(torch.from_numpy(one), other)
 
 
 @pytest.mark.dynamo_from("2.9", "scan is not exported")

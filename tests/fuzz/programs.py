@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from fuzz.loop_states import draw_loop
+from fuzz.pieces import draw_use
 
 Axes = tuple[int | str, ...]  # a number where the size is fixed, a symbol where it is not; equal ones are equal sizes
 
@@ -594,6 +595,17 @@ class Writer:
         text = f"torch.cat([{shown} for i in range(0, {value.name}.shape[-1], {step})], -1)"
         self.define(scope, text, value.axes)
 
+    def pieces(self, scope: list[Value]) -> None:
+        """The pieces of an axis, whose count a size decides."""
+        value = self.value(scope, rank=2)
+        varying = [i for i, axis in enumerate(value.axes) if isinstance(axis, str)]
+        axis = self.dice.choice(varying or range(len(value.axes)))
+        use = draw_use(self.dice, value.name, axis, self.fresh("cut"))
+        with self.loop():
+            self.emit(use.lines or "pass")
+        axes = value.axes if use.keeps_axis else value.axes[:axis] + value.axes[axis + 1 :]
+        self.define(scope, use.result, axes)
+
     def attempt(self, scope: list[Value]) -> None:
         """A try: what is raised in it is caught."""
         value = self.value(scope)
@@ -938,6 +950,13 @@ def make_kinds(seed: int) -> Program:
     writer = Writer(dice, draw_inputs(dice))
     asking = writer.loop_state if seed % 2 else writer.kind_state
     return writer.program(seed, [asking] if dice.random() < 0.7 else [writer.statement, asking])
+
+
+def make_pieces(seed: int) -> Program:
+    """A program of a seed, little of which but uses the pieces of an axis."""
+    dice = random.Random(seed)
+    writer = Writer(dice, draw_inputs(dice))
+    return writer.program(seed, [writer.pieces] if dice.random() < 0.7 else [writer.statement, writer.pieces])
 
 
 def make_program(seed: int) -> Program:

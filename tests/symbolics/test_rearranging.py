@@ -213,7 +213,7 @@ EXAMPLES = [
             entry,
             model,
             (COUNTED,),
-            broken=lambda input, places, entry=entry: body(entry)(input, places)[::-1],
+            broken=lambda input, places, dim=None, entry=entry: body(entry)(input, places)[::-1],
             leaves=lambda x: x.split(2, 1)[0],
         )
         for entry, model in (
@@ -223,10 +223,11 @@ EXAMPLES = [
                 lambda x: (*torch.vsplit(x, (1,)), *x[0].vsplit(2), *x.transpose(0, 1).vsplit((1, 3))),
             ),
             ("dsplit_to_slices", lambda x: (*torch.dsplit(x, 3), *x.dsplit((1, 3)))),
+            ("tensor_split_to_slices", lambda x: (*torch.tensor_split(x, 3), *x.tensor_split((1, 3)))),
         )
     ),
     Example(
-        "chunk_of_quantized",
+        "chunk_to_slices",
         quantized_chunks,
         (QUANTIZED,),
         broken=chunk_without_zero_point,

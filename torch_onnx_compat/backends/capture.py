@@ -99,7 +99,7 @@ def _run_export(job: ExportJob, log: CaptureLog) -> Capture:
     passes: list[bool] = []
     with ExitStack() as stack:
         stack.enter_context(internals.rnn_decompositions(shapes is not None))
-        stack.enter_context(internals.closing_transforms())
+        stack.enter_context(internals.capturing_transforms())
         stack.enter_context(derivatives.watch_backward(lambda: passes.append(True)))
         try:
             program = run(subject)
@@ -114,7 +114,7 @@ def _run_export(job: ExportJob, log: CaptureLog) -> Capture:
 def _capture_derivatives(
     job: ExportJob, subject: Subject, run: Callable[[nn.Module], torch.export.ExportedProgram]
 ) -> Capture:
-    with internals.closing_transforms():
+    with internals.capturing_transforms():
         found = derivatives.capture(subject, job.inputs.tensors, job.inputs.axes)
     symbols = {root: _symbol(root) for axes in job.inputs.axes for axis in axes.values() for root in axis.roots}
     sizes = {symbol: job.inputs.axes[index][dim].size(symbols) for symbol, (index, dim) in found.sizes.items()}

@@ -57,7 +57,10 @@ _METADATA = frozenset(
 _LITERALS = frozenset({torch.tensor, torch.as_tensor})
 """Functions that copy the values of tensors in a list into a constant."""
 
-_UNPACKING = {Tensor.__iter__: 1, Tensor.unbind: 1, torch.unbind: 1, Tensor.split: 2, torch.split: 2}
+_UNPACKING: dict[Any, int] = {
+    **dict.fromkeys((Tensor.__iter__, Tensor.unbind, torch.unbind), 1),
+    **dict.fromkeys((Tensor.split, torch.split, Tensor.chunk, torch.chunk), 2),
+}
 """Functions that split a tensor into a tuple, with the position of the axis among their arguments."""
 
 LEGACY_CONSTRUCTOR = "torch.Tensor()"

@@ -29,6 +29,7 @@ from torch_onnx_compat.tracing import (
     is_tracing,
     record_as,
     recorded_value,
+    whole_of,
     without_tracing,
 )
 from torch_onnx_compat.watch import Watcher
@@ -349,7 +350,7 @@ def _references_without_a_name() -> tuple[int, int]:
 
 def _share_memory(a: Tensor, b: Tensor) -> bool:
     with below_function_modes():
-        return bool(a.untyped_storage()._cdata == b.untyped_storage()._cdata)
+        return bool(whole_of(a).untyped_storage()._cdata == whole_of(b).untyped_storage()._cdata)
 
 
 def _is_empty(tensor: Tensor) -> bool:

@@ -1,10 +1,6 @@
 """Every use of torch's internals; tests/backends/test_internals.py fails if one of them moves."""
 
-from torch_onnx_compat.backends.internals.decompose import (
-    closing_transforms,
-    decompose_by_node,
-    drop_assertions,
-)
+from torch_onnx_compat.backends.internals.decompose import decompose_by_node, drop_assertions
 from torch_onnx_compat.backends.internals.dynamo import (
     allow_dynamic_composites,
     build_torchlib,
@@ -46,6 +42,7 @@ from torch_onnx_compat.backends.internals.torchscript import (
     trace,
     without_weights,
 )
+from torch_onnx_compat.backends.internals.transforms import capturing_transforms, closing_transforms
 from torch_onnx_compat.backends.internals.type_promotion import cast_outputs, match_numbers, output_types
 
 __all__ = [
@@ -57,6 +54,7 @@ __all__ = [
     "call_cond",
     "call_scan",
     "call_while_loop",
+    "capturing_transforms",
     "cast_outputs",
     "closing_transforms",
     "decompose_by_node",

@@ -78,17 +78,6 @@ def _with_buffers(program: ExportedProgram) -> ExportedProgram:
     return cast(Any, program)._update(program.graph_module, signature, state_dict=tensors)  # type: ignore[no-any-return]
 
 
-@contextmanager
-def closing_transforms() -> Iterator[None]:
-    """Ends what is still open of torch.vmap and its like: a captured program opens them by calls of its own."""
-    functorch = torch._C._functorch
-    depth = functorch.get_dynamic_layer_stack_depth()
-    try:
-        yield
-    finally:
-        functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
-
-
 class TooMuch(Exception):
     """The program needs torch's own decomposition of the whole."""
 

@@ -27,7 +27,7 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.NotIn: "not in",
 }
 _BUILTINS = frozenset(
-    {"int", "float", "bool", "min", "max", "round", "abs", "any", "all", "len", "sum", "list"}
+    {"int", "float", "bool", "min", "max", "round", "abs", "any", "all", "len", "sum", "list", "tuple", "map"}
     | {"range", "enumerate", "zip", "reversed", "divmod"}
 )
 _KINDS = {"isinstance": 2, "type": 1, "is_tensor": 1, "hasattr": 2, "is_": 2, "is_not": 2}
@@ -40,7 +40,7 @@ _LEGACY = "Tensor"
 """The end of the names of those that are constructors: ``torch.Tensor``, ``torch.LongTensor`` and the like."""
 
 _ATTRIBUTES = frozenset(
-    {"item", "tolist", "unbind", "split", "new_tensor", "floor", "ceil", "trunc"}
+    {"item", "tolist", "unbind", "split", "chunk", "numel", "new_tensor", "floor", "ceil", "trunc"}
     | {"sqrt", "log", "log2", "exp", "sin", "cos", "tanh", "isclose", "prod", "round", "around", "rint"}
     | {"maximum", "minimum"}
     | {"pad", "view", "reshape", "expand", "repeat", "zeros", "ones", "full", "empty"}
@@ -212,6 +212,13 @@ class Expressions(ast.NodeTransformer):
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
         """``[f(item) for item in items if c(item)]``."""
+        return self._rewrite_items(node, "collect")
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
+        """``(f(item) for item in items if c(item))``."""
+        return self._rewrite_items(node, "generate")
+
+    def _rewrite_items(self, node: ast.ListComp | ast.GeneratorExp, name: str) -> ast.AST:
         self.generic_visit(node)
         generator = node.generators[0]
         if not self._active or len(node.generators) > 1 or not all(map(_can_wait, [node.elt, *generator.ifs])):
@@ -231,7 +238,7 @@ class Expressions(ast.NodeTransformer):
             first, *rest = generator.ifs
             test = runtime_call("and_", first, *map(thunk, rest), at=first) if rest else first
             more.append(function_of_item(test))
-        return runtime_call("collect", generator.iter, function_of_item(node.elt), *more, at=node)
+        return runtime_call(name, generator.iter, function_of_item(node.elt), *more, at=node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Calls that turn tensors into numbers; ``super()``, which needs its arguments inside a nested function."""

@@ -21,6 +21,7 @@ from torch_onnx_compat.control_flow.run.branch import Branch
 from torch_onnx_compat.control_flow.run.decide import decide
 from torch_onnx_compat.control_flow.run.exact import promoted
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Rows
+from torch_onnx_compat.control_flow.run.runtime_loops import collect
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, Session, as_tensor, current, is_number, refusal
 from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.functional.decimals import TorchArithmetic, round_decimal
@@ -36,6 +37,8 @@ def callee(function: Any) -> Any:
     if isinstance(method, Tensor):
         stand_in = _METHODS.get(getattr(function, "__name__", ""))
         return functools.partial(stand_in, session, function, method) if stand_in else function
+    if isinstance(method, torch.Size) and getattr(function, "__name__", "") == "numel":
+        return functools.partial(_product, session, math.prod, method)
     known = pythons_own(function)
     stand_in = _FUNCTIONS.get(known) if _is_hashable(known) else None
     if stand_in is None:
@@ -284,6 +287,8 @@ def _extreme(largest: bool) -> Callable[..., Any]:
     def stand_in(session: Session, function: Any, *args: Any, **kwargs: Any) -> Any:
         values: Sequence[Any] = args
         if len(args) == 1 and isinstance(args[0], Iterable):
+            if _is_counted(session, args[0]) and not kwargs:
+                return (torch.amax if largest else torch.amin)(_rows_of(session, args[0]), 0)
             values = list(args[0])
             args = args if isinstance(args[0], Tensor) else (values,)  # an iterator is read once
         numbers = all(isinstance(v, Tensor) or is_number(v) for v in values)
@@ -317,6 +322,35 @@ def _extreme_of_two(largest: bool, a: Any, b: Any) -> Tensor:
     return (torch.maximum if largest else torch.minimum)(x.to(dtype), y.to(dtype))
 
 
+def _is_counted(session: Session, items: Any) -> bool:
+    """Whether the length of an iterable depends on the inputs."""
+    return isinstance(items, Rows) or iterables.as_counted_items(session, items) is not None
+
+
+def _rows_of(session: Session, items: Any) -> Tensor:
+    """Such items, stacked."""
+    if isinstance(items, (Tensor, Rows)):
+        return items.stacked() if isinstance(items, Rows) else items
+    counted = iterables.as_counted_items(session, items)
+    assert counted is not None
+    return counted.rows().stacked()
+
+
+def _sum(session: Session, function: Any, items: Any, start: Any = 0) -> Any:
+    if not _is_counted(session, items):
+        return function(items, start)
+    whole = _rows_of(session, items)
+    kind = torch.int64 if whole.dtype == torch.bool else whole.dtype  # as of one sum after the other
+    total = whole.sum(0, dtype=kind)
+    return total if isinstance(start, int) and start == 0 else start + total
+
+
+def _map(session: Session, function: Any, changed: Any, *items: Any) -> Any:
+    if len(items) == 1 and _is_counted(session, items[0]):
+        return collect(items[0], changed)
+    return function(changed, *items)
+
+
 def _divmod(session: Session, function: Any, a: Any, b: Any) -> Any:
     return (a // b, a % b) if any(isinstance(side, (Tensor, *SYMBOLS)) for side in (a, b)) else function(a, b)
 
@@ -335,6 +369,8 @@ def _isclose(session: Session, function: Any, a: Any, b: Any, **kwargs: Any) -> 
 def _quantifier(decisive: bool) -> Callable[..., Any]:
     def stand_in(session: Session, function: Any, values: Iterable[Any]) -> Any:
         result: Any = not decisive
+        if _is_counted(session, values):
+            return (torch.any if decisive else torch.all)(_rows_of(session, values) != 0)
         for value in values:
             known = session.condition(result)
             if known is decisive:
@@ -381,6 +417,8 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     operator.is_: _is_same,
     operator.is_not: _is_not_same,
     builtins.len: _len,
+    builtins.sum: _sum,
+    builtins.map: _map,
     builtins.divmod: _divmod,
     math.isclose: _isclose,
     builtins.min: _extreme(False),

@@ -9,9 +9,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols
 
+from torch_onnx_compat.control_flow.run.lengths import at_least, divided_up, is_scannable
 from torch_onnx_compat.control_flow.run.lists import Part, Rows
+from torch_onnx_compat.control_flow.run.pieces import Pieces
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, Session, as_tensor, current, refusal
 
 
@@ -23,6 +24,8 @@ class CountedItems:
     """The count: a symbolic size, or an int64 tensor of shape ()."""
     at: Callable[[Any], Any]
     """Gives the item of a number, which is an int64 tensor of shape (), or an int."""
+    one_by_one: bool = False
+    """Whether it does not give several items of several numbers, stacked."""
 
     def __iter__(self) -> Any:
         raise refusal("a list is made of something whose length depends on the inputs; use a tensor, or a plain loop.")
@@ -31,8 +34,10 @@ class CountedItems:
         """The items as a list.
 
         Raises:
-            RefusedDecision: They are no tensors or numbers.
+            RefusedDecision: They are no tensors or numbers, or pieces in another order.
         """
+        if self.one_by_one:
+            raise refusal("a list is made of pieces of different sizes, in another order; use a plain loop.")
         items = self.at(torch.arange(self.length))
         if not isinstance(items, Tensor):
             raise refusal("a list is made of tuples, and its length depends on the inputs; use a plain loop.")
@@ -49,6 +54,8 @@ def as_counted_items(session: Session, value: Any) -> CountedItems | None:
     """An iterable as counted items; None if its length cannot vary, or it is no iterable."""
     if isinstance(value, CountedItems):
         return value
+    if isinstance(value, Pieces):
+        return CountedItems(value.count_items(), value.at, one_by_one=True)
     if isinstance(value, Rows):
         return as_counted_items(session, value.stacked())
     if isinstance(value, Tensor) and value.dim() and session.is_dynamic(value.shape[0]):
@@ -59,13 +66,21 @@ def as_counted_items(session: Session, value: Any) -> CountedItems | None:
 def listed(*parts: tuple[bool, Any]) -> Any:
     """``[a, *b]``: each part with whether it has a star."""
     session = current()
-    known = [as_counted_items(session, p) if session is not None and starred else None for starred, p in parts]
-    if not any(known):
+    known = [_as_list(session, p) if session is not None and starred else None for starred, p in parts]
+    if all(one is None for one in known):
         return [item for starred, part in parts for item in (part if starred else (part,))]
     made = Rows([])
     for (starred, part), counted in zip(parts, known, strict=True):
-        made.extend(counted.rows() if counted is not None else part if starred else [part])
+        made.extend(counted if counted is not None else part if starred else [part])
     return made
+
+
+def _as_list(session: Session, items: Any) -> Rows | None:
+    """An iterable as a list; None if its length cannot vary, or it is no iterable."""
+    if isinstance(items, Rows):
+        return items
+    known = as_counted_items(session, items)
+    return None if known is None else known.rows()
 
 
 def as_fixed_items(value: Any) -> CountedItems | None:
@@ -97,9 +112,7 @@ def _range(session: Session, function: Any, *args: Any) -> Any:
         raise refusal("the step of a range depends on the inputs; use a fixed one.")
     distance = stop - start if step > 0 else start - stop
     if abs(step) > 1:
-        above = distance + (abs(step) - 1)
-        is_tensor = isinstance(above, Tensor)
-        distance = torch.div(above, abs(step), rounding_mode="floor") if is_tensor else above // abs(step)
+        distance = divided_up(distance, abs(step))
     length = distance if is_scannable(distance) else at_least(distance, 0)
 
     def at(number: Tensor) -> Tensor:
@@ -107,24 +120,6 @@ def _range(session: Session, function: Any, *args: Any) -> Any:
         return value if isinstance(start, int) and start == 0 else value + as_tensor(start)
 
     return CountedItems(length, at)
-
-
-def at_least(length: Any, least: int) -> Any:
-    """A length, or a number where that is more."""
-    return length.clamp(min=least) if isinstance(length, Tensor) else torch.sym_max(length, least)
-
-
-def at_most(length: Any, most: int) -> Any:
-    """A length, or a number where that is less."""
-    return length.clamp(max=most) if isinstance(length, Tensor) else torch.sym_min(length, most)
-
-
-def is_scannable(length: Any) -> bool:
-    """Whether a length is a symbolic size that is at least 1 if every dynamic axis is: a Scan needs one row."""
-    if not isinstance(length, torch.SymInt) or has_free_unbacked_symbols(length):
-        return False
-    least = length.node.expr
-    return bool(least.subs(dict.fromkeys(least.free_symbols, 1)) >= 1)
 
 
 def _enumerate(session: Session, function: Any, items: Any, start: int = 0) -> Any:
@@ -157,23 +152,32 @@ def _unbind(session: Session, function: Any, tensor: Tensor, dim: int = 0) -> An
     return as_counted_items(session, tensor.movedim(dim, 0))
 
 
-def _split(session: Session, function: Any, tensor: Tensor, size: Any, dim: int = 0) -> Any:
-    if size != 1 or not session.is_dynamic(tensor.shape[dim]):
-        return tensor.split(size, dim)
-    return CountedItems(tensor.shape[dim], lambda number: tensor.index_select(dim, number.reshape(1)))
+def _split(session: Session, function: Any, tensor: Tensor, split_size: Any, dim: int = 0) -> Any:
+    if type(split_size) is not int or split_size < 1 or not session.is_dynamic(tensor.shape[dim]):
+        return tensor.split(split_size, dim)
+    return Pieces(tensor, dim % tensor.dim(), split_size)
+
+
+def _chunk(session: Session, function: Any, tensor: Tensor, chunks: int, dim: int = 0) -> Any:
+    if type(chunks) is not int or chunks < 1 or not session.is_dynamic(tensor.shape[dim]):
+        return tensor.chunk(chunks, dim)
+    size = at_least(divided_up(tensor.shape[dim], chunks), 1)
+    return Pieces(tensor, dim % tensor.dim(), size, chunks)
 
 
 def _reversed(session: Session, function: Any, items: Any) -> Any:
-    if isinstance(items, Rows):
+    if isinstance(items, Rows) and not isinstance(items, Pieces):
         return items.reversed()
     known = as_counted_items(session, items)
     if known is None:
         return function(items)
     last = as_tensor(known.length) - 1
-    return CountedItems(known.length, lambda number: known.at(last - number))
+    return CountedItems(known.length, lambda number: known.at(last - number), known.one_by_one)
 
 
 def _list(session: Session, function: Any, *args: Any) -> Any:
+    if len(args) == 1 and isinstance(args[0], Rows):
+        return args[0].copy()
     known = as_counted_items(session, args[0]) if len(args) == 1 else None
     return known if known is not None else function(*args)
 
@@ -183,9 +187,11 @@ STAND_INS: dict[Any, Callable[..., Any]] = {
     enumerate: _enumerate,
     zip: _zip,
     list: _list,
+    tuple: _list,
     reversed: _reversed,
     torch.unbind: _unbind,
     torch.split: _split,
+    torch.chunk: _chunk,
 }
 
-METHODS: dict[str, Callable[..., Any]] = {"unbind": _unbind, "split": _split}
+METHODS: dict[str, Callable[..., Any]] = {"unbind": _unbind, "split": _split, "chunk": _chunk}

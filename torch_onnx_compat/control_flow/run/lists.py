@@ -299,9 +299,14 @@ def stack_rows(rows: Rows, dim: int = 0) -> Tensor:
     return whole.movedim(0, dim) if dim else whole
 
 
+def concatenate_rows(rows: Rows, dim: int = 0) -> Tensor:
+    """Does torch.cat."""
+    return rows.concatenated(dim)
+
+
 _ROW_FUNCTIONS: dict[Any, Callable[..., Tensor]] = {
     torch.stack: stack_rows,
-    **dict.fromkeys((torch.cat, torch.concat, torch.concatenate), Rows.concatenated),
+    **dict.fromkeys((torch.cat, torch.concat, torch.concatenate), concatenate_rows),
 }
 
 

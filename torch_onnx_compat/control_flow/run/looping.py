@@ -12,7 +12,8 @@ from torch_onnx_compat.control_flow.run.aliases import copy_of, pause_watch, pre
 from torch_onnx_compat.control_flow.run.belongings import bind_attributes
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional
 from torch_onnx_compat.control_flow.run.call_sequence import CallSequence
-from torch_onnx_compat.control_flow.run.iterables import CountedItems, at_least, at_most, is_scannable
+from torch_onnx_compat.control_flow.run.iterables import CountedItems
+from torch_onnx_compat.control_flow.run.lengths import at_least, at_most, is_scannable
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Part, Rows
 from torch_onnx_compat.control_flow.run.loop_plan import LoopPlan, dims_that_differ
 from torch_onnx_compat.control_flow.run.rounds import (

@@ -24,7 +24,7 @@ from torch_onnx_compat.control_flow.run.exact import compare_exactly, promoted
 from torch_onnx_compat.control_flow.run.iterables import listed
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Rows
-from torch_onnx_compat.control_flow.run.runtime_loops import Loop, collect, for_, steps, while_
+from torch_onnx_compat.control_flow.run.runtime_loops import Loop, collect, for_, generate, steps, while_
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, as_tensor, current, refusal
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.tracing import constant, is_tracing
@@ -43,6 +43,7 @@ __all__ = [
     "compare",
     "copy_container",
     "for_",
+    "generate",
     "holds",
     "is_same",
     "listed",

@@ -238,12 +238,9 @@ def collect(
     """``[function(item) for item in items if keep(item)]``; with `star`, ``function(*item)``."""
     session = current()
     source = as_counted_items(session, items) if session is not None else None
-
-    def call(function: Callable[..., Any], item: Any) -> Any:
-        return function(*item) if star else function(item)
-
     if session is None or (source is None and keep is None):
-        return [call(function, item) for item in items if keep is None or answer(call(keep, item))]
+        return list(_generate(items, function, star, keep))
+    call = _call_star if star else _call
 
     def body(item_of_loop: Any, made: Any) -> tuple[bool, Any]:
         def longer() -> Any:
@@ -263,3 +260,26 @@ def collect(
     for item in items:
         _, made = body(item, made)
     return made
+
+
+def generate(
+    items: Any, function: Callable[..., Any], star: bool = False, keep: Callable[..., Any] | None = None
+) -> Any:
+    """``(function(item) for item in items if keep(item))``, as in `collect`; a list if its length may vary."""
+    session = current()
+    if session is not None and as_counted_items(session, items) is not None:
+        return collect(items, function, star, keep)
+    return _generate(items, function, star, keep)
+
+
+def _generate(items: Any, function: Callable[..., Any], star: bool, keep: Callable[..., Any] | None) -> Iterator[Any]:
+    call = _call_star if star else _call
+    return (call(function, item) for item in items if keep is None or answer(call(keep, item)))
+
+
+def _call(function: Callable[..., Any], item: Any) -> Any:
+    return function(item)
+
+
+def _call_star(function: Callable[..., Any], item: Any) -> Any:
+    return function(*item)

@@ -1,0 +1,45 @@
+"""torch.vmap and its like while torch.export captures a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_onnx_compat.backends.internals.find import first_module
+
+
+@contextmanager
+def closing_transforms() -> Iterator[None]:
+    """Ends what is still open of torch.vmap and its like: a captured program opens them by calls of its own."""
+    functorch = torch._C._functorch
+    depth = functorch.get_dynamic_layer_stack_depth()
+    try:
+        yield
+    finally:
+        functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
+
+
+@contextmanager
+def capturing_transforms() -> Iterator[None]:
+    """What a capture of a model that calls torch.vmap needs.
+
+    torch.export refuses torch.vmap with an axis of results that is not the first (torch 2.14: "we found a fake tensor
+    in the exported program constant's list"). So the axis comes first, and is moved outside of torch.vmap.
+    """
+    module = first_module("torch._functorch.vmap")
+    end = module._remove_batch_dim
+
+    def end_in_front(batched: Tensor, level: int, batch_size: Any, out_dim: int) -> Tensor:
+        whole: Tensor = end(batched, level, batch_size, 0)
+        return whole if not out_dim else whole.movedim(0, out_dim)
+
+    module._remove_batch_dim = end_in_front
+    try:
+        with closing_transforms():
+            yield
+    finally:
+        module._remove_batch_dim = end
