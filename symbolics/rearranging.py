@@ -274,19 +274,25 @@ def tensor_split_to_slices(input: Tensor, indices_or_sections: Any, dim: int = 0
 
 
 @decomposition(torch.chunk, **ON_TORCHSCRIPT)
-def chunk_to_slices(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Pieces of an axis of fixed size that has fewer of them than asked for, as 5 of 7 columns are 4 pieces.
-
-    Stock TorchScript writes as many as were asked for, and the file fails. And pieces of a tensor of one scale, which
-    it takes apart as if it were its integers alone.
+def chunk_of_quantized(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Pieces of a tensor of one scale, which stock TorchScript takes apart as if it were its integers alone.
 
     Math: a multiple of the scale is quantized to itself, so the pieces lose nothing.
     """
-    if input.is_quantized and input.qscheme() is torch.per_tensor_affine:
-        pieces = input.dequantize().chunk(chunks, dim)
-        return tuple(
-            torch.quantize_per_tensor(piece, input.q_scale(), input.q_zero_point(), input.dtype) for piece in pieces
-        )
+    if not input.is_quantized or input.qscheme() is not torch.per_tensor_affine:
+        return NotImplemented
+    pieces = input.dequantize().chunk(chunks, dim)
+    return tuple(
+        torch.quantize_per_tensor(piece, input.q_scale(), input.q_zero_point(), input.dtype) for piece in pieces
+    )
+
+
+@decomposition(torch.chunk, **ON_TORCHSCRIPT)
+def chunk_of_few_cells(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Pieces of an axis of fixed size that has fewer of them than asked for, as 5 of 7 columns are 4 pieces.
+
+    Stock TorchScript writes as many as were asked for, and the file does not run.
+    """
     size = static_size(input, dim % input.dim()) if type(chunks) is int and input.dim() else None
     if not size or is_of_data(size):
         return NotImplemented

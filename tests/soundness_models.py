@@ -61,6 +61,17 @@ class NumberOfParts(nn.Module):
         return x * 2 if len(x.split(8, 2)) > 9 else x + 1
 
 
+class NumberOfRowsThatShowsSeldom(nn.Module):
+    """For most values the result is the same whichever way the decision goes."""
+
+    def forward(self, x):
+        factor = -1.0
+        if len(x.unbind(2)) > 50:
+            factor = 0.5
+        y = x * factor
+        return y.masked_fill(y < 4, 0.25)
+
+
 class TypeOfSize(nn.Module):
     def forward(self, x):
         return x * 2 if isinstance(x.shape[2], int) and x.shape[2] > 512 else x + 1
@@ -223,6 +234,7 @@ ON_SIZES = (
     TextOfSize,
     SizeAsKey,
     NumberOfParts,
+    NumberOfRowsThatShowsSeldom,
     TypeOfSize,
     PiecesOf64,
     ProductByNumpy,
@@ -242,6 +254,18 @@ ON_SIZES = (
 )
 
 # On values: boxes (6, 4) and scores (6,), of which none is above 0.9 in the example
+
+
+class SelectionBeforeElif(nn.Module):
+    """The first decision is on how many were selected; the second one, in the same statement, is rewritten."""
+
+    def forward(self, boxes, scores):
+        factor = -1.0
+        if F.max_pool1d(F.pad(boxes[boxes > 100], (0, 4))[None, None], 2).shape[-1] > 3:
+            factor = 0.0
+        elif scores.sum() > 0:
+            return boxes + 1
+        return boxes * factor
 
 
 class SelectionIsEmpty(nn.Module):
@@ -561,6 +585,7 @@ ON_VALUES = (
     FixedSizesOfSelection,
     MergedSelection,
     UniqueRows,
+    SelectionBeforeElif,
     SelectionIsEmpty,
     LengthOfSelection,
     NothingFound,

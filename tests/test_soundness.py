@@ -35,7 +35,7 @@ VALUES = (
 
 REFUSED = {
     "torchscript": {
-        *("TextOfSize", "SizeAsKey", "NumberOfParts", "TypeOfSize", "PiecesOf64", "ProductByNumpy", "Stride", "Bytes"),
+        *("TextOfSize", "SizeAsKey", "TypeOfSize", "PiecesOf64", "ProductByNumpy", "Stride", "Bytes"),
         *("StorageSize", "CountInSizes", "LoopOverFound", "ItemByOperator", "ByDlpack", "NumpyByDlpack", "TextOfValue"),
         *("Repr", "StorageItem", "CaughtRaise", "CaughtInCaller", "PooledSelection"),
         *(
@@ -48,7 +48,7 @@ REFUSED = {
             "RankAfterSqueeze",
             "ShapeAfterSqueeze",
         ),
-        *("PlaceOutside", "SelectionsThatFit"),
+        *("PlaceOutside", "SelectionsThatFit", "SelectionBeforeElif"),
     },
     "dynamo": {
         *("TextOfSize", "SizeAsKey", "NumberOfParts", "TypeOfSize", "PiecesOf64", "ProductByNumpy", "Stride", "Bytes"),
@@ -64,7 +64,7 @@ REFUSED = {
             "CountAsKey",
             "RankAfterSqueeze",
         ),
-        *("ShapeAfterSqueeze", "PlaceOutside", "SelectionsThatFit"),
+        *("ShapeAfterSqueeze", "PlaceOutside", "SelectionsThatFit", "SelectionBeforeElif"),
     },
 }
 """Models that have no file today. A file that is right is no failure: the name goes from this list then."""

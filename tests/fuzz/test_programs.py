@@ -5,7 +5,16 @@ import warnings
 import pytest
 
 from fuzz.judge import export_stock, judge_file, judge_program
-from fuzz.programs import Input, Program, example_inputs, fresh_model, make_kinds, make_program, write_program
+from fuzz.programs import (
+    Input,
+    Program,
+    example_inputs,
+    fresh_model,
+    make_kinds,
+    make_pieces,
+    make_program,
+    write_program,
+)
 from torch_onnx_compat.catalogue.entry import EXPORTERS
 
 SEEDS = range(40)
@@ -37,6 +46,15 @@ def test_who_asks_for_kinds_is_answered(seed, exporter, tmp_path):
     program = make_kinds(seed)
     judged = judge_program(program, write_program(program, tmp_path), exporter)
     assert judged.verdict in ("right", "rounding", "refused", "eager-refuses"), f"{judged.detail}\n{program.source}"
+
+
+@pytest.mark.one_exporter
+@pytest.mark.parametrize("seed", [*range(6), 29, 32])
+def test_pieces_of_an_axis(seed, exporter, tmp_path):
+    program = make_pieces(seed)
+    judged = judge_program(program, write_program(program, tmp_path), exporter)
+    good = ("right", "rounding") if exporter == "torchscript" else ("right", "rounding", "refused")
+    assert judged.verdict in good, f"{judged.detail}\n{program.source}"
 
 
 def test_programs_are_the_same_each_time_and_mostly_legal(tmp_path):

@@ -227,7 +227,15 @@ EXAMPLES = [
         )
     ),
     Example(
-        "chunk_to_slices",
+        "chunk_of_few_cells",
+        lambda x: (*x.chunk(3, 1)[::-1], *torch.chunk(x, 8, -1)),
+        (COUNTED,),
+        broken=lambda input, chunks, dim=0: body("chunk_of_few_cells")(input, chunks, dim)[::-1],
+        leaves=lambda x: x.chunk(2, 1)[1],
+        exporters=("torchscript",),
+    ),
+    Example(
+        "chunk_of_quantized",
         quantized_chunks,
         (QUANTIZED,),
         broken=chunk_without_zero_point,

@@ -66,6 +66,9 @@ _UNPACKING: dict[Any, int] = {
 LEGACY_CONSTRUCTOR = "torch.Tensor()"
 """The conversion of a constructor that took numbers for sizes; traces at other sizes tell these from constants."""
 
+ITERATION = "iteration"
+"""The conversion of an axis into a tuple of its parts."""
+
 _READS = frozenset({Tensor.size, Tensor.numel, torch.numel, Tensor.nelement, Tensor.shape.__get__})  # type: ignore[attr-defined]
 """Functions that read sizes."""
 
@@ -248,11 +251,11 @@ class DecisionLog(Watcher):
             place = _UNPACKING[func]
             dim = kwargs.get("dim", args[place] if len(args) > place else 0)
             with without_tracing():
-                parts = int(args[0].shape[dim])
+                size = int(args[0].shape[dim])
             sections = kwargs.get("split_size", args[1] if len(args) > 1 else None)
             is_list = place > 1 and isinstance(sections, (list, tuple))  # then there are as many parts as sections
             dims = frozenset() if is_list else self.data_sizes.dims(recorded_value(args[0]))
-            self._unpack(parts, dim % max(args[0].dim(), 1) in dims)
+            self._unpack(size, _count_parts(func, args, kwargs, size), dim % max(args[0].dim(), 1) in dims)
 
     def _hash(self, tensor: Tensor) -> int:
         """The hash of a tensor; of one that stands for a number, its use as a key is a decision.
@@ -286,10 +289,9 @@ class DecisionLog(Watcher):
         if None not in sizes:
             self._add(LEGACY_CONSTRUCTOR, False, tuple(sizes))
 
-    def _unpack(self, parts: int, from_data: bool) -> None:
-        """Notes that a tensor is split into a tuple, whose length the trace fixes."""
-        if from_data:
-            self._add("iteration", True, (parts,))
+    def _unpack(self, size: int, parts: int, from_data: bool) -> None:
+        """Notes that an axis is split into a tuple, whose length the trace fixes."""
+        self._add(ITERATION, from_data, (parts,))
 
     @property
     def constant_places(self) -> frozenset[str]:
@@ -308,6 +310,10 @@ class DecisionLog(Watcher):
                 with without_tracing():
                     self._read[key] = int(size)
 
+    def note_constant(self) -> None:
+        """Notes that the model's statement takes a decision that is the same for all values, as far as is known."""
+        self._constant_places.add(_statements()[0])
+
     def _record(self, tensor: Tensor, conversion: str, *, is_taken: bool = False) -> None:
         if conversion == "len()":
             with without_tracing():
@@ -321,7 +327,7 @@ class DecisionLog(Watcher):
         if (from_data or leaves) and not harmless and not is_settled(tensor):
             self._add(conversion, from_data, tuple(map(self.value_of, leaves)), is_taken=is_taken)
         else:
-            self._constant_places.add(_statements()[0])
+            self.note_constant()
 
     def _add(self, conversion: str, from_data: bool, sizes: tuple[int, ...], *, is_taken: bool = False) -> None:
         place, statements, callers = _statements()
@@ -347,6 +353,20 @@ def _numbers_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
         return found
     with below_function_modes():
         return [tensor for tensor in found if not tensor.dim()]
+
+
+def _count_parts(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], size: int) -> int:
+    """How many parts of an axis a call makes."""
+    if _UNPACKING[func] == 1:
+        return size
+    is_chunk = func in (Tensor.chunk, torch.chunk)
+    given = kwargs.get("chunks" if is_chunk else "split_size", args[1] if len(args) > 1 else None)
+    if isinstance(given, (list, tuple)):
+        return len(given)
+    with without_tracing(), below_function_modes():
+        number = max(int(given), 1)  # type: ignore[arg-type]
+    length = max(-(-size // number), 1) if is_chunk else number
+    return -(-size // length)
 
 
 def _uses(number: Tensor) -> tuple[Any, int]:

@@ -22,7 +22,7 @@ from torch.onnx import symbolic_helper
 
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, ExportJob, frozen_error, refuse
-from torch_onnx_compat.backends.decisions import LEGACY_CONSTRUCTOR, Decision, DecisionLog
+from torch_onnx_compat.backends.decisions import ITERATION, LEGACY_CONSTRUCTOR, Decision, DecisionLog
 from torch_onnx_compat.backends.quiet import without_graph_dump
 from torch_onnx_compat.backends.repairs import repair_trace
 from torch_onnx_compat.backends.torchscript_ops import TorchScriptOps
@@ -278,7 +278,11 @@ def _reject_frozen(job: ExportJob, decisions: list[Decision]) -> frozenset[str]:
     Returns:
         The places of decisions on sizes, where the job leaves these alone.
     """
-    suspects = [d for d in decisions if d.place not in job.allow_baked and not d.guard]
+    # Of the parts of a fixed axis, as of queries, keys and values, a run without values tells that they are; it is made
+    # for a proof anyway, and not without one.
+    is_told = job.decides is None
+    seen = [d for d in decisions if is_told or d.from_data or d.conversion != ITERATION]
+    suspects = [d for d in seen if d.place not in job.allow_baked and not d.guard]
     frozen = [d for d in suspects if d.from_data]
     by_size = [d for d in suspects if not d.from_data]
     if by_size and job.inputs.sizes():

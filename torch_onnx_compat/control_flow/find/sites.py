@@ -6,7 +6,7 @@ import types
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from torch_onnx_compat.backends.decisions import DecisionLog
+from torch_onnx_compat.backends.decisions import ITERATION, DecisionLog
 from torch_onnx_compat.control_flow.find.source import lexical_chain
 from torch_onnx_compat.garbage import all_objects
 from torch_onnx_compat.places import is_user_file, short
@@ -42,9 +42,9 @@ class SiteLog(DecisionLog):
         super().__init__(inputs)
         self.events: list[Event] = []
 
-    def _unpack(self, parts: int, from_data: bool) -> None:
-        """Notes the number of parts as a decision: the trace fixes it."""
-        self._add("iteration", from_data, (parts,))
+    def _unpack(self, size: int, parts: int, from_data: bool) -> None:
+        """Notes the size, as the number of parts may be the same at the sizes that are tried."""
+        self._add(ITERATION, from_data, (size,))
 
     def _add(self, conversion: str, from_data: bool, sizes: tuple[int, ...], *, is_taken: bool = False) -> None:
         super()._add(conversion, from_data, sizes, is_taken=is_taken)

@@ -421,6 +421,8 @@ class Session:
         if hasattr(type(value), "count_items"):  # a list whose length varies
             value = value.count_items() > 0
         if not self.is_dynamic(value, key, is_condition=True):
+            if self.log is not None and is_tracing():
+                self.log.note_constant()
             with without_tracing():
                 return bool(value)
         tensor = as_tensor(value)
