@@ -257,7 +257,9 @@ def dsplit_to_slices(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, .
 
 @decomposition(torch.tensor_split, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 def tensor_split_to_slices(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Parts of an axis whose size varies; torch.export fixes what remains of it, TorchScript places computed from it.
+    """Parts of an axis, some a cell longer; stock fails where the axis varies.
+
+    torch.export fixes how many are longer, and TorchScript's file does not run if a place is computed from a size.
 
     Math: of n cells in k parts, the first n mod k parts have n div k + 1 cells, the others n div k. The parts before
     number i have i (n div k) + min(i, n mod k) cells together.
@@ -269,8 +271,12 @@ def tensor_split_to_slices(input: Tensor, indices_or_sections: Any, dim: int = 0
         return NotImplemented
     size, count = input.shape[axis], indices_or_sections
     least, rest = size // count, size % count
-    larger = [rest.clamp(max=i) if isinstance(rest, Tensor) else extreme_of_sizes(False, i, rest) for i in range(count)]
-    return split_axis(input, tuple(i * least + larger[i] for i in range(1, count)), axis)
+
+    def longer(parts: int) -> Any:
+        """How many of the first parts are a cell longer."""
+        return rest.clamp(max=parts) if isinstance(rest, Tensor) else extreme_of_sizes(False, parts, rest)
+
+    return split_axis(input, tuple(i * least + longer(i) for i in range(1, count)), axis)
 
 
 @decomposition(torch.chunk, **ON_TORCHSCRIPT)

@@ -706,3 +706,20 @@ def pieces_until_a_decision(self, x):
 @growing()
 def pieces_but_the_first(self, x):
     return torch.cat([*x.split(2)[1:], x])
+
+
+@growing()
+def pieces_by_keyword(self, x):
+    cut = torch.split(tensor=x, split_size_or_sections=2)
+    halves = torch.chunk(input=x, chunks=2)
+    return sum(piece.mean(0) for piece in cut), len(halves) * halves[0].sum(0) + x.split(split_size=3)[-1].sum(0)
+
+
+@growing()
+def pieces_and_more_after_a_branch(self, x):
+    cut = list(x.split(2))
+    if x.mean() > 0:
+        cut.append(x[:1] * 3)
+    else:
+        cut.append(x[:1])
+    return torch.cat(cut)

@@ -63,6 +63,9 @@ _UNPACKING: dict[Any, int] = {
 }
 """Functions that split a tensor into a tuple, with the position of the axis among their arguments."""
 
+_NUMBERS = ("split_size", "split_size_or_sections", "chunks")
+"""Their keywords for how long parts are, or how many."""
+
 LEGACY_CONSTRUCTOR = "torch.Tensor()"
 """The conversion of a constructor that took numbers for sizes; traces at other sizes tell these from constants."""
 
@@ -248,14 +251,21 @@ class DecisionLog(Watcher):
             for tensor in _tensors_in(args[0]):  # torch.tensor converts them in C++, where no mode sees it
                 self._record(tensor, "torch.tensor()")
         elif func in _UNPACKING:
-            place = _UNPACKING[func]
-            dim = kwargs.get("dim", args[place] if len(args) > place else 0)
-            with without_tracing():
-                size = int(args[0].shape[dim])
-            sections = kwargs.get("split_size", args[1] if len(args) > 1 else None)
-            is_list = place > 1 and isinstance(sections, (list, tuple))  # then there are as many parts as sections
-            dims = frozenset() if is_list else self.data_sizes.dims(recorded_value(args[0]))
-            self._unpack(size, _count_parts(func, args, kwargs, size), dim % max(args[0].dim(), 1) in dims)
+            self._record_parts(func, args, kwargs)
+
+    def _record_parts(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        tensor: Any = args[0] if args else kwargs.get("input", kwargs.get("tensor"))
+        place = _UNPACKING[func]
+        dim = kwargs.get("dim", args[place] if len(args) > place else 0)
+        with without_tracing():
+            size = int(tensor.shape[dim])
+        given = next((kwargs[name] for name in _NUMBERS if name in kwargs), args[1] if len(args) > 1 else None)
+        if place > 1 and isinstance(given, (list, tuple)):  # then there are as many parts as sections
+            self._unpack(size, len(given), False)
+            return
+        dims = self.data_sizes.dims(recorded_value(tensor))
+        parts = size if place == 1 else _count_parts(func, given, size)
+        self._unpack(size, parts, dim % max(tensor.dim(), 1) in dims)
 
     def _hash(self, tensor: Tensor) -> int:
         """The hash of a tensor; of one that stands for a number, its use as a key is a decision.
@@ -355,17 +365,11 @@ def _numbers_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
         return [tensor for tensor in found if not tensor.dim()]
 
 
-def _count_parts(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], size: int) -> int:
-    """How many parts of an axis a call makes."""
-    if _UNPACKING[func] == 1:
-        return size
-    is_chunk = func in (Tensor.chunk, torch.chunk)
-    given = kwargs.get("chunks" if is_chunk else "split_size", args[1] if len(args) > 1 else None)
-    if isinstance(given, (list, tuple)):
-        return len(given)
+def _count_parts(func: Any, given: Any, size: int) -> int:
+    """How many parts of an axis torch.split or torch.chunk makes, which is given a length or a number of them."""
     with without_tracing(), below_function_modes():
-        number = max(int(given), 1)  # type: ignore[arg-type]
-    length = max(-(-size // number), 1) if is_chunk else number
+        number = max(int(given), 1)
+    length = max(-(-size // number), 1) if func in (Tensor.chunk, torch.chunk) else number
     return -(-size // length)
 
 

@@ -278,8 +278,8 @@ def _reject_frozen(job: ExportJob, decisions: list[Decision]) -> frozenset[str]:
     Returns:
         The places of decisions on sizes, where the job leaves these alone.
     """
-    # Of the parts of a fixed axis, as of queries, keys and values, a run without values tells that they are; it is made
-    # for a proof anyway, and not without one.
+    # Most axes that are taken apart are fixed, as that of queries, keys and values is. A run without values tells which
+    # are; a proof makes one, and it would cost too much without a proof.
     is_told = job.decides is None
     seen = [d for d in decisions if is_told or d.from_data or d.conversion != ITERATION]
     suspects = [d for d in seen if d.place not in job.allow_baked and not d.guard]

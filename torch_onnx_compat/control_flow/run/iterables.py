@@ -146,23 +146,35 @@ def _zip(session: Session, function: Any, *items: Any, **kwargs: Any) -> Any:
     return CountedItems(length, lambda number: tuple(one.at(number) for one in found))
 
 
-def _unbind(session: Session, function: Any, tensor: Tensor, dim: int = 0) -> Any:
-    if not session.is_dynamic(tensor.shape[dim]):
-        return tensor.unbind(dim)
-    return as_counted_items(session, tensor.movedim(dim, 0))
+# The names of parameters are torch's own: a model may use them.
 
 
-def _split(session: Session, function: Any, tensor: Tensor, split_size: Any, dim: int = 0) -> Any:
-    if type(split_size) is not int or split_size < 1 or not session.is_dynamic(tensor.shape[dim]):
-        return tensor.split(split_size, dim)
-    return Pieces(tensor, dim % tensor.dim(), split_size)
+def _unbind(session: Session, function: Any, input: Tensor, dim: int = 0) -> Any:
+    if not session.is_dynamic(input.shape[dim]):
+        return input.unbind(dim)
+    return as_counted_items(session, input.movedim(dim, 0))
 
 
-def _chunk(session: Session, function: Any, tensor: Tensor, chunks: int, dim: int = 0) -> Any:
-    if type(chunks) is not int or chunks < 1 or not session.is_dynamic(tensor.shape[dim]):
-        return tensor.chunk(chunks, dim)
-    size = at_least(divided_up(tensor.shape[dim], chunks), 1)
-    return Pieces(tensor, dim % tensor.dim(), size, chunks)
+def _split(
+    session: Session,
+    function: Any,
+    tensor: Tensor,
+    split_size: Any = None,
+    dim: int = 0,
+    *,
+    split_size_or_sections: Any = None,
+) -> Any:
+    size = split_size_or_sections if split_size is None else split_size
+    if type(size) is not int or size < 1 or not session.is_dynamic(tensor.shape[dim]):
+        return tensor.split(size, dim)
+    return Pieces(tensor, dim % tensor.dim(), size)
+
+
+def _chunk(session: Session, function: Any, input: Tensor, chunks: int, dim: int = 0) -> Any:
+    if type(chunks) is not int or chunks < 1 or not session.is_dynamic(input.shape[dim]):
+        return input.chunk(chunks, dim)
+    size = at_least(divided_up(input.shape[dim], chunks), 1)
+    return Pieces(input, dim % input.dim(), size, chunks)
 
 
 def _reversed(session: Session, function: Any, items: Any) -> Any:

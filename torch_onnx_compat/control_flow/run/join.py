@@ -98,11 +98,12 @@ def _join_parts(condition: Tensor, a: Any, b: Any, path: str) -> list[Part]:
         raise Mismatch(f"{path} is a {next(kinds)} in one branch and a {next(kinds)} in the other", of_kinds=True)
     found = []
     for number, (x, y) in enumerate(zip(ours, theirs, strict=False)):
-        if (x.is_several or y.is_several) and x is not y:
+        is_one = x is y or (x.value is y.value and x.keep is y.keep)
+        if (x.is_several or y.is_several) and not is_one:
             raise Mismatch(f"{path} has other items in one branch than in the other", of_kinds=True)
-        value = x.value if x is y else join(condition, x.value, y.value, f"{path}[{number}]")
+        value = x.value if is_one else join(condition, x.value, y.value, f"{path}[{number}]")
         keep = x.keep if x.keep is y.keep else join(condition, x.keep, y.keep)
-        found.append(Part(value, keep, x.is_several))
+        found.append(dataclasses.replace(x, value=value, keep=keep))
     for only, rest in ((condition, ours[len(theirs) :]), (~condition, theirs[len(ours) :])):
         for part in rest:
             if part.is_several:

@@ -24,6 +24,8 @@ def at_least(length: Any, least: int) -> Any:
 
 def at_most(length: Any, most: Any) -> Any:
     """A length, or another where that is less."""
+    if isinstance(length, Tensor) and type(most) is int:
+        return length.clamp(max=most)
     if isinstance(length, Tensor) or isinstance(most, Tensor):
         return torch.minimum(as_tensor(length), as_tensor(most))
     return torch.sym_min(length, most)

@@ -244,24 +244,29 @@ class Rows(_Parts, list[Any]):
 
 
 def _flatten_log(log: AppendLog) -> tuple[list[Any], Any]:
-    values = [x for part in log.parts for x in (part.value, part.keep)]
-    return [*values, log.last, log.length], log
+    return [*values_of(log.parts), log.last, log.length], log
 
 
 def _unflatten_log(values: Iterable[Any], log: AppendLog) -> AppendLog:
     *values, last, length = values
-    return log.with_parts(_with_values(log.parts, values), last, length)
+    return log.with_parts(with_values(log.parts, values), last, length)
 
 
 def _flatten_rows(rows: Rows) -> tuple[list[Any], Any]:
-    return [x for part in rows.parts for x in (part.value, part.keep)], rows.parts
+    return values_of(rows.parts), rows.parts
 
 
 def _unflatten_rows(values: Iterable[Any], parts: list[Part]) -> Rows:
-    return Rows(_with_values(parts, list(values)))
+    return Rows(with_values(parts, list(values)))
 
 
-def _with_values(parts: list[Part], values: list[Any]) -> list[Part]:
+def values_of(parts: Iterable[Part]) -> list[Any]:
+    """The values in parts, in order."""
+    return [x for part in parts for x in (part.value, part.keep)]
+
+
+def with_values(parts: list[Part], values: list[Any]) -> list[Part]:
+    """The parts with other values, in the order of `values_of`."""
     return [replace(part, value=values[2 * n], keep=values[2 * n + 1]) for n, part in enumerate(parts)]
 
 

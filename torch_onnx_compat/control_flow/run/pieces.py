@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from torch import Tensor
 from torch.utils._pytree import register_pytree_node
 
 from torch_onnx_compat.control_flow.run.lengths import at_most, divided_up
-from torch_onnx_compat.control_flow.run.lists import Part, Rows
+from torch_onnx_compat.control_flow.run.lists import Part, Rows, values_of, with_values
 from torch_onnx_compat.control_flow.run.session import refusal
 from torch_onnx_compat.tracing import is_tracing
 
@@ -30,7 +30,9 @@ class Pieces(Rows):
 
     def copy(self) -> Rows:
         """Like list.copy; what is added to the copy is joined with the pieces."""
-        return Pieces(self.whole, self.dim, self.size, self.chunks) if len(self.parts) == 1 else super().copy()
+        made = Pieces(self.whole, self.dim, self.size, self.chunks)
+        made.parts = list(self.parts)
+        return made
 
     def count_items(self) -> Any:
         """What ``len()`` gives."""
@@ -39,6 +41,9 @@ class Pieces(Rows):
 
     def at(self, number: Any) -> Tensor:
         """The piece of a number from 0."""
+        self._refuse_more()
+        if type(self.size) is int and self.size == 1 and isinstance(number, Tensor):
+            return self.whole.index_select(self.dim, number.reshape(1))  # torch's loops have no slices that vary
         start = number * self.size
         return self._cut(start, start + self.size)
 
@@ -55,13 +60,19 @@ class Pieces(Rows):
             return super().concatenated(dim)
         return Rows([Part(self.stacked(), is_several=True)]).concatenated(dim)
 
+    def insert(self, place: Any, item: Any) -> None:
+        """Refuses: the pieces come first in the list."""
+        raise refusal("a tensor is inserted before pieces of an axis whose length depends on the inputs; join them.")
+
     def __iter__(self) -> Iterator[Tensor]:
+        self._refuse_more()
         # As many as the example has: code gives each a name. The log of decisions sees the call.
         whole, dim = self.whole, self.dim
         fixed = whole.split(self.size, dim) if self.chunks is None else whole.chunk(self.chunks, dim)
         return map(self.at, range(len(fixed))) if is_tracing() else iter(fixed)
 
     def __getitem__(self, place: Any) -> Any:
+        self._refuse_more()
         if not isinstance(place, slice):
             return self.at(self._from_start(place))
         if place.step not in (None, 1):
@@ -82,13 +93,16 @@ class Pieces(Rows):
 
 
 def _flatten(pieces: Pieces) -> tuple[list[Any], Any]:
-    return [pieces.whole, pieces.size], (pieces.dim, pieces.chunks)
+    return [pieces.size, *values_of(pieces.parts)], (pieces.dim, pieces.chunks, pieces.parts)
 
 
-def _unflatten(values: Any, form: Any) -> Pieces:
-    whole, size = values
-    dim, chunks = form
-    return Pieces(whole, dim, size, chunks)
+def _unflatten(values: Iterable[Any], form: Any) -> Pieces:
+    size, *others = values
+    dim, chunks, parts = form
+    changed = with_values(parts, others)
+    made = Pieces(changed[0].value, dim, size, chunks)
+    made.parts = changed
+    return made
 
 
 register_pytree_node(Pieces, _flatten, _unflatten)

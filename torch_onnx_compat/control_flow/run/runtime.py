@@ -24,6 +24,7 @@ from torch_onnx_compat.control_flow.run.exact import compare_exactly, promoted
 from torch_onnx_compat.control_flow.run.iterables import listed
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Rows
+from torch_onnx_compat.control_flow.run.pieces import Pieces
 from torch_onnx_compat.control_flow.run.runtime_loops import Loop, collect, for_, generate, steps, while_
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, as_tensor, current, refusal
 from torch_onnx_compat.inputs import tree
@@ -362,7 +363,7 @@ def augment_item(name: str, item: Any, other: Any, owner: Any) -> Any:
     return augment(name, item, other)
 
 
-_COPIED = (list, dict, set, AppendLog, Rows)
+_COPIED = (list, dict, set, AppendLog, Rows, Pieces)
 
 
 def copy_container(value: Any) -> Any:
