@@ -64,13 +64,13 @@ _UNPACKING: dict[Any, int] = {
 """Functions that split a tensor into a tuple, with the position of the axis among their arguments."""
 
 _NUMBERS = ("split_size", "split_size_or_sections", "chunks")
-"""Their keywords for how long parts are, or how many."""
+"""Their keywords for the length of a piece, or the number of pieces."""
 
 LEGACY_CONSTRUCTOR = "torch.Tensor()"
 """The conversion of a constructor that took numbers for sizes; traces at other sizes tell these from constants."""
 
 ITERATION = "iteration"
-"""The conversion of an axis into a tuple of its parts."""
+"""The conversion of an axis into a tuple of its pieces."""
 
 _READS = frozenset({Tensor.size, Tensor.numel, torch.numel, Tensor.nelement, Tensor.shape.__get__})  # type: ignore[attr-defined]
 """Functions that read sizes."""
@@ -251,21 +251,21 @@ class DecisionLog(Watcher):
             for tensor in _tensors_in(args[0]):  # torch.tensor converts them in C++, where no mode sees it
                 self._record(tensor, "torch.tensor()")
         elif func in _UNPACKING:
-            self._record_parts(func, args, kwargs)
+            self._record_pieces(func, args, kwargs)
 
-    def _record_parts(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _record_pieces(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         tensor: Any = args[0] if args else kwargs.get("input", kwargs.get("tensor"))
         place = _UNPACKING[func]
         dim = kwargs.get("dim", args[place] if len(args) > place else 0)
         with without_tracing():
             size = int(tensor.shape[dim])
         given = next((kwargs[name] for name in _NUMBERS if name in kwargs), args[1] if len(args) > 1 else None)
-        if place > 1 and isinstance(given, (list, tuple)):  # then there are as many parts as sections
+        if place > 1 and isinstance(given, (list, tuple)):  # then there are as many pieces as sections
             self._unpack(size, len(given), False)
             return
         dims = self.data_sizes.dims(recorded_value(tensor))
-        parts = size if place == 1 else _count_parts(func, given, size)
-        self._unpack(size, parts, dim % max(tensor.dim(), 1) in dims)
+        pieces = size if place == 1 else _count_pieces(func, given, size)
+        self._unpack(size, pieces, dim % max(tensor.dim(), 1) in dims)
 
     def _hash(self, tensor: Tensor) -> int:
         """The hash of a tensor; of one that stands for a number, its use as a key is a decision.
@@ -299,9 +299,9 @@ class DecisionLog(Watcher):
         if None not in sizes:
             self._add(LEGACY_CONSTRUCTOR, False, tuple(sizes))
 
-    def _unpack(self, size: int, parts: int, from_data: bool) -> None:
+    def _unpack(self, size: int, pieces: int, from_data: bool) -> None:
         """Notes that an axis is split into a tuple, whose length the trace fixes."""
-        self._add(ITERATION, from_data, (parts,))
+        self._add(ITERATION, from_data, (pieces,))
 
     @property
     def constant_places(self) -> frozenset[str]:
@@ -365,8 +365,8 @@ def _numbers_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
         return [tensor for tensor in found if not tensor.dim()]
 
 
-def _count_parts(func: Any, given: Any, size: int) -> int:
-    """How many parts of an axis torch.split or torch.chunk makes, which is given a length or a number of them."""
+def _count_pieces(func: Any, given: Any, size: int) -> int:
+    """How many pieces torch.split makes of an axis, given their length, or torch.chunk, given their number."""
     with without_tracing(), below_function_modes():
         number = max(int(given), 1)
     length = max(-(-size // number), 1) if func in (Tensor.chunk, torch.chunk) else number

@@ -42,8 +42,8 @@ class SiteLog(DecisionLog):
         super().__init__(inputs)
         self.events: list[Event] = []
 
-    def _unpack(self, size: int, parts: int, from_data: bool) -> None:
-        """Notes the size, as the number of parts may be the same at the sizes that are tried."""
+    def _unpack(self, size: int, pieces: int, from_data: bool) -> None:
+        """Notes the size, as the number of pieces may be the same at the sizes that are tried."""
         self._add(ITERATION, from_data, (size,))
 
     def _add(self, conversion: str, from_data: bool, sizes: tuple[int, ...], *, is_taken: bool = False) -> None:
