@@ -52,7 +52,7 @@ def frac_but_wrong(input):
 
 def in_four(x):
     if x.max() > 50:
-        return x * 2 if len(x.chunk(4, -1)) == 4 else x * 3
+        return x * 2 if len(x.unsafe_chunk(4, -1)) == 4 else x * 3
     return x
 
 
