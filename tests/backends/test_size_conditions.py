@@ -72,6 +72,12 @@ def test_a_longer_example_keeps_to_the_bounds():
         assert_same_outputs(rows_of_half, (X[:3], X), "dynamo", dynamic={"x": {0: "n"}, "y": {0: ("m", 1, 5)}})
 
 
+def test_an_axis_that_is_fixed_at_the_examples_size_only(exporter):
+    """Without three rows, four are one, for which torch.export fixes the axis."""
+    y = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    assert_same_outputs(lambda y: y[3:] * 2, (y,), exporter, dynamic={"y": {0: "n"}})
+
+
 class Hidden(nn.Module):
     """A size that is 1 on the example, beside a decision that shows in large values only."""
 

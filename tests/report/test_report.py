@@ -324,6 +324,15 @@ def test_the_code_of_a_report_runs(exported, tmp_path, monkeypatch):
     assert scope["outputs"][0].shape == (2, 3, 3, 5)
 
 
+def test_the_code_of_a_file_in_eight_bits_adds_up_exactly(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = export_compat(nn.Linear(64, 8), torch.ones(1, 64), "narrow.onnx", precision="int8-dynamic")
+    scope = {}
+    exec(snippet("onnxruntime", "narrow.onnx", result.model_proto), scope)
+    assert scope["options"].get_session_config_entry("session.x64quantprecision") == "1"
+    assert scope["session"].get_session_options().get_session_config_entry("session.x64quantprecision") == "1"
+
+
 def test_openvino_s_code_runs_and_holds_the_bounds(tmp_path, monkeypatch):
     pytest.importorskip("openvino")
     path, image = tmp_path / "model.onnx", torch.rand(2, 3, 8, 4)

@@ -183,7 +183,9 @@ def test_weights_are_in_eight_bits():
     assert result.nodes["DequantizeLinear"] > result.nodes["QuantizeLinear"]
 
 
-def test_float16_weights(exporter):
+def test_float16_weights(exporter, monkeypatch):
+    engines = torch.backends.quantized.supported_engines
+    monkeypatch.setattr(torch.backends.quantized, "engine", "fbgemm" if "fbgemm" in engines else "qnnpack")
     result = export_compat(dynamic(torch.float16), ROWS, dynamic="batch", exporter=exporter)
     assert "MatMulInteger" not in result.nodes
 

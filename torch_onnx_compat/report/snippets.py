@@ -10,6 +10,7 @@ from pathlib import PurePath
 import onnx
 
 from torch_onnx_compat.request import METADATA_PREFIX
+from torch_onnx_compat.session import EXACT_PRODUCTS
 from torch_onnx_compat.shape_ranges import ShapeRange, tensorrt_command
 
 _TYPES: dict[int, str] = {
@@ -26,8 +27,12 @@ _TYPES: dict[int, str] = {
 _ONNXRUNTIME = """import numpy as np
 import onnxruntime
 
-session = onnxruntime.InferenceSession("{file}", providers=["CPUExecutionProvider"])
+{options}session = onnxruntime.InferenceSession("{file}", {passed}providers=["CPUExecutionProvider"])
 outputs = session.run(None, {{{feeds}}})
+"""
+
+_EXACT_PRODUCTS = f"""options = onnxruntime.SessionOptions()
+options.add_session_config_entry("{EXACT_PRODUCTS[0]}", "{EXACT_PRODUCTS[1]}")  # exact sums on x86 without VNNI
 """
 
 _COREML = """import numpy as np
@@ -214,6 +219,7 @@ def snippet(
     template = next((text for name, text in _TEMPLATES.items() if target.startswith(name)), _ONNXRUNTIME)
     outputs = [value.name for value in model.graph.output] if model is not None else []
     stem = PurePath(file).stem
+    is_narrow = model is not None and any("Quantize" in n.op_type or "Integer" in n.op_type for n in model.graph.node)
     return template.format(
         file=file,
         stem=stem,
@@ -224,6 +230,8 @@ def snippet(
         setters="\n".join(f'net.setInput({i.array}, "{i.name}")' for i in inputs),
         tensors="\n".join(f'  "{i.name}": {i.tensor},' for i in inputs),
         bounds=_bounds(inputs, known),
+        options=_EXACT_PRODUCTS if is_narrow else "",
+        passed="options, " if is_narrow else "",
         layouts=["nchw"] * len(inputs),
         inputs=json.dumps([i.name for i in inputs]),
         outputs=json.dumps(outputs),
