@@ -77,6 +77,28 @@ class TypeOfSize(nn.Module):
         return x * 2 if isinstance(x.shape[2], int) and x.shape[2] > 512 else x + 1
 
 
+class TypeOfSizeThatShowsSeldom(nn.Module):
+    """A size is no int while the model is traced, so the decision is not met; few values tell."""
+
+    def forward(self, x):
+        factor = -1.0
+        if isinstance(x.shape[2], int) and x.shape[2] > 50:
+            factor = 0.5
+        y = x * factor
+        return y.masked_fill(y < 4, 0.25)
+
+
+class KindOfSize(nn.Module):
+    def forward(self, x):
+        size = x.shape[2]
+        return x * 2 if type(size) is int and size > 512 else x + 1
+
+
+class TextOfQuotient(nn.Module):
+    def forward(self, x):
+        return x * 2 if str(x.shape[2] / 2) == "256.5" else x + 1
+
+
 class PiecesOf64(nn.Module):
     def forward(self, x):
         return torch.cat([x[:, :, i : i + 64].softmax(2) for i in range(0, x.shape[2], 64)], 2)
@@ -236,6 +258,9 @@ ON_SIZES = (
     NumberOfParts,
     NumberOfRowsThatShowsSeldom,
     TypeOfSize,
+    TypeOfSizeThatShowsSeldom,
+    KindOfSize,
+    TextOfQuotient,
     PiecesOf64,
     ProductByNumpy,
     Stride,

@@ -85,13 +85,13 @@ def test_torch_is_left_as_it_was():
 
 
 def test_torch_asks_for_floats_where_they_are_watched():
-    """Fails where torch makes a float of a symbolic one in another way: then `watch_floats` has to move."""
+    """Fails where torch makes a float of a symbolic one in another way: then `watch_plain_numbers` has to move."""
     found = []
 
     class Asks(nn.Module):
         def forward(self, x):
             return torch.nan_to_num(x, x.shape[0] * 0.1) + float(x.shape[0] * 0.2)
 
-    with symbolic.watch_floats(found.append):
+    with symbolic.watch_plain_numbers(lambda kind, expression: found.append((kind, expression))):
         torch.export.export(Asks(), (torch.randn(9),), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},), strict=False)
     assert len(set(map(str, found))) == 2

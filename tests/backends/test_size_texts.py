@@ -37,8 +37,78 @@ class LooksUp(nn.Module):
         return x * {"16": 3.0}.get(str(x.shape[1]), 1.0)
 
 
+class Says(nn.Module):
+    """Values and sizes that are only told, at once or by a variable."""
+
+    def forward(self, x):
+        print(x.shape[0], x.mean(), f"{x.max():.2f}", "%d rows, %.3f" % (x.shape[0], x.mean().item()))  # noqa: UP031
+        lowest = x.min()
+        text = f"{x.shape[1] / 2:.1f}"
+        text += f" of {x.shape}"
+        mean = x.mean().item()
+        logging.getLogger("model").debug("%s %s", mean, text)
+        unused = str(x.sum().item())  # noqa: F841
+        with torch.profiler.record_function(f"layer_{x.shape[1]}"):
+            y = x * 2
+        largest = float(x.max())
+        if largest > 1e9:
+            raise ValueError(f"too large: {largest}, {lowest}")
+        return y
+
+
+class Catches(nn.Module):
+    """What looks like a check decides, as its error is caught."""
+
+    def forward(self, x):
+        is_small = bool((x < 5).all())
+        try:
+            assert is_small
+        except AssertionError:
+            return x + 1
+        return x * 2
+
+
+class Reveals(nn.Module):
+    """A variable that is told, and decides something by another way."""
+
+    def forward(self, x):
+        mean = x.mean().item()
+        print(mean)
+        return x * (2 if locals()["mean"] > 1 else 3)
+
+
+class TextOfQuotient(nn.Module):
+    """A number made of a size, as text; the answer is the same at the sizes nearby."""
+
+    def forward(self, x):
+        return x * 2 if str(x.shape[1] / 4) == "9.0" else x + 1
+
+
+class TextOfCondition(nn.Module):
+    def forward(self, x):
+        return x * {"True": 2.0, "False": 3.0}[str(x.shape[1] > 40)]
+
+
+class TextOfNumber(nn.Module):
+    """The text of a number that values decide."""
+
+    def forward(self, x):
+        return x * 2 if str(x.mean().item()).startswith("5") else x + 1
+
+
 def export(model, exporter="dynamo"):
     return export_compat(model.eval(), torch.randn(3, 12), dynamic={"x": {0: "b", 1: "w"}}, exporter=exporter)
+
+
+@pytest.mark.parametrize("kind", [Says, Catches, Reveals, TextOfQuotient, TextOfCondition, TextOfNumber])
+def test_right_or_refused(kind, exporter, capsys):
+    try:
+        session = onnxruntime.InferenceSession(export(kind(), exporter).model_bytes)
+    except CompatError:
+        assert kind is not Says
+        return
+    for x in (torch.randn(1, 3), torch.full((2, 36), 5.5), torch.full((3, 41), 0.5), torch.full((2, 7), 5.25)):
+        torch.testing.assert_close(torch.from_numpy(session.run(None, {"x": x.numpy()})[0]), kind()(x))
 
 
 @pytest.mark.parametrize("kind", [Tells, Stores])

@@ -179,7 +179,7 @@ def test_sizes_read_as_before_after_a_run():
 def test_they_do_after_an_interrupt_too():
     before = torch.SymInt.__repr__
     plain = isinstance
-    watched = symbolic.watch_sizes(symbolic.Symbols(lambda *asked: None), lambda what, of: None)
+    watched = symbolic.watch_numbers(symbolic.Symbols(lambda *asked: None), lambda what, of: None)
     with pytest.raises(KeyboardInterrupt), watched, symbolic.sizes_as_numbers({"test_run"}):
         raise KeyboardInterrupt
     assert torch.SymInt.__repr__ is before

@@ -51,11 +51,11 @@ def capture(job: ExportJob) -> Capture:
         ExportFailed: torch refused the model, or the capture fixed an axis, or froze what decides.
     """
     log = CaptureLog()
-    texts, floats = symbolic.watch_texts(log.note_text), symbolic.watch_floats(log.note_float)
+    texts, numbers = symbolic.watch_texts(log.note_text), symbolic.watch_plain_numbers(log.note_number)
     keys = symbolic.hashes(is_for_a_cache)
     errors = symbolic.watch_data_dependent_errors(log.note_data_dependent_error)
     try:
-        with in_onnx_export(), undo_capture(job.subject.twin), texts, floats, keys, errors, complete_numbers():
+        with in_onnx_export(), undo_capture(job.subject.twin), texts, numbers, keys, errors, complete_numbers():
             made = _run_export(job, log)
     except CompatError:
         raise

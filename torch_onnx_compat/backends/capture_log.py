@@ -6,6 +6,8 @@ is the text of a tensor without values. And torch.equal, .data and deepcopy are 
 
 from __future__ import annotations
 
+import types
+from collections.abc import Iterator
 from typing import Any
 
 from torch import Tensor
@@ -28,8 +30,15 @@ from torch_onnx_compat.stack import frames_of_model
 
 _TEXTS = frozenset({Tensor.__repr__, Tensor.__format__})
 
+UNKNOWN = "?"
+"""The text, in a message, of what has no value yet."""
+
 _ON_THE_WAY = (
+    "torch/__init__.py",
+    "torch/_export/non_strict_utils.py",
     "torch/_tensor.py",
+    "torch/fx/experimental/proxy_tensor.py",
+    "torch/fx/experimental/sym_node.py",
     "torch/overrides.py",
     "torch_onnx_compat/watch.py",
     "torch_onnx_compat/backends/capture_log.py",
@@ -53,7 +62,9 @@ class CaptureLog(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func in _TEXTS:
-            self.note_text()
+            text = self.note_text()
+            if text is not None:
+                return text
         elif has_bool_answer(func):
             answer = as_condition(func, args, kwargs)
             if answer is not None:
@@ -84,24 +95,42 @@ class CaptureLog(TorchFunctionMode):
         caller = next(f for f in frames_of_model() if is_user_file(f.f_code.co_filename))
         self.failures[short(caller.f_code.co_filename, caller.f_lineno)] = None
 
-    def note_text(self, number: Any = None) -> None:
+    def note_text(self, number: Any = None) -> str | None:
         """Notes that the model makes a text of values, or of a size, other than for a message.
 
         Args:
             number: A symbolic number; None for a tensor.
+
+        Returns:
+            The text of what is only told: nothing here has the value that it asks for. None for torch's text.
         """
-        outside = [f for f in frames_of_model() if not f.f_code.co_filename.replace("\\", "/").endswith(_ON_THE_WAY)]
+        outside = list(_outside_of_texts())
         if not outside or not is_user_file(outside[0].f_code.co_filename):
-            return  # torch's own, for a log or an error
+            return None  # torch's own, for a log or an error
         callers = [Place.of(frame) for frame in outside if is_user_file(frame.f_code.co_filename)]
         is_size = number is not None and not symbolic.is_of_data(number)
-        if is_size and (is_message(callers[0]) or is_key_of_cache(callers[0])):
-            return  # a symbol's text is no key yet, so what is stored under it is computed in the capture
+        is_told = is_message(callers[0])
+        if is_told and (is_size or not any(map(is_caught, callers))):
+            return UNKNOWN
+        if is_size and is_key_of_cache(callers[0]):
+            return None  # a symbol's text is no key yet, so what is stored under it is computed in the capture
         if not is_guard(callers[0]) or any(map(is_caught, callers)):
             self.texts[short(callers[0].filename, callers[0].line)] = None
+        return None
 
-    def note_float(self, expression: Any) -> None:
-        """Notes that a number made of sizes becomes the example's."""
+    def note_number(self, kind: type, expression: Any) -> float | None:
+        """Notes that a number made of sizes becomes the example's; gives one for what is only told."""
         caller = next((f for f in frames_of_model() if is_user_file(f.f_code.co_filename)), None)
-        if caller is not None:
+        if caller is None:
+            return None
+        asking = next(_outside_of_texts(), None)
+        if asking is caller and is_message(Place.of(caller)) and not is_caught_on_stack(frames_of_model()):
+            return 1.0 if kind is float else 1
+        if kind is float:
             self.floats[expression, short(caller.f_code.co_filename, caller.f_lineno)] = None
+        return None
+
+
+def _outside_of_texts() -> Iterator[types.FrameType]:
+    """The model's stack, but for torch's code that makes numbers and texts."""
+    return (f for f in frames_of_model() if not f.f_code.co_filename.replace("\\", "/").endswith(_ON_THE_WAY))

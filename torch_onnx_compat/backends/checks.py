@@ -48,11 +48,63 @@ def is_guard(place: Place) -> bool:
 
 @functools.lru_cache(maxsize=512)
 def is_message(place: Place) -> bool:
-    """Whether what a place computes is an argument of an error, a warning, an assertion or a line of a log."""
+    """Whether what a place computes is only told: in an error, a warning, an assertion, a log, or a profile.
+
+    A variable is followed as far as the function that it belongs to: each use of it has to be in such a message, or in
+    the test of an if that does nothing but complain, and nobody may catch the error.
+    """
     statement = next(_innermost(place), None)
-    if isinstance(statement, (ast.Raise, ast.Assert)):
-        return True
-    return statement is not None and (_is_warning(statement) or _is_assertion(statement))
+    if statement is None or _tells(statement):
+        return statement is not None
+    if isinstance(statement, ast.With):
+        return any(_contains(item.context_expr, place) and _names_a_span(item) for item in statement.items)
+    name = _variable_of(statement)
+    return bool(name) and _is_only_told(name, place)
+
+
+def _tells(statement: ast.stmt) -> bool:
+    is_error = isinstance(statement, (ast.Raise, ast.Assert))
+    return is_error or _is_warning(statement) or _is_assertion(statement)
+
+
+def _only_checks(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.If) and _only_complains(statement)
+
+
+def _names_a_span(item: ast.withitem) -> bool:
+    """Whether a block is only named, for a profile of the model."""
+    call = item.context_expr
+    name = ast.unparse(call.func) if isinstance(call, ast.Call) and item.optional_vars is None else ""
+    return name.endswith(("record_function", "nvtx.range"))
+
+
+def _variable_of(statement: ast.stmt) -> str:
+    """The one variable that a statement computes; empty where it computes something else."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    is_assignment = isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign))
+    names = [target.id for target in targets if is_assignment and isinstance(target, ast.Name)]
+    return names[0] if len(names) == len(targets) == 1 else ""
+
+
+def _is_only_told(name: str, place: Place) -> bool:
+    """Whether each use of a variable, in the function around a place, lies in a message."""
+    functions = [n for n in ast.walk(_tree_around(place)) if isinstance(n, _FUNCTIONS) and _contains(n, place)]
+    if not functions:
+        return False
+    around = list(ast.walk(max(functions, key=lambda node: node.lineno)))
+    if any(isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names for node in around):
+        return False
+    if any(isinstance(node, ast.Name) and node.id in ("locals", "vars", "eval", "exec") for node in around):
+        return False
+    statements = [n for n in around if isinstance(n, ast.stmt) and (_tells(n) or _only_checks(n))]
+    told = {
+        id(node)
+        for statement in statements
+        if not is_caught(Place(place.filename, statement.lineno, statement.col_offset))
+        for node in ast.walk(statement)
+    }
+    uses = [n for n in around if isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Store)]
+    return all(id(node) in told for node in uses)
 
 
 @functools.lru_cache(maxsize=512)
@@ -156,6 +208,7 @@ def _innermost(place: Place) -> Iterator[ast.stmt]:
     yield from sorted(around, key=lambda node: (node.lineno, node.col_offset), reverse=True)
 
 
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
 
 

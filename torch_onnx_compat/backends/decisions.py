@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.backends.checks import Place, is_caught, is_caught_on_stack, is_guard, is_raised
+from torch_onnx_compat.backends.checks import Place, is_caught, is_caught_on_stack, is_guard, is_message, is_raised
 from torch_onnx_compat.backends.conditions import as_condition, has_bool_answer
 from torch_onnx_compat.backends.data_sizes import DataSizes, selects
 from torch_onnx_compat.backends.failures import may_fail_for_sizes, may_fail_for_values
@@ -110,12 +110,12 @@ class Decision:
 
     @property
     def guard(self) -> bool:
-        """Whether it only decides if an error is raised that nobody catches: that changes no result.
+        """Whether it only decides what is said, or if an error is raised that nobody catches: that changes no result.
 
         Slow: parses the source.
         """
-        is_check = any(map(is_guard, self.statements)) and not self.has_raised
-        return is_check and not any(map(is_caught, self.callers))
+        is_told = any(map(is_guard, self.statements)) or any(map(is_message, self.statements))
+        return is_told and not self.has_raised and not any(map(is_caught, self.callers))
 
     def __str__(self) -> str:
         what = "the values of the inputs" if self.from_data else "a size"

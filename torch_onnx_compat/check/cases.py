@@ -13,6 +13,7 @@ from torch_onnx_compat.check.elsewhere import Elsewhere
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.other_sides import FLOOR_S, PART_OF_PROOF, Found, OtherSides
 from torch_onnx_compat.check.sizes import TOO_LARGE, AxisProof, SizeTrials, Trial, Verdict, is_affordable
+from torch_onnx_compat.check.variations import spread
 from torch_onnx_compat.control_flow.values import ValueDecisions
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.inputs import tree
@@ -356,11 +357,25 @@ class Cases:
             )
 
     def _try_question(self, trial: Trial) -> Iterator[Case]:
-        """The case on the other side of a question; none where the model refuses these sizes."""
+        """The cases on the other side of a question; none where the model refuses these sizes."""
         before = len(self.notes)
         for case in self._try_case(trial.label, self._inputs.at_sizes(trial.sizes)):
             yield replace(case, question=trial.question)
+            if self._verify.random and self._is_unmet(trial.question):
+                wide = spread(case.inputs, self._verify.seed)
+                yield from (replace(c, question=trial.question) for c in self._searched(f"{trial.label}, spread", wide))
         del self.notes[before:]  # where the model refuses one side of a question, the question is its own check
+
+    def _is_unmet(self, question: Question | None) -> bool:
+        """Whether the model's code decides here, and the exporter did not: there, a size is no int for `isinstance`.
+
+        What the file does instead may show in few values.
+        """
+        exported = self._exported
+        met = () if exported is None else exported.constant_places | exported.left_alone
+        if question is None or question.kind != "condition" or question.operator:
+            return False
+        return question.place not in {*self._decision_places, *met}
 
     def _far_apart(self, is_heavy: bool) -> Iterator[Case]:
         """Cases at sizes far from the example's, one axis at a time and all together."""

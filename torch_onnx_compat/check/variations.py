@@ -14,6 +14,9 @@ from torch_onnx_compat.inputs.inputs import Inputs
 MOST_NUMBERS = 8
 """Numbers of the model's comparisons that inputs are made of, at most."""
 
+LARGEST_POWER = 10
+"""Of 2, by which numbers are spread."""
+
 Change = Callable[[Tensor, torch.Generator], Tensor]
 
 
@@ -42,6 +45,13 @@ def variations(inputs: Inputs, numbers: Sequence[float], seed: int) -> Iterator[
                     yield _changed(inputs, some, generator)
     for draw in range(4):
         yield inputs.redrawn(seed + draw)
+
+
+def spread(inputs: Inputs, seed: int) -> Inputs:
+    """Each real number times a power of 2 of its own, up to 2**LARGEST_POWER: thresholds have values on both sides."""
+    generator = torch.Generator().manual_seed(seed)
+    kinds = [_spread if tensor.is_floating_point() else None for tensor in inputs.tensors]
+    return _changed(inputs, kinds, generator)
 
 
 def between(one: Inputs, other: Inputs, part: float) -> Inputs:
@@ -177,6 +187,11 @@ def _one_hot(place: float, value: float) -> Change:
         return changed
 
     return change
+
+
+def _spread(tensor: Tensor, generator: torch.Generator) -> Tensor:
+    powers = torch.randint(LARGEST_POWER + 1, tensor.shape, generator=generator)
+    return torch.ldexp(tensor, powers.to(tensor.device))
 
 
 def _sparse(tensor: Tensor, generator: torch.Generator) -> Tensor:

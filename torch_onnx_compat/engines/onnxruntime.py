@@ -19,5 +19,11 @@ def load(path: str, feeds: dict[str, Any], outputs: list[str], variant: str) -> 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = int(os.environ.get("TORCH_ONNX_COMPAT_THREADS", "1"))
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    option = "session.x64quantprecision"  # exact sums of eight-bit products, as torch_onnx_compat/session.py explains
+    options.add_session_config_entry(option, "1")
+    try:
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception:  # not with weights that two layers share
+        options.add_session_config_entry(option, "0")
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     return lambda feeds: list(session.run(outputs, feeds))

@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
 from torch_onnx_compat.backends.caches import is_for_a_cache
 from torch_onnx_compat.backends.checks import Place, is_message, reads_one_size
 from torch_onnx_compat.backends.internals import expressions, symbolic
@@ -137,19 +139,20 @@ class Log:
             condition = expressions.larger_than_one(sizes, count)
             self._add("condition", condition, self.value_of(condition), True)
 
-    def read(self, what: Any, size: Any) -> bool:
-        """Notes that the text or the hash of a size is read; within an operator that is torch's own doing.
+    def read(self, what: Any, number: Any) -> bool:
+        """Notes that the text or the hash of a symbolic number is read; within an operator that is torch's own doing.
 
         Returns:
-            Whether the size is looked up in a cache, which need not find it: the exporters' sizes find nothing either,
-            and what the cached function asks is seen only if it runs.
+            Whether the number is looked up in a cache, which need not find it: the exporters' sizes find nothing
+            either, and what the cached function asks is seen only if it runs.
         """
         if what == "hash" and is_for_a_cache():
             return True
-        if not self.operator and not getattr(size.node.expr, "is_number", True):
+        if not self.operator and not getattr(number.node.expr, "is_number", True):
             if what == "text" and _is_for_a_message():
                 return False
-            self._add(what, size.node.expr, symbolic.number_of(size), True)
+            kind: Kind = "condition" if isinstance(number, torch.SymBool) else what
+            self._add(kind, number.node.expr, symbolic.number_of(number), True)
         return False
 
     def _add(self, kind: Kind, expression: Any, answer: Any, by_python: bool) -> None:

@@ -86,7 +86,7 @@ def run_symbolically(observation: Observation, inputs: Inputs, functions: Sequen
         with ExitStack() as stack:
             for scope in (quiet_logs(), rnn_decompositions(True), symbolic.sizes_as_numbers(_packages(subject.twin))):
                 stack.enter_context(scope)
-            stack.enter_context(symbolic.watch_sizes(symbols, log.read))
+            stack.enter_context(symbolic.watch_numbers(symbols, log.read))
             stack.enter_context(Reads(mode.actual, log))
             stack.enter_context(found.calls)
             stack.enter_context(symbolic.python_kernels())

@@ -11,7 +11,7 @@ import math
 import sys
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -204,63 +204,65 @@ def _reader(
     def method(self: Any, *args: Any) -> Any:
         if getattr(self.node, "shape_env", None) is not symbols.environment:
             return torchs_own(self, *args)
-        return object.__hash__(self) if read(self) else plain(number_of(self), *args)
+        return object.__hash__(self) if read(self) else plain(_NUMBERS[type(self)](number_of(self)), *args)
 
     return method
 
 
+_KINDS = (torch.SymInt, torch.SymFloat, torch.SymBool)
+_TEXTS: dict[str, Callable[..., Any]] = {"__str__": str, "__repr__": repr, "__format__": format}
+
+
 @contextmanager
-def watch_sizes(symbols: Symbols, read: Callable[[str, Any], bool]) -> Iterator[None]:
-    """While active, texts and hashes of symbolic sizes are those of the example's, and `read` is told of them.
+def watch_numbers(symbols: Symbols, read: Callable[[str, Any], bool]) -> Iterator[None]:
+    """While active, texts of symbolic numbers and hashes of sizes are the example's, and `read` is told of them.
+
+    Hashes of other numbers are those of floats and truths, which torch asks for itself.
 
     Args:
-        symbols: Whose sizes; a model that calls torch.cond makes torch compile, with sizes of its own.
+        symbols: Whose numbers; a model that calls torch.cond makes torch compile, with sizes of its own.
         read: Told what is read, ``"text"`` or ``"hash"``, and of what; says whether the hash is to be the object's.
     """
-    methods: dict[str, tuple[str, Callable[..., Any]]] = {
-        "__hash__": ("hash", hash),
-        "__str__": ("text", str),
-        "__repr__": ("text", repr),
-        "__format__": ("text", format),
-    }
-    before: dict[str, Any] = {name: vars(torch.SymInt).get(name) for name in methods}
-
-    try:
-        for name, (what, plain) in methods.items():
-            setattr(torch.SymInt, name, _reader(getattr(torch.SymInt, name), symbols, partial(read, what), plain))
+    with ExitStack() as stack:
+        for kind in _KINDS:
+            for name, plain in _TEXTS.items():
+                method = _reader(getattr(kind, name), symbols, partial(read, "text"), plain)
+                stack.enter_context(_with_method(kind, name, method))
+        method = _reader(torch.SymInt.__hash__, symbols, partial(read, "hash"), hash)
+        stack.enter_context(_with_method(torch.SymInt, "__hash__", method))
         yield
-    finally:
-        for name, method in before.items():
-            if method is None:
-                if name in vars(torch.SymInt):
-                    delattr(torch.SymInt, name)
-            else:
-                setattr(torch.SymInt, name, method)
 
 
 @contextmanager
-def watch_texts(read: Callable[[Any], None]) -> Iterator[None]:
-    """While active, `read` is told the symbolic number of which a text is made."""
-    before: dict[str, Any] = {name: vars(torch.SymInt).get(name) for name in ("__str__", "__repr__", "__format__")}
+def watch_texts(read: Callable[[Any], str | None]) -> Iterator[None]:
+    """While active, `read` is told the symbolic number of which a text is made; it may give the text."""
 
     def reader(plain: Callable[..., Any]) -> Callable[..., Any]:
         def method(self: Any, *args: Any) -> Any:
-            if self.node.expr.free_symbols:
-                read(self)
-            return plain(self, *args)
+            text = read(self) if self.node.expr.free_symbols else None
+            return plain(self, *args) if text is None else text
 
         return method
 
+    with ExitStack() as stack:
+        for kind in _KINDS:
+            for name in _TEXTS:
+                stack.enter_context(_with_method(kind, name, reader(getattr(kind, name))))
+        yield
+
+
+@contextmanager
+def _with_method(kind: type, name: str, method: Callable[..., Any]) -> Iterator[None]:
+    """While active, a class has this method."""
+    before = vars(kind).get(name)
+    setattr(kind, name, method)
     try:
-        for name in before:
-            setattr(torch.SymInt, name, reader(getattr(torch.SymInt, name)))
         yield
     finally:
-        for name, method in before.items():
-            if method is not None:
-                setattr(torch.SymInt, name, method)
-            elif name in vars(torch.SymInt):
-                delattr(torch.SymInt, name)
+        if before is None:
+            delattr(kind, name)
+        else:
+            setattr(kind, name, before)
 
 
 @contextmanager
@@ -284,25 +286,27 @@ def hashes(of_object: Callable[[], bool]) -> Iterator[None]:
 
 
 @contextmanager
-def watch_floats(read: Callable[[Any], None]) -> Iterator[None]:
-    """While active, `read` is told the expression of a symbolic float that becomes a plain one.
+def watch_plain_numbers(read: Callable[[type, Any], Any]) -> Iterator[None]:
+    """While active, `read` is told of each symbolic number that becomes a plain one; it may give that number.
 
-    torch.export notes no condition for it, as it does for a size that becomes an int.
+    torch.export notes no condition for a float, as it does for a size that becomes an int.
+
+    Args:
+        read: Told the kind of the number, int or float, and the expression; gives None to leave it to torch.
     """
     from torch.fx.experimental.sym_node import SymNode
 
-    plain = SymNode.guard_float
+    def reader(kind: type, plain: Callable[..., Any]) -> Callable[..., Any]:
+        def guard(self: Any, *args: Any) -> Any:
+            number = read(kind, self.expr) if self.expr.free_symbols else None
+            return plain(self, *args) if number is None else number
 
-    def guard_float(self: Any, *args: Any) -> float:
-        if self.expr.free_symbols:
-            read(self.expr)
-        return plain(self, *args)
+        return guard
 
-    SymNode.guard_float = guard_float  # type: ignore[method-assign,assignment]
-    try:
+    with ExitStack() as stack:
+        stack.enter_context(_with_method(SymNode, "guard_float", reader(float, SymNode.guard_float)))
+        stack.enter_context(_with_method(SymNode, "guard_int", reader(int, SymNode.guard_int)))
         yield
-    finally:
-        SymNode.guard_float = plain  # type: ignore[method-assign]
 
 
 @contextmanager
@@ -333,29 +337,50 @@ def sizes_as_numbers(packages: Collection[str]) -> Iterator[None]:
     Args:
         packages: Whose code is told so; torch itself has to tell the two apart.
     """
-    kinds = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 
     def is_instance(value: Any, kind: Any) -> bool:
-        number = kinds.get(type(value))
+        number = _NUMBERS.get(type(value))
         if isinstance(value, kind) or number is None:
             return isinstance(value, kind)
         return any(
             isinstance(one, type) and issubclass(number, one) for one in (kind if type(kind) is tuple else (kind,))
         )
 
+    told = {"isinstance": is_instance, "type": _Type}
     scopes = [
         vars(module)
         for name, module in list(sys.modules.items())
         if name.partition(".")[0] in packages and isinstance(module, types.ModuleType)
     ]
-    changed = [scope for scope in scopes if "isinstance" not in scope]
+    changed = [(scope, name) for scope in scopes for name in told if name not in scope]
     try:
-        for scope in changed:
-            scope["isinstance"] = is_instance
+        for scope, name in changed:
+            scope[name] = told[name]
         yield
     finally:
-        for scope in changed:
-            scope.pop("isinstance", None)
+        for scope, name in changed:
+            scope.pop(name, None)
+
+
+_NUMBERS: dict[type, type] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+
+
+class _LikeType(type):
+    """The metaclass of what stands for `type`: all that it does is what `type` does, but for a symbolic number."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        made = type(*args, **kwargs)
+        return _NUMBERS.get(made, made)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, type)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, type)
+
+
+class _Type(type, metaclass=_LikeType):
+    """`type`, for a model whose sizes are numbers."""
 
 
 _MOST_TERMS = 32
