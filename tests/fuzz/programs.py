@@ -22,13 +22,16 @@ from torch import Tensor, nn
 
 from fuzz.loop_states import draw_loop
 from fuzz.pieces import draw_use
+from fuzz.texts import draw_lines
 
 Axes = tuple[int | str, ...]  # a number where the size is fixed, a symbol where it is not; equal ones are equal sizes
 
 SIZES = (4, 5, 6, 7, 8, 9, 12, 16, 17, 20, 32, 33)
 THRESHOLDS = ("0.1", "0.7", "0", "0.5", "1", "2", "3", "5", "10", "50", "100", "-1", "-5")
 HEADER = """import copy
+import logging
 import math
+import warnings
 
 import numpy as np
 import torch
@@ -606,6 +609,12 @@ class Writer:
         axes = value.axes if use.keeps_axis else value.axes[:axis] + value.axes[axis + 1 :]
         self.define(scope, use.result, axes)
 
+    def texts(self, scope: list[Value]) -> None:
+        """A text of a size or of values, which is told or decides."""
+        value = self.value(scope)
+        name = self.define(scope, f"{value.name} * 1", value.axes).name
+        self.emit(draw_lines(self.dice, name, self.size(scope)[1], self.number(), self.fresh("text")))
+
     def attempt(self, scope: list[Value]) -> None:
         """A try: what is raised in it is caught."""
         value = self.value(scope)
@@ -957,6 +966,13 @@ def make_pieces(seed: int) -> Program:
     dice = random.Random(seed)
     writer = Writer(dice, draw_inputs(dice))
     return writer.program(seed, [writer.pieces] if dice.random() < 0.7 else [writer.statement, writer.pieces])
+
+
+def make_texts(seed: int) -> Program:
+    """A program of a seed, little of which but makes texts of sizes and values."""
+    dice = random.Random(seed)
+    writer = Writer(dice, draw_inputs(dice))
+    return writer.program(seed, [writer.texts] if dice.random() < 0.7 else [writer.statement, writer.texts])
 
 
 def make_program(seed: int) -> Program:

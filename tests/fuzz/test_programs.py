@@ -13,6 +13,7 @@ from fuzz.programs import (
     make_kinds,
     make_pieces,
     make_program,
+    make_texts,
     write_program,
 )
 from torch_onnx_compat.catalogue.entry import EXPORTERS
@@ -55,6 +56,14 @@ def test_pieces_of_an_axis(seed, exporter, tmp_path):
     judged = judge_program(program, write_program(program, tmp_path), exporter)
     good = ("right", "rounding") if exporter == "torchscript" else ("right", "rounding", "refused")
     assert judged.verdict in good, f"{judged.detail}\n{program.source}"
+
+
+@pytest.mark.one_exporter
+@pytest.mark.parametrize("seed", range(6))
+def test_texts(seed, exporter, tmp_path, capsys):
+    program = make_texts(seed)
+    judged = judge_program(program, write_program(program, tmp_path), exporter)
+    assert judged.verdict in ("right", "rounding", "refused", "eager-refuses"), f"{judged.detail}\n{program.source}"
 
 
 def test_programs_are_the_same_each_time_and_mostly_legal(tmp_path):

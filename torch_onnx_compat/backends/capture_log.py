@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
@@ -40,11 +41,10 @@ _ON_THE_WAY = (
     "torch/fx/experimental/proxy_tensor.py",
     "torch/fx/experimental/sym_node.py",
     "torch/overrides.py",
-    "torch_onnx_compat/watch.py",
-    "torch_onnx_compat/backends/capture_log.py",
-    "torch_onnx_compat/backends/internals/symbolic.py",
 )
-"""Files whose frames stand between a model's statement and the mode."""
+"""Files of torch whose frames stand between a model's statement and the mode; this package's do so, too."""
+
+_PACKAGE = f"{Path(__file__).parents[1].as_posix()}/"
 
 
 class CaptureLog(TorchFunctionMode):
@@ -132,5 +132,8 @@ class CaptureLog(TorchFunctionMode):
 
 
 def _outside_of_texts() -> Iterator[types.FrameType]:
-    """The model's stack, but for torch's code that makes numbers and texts."""
-    return (f for f in frames_of_model() if not f.f_code.co_filename.replace("\\", "/").endswith(_ON_THE_WAY))
+    """The model's stack, but for the code that makes numbers and texts, or calls a function for rewritten code."""
+    for frame in frames_of_model():
+        path = frame.f_code.co_filename.replace("\\", "/")
+        if not path.startswith(_PACKAGE) and not path.endswith(_ON_THE_WAY):
+            yield frame
