@@ -118,17 +118,17 @@ class CaptureLog(TorchFunctionMode):
             self.texts[short(callers[0].filename, callers[0].line)] = None
         return None
 
-    def note_number(self, kind: type, expression: Any) -> float | None:
-        """Notes that a number made of sizes becomes the example's; gives one for what is only told."""
+    def note_number(self, kind: type, expression: Any) -> bool:
+        """Notes that a number made of sizes becomes the example's; says whether it is only told."""
         caller = next((f for f in frames_of_model() if is_user_file(f.f_code.co_filename)), None)
         if caller is None:
-            return None
+            return False
         asking = next(_outside_of_texts(), None)
         if asking is caller and is_message(Place.of(caller)) and not is_caught_on_stack(frames_of_model()):
-            return 1.0 if kind is float else 1
+            return True
         if kind is float:
             self.floats[expression, short(caller.f_code.co_filename, caller.f_lineno)] = None
-        return None
+        return False
 
 
 def _outside_of_texts() -> Iterator[types.FrameType]:

@@ -286,20 +286,22 @@ def hashes(of_object: Callable[[], bool]) -> Iterator[None]:
 
 
 @contextmanager
-def watch_plain_numbers(read: Callable[[type, Any], Any]) -> Iterator[None]:
-    """While active, `read` is told of each symbolic number that becomes a plain one; it may give that number.
+def watch_plain_numbers(is_told: Callable[[type, Any], bool]) -> Iterator[None]:
+    """While active, each symbolic number that becomes a plain one is asked about.
 
     torch.export notes no condition for a float, as it does for a size that becomes an int.
 
     Args:
-        read: Told the kind of the number, int or float, and the expression; gives None to leave it to torch.
+        is_told: Whether a number of this kind, int or float, and of this expression is only told. Then it becomes the
+            example's, or 1 where it has none, and nothing is assumed.
     """
     from torch.fx.experimental.sym_node import SymNode
 
     def reader(kind: type, plain: Callable[..., Any]) -> Callable[..., Any]:
         def guard(self: Any, *args: Any) -> Any:
-            number = read(kind, self.expr) if self.expr.free_symbols else None
-            return plain(self, *args) if number is None else number
+            if self.expr.free_symbols and is_told(kind, self.expr):
+                return kind(1 if self.hint is None else self.hint)
+            return plain(self, *args)
 
         return guard
 
@@ -381,6 +383,9 @@ class _LikeType(type):
 
 class _Type(type, metaclass=_LikeType):
     """`type`, for a model whose sizes are numbers."""
+
+    def __class_getitem__(cls, item: Any) -> Any:
+        return type[item]
 
 
 _MOST_TERMS = 32
