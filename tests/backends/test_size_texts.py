@@ -1,5 +1,6 @@
 """Texts of sizes: messages and keys of caches are harmless, other texts decide something that a file cannot hold."""
 
+import io
 import logging
 
 import onnxruntime
@@ -77,6 +78,13 @@ class Reveals(nn.Module):
         return x * (2 if locals()["mean"] > 1 else 3)
 
 
+class PrintsIntoAText(nn.Module):
+    def forward(self, x):
+        stream = io.StringIO()
+        print(x.shape[1], x.mean().item() > 5, file=stream)
+        return x * (2 if stream.getvalue().startswith("36 T") else 3)
+
+
 class TextOfQuotient(nn.Module):
     """A number made of a size, as text; the answer is the same at the sizes nearby."""
 
@@ -100,7 +108,9 @@ def export(model, exporter="dynamo"):
     return export_compat(model.eval(), torch.randn(3, 12), dynamic={"x": {0: "b", 1: "w"}}, exporter=exporter)
 
 
-@pytest.mark.parametrize("kind", [Says, Catches, Reveals, TextOfQuotient, TextOfCondition, TextOfNumber])
+@pytest.mark.parametrize(
+    "kind", [Says, Catches, Reveals, PrintsIntoAText, TextOfQuotient, TextOfCondition, TextOfNumber]
+)
 def test_right_or_refused(kind, exporter, capsys):
     try:
         session = onnxruntime.InferenceSession(export(kind(), exporter).model_bytes)

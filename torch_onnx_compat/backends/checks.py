@@ -239,7 +239,15 @@ def _is_warning(statement: ast.stmt) -> bool:
     if name in ("debug", "info", "error"):
         is_logger = owner.rpartition(".")[2].lower().strip("_") in ("log", "logger", "logging")
         return is_logger or owner.startswith("logging.getLogger(")
-    return name in ("warn", "warning", "warning_once", "print") and owner != "self"
+    is_print = name == "print" and not any(_is_read_again(node) for node in ast.walk(statement))
+    return (is_print or name in ("warn", "warning", "warning_once")) and owner != "self"
+
+
+def _is_read_again(node: ast.AST) -> bool:
+    """Whether it is the file that something is printed to, and not one that only people read."""
+    if not isinstance(node, ast.keyword) or node.arg != "file":
+        return False
+    return ast.unparse(node.value) not in ("sys.stderr", "sys.stdout")
 
 
 def _is_assertion(statement: ast.stmt) -> bool:
