@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from torch import Tensor
@@ -41,10 +40,12 @@ _ON_THE_WAY = (
     "torch/fx/experimental/proxy_tensor.py",
     "torch/fx/experimental/sym_node.py",
     "torch/overrides.py",
+    "torch_onnx_compat/watch.py",
+    "torch_onnx_compat/backends/capture_log.py",
+    "torch_onnx_compat/backends/internals/symbolic.py",
+    *(f"torch_onnx_compat/control_flow/run/{name}.py" for name in ("aliases", "callees", "factories", "iterables")),
 )
-"""Files of torch whose frames stand between a model's statement and the mode; this package's do so, too."""
-
-_PACKAGE = f"{Path(__file__).parents[1].as_posix()}/"
+"""Files whose frames stand between a model's statement and the mode; the last ones call functions for it."""
 
 
 class CaptureLog(TorchFunctionMode):
@@ -133,7 +134,4 @@ class CaptureLog(TorchFunctionMode):
 
 def _outside_of_texts() -> Iterator[types.FrameType]:
     """The model's stack, but for the code that makes numbers and texts, or calls a function for rewritten code."""
-    for frame in frames_of_model():
-        path = frame.f_code.co_filename.replace("\\", "/")
-        if not path.startswith(_PACKAGE) and not path.endswith(_ON_THE_WAY):
-            yield frame
+    return (f for f in frames_of_model() if not f.f_code.co_filename.replace("\\", "/").endswith(_ON_THE_WAY))

@@ -373,7 +373,7 @@ class Cases:
         """
         exported = self._exported
         met = () if exported is None else exported.constant_places | exported.left_alone
-        if question is None or question.kind != "condition" or question.operator:
+        if question is None or question.kind != "condition" or question.operator or question in self._assumed:
             return False
         return question.place not in {*self._decision_places, *met}
 
