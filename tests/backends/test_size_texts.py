@@ -85,6 +85,61 @@ class PrintsIntoAText(nn.Module):
         return x * (2 if stream.getvalue().startswith("36 T") else 3)
 
 
+class Keeps(nn.Module):
+    """What is printed, or computed for a variable without a use, also goes elsewhere, in each of these ways."""
+
+    def __init__(self, way):
+        super().__init__()
+        self.way, self.kept = way, []
+
+    def keep(self, value):
+        self.kept.append(value)
+        return value
+
+    def forward(self, x):
+        self.way(self, x)
+        return x * (2 if self.kept[-1] in ("36", True) or float(self.kept[-1]) > 5 else 3)
+
+
+def by_an_unused_result(self, x):
+    _ = self.kept.append(x.max().item())
+
+
+def by_an_argument(self, x):
+    print(self.keep(x.max().item()))
+
+
+def by_an_assignment_in_it(self, x):
+    print(value := x.max().item())
+    self.kept.append(value)
+
+
+def by_a_list_that_grows(self, x):
+    kept = self.kept
+    kept += [x.max().item()]
+    print(kept)
+
+
+def by_a_comprehension(self, x):
+    print([self.keep(value) for value in x.max().reshape(1).tolist()])
+
+
+def by_a_check(self, x):
+    value = x.max().item()
+    assert self.keep(value) < 1e9
+
+
+def by_a_text(self, x):
+    text = self.keep(f"{x.shape[1]}")
+    print(text)
+
+
+WAYS = (
+    *(by_an_unused_result, by_an_argument, by_an_assignment_in_it, by_a_list_that_grows, by_a_comprehension),
+    *(by_a_check, by_a_text),
+)
+
+
 class TextOfQuotient(nn.Module):
     """A number made of a size, as text; the answer is the same at the sizes nearby."""
 
@@ -106,6 +161,16 @@ class TextOfNumber(nn.Module):
 
 def export(model, exporter="dynamo"):
     return export_compat(model.eval(), torch.randn(3, 12), dynamic={"x": {0: "b", 1: "w"}}, exporter=exporter)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_what_is_kept_is_not_only_told(way, exporter, capsys):
+    try:
+        session = onnxruntime.InferenceSession(export(Keeps(way), exporter).model_bytes)
+    except CompatError:
+        return
+    for x in (torch.randn(1, 3), torch.full((2, 36), 5.5), torch.full((3, 41), 0.5), torch.full((2, 7), 50.0)):
+        torch.testing.assert_close(torch.from_numpy(session.run(None, {"x": x.numpy()})[0]), Keeps(way)(x))
 
 
 @pytest.mark.parametrize(

@@ -50,40 +50,97 @@ def is_guard(place: Place) -> bool:
 def is_message(place: Place) -> bool:
     """Whether what a place computes is only told: in an error, a warning, an assertion, a log, or a profile.
 
-    A variable is followed as far as the function that it belongs to: each use of it has to be in such a message, or in
-    the test of an if that does nothing but complain, and nobody may catch the error.
+    Nothing else may get it: no function but those that keep nothing, such as ``float`` and ``round``. A variable is
+    followed as far as the function that it belongs to: each use of it has to be in such a message, or in the test of an
+    if that does nothing but complain, and nobody may catch the error.
     """
     statement = next(_innermost(place), None)
-    if statement is None or _tells(statement):
-        return statement is not None
+    if isinstance(statement, ast.Raise):
+        return True
+    if statement is None or any(_contains(node, place) for node in _handed_on(statement)):
+        return False
     if isinstance(statement, ast.With):
         return any(_contains(item.context_expr, place) and _names_a_span(item) for item in statement.items)
+    if _tells(statement):
+        return True
     name = _variable_of(statement)
     return bool(name) and _is_only_told(name, place)
 
 
 def _tells(statement: ast.stmt) -> bool:
-    is_error = isinstance(statement, (ast.Raise, ast.Assert))
-    return is_error or _is_warning(statement) or _is_assertion(statement)
+    return isinstance(statement, (ast.Raise, ast.Assert)) or _is_warning(statement) or _is_assertion(statement)
 
 
-def _only_checks(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.If) and _only_complains(statement)
+def _handed_on(statement: ast.stmt) -> Iterator[ast.expr]:
+    """The expressions of a statement whose values may stay somewhere: arguments of functions that may keep them."""
+    telling = statement.value if isinstance(statement, ast.Expr) and _tells(statement) else None
+    for node in _own_nodes(statement):
+        if isinstance(node, ast.NamedExpr):
+            yield node.value
+        elif isinstance(node, ast.Call) and node is not telling and _may_keep(node):
+            yield from (*node.args, *(keyword.value for keyword in node.keywords))
+        elif isinstance(node, _SCOPES_OF_EXPRESSIONS) and any(
+            isinstance(inner, ast.Call) and _may_keep(inner) for inner in ast.walk(node)
+        ):
+            yield node  # its variables hold parts of what it goes through
+
+
+def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
+    """What a statement computes itself: not the statements in it, and no error, with which the model ends."""
+    left: list[ast.AST] = [] if isinstance(statement, ast.Raise) else [statement]
+    while left:
+        node = left.pop()
+        yield node
+        left += (inner for inner in ast.iter_child_nodes(node) if not isinstance(inner, (ast.stmt, ast.excepthandler)))
+
+
+_SCOPES_OF_EXPRESSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)
+
+
+def _may_keep(call: ast.Call) -> bool:
+    if not call.args and not call.keywords:
+        return False
+    owner, _, name = ast.unparse(call.func).rpartition(".")
+    if isinstance(call.func, ast.Attribute):
+        is_known = owner == "math" or (name in _OF_TEXTS and isinstance(call.func.value, _MAY_BE_TEXT))
+    else:
+        is_known = name in _KEEP_NOTHING
+    return not is_known and not ast.unparse(call.func).endswith(_SPANS)
+
+
+_KEEP_NOTHING = frozenset(
+    {
+        *("str", "repr", "format", "float", "int", "bool", "round", "abs", "len"),
+        *("min", "max", "sum", "sorted", "tuple", "list"),
+    }
+)
+"""Functions that make a number or a text of what they are given, or a list that is only in their result."""
+
+_OF_TEXTS = ("format", "join", "replace", "ljust", "rjust")
+_MAY_BE_TEXT = (ast.Constant, ast.JoinedStr, ast.Name)
+
+_SPANS = ("record_function", "nvtx.range")
 
 
 def _names_a_span(item: ast.withitem) -> bool:
     """Whether a block is only named, for a profile of the model."""
     call = item.context_expr
-    name = ast.unparse(call.func) if isinstance(call, ast.Call) and item.optional_vars is None else ""
-    return name.endswith(("record_function", "nvtx.range"))
+    return isinstance(call, ast.Call) and item.optional_vars is None and ast.unparse(call.func).endswith(_SPANS)
 
 
 def _variable_of(statement: ast.stmt) -> str:
-    """The one variable that a statement computes; empty where it computes something else."""
+    """The one variable that a statement computes; empty where it computes, or may change, something else."""
+    if isinstance(statement, ast.AugAssign) and not _is_text(statement.value):
+        return ""  # a list would be changed in place, under each of its names
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
     is_assignment = isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign))
     names = [target.id for target in targets if is_assignment and isinstance(target, ast.Name)]
     return names[0] if len(names) == len(targets) == 1 else ""
+
+
+def _is_text(node: ast.expr) -> bool:
+    is_made = isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("str", "repr", "format")
+    return is_made or isinstance(node, ast.JoinedStr)
 
 
 def _is_only_told(name: str, place: Place) -> bool:
@@ -96,15 +153,20 @@ def _is_only_told(name: str, place: Place) -> bool:
         return False
     if any(isinstance(node, ast.Name) and node.id in ("locals", "vars", "eval", "exec") for node in around):
         return False
-    statements = [n for n in around if isinstance(n, ast.stmt) and (_tells(n) or _only_checks(n))]
-    told = {
-        id(node)
-        for statement in statements
-        if not is_caught(Place(place.filename, statement.lineno, statement.col_offset))
-        for node in ast.walk(statement)
-    }
+    told: set[int] = set()
+    for statement in around:
+        if isinstance(statement, ast.stmt) and (_tells(statement) or _only_checks(statement)):
+            here = Place(place.filename, statement.lineno, statement.col_offset)
+            told |= set() if is_caught(here) else {id(node) for node in ast.walk(statement)}
+    for statement in around:
+        if isinstance(statement, ast.stmt):
+            told -= {id(node) for kept in _handed_on(statement) for node in ast.walk(kept)}
     uses = [n for n in around if isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Store)]
     return all(id(node) in told for node in uses)
+
+
+def _only_checks(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.If) and _only_complains(statement)
 
 
 @functools.lru_cache(maxsize=512)

@@ -13,7 +13,7 @@ from torch_onnx_compat.check.elsewhere import Elsewhere
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.other_sides import FLOOR_S, PART_OF_PROOF, Found, OtherSides
 from torch_onnx_compat.check.sizes import TOO_LARGE, AxisProof, SizeTrials, Trial, Verdict, is_affordable
-from torch_onnx_compat.check.variations import spread
+from torch_onnx_compat.check.variations import of_all_magnitudes
 from torch_onnx_compat.control_flow.values import ValueDecisions
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.inputs import tree
@@ -362,8 +362,9 @@ class Cases:
         for case in self._try_case(trial.label, self._inputs.at_sizes(trial.sizes)):
             yield replace(case, question=trial.question)
             if self._verify.random and self._is_unmet(trial.question):
-                wide = spread(case.inputs, self._verify.seed)
-                yield from (replace(c, question=trial.question) for c in self._searched(f"{trial.label}, spread", wide))
+                other = of_all_magnitudes(case.inputs, self._verify.seed)
+                found = self._searched(f"{trial.label}, all magnitudes", other)
+                yield from (replace(one, question=trial.question) for one in found)
         del self.notes[before:]  # where the model refuses one side of a question, the question is its own check
 
     def _is_unmet(self, question: Question | None) -> bool:

@@ -15,7 +15,7 @@ MOST_NUMBERS = 8
 """Numbers of the model's comparisons that inputs are made of, at most."""
 
 LARGEST_POWER = 10
-"""Of 2, by which numbers are spread."""
+"""Of 2, by which numbers are multiplied to be of all magnitudes."""
 
 Change = Callable[[Tensor, torch.Generator], Tensor]
 
@@ -47,11 +47,11 @@ def variations(inputs: Inputs, numbers: Sequence[float], seed: int) -> Iterator[
         yield inputs.redrawn(seed + draw)
 
 
-def spread(inputs: Inputs, seed: int) -> Inputs:
+def of_all_magnitudes(inputs: Inputs, seed: int) -> Inputs:
     """Each real number times a power of 2 of its own, up to 2**LARGEST_POWER: thresholds have values on both sides."""
     generator = torch.Generator().manual_seed(seed)
-    kinds = [_spread if tensor.is_floating_point() else None for tensor in inputs.tensors]
-    return _changed(inputs, kinds, generator)
+    changes = [_magnified if tensor.is_floating_point() else None for tensor in inputs.tensors]
+    return _changed(inputs, changes, generator)
 
 
 def between(one: Inputs, other: Inputs, part: float) -> Inputs:
@@ -189,7 +189,7 @@ def _one_hot(place: float, value: float) -> Change:
     return change
 
 
-def _spread(tensor: Tensor, generator: torch.Generator) -> Tensor:
+def _magnified(tensor: Tensor, generator: torch.Generator) -> Tensor:
     powers = torch.randint(LARGEST_POWER + 1, tensor.shape, generator=generator)
     return torch.ldexp(tensor, powers.to(tensor.device))
 
