@@ -16,7 +16,8 @@ from torch_onnx_compat.catalogue.entry import EXPORTERS
 from torch_onnx_compat.rewrite import owners_of
 
 if "onednn" in torch.backends.quantized.supported_engines:
-    # Without VNNI, fbgemm's transposed convolution gives other values at each run. Here, as files build their models.
+    # Without VNNI, fbgemm's transposed convolution gives other values at each run. Set before test files are imported,
+    # as some build their models then.
     torch.backends.quantized.engine = "onednn"
 
 

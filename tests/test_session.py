@@ -1,6 +1,7 @@
 """Sessions add up eight-bit products exactly on every processor."""
 
 import numpy as np
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -41,6 +42,16 @@ def test_a_file_that_onnxruntime_refuses_with_exact_sums_is_opened():
     )
     (found,) = open_session(model).run(None, {"x": np.ones((2, 64), np.float32)})
     assert (found == 2 * 64 * 127).all()
+
+
+def test_what_the_caller_says_of_the_sums_is_kept():
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.x64quantprecision", "0")
+    model = model_of(
+        [helper.make_node("MatMulInteger", ["x", "w"], ["y"])], TensorProto.UINT8, TensorProto.INT32, {"w": WEIGHTS}
+    )
+    session = open_session(model, sess_options=options)
+    assert session.get_session_options().get_session_config_entry("session.x64quantprecision") == "0"
 
 
 def test_an_invalid_file_is_refused():

@@ -50,6 +50,10 @@ DECIDES = (
     "{name} = {s}\nprint({name})\nif {named}:\n    {t} = {t} - 2",
     "{name} = {q}\nprint({name})\n{t} = {t} * 3 if {name} else {t}",
     "{name} = {q}\ntry:\n    assert {name}\n    {t} = {t} * 2\nexcept AssertionError:\n    {t} = {t} - 1",
+    "{name} = []\n{name}_none = {name}.append({s})\nif {last}:\n    {t} = {t} * 2",
+    "{name} = []\nprint({name}.append({s}))\nif {last}:\n    {t} = {t} * 2",
+    "{name} = {name}_too = []\n{name} += [{s}]\nprint({name})\nif {last_too}:\n    {t} = {t} * 2",
+    "print({name} := {s})\nif {named}:\n    {t} = {t} * 2",
     "print({q})\n{t} = {t} + (0.5 if {q} else 0)",
     "{name} = {v}\nif type({name}) is int and {name} > {k}:\n    {t} = {t} * 2",
     "{name} = {v}\nif isinstance({name}, (int, float)) and {name} > {k}:\n    {t} = {t} * 2",
@@ -72,5 +76,6 @@ def draw_lines(dice: random.Random, tensor: str, size: str, number: int, name: s
     wanted = dice.choice((f"str({number})", f"str({number / 2})", "'1.0'", "'True'", "'2'", f"'<{number}>'"))
     question = dice.choice(QUESTIONS)
     known = {"t": tensor, "v": value, "s": text, "k": number, "w": wanted, "name": name}
-    asked = {"q": question.format(**known), "named": question.format(**{**known, "s": name})}
+    held = {"q": text, "named": name, "last": f"{name}[-1]", "last_too": f"{name}_too[-1]"}
+    asked = {key: question.format(**{**known, "s": where}) for key, where in held.items()}
     return dice.choice(TOLD if dice.random() < 0.4 else DECIDES).format(**known, **asked)

@@ -48,7 +48,7 @@ def export(job: ExportJob) -> ExportedGraph:
     """
     try:
         return _export(job)
-    except (_Bounded, FixedAxis):  # at this size only: four rows without three are one, which torch takes for fixed
+    except (_Bounded, FixedAxis):  # perhaps at this size only: x[3:] of four rows has one, which torch takes for fixed
         for longer in _longer_examples(job):
             with suppress(CompatError):  # the model may refuse these sizes; what the caller asked for is reported
                 exported = _export(longer)

@@ -219,7 +219,7 @@ def snippet(
     template = next((text for name, text in _TEMPLATES.items() if target.startswith(name)), _ONNXRUNTIME)
     outputs = [value.name for value in model.graph.output] if model is not None else []
     stem = PurePath(file).stem
-    is_narrow = model is not None and any("Quantize" in n.op_type or "Integer" in n.op_type for n in model.graph.node)
+    options = _EXACT_PRODUCTS if model is not None and _adds_up_bytes(model.graph) else ""
     return template.format(
         file=file,
         stem=stem,
@@ -230,13 +230,21 @@ def snippet(
         setters="\n".join(f'net.setInput({i.array}, "{i.name}")' for i in inputs),
         tensors="\n".join(f'  "{i.name}": {i.tensor},' for i in inputs),
         bounds=_bounds(inputs, known),
-        options=_EXACT_PRODUCTS if is_narrow else "",
-        passed="options, " if is_narrow else "",
+        options=options,
+        passed="options, " if options else "",
         layouts=["nchw"] * len(inputs),
         inputs=json.dumps([i.name for i in inputs]),
         outputs=json.dumps(outputs),
         found="found" if len(outputs) > 1 else "[found]",
     )
+
+
+def _adds_up_bytes(graph: onnx.GraphProto) -> bool:
+    """Whether a graph has products of eight-bit numbers, or pairs of which onnxruntime makes such."""
+    kinds = {node.op_type for node in graph.node}
+    bodies = (a.g for node in graph.node for a in node.attribute if a.type == onnx.AttributeProto.GRAPH)
+    is_here = any(part in kind for kind in kinds for part in ("Quantize", "QLinear", "Integer"))
+    return is_here or any(map(_adds_up_bytes, bodies))
 
 
 def language(target: str) -> str:

@@ -217,7 +217,7 @@ _TEXTS: dict[str, Callable[..., Any]] = {"__str__": str, "__repr__": repr, "__fo
 def watch_numbers(symbols: Symbols, read: Callable[[str, Any], bool]) -> Iterator[None]:
     """While active, texts of symbolic numbers and hashes of sizes are the example's, and `read` is told of them.
 
-    Hashes of other numbers are those of floats and truths, which torch asks for itself.
+    The hash of a symbolic float or bool is that of its value, for which torch itself asks.
 
     Args:
         symbols: Whose numbers; a model that calls torch.cond makes torch compile, with sizes of its own.
