@@ -30,7 +30,7 @@ from torch_onnx_compat.stack import frames_of_model
 
 _TEXTS = frozenset({Tensor.__repr__, Tensor.__format__})
 
-UNKNOWN = "?"
+_UNKNOWN = "?"
 """The text, in a message, of what has no value yet."""
 
 _ON_THE_WAY = (
@@ -112,7 +112,7 @@ class CaptureLog(TorchFunctionMode):
         is_size = number is not None and not symbolic.is_of_data(number)
         is_told = is_message(callers[0])
         if is_told and (is_size or not any(map(is_caught, callers))):
-            return UNKNOWN
+            return _UNKNOWN
         if is_size and is_key_of_cache(callers[0]):
             return None  # a symbol's text is no key yet, so what is stored under it is computed in the capture
         if not is_guard(callers[0]) or any(map(is_caught, callers)):
