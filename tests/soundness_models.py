@@ -94,6 +94,26 @@ class KindOfSize(nn.Module):
         return x * 2 if type(size) is int and size > 512 else x + 1
 
 
+def limit():
+    """A number that does not stand in the code around a question."""
+    return 150
+
+
+class LengthOfSteps(nn.Module):
+    """C++ takes the number of steps, and no symbol, so the result's length is a number."""
+
+    def forward(self, x):
+        steps = torch.linspace(0, 1, x.shape[2])
+        return x * 2 if isinstance(steps.shape[0], int) and steps.shape[0] > limit() else x * steps[:, None]
+
+
+class LengthOfWindows(nn.Module):
+    def forward(self, x):
+        windows = x.unfold(2, x.shape[2] // 2, 1)
+        total = windows.amax((2, 4))
+        return total * 2 if isinstance(windows.shape[4], int) and windows.shape[4] > limit() // 2 else total
+
+
 class TextOfQuotient(nn.Module):
     def forward(self, x):
         return x * 2 if str(x.shape[2] / 2) == "256.5" else x + 1
@@ -259,6 +279,8 @@ ON_SIZES = (
     NumberOfRowsThatShowsSeldom,
     TypeOfSize,
     TypeOfSizeThatShowsSeldom,
+    LengthOfSteps,
+    LengthOfWindows,
     KindOfSize,
     TextOfQuotient,
     PiecesOf64,
@@ -505,6 +527,20 @@ class TypeOfNumber(nn.Module):
         return x * 2 if isinstance(n, int) and not isinstance(n, torch.Tensor) and n > 100 else x
 
 
+class MeanIsFloat(nn.Module):
+    """A mean is no float while the model is captured, so the decision is not met."""
+
+    def forward(self, x, s):
+        mean = x.abs().mean().item()
+        return x * 2 if isinstance(mean, float) and mean > 50 else x
+
+
+class KindOfMean(nn.Module):
+    def forward(self, x, s):
+        mean = x.abs().mean().item()
+        return x * 2 if type(mean) is float and mean > 50 else x
+
+
 class TypeIsNumber(nn.Module):
     def forward(self, x, s):
         n = float(x.max()) + 1
@@ -597,6 +633,8 @@ ON_VALUES = (
     FlagIsTrue,
     FlagIsNotFalse,
     TypeOfNumber,
+    MeanIsFloat,
+    KindOfMean,
     TypeIsNumber,
     RankAfterSqueeze,
     ShapeAfterSqueeze,

@@ -27,7 +27,7 @@ from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from torch_onnx_compat.backends.internals.higher_order import without_compilation
-from torch_onnx_compat.caller.reach import Reach, find_reach
+from torch_onnx_compat.caller.reach import Reach, find_reach, is_followed
 from torch_onnx_compat.caller.rebind import rebind_functions
 from torch_onnx_compat.caller.undo import (
     Outside,
@@ -112,6 +112,14 @@ class Prepared:
     def reach(self) -> Reach:
         """What the model's code can write to outside of a twin."""
         return find_reach(self.model)
+
+    @functools.cached_property
+    def code(self) -> frozenset[str]:
+        """The Python modules that the model's code is in: of the functions that it reaches, and its packages."""
+        kinds = {kind for module in self.model.modules() for kind in type(module).__mro__}
+        names = {kind.__module__ for kind in kinds if is_followed(kind.__module__)} | self.reach.modules
+        packages = {name.partition(".")[0] for name in names}
+        return frozenset(name for name in list(sys.modules) if name.partition(".")[0] in packages)
 
 
 def prepare(

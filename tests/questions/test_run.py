@@ -8,32 +8,13 @@ import pytest
 import sympy
 import torch
 import torch.nn.functional as F
+from symbolic_runs import DYNAMIC, run
 from torch import nn
 
 from torch_onnx_compat.backends.internals import expressions, symbolic
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.prepare import export_conditions, prepare
 from torch_onnx_compat.questions.run import run_symbolically
-
-DYNAMIC = {"x": {0: "batch", 2: "height", 3: "width"}}
-
-
-def run(function, x=None, dynamic=DYNAMIC):
-    model = Module(function)
-    with export_conditions():
-        observation = Observation(
-            prepare(model.eval(), (torch.randn(3, 3, 32, 48) if x is None else x,), dynamic=dynamic)
-        )
-        return run_symbolically(observation, observation.trace_inputs())
-
-
-class Module(nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, x):
-        return self.function(x)
 
 
 def asked(function, **options):
@@ -181,7 +162,7 @@ def test_they_do_after_an_interrupt_too():
     before = torch.SymInt.__repr__
     plain = isinstance
     watched = symbolic.watch_numbers(symbolic.Symbols(lambda *asked: None), lambda what, of: None)
-    with pytest.raises(KeyboardInterrupt), watched, symbolic.sizes_as_numbers({"test_run"}):
+    with pytest.raises(KeyboardInterrupt), watched, symbolic.sizes_as_numbers([__name__]):
         raise KeyboardInterrupt
     assert torch.SymInt.__repr__ is before
     assert isinstance is plain

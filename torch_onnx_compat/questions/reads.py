@@ -10,6 +10,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from torch_onnx_compat.backends.internals import symbolic
+from torch_onnx_compat.questions.given_numbers import with_symbols
 from torch_onnx_compat.questions.log import Log
 
 _READS = frozenset(
@@ -40,13 +41,14 @@ class Reads(TorchFunctionMode):
     """While active, what reads a tensor below the operators reads the real one.
 
     Args:
+        symbols: What the fakes are made of.
         actual: Gives the real tensor beside a fake.
         log: Notes what is read.
     """
 
-    def __init__(self, actual: Callable[[Any], Any], log: Log) -> None:
+    def __init__(self, symbols: symbolic.Symbols, actual: Callable[[Any], Any], log: Log) -> None:
         super().__init__()
-        self._actual, self._log = actual, log
+        self._symbols, self._actual, self._log = symbols, actual, log
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func == Tensor.nbytes.__get__:  # type: ignore[attr-defined]
@@ -65,7 +67,10 @@ class Reads(TorchFunctionMode):
             self._log.ask_rank(reads_shape=func not in _NUMBERS_OF_DIMENSIONS)
         self._log.of_call.clear()
         try:
-            return func(*args, **(kwargs or {}))
+            result = func(*args, **(kwargs or {}))
         except Exception:  # of any kind; the model gets it
             self._log.note_error()
             raise
+        if any(kind == "number" for kind, _, _ in self._log.of_call):
+            return with_symbols(self._symbols, func, tuple(args), dict(kwargs or {}), result)
+        return result

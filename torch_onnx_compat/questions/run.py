@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch._ops import HigherOrderOperator
 
 from torch_onnx_compat.backends.internals import flexible_attention, rnn_decompositions, symbolic
@@ -84,10 +84,10 @@ def run_symbolically(observation: Observation, inputs: Inputs, functions: Sequen
         ]
         log.symbols = mode.symbols_of(inputs)
         with ExitStack() as stack:
-            for scope in (quiet_logs(), rnn_decompositions(True), symbolic.sizes_as_numbers(_packages(subject.twin))):
+            for scope in (quiet_logs(), rnn_decompositions(True), symbolic.sizes_as_numbers(observation.prepared.code)):
                 stack.enter_context(scope)
             stack.enter_context(symbolic.watch_numbers(symbols, log.read))
-            stack.enter_context(Reads(mode.actual, log))
+            stack.enter_context(Reads(symbols, mode.actual, log))
             stack.enter_context(found.calls)
             stack.enter_context(symbolic.python_kernels())
             stack.enter_context(symbolic.quick_quotients())
@@ -100,13 +100,6 @@ def run_symbolically(observation: Observation, inputs: Inputs, functions: Sequen
         found.obstacle = f"{type(error).__name__}: {first_line(error)}"
     found.seconds = time.thread_time() - start
     return found
-
-
-def _packages(model: nn.Module) -> set[str]:
-    """The top-level packages of the code that a model is made of, but for torch and for this one."""
-    kinds = {kind for module in model.modules() for kind in type(module).__mro__}
-    names = {kind.__module__ for kind in kinds} | {getattr(m.forward, "__module__", "") for m in model.modules()}
-    return {str(name).partition(".")[0] for name in names} - {"torch", "builtins", "torch_onnx_compat", ""}
 
 
 class _Beside(DispatchMode):

@@ -15,6 +15,7 @@ from torch._dispatch.python import enable_python_dispatcher
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.torch_version import TorchVersion
 
+from torch_onnx_compat.backends.internals import symbolic
 from torch_onnx_compat.backends.internals.find import first_module
 
 
@@ -171,8 +172,10 @@ def overloads(op: str) -> list[Any]:
 
 
 def pythons_own(function: Any) -> Any:
-    """Python's function, where torch.export has put one of its own in its place: ``max`` and ``min`` in a capture."""
-    return function.keywords.get("real_callable", function) if isinstance(function, functools.partial) else function
+    """Python's function, where a capture has put another in its place: ``max`` and ``min`` are torch.export's."""
+    if isinstance(function, functools.partial):
+        return function.keywords.get("real_callable", function)
+    return symbolic.pythons_own(function)
 
 
 def size_conditions(program: torch.export.ExportedProgram) -> list[str]:

@@ -79,6 +79,12 @@ class Symbols:
         fake: Tensor = self.run(torch.empty, (tuple(shape),), {"dtype": tensor.dtype, "device": tensor.device})
         return fake
 
+    def size(self, expression: Any) -> Any:
+        """A size that is made of those of this set; a number if it has no symbol."""
+        if not getattr(expression, "free_symbols", None):
+            return int(expression)
+        return self.environment.create_symintnode(expression, hint=int(self.environment.number(expression)))
+
     def run(self, function: Any, args: Any, kwargs: Any) -> Any:
         """What an operator yields for fakes: fakes of the right shapes."""
         with self.mode:
@@ -193,6 +199,15 @@ def without_modes() -> Iterator[None]:
     from torch.utils._python_dispatch import _disable_current_modes
 
     with _disable_current_modes():
+        yield
+
+
+@contextmanager
+def without_values() -> Iterator[None]:
+    """Runs torch on plain sizes, below every mode, with tensors that have no values."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with without_modes(), FakeTensorMode(allow_non_fake_inputs=True):
         yield
 
 
@@ -333,27 +348,15 @@ def watch_data_dependent_errors(tell: Callable[[], None]) -> Iterator[None]:
 
 
 @contextmanager
-def sizes_as_numbers(packages: Collection[str]) -> Iterator[None]:
-    """While active, a model that asks whether a symbolic size is an int is told yes, as for any other size.
+def sizes_as_numbers(modules: Iterable[str]) -> Iterator[None]:
+    """While active, a model that asks whether a symbolic number is an int, or a float, is told so as in eager torch.
 
     Args:
-        packages: Whose code is told so; torch itself has to tell the two apart.
+        modules: The Python modules whose code is told so; torch itself has to tell the two apart.
     """
-
-    def is_instance(value: Any, kind: Any) -> bool:
-        number = _NUMBERS.get(type(value))
-        if isinstance(value, kind) or number is None:
-            return isinstance(value, kind)
-        return any(
-            isinstance(one, type) and issubclass(number, one) for one in (kind if type(kind) is tuple else (kind,))
-        )
-
-    told = {"isinstance": is_instance, "type": _Type}
-    scopes = [
-        vars(module)
-        for name, module in list(sys.modules.items())
-        if name.partition(".")[0] in packages and isinstance(module, types.ModuleType)
-    ]
+    found = (sys.modules.get(name) for name in modules)
+    scopes = [vars(module) for module in found if isinstance(module, types.ModuleType)]
+    told = {plain.__name__: ours for ours, plain in _TOLD}
     changed = [(scope, name) for scope in scopes for name in told if name not in scope]
     try:
         for scope, name in changed:
@@ -362,6 +365,11 @@ def sizes_as_numbers(packages: Collection[str]) -> Iterator[None]:
     finally:
         for scope, name in changed:
             scope.pop(name, None)
+
+
+def pythons_own(function: Any) -> Any:
+    """Python's function, where `sizes_as_numbers` has put another in its place."""
+    return next((plain for ours, plain in _TOLD if function is ours), function)
 
 
 _NUMBERS: dict[type, type] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
@@ -386,6 +394,18 @@ class _Type(type, metaclass=_LikeType):
 
     def __class_getitem__(cls, item: Any) -> Any:
         return type[item]
+
+
+def _is_instance(value: Any, kind: Any) -> bool:
+    """`isinstance`, for a model whose sizes are numbers."""
+    number = _NUMBERS.get(type(value))
+    if isinstance(value, kind) or number is None:
+        return isinstance(value, kind)
+    return any(isinstance(one, type) and issubclass(number, one) for one in (kind if type(kind) is tuple else (kind,)))
+
+
+_TOLD: tuple[tuple[Any, Any], ...] = ((_is_instance, isinstance), (_Type, type))
+"""What a model is given in place of Python's functions that tell what a number is."""
 
 
 _MOST_TERMS = 32
