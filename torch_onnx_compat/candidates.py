@@ -277,6 +277,7 @@ class Candidates:
             allow_baked=self._patch.allow_baked,
             decides=decides if DECISIONS in plan.armed and not self._is_proven else None,
             options=self._exporters.options,
+            accepts=self._observation.accepts,
             asking_places=None if self._own_entries else self._runs.places,
         )
 

@@ -220,6 +220,14 @@ class Observation:
         except Exception as error:
             raise ModelRefused(_describe(error)) from error
 
+    def accepts(self, inputs: Inputs) -> bool:
+        """Whether the original takes some inputs."""
+        try:
+            self.run_within(nullcontext(), inputs)
+        except ModelRefused:
+            return False
+        return True
+
     def _run(self, inputs: Inputs, dtype: torch.dtype | None, within: AbstractContextManager[Any]) -> Reference:
         twin = self.prepared.twin()
         tensors = [t.clone() for t in inputs.tensors]  # forward may write to its inputs

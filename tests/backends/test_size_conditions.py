@@ -44,6 +44,50 @@ def test_a_bound_on_an_axis_says_what_to_do():
     assert_same_outputs(call, (X[:2],), "dynamo", dynamic_shapes=shapes, samples=[(X,)])
 
 
+class Positions(nn.Module):
+    """A table of positions, which is as long as the model takes."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.kind = kind
+        self.register_buffer("table", torch.randn(1, 20, 3))
+        self.register_buffer("numbers", torch.arange(20)[None])
+
+    def forward(self, x):
+        if self.kind == "slice":
+            return x + self.table[:, : x.shape[1]]
+        return x + nn.functional.embedding(self.numbers[:, : x.shape[1]], self.table[0]) + x.mean(1, keepdim=True)
+
+
+@pytest.mark.parametrize("kind", ["slice", "embedding"])
+@pytest.mark.parametrize("verify", [True, False])
+def test_a_bound_of_the_models_own_is_no_obstacle(kind, verify):
+    model, x = Positions(kind).eval(), torch.randn(2, 5, 3)
+    result = export_compat(model, x, dynamic={"x": {1: "n"}}, exporter="dynamo", verify=verify)
+    assert any("up to 20 long" in note for note in result.notes)
+    for length in (1, 2, 19, 20):
+        x = torch.randn(2, length, 3)
+        torch.testing.assert_close(torch.from_numpy(result.session().run(None, {"x": x.numpy()})[0]), model(x))
+
+
+class TakesMultiples(nn.Module):
+    """Beyond the table only multiples of 8 are taken: the bound is none of the model's."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.randn(1, 20, 3))
+
+    def forward(self, x):
+        if x.shape[1] <= 20:
+            return x + self.table[:, : x.shape[1]]
+        return x.reshape(x.shape[0], 8, -1).reshape(x.shape) * 2
+
+
+def test_a_bound_beyond_which_some_sizes_are_taken_is_not_the_models_own():
+    with pytest.raises(CompatError):
+        export_compat(TakesMultiples().eval(), torch.randn(2, 5, 3), dynamic={"x": {1: "n"}}, exporter="dynamo")
+
+
 def rows_of_half(x, y):
     """Where the example has three rows, half of them is one: torch takes it for one everywhere."""
     n = x.shape[0] // 2

@@ -162,7 +162,7 @@ def test_they_do_after_an_interrupt_too():
     before = torch.SymInt.__repr__
     plain = isinstance
     watched = symbolic.watch_numbers(symbolic.Symbols(lambda *asked: None), lambda what, of: None)
-    with pytest.raises(KeyboardInterrupt), watched, symbolic.sizes_as_numbers([__name__]):
+    with pytest.raises(KeyboardInterrupt), watched, symbolic.told_as_numbers([__name__]):
         raise KeyboardInterrupt
     assert torch.SymInt.__repr__ is before
     assert isinstance is plain

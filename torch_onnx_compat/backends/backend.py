@@ -67,6 +67,8 @@ class ExportJob:
     asking_places: Callable[[], frozenset[str] | None] | None = None
     """The original's statements that ask something of a dynamic size; gives None if others may do, too. None if asking
     it would cost more than a trace."""
+    accepts: Callable[[Inputs], bool] | None = None
+    """Whether the original takes some inputs; None if nobody knows."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Keywords of torch.onnx.export that only one exporter has."""
     leaves_sizes: bool = False

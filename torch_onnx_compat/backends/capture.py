@@ -54,7 +54,7 @@ def capture(job: ExportJob) -> Capture:
     texts, numbers = symbolic.watch_texts(log.note_text), symbolic.watch_plain_numbers(log.note_number)
     keys = symbolic.hashes(is_for_a_cache)
     errors = symbolic.watch_data_dependent_errors(log.note_data_dependent_error)
-    kinds = symbolic.sizes_as_numbers(job.code)
+    kinds = symbolic.told_as_numbers(job.code, symbolic.is_of_data)
     try:
         with in_onnx_export(), undo_capture(job.subject.twin), texts, numbers, kinds, keys, errors, complete_numbers():
             made = _run_export(job, log)

@@ -21,7 +21,7 @@ from torch_onnx_compat.backends.quiet import quiet_logs, without_partial_program
 from torch_onnx_compat.caller.undo import undo_capture
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.names import claim_name
-from torch_onnx_compat.inputs.inputs import Inputs, is_within
+from torch_onnx_compat.inputs.inputs import Axis, Inputs, is_within
 from torch_onnx_compat.inputs.probing import far_sizes
 from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.search import Sides
@@ -92,7 +92,7 @@ def _export(job: ExportJob) -> ExportedGraph:
     with quiet_logs(), without_partial_program(), as_custom_operators(job, opset) as function_table:
         captured = capture(job)
         program, floats = captured.program, captured.floats
-        axes = _reject_specialised(job, program)
+        axes = _reject_specialised(job, program, captured.notes)
         _reject_frozen(job, floats, axes)
         assumed = captured.assumed
         conditions = [*(str(question.expression) for question in assumed), *captured.opaque_conditions]
@@ -138,11 +138,12 @@ def _export(job: ExportJob) -> ExportedGraph:
     )
 
 
-def _reject_specialised(job: ExportJob, program: torch.export.ExportedProgram) -> dict[str, str]:
+def _reject_specialised(job: ExportJob, program: torch.export.ExportedProgram, notes: list[str]) -> dict[str, str]:
     """Checks every dynamic axis in the captured program; returns the axis names by symbol.
 
     torch.onnx captures with a flag that allows an axis to be unified with 1: there is no error, the axis' range shrinks
-    to [1, 2], and later shapes are fixed. Here every axis is longer, and a bound that was not asked for is an error.
+    to [1, 2], and later shapes are fixed. Here every axis is longer, and a bound that was not asked for is an error,
+    unless it is the model's own: a table of positions is as long as it is.
     """
     names: dict[str, str] = {}
     placeholders = {n.name: n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"}
@@ -165,6 +166,11 @@ def _reject_specialised(job: ExportJob, program: torch.export.ExportedProgram) -
             upper = getattr(limit, "upper", None)
             asked = bounds.get(axis.name, (1, None))[1]
             if asked is None and getattr(upper, "is_Integer", False) and int(upper) < 2**31:
+                if _takes_no_more(job, axis, int(upper)):
+                    notes.append(
+                        f"axis {axis.name!r} is up to {int(upper)} long: the model itself refuses longer ones."
+                    )
+                    continue
                 raise _Bounded(
                     f"axis {dim} ({axis.name!r}) of input {name!r} was captured for sizes up to {int(upper)} only: a "
                     f"Python decision in the model, or a slice, depends on it. Give an example in which it is longer, "
@@ -172,6 +178,24 @@ def _reject_specialised(job: ExportJob, program: torch.export.ExportedProgram) -
                     f"{axis.name!r}, max={int(upper)})}}}}."
                 )
     return names
+
+
+LONGER = (1, 2, 8, 32)
+"""By how much an axis is longer than a capture holds for, where the model is asked whether it takes that."""
+
+LARGEST = 2**21
+"""Elements of the inputs of such a run at most."""
+
+
+def _takes_no_more(job: ExportJob, axis: Axis, most: int) -> bool:
+    """Whether the model refuses all sizes of an axis above some size that are tried."""
+    if job.accepts is None or len(axis.roots) != 1:
+        return False
+    (name,) = axis.roots
+    longer = [job.inputs.at_sizes({name: size}) for size in (*(most + step for step in LONGER), 2 * most)]
+    if max(sum(tensor.numel() for tensor in inputs.tensors) for inputs in longer) > LARGEST:
+        return False
+    return not any(map(job.accepts, longer))
 
 
 def _reject_frozen(job: ExportJob, floats: list[tuple[Any, str]], axes: dict[str, str]) -> None:

@@ -84,7 +84,7 @@ def run_symbolically(observation: Observation, inputs: Inputs, functions: Sequen
         ]
         log.symbols = mode.symbols_of(inputs)
         with ExitStack() as stack:
-            for scope in (quiet_logs(), rnn_decompositions(True), symbolic.sizes_as_numbers(observation.prepared.code)):
+            for scope in (quiet_logs(), rnn_decompositions(True), symbolic.told_as_numbers(observation.prepared.code)):
                 stack.enter_context(scope)
             stack.enter_context(symbolic.watch_numbers(symbols, log.read))
             stack.enter_context(Reads(symbols, mode.actual, log))

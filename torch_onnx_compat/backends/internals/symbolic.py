@@ -348,15 +348,21 @@ def watch_data_dependent_errors(tell: Callable[[], None]) -> Iterator[None]:
 
 
 @contextmanager
-def sizes_as_numbers(modules: Iterable[str]) -> Iterator[None]:
+def told_as_numbers(modules: Iterable[str], is_told: Callable[[Any], bool] = lambda number: True) -> Iterator[None]:
     """While active, a model that asks whether a symbolic number is an int, or a float, is told so as in eager torch.
 
     Args:
         modules: The Python modules whose code is told so; torch itself has to tell the two apart.
+        is_told: Of which symbolic numbers.
     """
+
+    def number_of(value: Any) -> type | None:
+        number = _NUMBERS.get(type(value))
+        return number if number is not None and is_told(value) else None
+
+    told = {"isinstance": _is_instance(number_of), "type": _type(number_of)}
     found = (sys.modules.get(name) for name in modules)
     scopes = [vars(module) for module in found if isinstance(module, types.ModuleType)]
-    told = {plain.__name__: ours for ours, plain in _TOLD}
     changed = [(scope, name) for scope in scopes for name in told if name not in scope]
     try:
         for scope, name in changed:
@@ -368,44 +374,48 @@ def sizes_as_numbers(modules: Iterable[str]) -> Iterator[None]:
 
 
 def pythons_own(function: Any) -> Any:
-    """Python's function, where `sizes_as_numbers` has put another in its place."""
-    return next((plain for ours, plain in _TOLD if function is ours), function)
+    """Python's function, where `told_as_numbers` has put another in its place."""
+    return vars(function).get(_OWN, function) if isinstance(function, (types.FunctionType, type)) else function
 
 
+_OWN = "torch_onnx_compat_pythons_own"
 _NUMBERS: dict[type, type] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 
 
-class _LikeType(type):
-    """The metaclass of what stands for `type`: all that it does is what `type` does, but for a symbolic number."""
+def _is_instance(number_of: Callable[[Any], type | None]) -> Callable[[Any, Any], bool]:
+    """`isinstance`, for a model whose symbolic numbers are numbers."""
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        made = type(*args, **kwargs)
-        return _NUMBERS.get(made, made)
+    def is_instance(value: Any, kind: Any) -> bool:
+        number = number_of(value)
+        if isinstance(value, kind) or number is None:
+            return isinstance(value, kind)
+        kinds = kind if type(kind) is tuple else (kind,)
+        return any(isinstance(one, type) and issubclass(number, one) for one in kinds)
 
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, type)
-
-    def __subclasscheck__(cls, subclass: type) -> bool:
-        return issubclass(subclass, type)
-
-
-class _Type(type, metaclass=_LikeType):
-    """`type`, for a model whose sizes are numbers."""
-
-    def __class_getitem__(cls, item: Any) -> Any:
-        return type[item]
+    vars(is_instance)[_OWN] = isinstance
+    return is_instance
 
 
-def _is_instance(value: Any, kind: Any) -> bool:
-    """`isinstance`, for a model whose sizes are numbers."""
-    number = _NUMBERS.get(type(value))
-    if isinstance(value, kind) or number is None:
-        return isinstance(value, kind)
-    return any(isinstance(one, type) and issubclass(number, one) for one in (kind if type(kind) is tuple else (kind,)))
+def _type(number_of: Callable[[Any], type | None]) -> type:
+    """`type`, for such a model: all that it does is what `type` does, but for a symbolic number."""
 
+    class LikeType(type):
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            number = number_of(args[0]) if len(args) == 1 else None
+            return type(*args, **kwargs) if number is None else number
 
-_TOLD: tuple[tuple[Any, Any], ...] = ((_is_instance, isinstance), (_Type, type))
-"""What a model is given in place of Python's functions that tell what a number is."""
+        def __instancecheck__(cls, instance: Any) -> bool:
+            return isinstance(instance, type)
+
+        def __subclasscheck__(cls, subclass: type) -> bool:
+            return issubclass(subclass, type)
+
+    class Type(type, metaclass=LikeType):
+        def __class_getitem__(cls, item: Any) -> Any:
+            return type[item]
+
+    setattr(Type, _OWN, type)
+    return Type
 
 
 _MOST_TERMS = 32
