@@ -23,6 +23,7 @@ BITWISE = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.B
 ROUNDED = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 UNROLLED = Declaration(needed_on=("dynamo",), exactness=Exactness.ROUNDING)
 """Where torch.export unrolls the steps, and fixes their number."""
+UNROLLED_BEFORE = Declaration(needed_on=("dynamo",), exactness=Exactness.ROUNDING, fixed_in="2.15")
 
 _LAYERS: dict[str, Any] = {"LSTM": torch.lstm, "GRU": torch.gru, "Tanh": torch.rnn_tanh, "Relu": torch.rnn_relu}
 
@@ -386,6 +387,15 @@ def float64_recurrent(*args: Any) -> Any:
     )
 
 
+@decomposition(torch.lstm, **UNROLLED_BEFORE)
+def lstm_of_any_length(*args: Any) -> Any:
+    """LSTM, one node for each layer.
+
+    Declines: dropout between the layers in training mode.
+    """
+    return NotImplemented if has_projection(args) else run_call("LSTM", args, packed=False)
+
+
 @decomposition(torch.lstm, **ROUNDED)
 def lstm_of_packed(*args: Any) -> Any:
     """LSTM over packed sequences.
@@ -402,6 +412,15 @@ def lstm_projection_to_matmul(*args: Any) -> Any:
     Declines: dropout between the layers in training mode.
     """
     return run_call("LSTM", args, packed=False) if has_projection(args) else NotImplemented
+
+
+@decomposition(torch.gru, **UNROLLED_BEFORE)
+def gru_of_any_length(*args: Any) -> Any:
+    """GRU, one node for each layer.
+
+    Declines: dropout between the layers in training mode.
+    """
+    return run_call("GRU", args, packed=False)
 
 
 @decomposition(torch.gru, **ROUNDED)
