@@ -1169,3 +1169,65 @@ def written_at_places_that_values_decide(self, x):
     if len(places) > 4:
         made[places] = 1.0
     return made
+
+
+# match: patterns compare inside of Python, where nothing is heard
+
+
+@program(samples=SIZES, dynamic={"x": {0: "n"}})
+def match_of_a_size(self, x):
+    match x.shape[0]:
+        case 5:
+            return x
+        case n if n < 3:
+            return x * n
+        case _:
+            return x * 3
+
+
+@program()
+def match_of_a_value(self, x):
+    match x.max().item():
+        case most if most > 10:
+            y = x / most
+        case most if most > 0:
+            y = x * most
+        case _:
+            y = x - 1
+    return y
+
+
+@program()
+def match_of_an_integer(self, x):
+    match int(x[0, 0]):
+        case 0 | 1:
+            return x * 2
+        case int(whole) if whole < 0:
+            return x - whole
+        case whole:
+            return x + whole
+
+
+@program(samples=SIZES, dynamic={"x": {0: "n"}})
+def match_of_a_shape(self, x):
+    match x.shape:
+        case (n, 4) if n > 4:
+            y = x.sum(1) + n
+        case (1, width):
+            y = x.sum(1) - width
+        case (_, width):
+            y = x.mean(1) * width
+    return y
+
+
+@program()
+def match_of_two_decisions(self, x):
+    match (x.abs().max() > 1, bool(x.sum() > 0)):
+        case (True, True):
+            return x * 2
+        case (True, False):
+            return x * 3
+        case (False, True):
+            return x * 5
+        case _:
+            return x * 7

@@ -199,3 +199,15 @@ def _grown(x):
     if x.sum() > 100:
         return x
     return _grown(x * 2)
+
+
+@refused("match of a number that values decide; compare it with if instead")
+def match_that_binds_a_name_which_is_read_behind_it(self, x):
+    """Python binds the name before it asks the guard."""
+    n = 3.0
+    match x.max().item():
+        case n if n > 50:
+            y = x * 2
+        case _:
+            y = x
+    return y + n

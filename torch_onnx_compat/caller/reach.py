@@ -135,7 +135,7 @@ class _Search:
         if not is_followed(function.__module__):
             return
         self._functions += 1
-        self.reach.modules.add(function.__module__)
+        self.reach.modules.add(function.__module__ or "")  # exec has no module
         names = set(_names_in(function.__code__))
         self._used |= names
         self._follow_in(function.__globals__, names)

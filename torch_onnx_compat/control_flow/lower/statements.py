@@ -40,6 +40,7 @@ from torch_onnx_compat.control_flow.lower.facts import (
 )
 from torch_onnx_compat.control_flow.lower.loop_else import unfold_else
 from torch_onnx_compat.control_flow.lower.loop_lowering import LoopLowering, is_lowered, leaves_by_decision
+from torch_onnx_compat.control_flow.lower.match_form import unfold_matches
 
 EXITS = (ast.Return, ast.Break, ast.Continue)
 
@@ -65,6 +66,7 @@ def lower(
     """
     first = node.args.args[0].arg if node.args.args else ""
     head = 1 if ast.get_docstring(node, clean=False) is not None else 0
+    unfold_matches(node)
     for one in walk_all(node) if splits else ():
         if isinstance(one, ast.FunctionDef):
             one.body = mark_splits(one.body, splits)

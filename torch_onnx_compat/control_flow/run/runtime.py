@@ -7,7 +7,7 @@ values.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -212,6 +212,11 @@ def _compared(left: Any, symbol: str, right: Any) -> Any:
 def is_same(left: Any, right: Any) -> Any:
     """``left is right``, where neither is written as None."""
     return same_object(current(), left, right)
+
+
+def is_sequence(value: Any, length: int) -> bool:
+    """Whether a value is what the pattern of a sequence of some items matches."""
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray)) and len(value) == length
 
 
 def subject(value: Any) -> Any:
