@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,12 +44,12 @@ _NEVER = 2**31 - 1
 """Collections of younger objects after which the collector looks at the oldest ones: more than there can be."""
 
 
-def all_objects() -> list[Any]:
-    """The objects that the collector knows, those that it leaves alone included; it leaves all of them alone then."""
+def referrers(objects: Sequence[Any]) -> list[Any]:
+    """What the collector knows to refer to some objects, what it leaves alone included; it leaves that alone then."""
     if not gc.get_freeze_count():
-        return gc.get_objects()
+        return gc.get_referrers(*objects)
     gc.unfreeze()
     try:
-        return gc.get_objects()
+        return gc.get_referrers(*objects)
     finally:
         gc.freeze()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torch_onnx_compat.backends.decisions import ITERATION, DecisionLog
 from torch_onnx_compat.control_flow.find.source import lexical_chain
-from torch_onnx_compat.garbage import all_objects
+from torch_onnx_compat.garbage import referrers
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames
 
@@ -59,12 +59,18 @@ def _frame_of_decision() -> types.FrameType | None:
     return next((frame for frame in frames() if is_user_file(frame.f_code.co_filename)), None)
 
 
+AT_ONCE = 64
+"""Codes for which all objects are looked at together."""
+
+
 def functions_of(codes: Iterable[types.CodeType]) -> dict[types.CodeType, list[types.FunctionType]]:
     """The function objects that run each code; none for a function that was created by a call and is gone."""
     found: dict[types.CodeType, list[types.FunctionType]] = {code: [] for code in codes}
-    by_id = {id(code): found[code] for code in found}
-    # One pass over all objects; gc.get_referrers would compare each object with each code.
-    for candidate in all_objects() if found else ():
-        if type(candidate) is types.FunctionType and id(candidate.__code__) in by_id:
-            by_id[id(candidate.__code__)].append(candidate)
+    by_id = {id(code): functions for code, functions in found.items()}
+    known = list(found)
+    # One pass over all objects for some codes: each object is compared with each of them, in C.
+    for some in (known[start : start + AT_ONCE] for start in range(0, len(known), AT_ONCE)):
+        for candidate in referrers(some):
+            if type(candidate) is types.FunctionType and id(candidate.__code__) in by_id:
+                by_id[id(candidate.__code__)].append(candidate)
     return found
