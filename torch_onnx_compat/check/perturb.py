@@ -74,7 +74,11 @@ TERMS = 4.0
 """Change of the terms of a sum, in changes of a result: partial sums are rounded one after the other."""
 
 POOL = 2**20
-"""How many changes are drawn for a run: to draw takes longer than all else, so parts of tensors take them in turn."""
+"""How many changes are drawn for a long run: to draw takes longer than all else, so parts of tensors take them in turn.
+"""
+
+DRAWN = POOL // 8
+"""How many are drawn for the values themselves before that: a small model has fewer values in all."""
 
 PART = 2**16
 """Values that are changed at a time."""
@@ -104,6 +108,7 @@ class RoundOtherwise(DispatchMode):
         self._generator = torch.Generator().manual_seed(seed)
         self._pools: dict[tuple[torch.dtype, float], Tensor] = {}
         """By element type and factor of the change: what values are multiplied by."""
+        self._drawn = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name, written = _base_name(func), func._schema.is_mutable
@@ -183,22 +188,28 @@ class RoundOtherwise(DispatchMode):
 
     def _fill(self, result: Tensor, values: Tensor, factor: float, inexact: bool) -> None:
         """Writes the changed values, part by part: a part stays in the processor's cache."""
-        pool, most = self._pool(values.dtype, factor), torch.finfo(values.dtype).max
+        most = torch.finfo(values.dtype).max
         for start in range(0, len(values), PART):
             part, out = values[start : start + PART], result[start : start + PART]
-            begin = int(torch.randint(POOL - len(part) + 1, (), generator=self._generator))
-            changed = part * pool[begin : begin + len(part)]
+            changed = part * self._factors(values.dtype, factor, len(part))
             changed = changed.clamp_(-most, most).to(part.dtype)
             # Infinities have few digits, and stay either way.
             torch.where(part.isinf() if inexact else _has_few_digits(part), part, changed, out=out)
 
-    def _pool(self, dtype: torch.dtype, factor: float) -> Tensor:
-        """What values are multiplied by; each part of a tensor takes it from a place that is drawn."""
+    def _factors(self, dtype: torch.dtype, factor: float, count: int) -> Tensor:
+        """What some values are multiplied by."""
+        if self._drawn + count <= DRAWN:
+            self._drawn += count
+            return self._draw(dtype, factor, count)
         if (dtype, factor) not in self._pools:
-            wide = torch.promote_types(dtype, torch.float32)
-            noise = torch.rand(POOL, generator=self._generator, dtype=wide).mul_(2).sub_(1)
-            self._pools[dtype, factor] = noise.mul_(torch.finfo(dtype).eps * self._step * factor).add_(1)
-        return self._pools[dtype, factor]
+            self._pools[dtype, factor] = self._draw(dtype, factor, POOL)
+        begin = int(torch.randint(POOL - count + 1, (), generator=self._generator))
+        return self._pools[dtype, factor][begin : begin + count]
+
+    def _draw(self, dtype: torch.dtype, factor: float, count: int) -> Tensor:
+        wide = torch.promote_types(dtype, torch.float32)
+        noise = torch.rand(count, generator=self._generator, dtype=wide).mul_(2).sub_(1)
+        return noise.mul_(torch.finfo(dtype).eps * self._step * factor).add_(1)
 
 
 def _in_memory(tensor: Tensor) -> Tensor:
