@@ -74,9 +74,9 @@ def module_path(scopes: Iterable[str], modules: Collection[str]) -> str:
 
 def user_statement(error: BaseException) -> str | None:
     """The innermost statement of the user's code in an error's traceback, or in the one that its text quotes."""
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if is_user_file(frame.filename):
-            return short(frame.filename, frame.lineno)
+    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+        if is_user_file(frame.f_code.co_filename):
+            return short(frame.f_code.co_filename, line)
     for filename, line in reversed(re.findall(r'File "([^"]+)", line (\d+)', plain(str(error)))):
         if is_user_file(filename):
             return short(filename, int(line))

@@ -8,7 +8,7 @@ follows from the sizes given, it is made of their symbols again.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,8 +19,11 @@ from torch import Tensor
 from torch_onnx_compat.backends.internals import expressions, symbolic
 from torch_onnx_compat.questions.arguments import leaves_of, replace_leaves
 
-STEPS = (1, 2, 3, 4, 6, 7, 11)
-"""By how much a size is lengthened."""
+FIRST = 3
+"""Points at which sizes that are known are held against those that are measured; most are right."""
+
+STEPS = (1, 2, 3, 5, 7, 11, 13)
+"""By how much sizes are lengthened; each by another one at each point."""
 
 
 def with_symbols(symbols: symbolic.Symbols, func: Any, args: Any, kwargs: Any, result: Any) -> Any:
@@ -34,29 +37,28 @@ def with_symbols(symbols: symbolic.Symbols, func: Any, args: Any, kwargs: Any, r
         result: What it has yielded.
 
     Returns:
-        The same result where no size of it varies, or where a size is no sum of multiples of the sizes given.
+        The same result where its sizes are right, or where one is no sum of multiples of the sizes given.
     """
     given = leaves_of((args, kwargs))
     if any(map(callable, given)) or not any(_is_made(leaf, given) for leaf in leaves_of(result)):
         return result
     terms = _terms(symbols, given)
-    measured = _Measured()
-    for steps in _points({symbol for term in terms for symbol in term.free_symbols}):
-        number_at = _Numbers(symbols, steps)
-        shapes = _shapes_at(func, args, kwargs, symbols, number_at)
-        if shapes is not None:  # else the function refuses these sizes
-            measured.numbers.append(number_at)
-            measured.shapes.append(shapes)
-    ranks = [leaf.dim() for leaf in leaves_of(result) if isinstance(leaf, Tensor)]
-    is_known = all([len(shape) for shape in shapes] == ranks for shapes in measured.shapes)
-    if not is_known or len(measured.numbers) < len(terms) + 2:  # any numbers are a sum of as many terms
+    measured = _Measured([leaf for leaf in leaves_of(result) if isinstance(leaf, Tensor)])
+    count = len(terms) + 4  # any numbers are a sum of as many terms as there are numbers
+    with symbolic.without_values():
+        for number, steps in enumerate(_points({symbol for term in terms for symbol in term.free_symbols}, count)):
+            number_at = _Numbers(symbols, steps)
+            measured.add(number_at, _shapes_at(func, args, kwargs, symbols, number_at))
+            if number == FIRST and measured.is_known:
+                return result
+    if not measured.has_ranks or len(measured.numbers) < len(terms) + 2:
         return result
-    number = itertools.count()
+    index = itertools.count()
 
     def change(leaf: Any) -> Any:
         if not isinstance(leaf, Tensor):
             return leaf
-        columns = measured.columns(next(number))
+        columns = measured.columns(next(index))
         before = list(leaf.shape)
         shape = [measured.size(symbols, terms, size, column) for size, column in zip(before, columns, strict=True)]
         is_same = all(one is other for one, other in zip(shape, before, strict=True))
@@ -65,13 +67,11 @@ def with_symbols(symbols: symbolic.Symbols, func: Any, args: Any, kwargs: Any, r
     return replace_leaves(result, change)
 
 
-def _points(roots: Collection[Any]) -> Iterator[dict[Any, int]]:
-    """By how much sizes are lengthened: not at all, each, all together."""
+def _points(roots: Collection[Any], count: int) -> Iterator[dict[Any, int]]:
+    """By how much sizes are lengthened: not at all, then all of them, each by another step."""
     yield {}
-    for step in STEPS:
-        yield from ({root: step} for root in roots)
-        if len(roots) > 1:
-            yield dict.fromkeys(roots, step)
+    for number in range(count):
+        yield {root: STEPS[(number + place * (number // 2 + 1)) % len(STEPS)] for place, root in enumerate(roots)}
 
 
 def _is_made(leaf: Any, given: Sequence[Any]) -> bool:
@@ -98,34 +98,55 @@ class _Numbers:
         number = self._number(expression.xreplace(self._longer))
         return int(number) if number.is_integer else float(number)
 
+    def of_size(self, size: Any) -> Any:
+        """A size of a tensor there."""
+        return self(size.node.expr) if symbolic.is_symbolic(size) else size
+
 
 def _shapes_at(
-    func: Any, args: Any, kwargs: Any, symbols: symbolic.Symbols, number_at: Callable[[Any], Any]
+    func: Any, args: Any, kwargs: Any, symbols: symbolic.Symbols, number_at: _Numbers
 ) -> list[tuple[int, ...]] | None:
     """The shapes of a call's results at other sizes; None where it fails."""
 
     def plain(leaf: Any) -> Any:
-        if symbolic.is_symbolic(leaf):
-            return number_at(leaf.node.expr)
         if isinstance(leaf, symbols.kind):
-            shape = [number_at(size.node.expr) if symbolic.is_symbolic(size) else size for size in leaf.shape]
-            return torch.empty(shape, dtype=leaf.dtype, device=leaf.device)
-        return leaf
+            return torch.empty(list(map(number_at.of_size, leaf.shape)), dtype=leaf.dtype, device=leaf.device)
+        return number_at.of_size(leaf)
 
-    with symbolic.without_values():
-        try:
-            found = func(*replace_leaves(args, plain), **replace_leaves(kwargs, plain))
-        except Exception:  # of any kind: it is made at sizes that nobody asked for
-            return None
-        return [tuple(leaf.shape) for leaf in leaves_of(found) if isinstance(leaf, Tensor)]
+    try:
+        found = func(*replace_leaves(args, plain), **replace_leaves(kwargs, plain))
+    except Exception:  # of any kind: it is made at sizes that nobody asked for
+        return None
+    return [tuple(leaf.shape) for leaf in leaves_of(found) if isinstance(leaf, Tensor)]
 
 
 @dataclass
 class _Measured:
     """The shapes of what a call yields at some sizes."""
 
+    results: list[Tensor]
     numbers: list[_Numbers] = field(default_factory=list)
     shapes: list[list[tuple[int, ...]]] = field(default_factory=list)
+
+    def add(self, number_at: _Numbers, shapes: list[tuple[int, ...]] | None) -> None:
+        """Takes the shapes at some sizes, unless the function refuses these."""
+        if shapes is not None:
+            self.numbers.append(number_at)
+            self.shapes.append(shapes)
+
+    @property
+    def has_ranks(self) -> bool:
+        """Whether the results have the same numbers of dimensions at all sizes."""
+        ranks = [result.dim() for result in self.results]
+        return all([len(shape) for shape in shapes] == ranks for shapes in self.shapes)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the results' sizes are those that were measured."""
+        return all(
+            [tuple(map(number_at.of_size, result.shape)) for result in self.results] == shapes
+            for number_at, shapes in zip(self.numbers, self.shapes, strict=True)
+        )
 
     def columns(self, number: int) -> list[tuple[int, ...]]:
         """For each dimension of one of the results: its sizes."""
@@ -133,8 +154,7 @@ class _Measured:
 
     def size(self, symbols: symbolic.Symbols, terms: Sequence[Any], size: Any, column: Sequence[int]) -> Any:
         """The sum of multiples of some terms that was measured; the size itself if it was, or if there is none."""
-        before = size.node.expr if symbolic.is_symbolic(size) else None
-        if list(column) == [size if before is None else number_at(before) for number_at in self.numbers]:
+        if list(column) == [number_at.of_size(size) for number_at in self.numbers]:
             return size
         rows = np.array([[1, *map(number_at, terms)] for number_at in self.numbers], np.float64)
         factors = np.rint(np.linalg.lstsq(rows, np.array(column, np.float64), rcond=None)[0])
