@@ -146,8 +146,7 @@ def _reject_specialised(job: ExportJob, program: torch.export.ExportedProgram, n
     unless it is the model's own: a table of positions is as long as it is.
     """
     names: dict[str, str] = {}
-    placeholders = {n.name: n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"}
-    inputs = [placeholders.get(name) for name in program.graph_signature.user_inputs if isinstance(name, str)]
+    inputs = internals.input_values(program)
     bounds = job.inputs.bounds()
     for name, axes, value in zip(job.inputs.names, job.inputs.axes, inputs, strict=True):
         for dim, axis in axes.items():

@@ -179,5 +179,22 @@ def pythons_own(function: Any) -> Any:
 
 
 def size_conditions(program: torch.export.ExportedProgram) -> list[str]:
-    """The conditions on input sizes that a captured program assumes; torch 2.9 and later keep them."""
-    return list(getattr(program, "_guards_code", None) or ())
+    """The conditions on input sizes that a captured program assumes; torch before 2.9 keeps bounds only."""
+    kept = getattr(program, "_guards_code", None)
+    if kept is not None:
+        return list(kept)
+    sizes = {
+        str(size): f"L['tensor_{index}'].size()[{dim}]"
+        for index, value in enumerate(input_values(program))
+        for dim, size in enumerate(value.shape if isinstance(value, torch.Tensor) else ())
+        if isinstance(size, torch.SymInt)
+    }
+    # Two is where torch begins without any condition.
+    limits = {str(symbol): limit.lower for symbol, limit in program.range_constraints.items()}
+    return [f"{sizes[symbol]} >= {least}" for symbol, least in limits.items() if symbol in sizes and least > 2]
+
+
+def input_values(program: torch.export.ExportedProgram) -> list[Any]:
+    """What stands for the caller's inputs in a captured program: tensors without values, or numbers."""
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    return [values.get(name) for name in program.graph_signature.user_inputs if isinstance(name, str)]
