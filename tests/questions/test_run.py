@@ -158,6 +158,20 @@ def test_sizes_read_as_before_after_a_run():
     assert isinstance is plain
 
 
+def test_what_is_told_within_another_scope_is_its_own():
+    """A run without numbers may be made while a model is captured."""
+    symbols = symbolic.Symbols(lambda *asked: None)
+    size = symbols.fake(torch.zeros(5), {0})[0].shape[0]
+    with symbolic.told_as_numbers([__name__], lambda number: False):
+        assert not isinstance(size, int)
+        with symbolic.told_as_numbers([__name__]):
+            assert isinstance(size, int)
+            assert type(size) is int
+        assert not isinstance(size, int)
+        assert type(size) is torch.SymInt
+    assert not {"isinstance", "type"} & set(globals())
+
+
 def test_they_do_after_an_interrupt_too():
     before = torch.SymInt.__repr__
     plain = isinstance

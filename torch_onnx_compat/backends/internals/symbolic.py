@@ -363,14 +363,23 @@ def told_as_numbers(modules: Iterable[str], is_told: Callable[[Any], bool] = lam
     told = {"isinstance": _is_instance(number_of), "type": _type(number_of)}
     found = (sys.modules.get(name) for name in modules)
     scopes = [vars(module) for module in found if isinstance(module, types.ModuleType)]
-    changed = [(scope, name) for scope in scopes for name in told if name not in scope]
+    # A run without numbers may be made while a model is captured, and has its own answers.
+    changed = [
+        (scope, name, scope.get(name))
+        for scope in scopes
+        for name in told
+        if name not in scope or pythons_own(scope[name]) is not scope[name]
+    ]
     try:
-        for scope, name in changed:
+        for scope, name, _ in changed:
             scope[name] = told[name]
         yield
     finally:
-        for scope, name in changed:
-            scope.pop(name, None)
+        for scope, name, before in changed:
+            if before is None:
+                scope.pop(name, None)
+            else:
+                scope[name] = before
 
 
 def pythons_own(function: Any) -> Any:
