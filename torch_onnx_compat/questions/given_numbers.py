@@ -8,7 +8,7 @@ follows from the sizes given, it is made of their symbols again.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,9 +44,10 @@ def with_symbols(symbols: symbolic.Symbols, func: Any, args: Any, kwargs: Any, r
         return result
     terms = _terms(symbols, given)
     measured = _Measured([leaf for leaf in leaves_of(result) if isinstance(leaf, Tensor)])
+    roots = sorted({symbol for term in terms for symbol in term.free_symbols}, key=str)
     count = len(terms) + 4  # any numbers are a sum of as many terms as there are numbers
     with symbolic.without_values():
-        for number, steps in enumerate(_points({symbol for term in terms for symbol in term.free_symbols}, count)):
+        for number, steps in enumerate(_points(roots, count)):
             number_at = _Numbers(symbols, steps)
             measured.add(number_at, _shapes_at(func, args, kwargs, symbols, number_at))
             if number == FIRST and measured.is_known:
@@ -67,7 +68,7 @@ def with_symbols(symbols: symbolic.Symbols, func: Any, args: Any, kwargs: Any, r
     return replace_leaves(result, change)
 
 
-def _points(roots: Collection[Any], count: int) -> Iterator[dict[Any, int]]:
+def _points(roots: Sequence[Any], count: int) -> Iterator[dict[Any, int]]:
     """By how much sizes are lengthened: not at all, then all of them, each by another step."""
     yield {}
     for number in range(count):
