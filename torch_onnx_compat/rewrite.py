@@ -17,6 +17,7 @@ from typing import Any
 
 from torch import nn
 
+from torch_onnx_compat.caller.undo import put_back
 from torch_onnx_compat.catalogue.entry import Declined, Rewrite
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.functional.complex import answer, answer_directly, has_complex, has_pairs, with_pairs
@@ -142,12 +143,12 @@ def watched_functions(entries: Sequence[Rewrite]) -> list[Any]:
 @contextmanager
 def _exchange_all(entries: Sequence[Rewrite], twin: nn.Module, plan: Plan) -> Iterator[None]:
     """Exchanges attributes of loaded modules and classes for the entries' bodies, all or none."""
-    with ExitStack() as stack:
+    with put_back() as stack:
         files, paths = files_of(twin), module_paths(twin)
         for entry in entries:
             for match in entry.match:
                 for owner, name in owners_of(match, files):
-                    stack.enter_context(_exchange(owner, name, entry, paths, plan))
+                    _exchange(owner, name, entry, paths, plan, stack)
         yield
 
 
@@ -181,9 +182,8 @@ def _find_imports(owner: Any, name: str, files: Sequence[ModuleType]) -> list[tu
     return [(holder, key) for holder in holders for key, value in vars(holder).items() if value is function]
 
 
-@contextmanager
-def _exchange(owner: Any, name: str, entry: Rewrite, paths: dict[int, str], plan: Plan) -> Iterator[None]:
-    own = name in vars(owner)
+def _exchange(owner: Any, name: str, entry: Rewrite, paths: dict[int, str], plan: Plan, stack: ExitStack) -> None:
+    """Exchanges one attribute until the stack is closed."""
     raw = vars(owner).get(name)
     original = getattr(owner, name)
 
@@ -199,14 +199,11 @@ def _exchange(owner: Any, name: str, entry: Rewrite, paths: dict[int, str], plan
         plan.applied(entry.name, calling_module(paths))
         return result
 
+    # What puts it back is known before it changes, and is none of this package's lines: an interrupt may fall on any.
+    if name not in vars(owner):
+        stack.callback(delattr, owner, name)
+    stack.callback(setattr, owner, name, raw if name in vars(owner) else original)
     setattr(owner, name, staticmethod(replacement) if isinstance(raw, staticmethod) else replacement)
-    try:
-        yield
-    finally:
-        if own:
-            setattr(owner, name, raw)
-        else:
-            delattr(owner, name)
 
 
 # Shared

@@ -7,11 +7,14 @@ import sys
 import tempfile
 
 import pytest
+from torch import nn
+from torch.nn.utils import rnn
 
 from fuzz.faults import EXCEPTIONS, SCENARIOS, Injector, Killer, Place, Tracer
 from torch_onnx_compat.backends import quiet
 from torch_onnx_compat.caller import undo as caller
 from torch_onnx_compat.questions import run
+from torch_onnx_compat.rewrite import _exchange
 
 FAULTS = [(name, list(EXCEPTIONS)[seed % 3], seed) for name in SCENARIOS for seed in range(5)]
 """Thirty: each scenario with each exception, at places that the seeds choose."""
@@ -113,6 +116,21 @@ def test_an_interrupt_between_a_with_and_its_end(function, injectors):
     outcome = injectors("torchscript").inject_at("KeyboardInterrupt", Place(function.__code__.co_filename, line), 2)
     assert outcome.raised == "KeyboardInterrupt"
     assert outcome.is_fine, outcome
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_functions_come_back_from_an_interrupt_at_any_line_of_their_exchange(injectors):
+    code = inspect.unwrap(_exchange).__code__
+    exchanged = [(rnn, "pack_padded_sequence"), (rnn, "pad_packed_sequence"), (nn.RNNBase, "check_forward_args")]
+    before = [vars(owner)[name] for owner, name in exchanged]
+    tried = 0
+    for line in sorted({line for _, _, line in code.co_lines() if line}):
+        outcome = injectors("torchscript").inject_at("KeyboardInterrupt", Place(code.co_filename, line), 2)
+        assert [vars(owner)[name] for owner, name in exchanged] == before, line
+        if outcome.raised == "KeyboardInterrupt":
+            assert outcome.is_fine, outcome
+            tried += 1
+    assert tried > 3
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
