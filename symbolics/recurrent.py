@@ -23,7 +23,8 @@ BITWISE = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.B
 ROUNDED = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 UNROLLED = Declaration(needed_on=("dynamo",), exactness=Exactness.ROUNDING)
 """Where torch.export unrolls the steps, and fixes their number."""
-UNROLLED_BEFORE = Declaration(needed_on=("dynamo",), exactness=Exactness.ROUNDING, fixed_in="2.15")
+UNTIL_2_15 = Declaration(**UNROLLED, fixed_in="2.15")
+"""The same of layers that torch 2.15 no longer unrolls."""
 
 _LAYERS: dict[str, Any] = {"LSTM": torch.lstm, "GRU": torch.gru, "Tanh": torch.rnn_tanh, "Relu": torch.rnn_relu}
 
@@ -387,7 +388,7 @@ def float64_recurrent(*args: Any) -> Any:
     )
 
 
-@decomposition(torch.lstm, **UNROLLED_BEFORE)
+@decomposition(torch.lstm, **UNTIL_2_15)
 def lstm_of_any_length(*args: Any) -> Any:
     """LSTM, one node for each layer.
 
@@ -414,7 +415,7 @@ def lstm_projection_to_matmul(*args: Any) -> Any:
     return run_call("LSTM", args, packed=False) if has_projection(args) else NotImplemented
 
 
-@decomposition(torch.gru, **UNROLLED_BEFORE)
+@decomposition(torch.gru, **UNTIL_2_15)
 def gru_of_any_length(*args: Any) -> Any:
     """GRU, one node for each layer.
 

@@ -272,7 +272,7 @@ class Candidates:
             inputs=self._inputs,
             plan=plan,
             opset=opset,
-            code=self._prepared.code - {rewrite.body.__module__ for rewrite in plan.rewrites()},
+            python_modules=self._prepared.python_modules - {rewrite.body.__module__ for rewrite in plan.rewrites()},
             custom_opsets=self._exporters.custom_opsets,
             allow_baked=self._patch.allow_baked,
             decides=decides if DECISIONS in plan.armed and not self._is_proven else None,

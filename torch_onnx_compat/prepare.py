@@ -114,10 +114,10 @@ class Prepared:
         return find_reach(self.model)
 
     @functools.cached_property
-    def code(self) -> frozenset[str]:
-        """The Python modules that the model's code is in: of the functions that it reaches, and its packages."""
+    def python_modules(self) -> frozenset[str]:
+        """The names of those that the model's code is in: all of the packages of its classes and its functions."""
         kinds = {kind for module in self.model.modules() for kind in type(module).__mro__}
-        names = {kind.__module__ for kind in kinds if is_followed(kind.__module__)} | self.reach.modules
+        names = {kind.__module__ for kind in kinds if is_followed(kind.__module__)} | self.reach.python_modules
         packages = {name.partition(".")[0] for name in names}
         return frozenset(name for name in list(sys.modules) if name.partition(".")[0] in packages)
 

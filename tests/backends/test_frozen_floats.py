@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from torch_onnx_compat import CompatError, export_compat
-from torch_onnx_compat.backends.internals import symbolic
+from torch_onnx_compat.backends.internals import number_watchers
 
 TAKEN = {
     "layer_norm": lambda x: F.layer_norm(x, x.shape[-1:], eps=x.shape[1] * 1e-6),
@@ -92,6 +92,6 @@ def test_torch_asks_for_floats_where_they_are_watched():
         def forward(self, x):
             return torch.nan_to_num(x, x.shape[0] * 0.1) + float(x.shape[0] * 0.2)
 
-    with symbolic.watch_plain_numbers(lambda kind, expression: bool(found.append((kind, expression)))):
+    with number_watchers.watch_plain_numbers(lambda kind, expression: bool(found.append((kind, expression)))):
         torch.export.export(Asks(), (torch.randn(9),), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},), strict=False)
     assert len(set(map(str, found))) == 2

@@ -6,6 +6,7 @@ from torch import nn
 from torch.torch_version import TorchVersion
 
 from torch_onnx_compat import export_compat
+from torch_onnx_compat.backends import dynamo
 from torch_onnx_compat.backends.backend import ExportFailed
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.testing import assert_same_outputs
@@ -83,9 +84,23 @@ class TakesMultiples(nn.Module):
         return x.reshape(x.shape[0], 8, -1).reshape(x.shape) * 2
 
 
-def test_a_bound_beyond_which_some_sizes_are_taken_is_not_the_models_own():
+@pytest.mark.parametrize("verify", [True, False])
+def test_a_bound_beyond_which_some_sizes_are_taken_is_not_the_models_own(verify):
+    model, x = TakesMultiples().eval(), torch.randn(2, 5, 3)
     with pytest.raises(CompatError):
-        export_compat(TakesMultiples().eval(), torch.randn(2, 5, 3), dynamic={"x": {1: "n"}}, exporter="dynamo")
+        export_compat(model, x, dynamic={"x": {1: "n"}}, exporter="dynamo", verify=verify)
+
+
+def test_the_model_is_asked_once_for_an_axis_of_two_inputs(monkeypatch):
+    asked = []
+    monkeypatch.setattr(dynamo, "_takes_no_more", lambda job, axis, most: not asked.append((axis.name, most)))
+    model = Positions("slice").eval()
+    both = nn.Module()
+    both.forward = lambda x, y: model(x) + y
+    x = torch.randn(2, 5, 3)
+    result = export_compat(both, (x, x), dynamic={"x": {1: "n"}, "y": {1: "n"}}, exporter="dynamo")
+    assert asked == [("n", 20)]
+    assert [note for note in result.notes if "up to 20 long" in note]
 
 
 def rows_of_half(x, y):

@@ -197,7 +197,6 @@ class Recurrent(nn.Module):
         return self.layer(x, state)
 
 
-@pytest.mark.dynamo_from("2.15", "torch.export fixes the length of an LSTM and a GRU")
 @pytest.mark.parametrize("exporter", EXPORTERS)
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
 def test_recurrent_state_goes_in_and_out(kind: type[nn.RNNBase], exporter: str) -> None:

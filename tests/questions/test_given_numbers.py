@@ -12,10 +12,9 @@ CALLS = {
     "number of windows": (lambda x: x.unfold(2, x.shape[2] // 2, 1).shape[2], "s2 - s2//2 + 1"),
     "classes": (lambda x: F.one_hot(x[0, 0].long() * 0, x.shape[3]).shape[2], "s3"),
     "two sizes": (lambda x: torch.hann_window(x.shape[2] + 2 * x.shape[3]).shape[0], "s2 + 2 * s3"),
+    "windows of a pool": (lambda x: F.max_pool1d(x[0], x.shape[3] // 2, 1).shape[2], "s3 - s3//2 + 1"),
+    "multiples of 8": (lambda x: F.pixel_unshuffle(x, 8).unfold(2, x.shape[2] // 8, 1).shape[4], "s2//8"),
 }
-
-
-CALLS["windows of a pool"] = (lambda x: F.max_pool1d(x[0], x.shape[3] // 2, 1).shape[2], "s3 - s3//2 + 1")
 
 
 def sizes(expression, height, width):
@@ -35,27 +34,42 @@ def test_a_size_is_what_it_is_at_other_sizes(name):
         assert bool(asked[0].expression.xreplace(names)) == (sizes(expression, height, width) > 1000), (height, width)
 
 
-def test_what_is_no_sum_of_multiples_stays_a_number():
+def test_what_is_no_sum_of_multiples_stays_as_torch_has_it():
+    """torch has the example's window of 24 there."""
     found = run(lambda x: x * 2 if F.max_pool1d(x[0], x.shape[3] // 2).shape[2] > 1000 else x)
+    assert not found.obstacle
+    assert [q for q in found.questions if q.kind == "number"]
+    assert "width//24" in " ".join(str(q.expression) for q in found.questions if q.kind == "condition")
+
+
+def test_a_call_that_writes_is_made_once():
+    wanted = torch.full((2,), 2.0, dtype=torch.float64).polygamma_(4)
+
+    def writes(x):
+        made = torch.full((2,), 2.0, dtype=torch.float64)
+        made.polygamma_(x.shape[2])
+        assert torch.equal(made, wanted)
+        return x
+
+    found = run(writes, torch.randn(3, 3, 4, 5))
     assert not found.obstacle
     assert [q for q in found.questions if q.kind == "number"]
 
 
-def test_a_call_that_writes_is_made_once():
-    kept = torch.zeros(64)
+def test_random_numbers_are_drawn_once():
+    weights = torch.ones(64)
+    torch.manual_seed(1)
+    torch.multinomial(weights, 32)
+    wanted = torch.rand(1)
 
-    def adds(x):
-        kept[: x.shape[2]].add_(torch.linspace(1, 1, x.shape[2]))
+    def draws(x):
+        torch.manual_seed(1)
+        torch.multinomial(weights, int(x.shape[2]))
+        torch.linspace(0, 1, x.shape[2])
+        torch.hamming_window(x.shape[2])
+        assert torch.equal(torch.rand(1), wanted)
         return x
 
-    found = run(adds)
+    found = run(draws)
     assert not found.obstacle
-    assert kept.max() <= 1
-
-
-def test_random_numbers_are_drawn_once():
-    torch.manual_seed(0)
-    run(lambda x: x + torch.linspace(0, 1, x.shape[2])[:, None] + torch.bartlett_window(x.shape[3]))
-    after = torch.rand(1)
-    torch.manual_seed(0)
-    assert torch.equal(torch.rand(1), after)
+    assert [q for q in found.questions if q.kind == "number"]

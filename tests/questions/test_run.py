@@ -11,7 +11,8 @@ import torch.nn.functional as F
 from symbolic_runs import DYNAMIC, run
 from torch import nn
 
-from torch_onnx_compat.backends.internals import expressions, symbolic
+from torch_onnx_compat.backends.internals import expressions, number_kinds, number_watchers, symbolic
+from torch_onnx_compat.backends.internals.quotients import quick_quotients
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.prepare import export_conditions, prepare
 from torch_onnx_compat.questions.run import run_symbolically
@@ -162,9 +163,9 @@ def test_what_is_told_within_another_scope_is_its_own():
     """A run without numbers may be made while a model is captured."""
     symbols = symbolic.Symbols(lambda *asked: None)
     size = symbols.fake(torch.zeros(5), {0})[0].shape[0]
-    with symbolic.told_as_numbers([__name__], lambda number: False):
+    with number_kinds.told_as_numbers([__name__], lambda number: False):
         assert not isinstance(size, int)
-        with symbolic.told_as_numbers([__name__]):
+        with number_kinds.told_as_numbers([__name__]):
             assert isinstance(size, int)
             assert type(size) is int
         assert not isinstance(size, int)
@@ -175,8 +176,8 @@ def test_what_is_told_within_another_scope_is_its_own():
 def test_they_do_after_an_interrupt_too():
     before = torch.SymInt.__repr__
     plain = isinstance
-    watched = symbolic.watch_numbers(symbolic.Symbols(lambda *asked: None), lambda what, of: None)
-    with pytest.raises(KeyboardInterrupt), watched, symbolic.told_as_numbers([__name__]):
+    watched = number_watchers.watch_numbers(symbolic.Symbols(lambda *asked: None), lambda what, of: None)
+    with pytest.raises(KeyboardInterrupt), watched, number_kinds.told_as_numbers([__name__]):
         raise KeyboardInterrupt
     assert torch.SymInt.__repr__ is before
     assert isinstance is plain
@@ -342,7 +343,7 @@ def test_a_quotient_is_the_same_number_without_the_search_for_its_shortest_form(
         return [made.subs({a: one, b: other}) for one, other in ((3, 7), (1, 1), (8, 100))]
 
     slow = quotient("a b")
-    with symbolic.quick_quotients():
+    with quick_quotients():
         assert functions.sympy is not sympy
         assert quotient("c d") == slow
     assert functions.sympy is sympy
@@ -355,7 +356,7 @@ def test_a_product_of_many_sums_is_not_multiplied_out():
     names = sympy.symbols("p q r s t u v w", integer=True, positive=True)
     sums = (one + functions.Mod(one, 8) + other for one, other in itertools.pairwise(names))
     product = sympy.prod(sums)
-    with symbolic.quick_quotients():
+    with quick_quotients():
         quotient = functions.FloorDiv(product, names[0] + names[1])
         assert functions.sympy.gcd(product, names[0] + names[1]) == 1
         assert functions.sympy.gcd(names[0] ** 2 - names[1] ** 2, names[0] + names[1]) == names[0] + names[1]

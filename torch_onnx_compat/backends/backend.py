@@ -57,8 +57,8 @@ class ExportJob:
     plan: Plan
     opset: int
     """The wanted opset; the exporter may write another one, which the graph states."""
-    code: frozenset[str] = frozenset()
-    """The Python modules that the model's code is in."""
+    python_modules: frozenset[str] = frozenset()
+    """Those that the model's code is in, by name."""
     custom_opsets: Mapping[str, int] = field(default_factory=dict)
     allow_baked: tuple[str, ...] = ()
     decides: Callable[[ExportJob], bool] | None = None

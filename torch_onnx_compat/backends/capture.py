@@ -20,8 +20,9 @@ from torch_onnx_compat.backends.backend import ExportFailed, ExportJob, FixedAxi
 from torch_onnx_compat.backends.caches import is_for_a_cache
 from torch_onnx_compat.backends.capture_log import CaptureLog
 from torch_onnx_compat.backends.index_lists import IndexLists
-from torch_onnx_compat.backends.internals import derivatives, symbolic
+from torch_onnx_compat.backends.internals import derivatives, number_watchers, symbolic
 from torch_onnx_compat.backends.internals.export_flag import in_onnx_export
+from torch_onnx_compat.backends.internals.number_kinds import told_as_numbers
 from torch_onnx_compat.backends.internals.numbers import complete_numbers
 from torch_onnx_compat.backends.promotion import Promotion
 from torch_onnx_compat.backends.scalar_tensors import ScalarTensors
@@ -51,10 +52,10 @@ def capture(job: ExportJob) -> Capture:
         ExportFailed: torch refused the model, or the capture fixed an axis, or froze what decides.
     """
     log = CaptureLog()
-    texts, numbers = symbolic.watch_texts(log.note_text), symbolic.watch_plain_numbers(log.note_number)
-    keys = symbolic.hashes(is_for_a_cache)
-    errors = symbolic.watch_data_dependent_errors(log.note_data_dependent_error)
-    kinds = symbolic.told_as_numbers(job.code, symbolic.is_of_data)
+    texts, numbers = number_watchers.watch_texts(log.note_text), number_watchers.watch_plain_numbers(log.note_number)
+    keys = number_watchers.hashes(is_for_a_cache)
+    errors = number_watchers.watch_data_dependent_errors(log.note_data_dependent_error)
+    kinds = told_as_numbers(job.python_modules, symbolic.is_of_data)
     try:
         with in_onnx_export(), undo_capture(job.subject.twin), texts, numbers, kinds, keys, errors, complete_numbers():
             made = _run_export(job, log)

@@ -139,7 +139,7 @@ def _export(job: ExportJob) -> ExportedGraph:
 
 
 def _reject_specialised(job: ExportJob, program: torch.export.ExportedProgram, notes: list[str]) -> dict[str, str]:
-    """Checks every dynamic axis in the captured program; returns the axis names by symbol.
+    """Checks every dynamic axis in the captured program; returns the axis names by symbol. Adds to the notes.
 
     torch.onnx captures with a flag that allows an axis to be unified with 1: there is no error, the axis' range shrinks
     to [1, 2], and later shapes are fixed. Here every axis is longer, and a bound that was not asked for is an error,
@@ -165,10 +165,11 @@ def _reject_specialised(job: ExportJob, program: torch.export.ExportedProgram, n
             upper = getattr(limit, "upper", None)
             asked = bounds.get(axis.name, (1, None))[1]
             if asked is None and getattr(upper, "is_Integer", False) and int(upper) < 2**31:
+                note = f"axis {axis.name!r} is up to {int(upper)} long: the model itself refuses longer ones."
+                if note in notes:  # another input has the axis, too
+                    continue
                 if _takes_no_more(job, axis, int(upper)):
-                    notes.append(
-                        f"axis {axis.name!r} is up to {int(upper)} long: the model itself refuses longer ones."
-                    )
+                    notes.append(note)
                     continue
                 raise _Bounded(
                     f"axis {dim} ({axis.name!r}) of input {name!r} was captured for sizes up to {int(upper)} only: a "

@@ -56,8 +56,8 @@ class Reach:
     """Containers and objects that functions hold otherwise: defaults, attributes of functions."""
     caches: dict[int, Any] = field(default_factory=dict)
     """Functions with functools.lru_cache."""
-    modules: set[str] = field(default_factory=set)
-    """The Python modules of the functions."""
+    python_modules: set[str] = field(default_factory=set)
+    """Names of those that the functions are defined in."""
     written: set[int] = field(default_factory=set)
     """Addresses of the memory that a run wrote to."""
 
@@ -135,7 +135,7 @@ class _Search:
         if not is_followed(function.__module__):
             return
         self._functions += 1
-        self.reach.modules.add(function.__module__ or "")  # exec has no module
+        self.reach.python_modules.add(function.__module__ or "")  # exec has no module
         names = set(_names_in(function.__code__))
         self._used |= names
         self._follow_in(function.__globals__, names)

@@ -1,8 +1,8 @@
-"""Sizes of results that torch makes of sizes which its C++ takes as plain numbers: linspace's steps, unfold's window.
+"""Where C++ takes a size as a plain number, as linspace its steps and unfold its window: the sizes of the result.
 
-Such a result has plain numbers for sizes, and nothing that is asked of these is heard; or its sizes are those of the
-example's window at every size. The call is made again at other sizes, without values; where a size of its result
-follows from the sizes given, it is made of their symbols again.
+They are plain numbers, of which nothing that is asked is heard, or those of the example's window whatever the sizes.
+So the call is made again at other sizes, without values, and its shapes are measured. A size that is a sum of multiples
+of the sizes given is made of their symbols again; any other stays as it is.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from torch_onnx_compat.questions.arguments import leaves_of, replace_leaves
 FIRST = 3
 """Points at which sizes that are known are held against those that are measured; most are right."""
 
-STEPS = (1, 2, 3, 5, 7, 11, 13)
-"""By how much sizes are lengthened; each by another one at each point."""
+STEPS = (1, 2, 8, 3, 16, 32, 5)
+"""By how much sizes are lengthened, each by another one at each point; a function may take multiples of 8 only."""
 
 
 def with_symbols(symbols: symbolic.Symbols, func: Any, args: Any, kwargs: Any, result: Any) -> Any:
@@ -50,7 +50,7 @@ def with_symbols(symbols: symbolic.Symbols, func: Any, args: Any, kwargs: Any, r
         for number, steps in enumerate(_points(roots, count)):
             number_at = _Numbers(symbols, steps)
             measured.add(number_at, _shapes_at(func, args, kwargs, symbols, number_at))
-            if number == FIRST and measured.is_known:
+            if number == FIRST and len(measured.numbers) > 1 and measured.is_known:
                 return result
     if not measured.has_ranks or len(measured.numbers) < len(terms) + 2:
         return result

@@ -18,7 +18,10 @@ from torch._ops import HigherOrderOperator
 
 from torch_onnx_compat.backends.internals import flexible_attention, rnn_decompositions, symbolic
 from torch_onnx_compat.backends.internals.modes import DispatchMode
+from torch_onnx_compat.backends.internals.number_kinds import told_as_numbers
+from torch_onnx_compat.backends.internals.number_watchers import watch_numbers
 from torch_onnx_compat.backends.internals.numbers import complete_numbers
+from torch_onnx_compat.backends.internals.quotients import quick_quotients
 from torch_onnx_compat.backends.quiet import quiet_logs
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import Observation, Subject
@@ -84,13 +87,13 @@ def run_symbolically(observation: Observation, inputs: Inputs, functions: Sequen
         ]
         log.symbols = mode.symbols_of(inputs)
         with ExitStack() as stack:
-            for scope in (quiet_logs(), rnn_decompositions(True), symbolic.told_as_numbers(observation.prepared.code)):
+            for scope in (quiet_logs(), rnn_decompositions(True), told_as_numbers(observation.prepared.python_modules)):
                 stack.enter_context(scope)
-            stack.enter_context(symbolic.watch_numbers(symbols, log.read))
+            stack.enter_context(watch_numbers(symbols, log.read))
             stack.enter_context(Reads(symbols, mode.actual, log))
             stack.enter_context(found.calls)
             stack.enter_context(symbolic.python_kernels())
-            stack.enter_context(symbolic.quick_quotients())
+            stack.enter_context(quick_quotients())
             stack.enter_context(complete_numbers())
             stack.enter_context(mode)
             subject(*fakes)

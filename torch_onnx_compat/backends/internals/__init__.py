@@ -7,7 +7,6 @@ from torch_onnx_compat.backends.internals.dynamo import (
     cache_torchlib,
     input_values,
     overloads,
-    pythons_own,
     record_node,
     rnn_decompositions,
     size_conditions,
@@ -23,6 +22,7 @@ from torch_onnx_compat.backends.internals.higher_order import (
     without_compilation,
     without_function_modes,
 )
+from torch_onnx_compat.backends.internals.number_kinds import pythons_own
 from torch_onnx_compat.backends.internals.schemas import is_kept_by_torch, names_of_views, places_of_numbers
 from torch_onnx_compat.backends.internals.scripting import forget_sizes, script_if, script_loop
 from torch_onnx_compat.backends.internals.torchscript import (

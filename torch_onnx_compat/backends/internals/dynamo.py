@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 import importlib
 import operator
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +14,6 @@ from torch._dispatch.python import enable_python_dispatcher
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.torch_version import TorchVersion
 
-from torch_onnx_compat.backends.internals import symbolic
 from torch_onnx_compat.backends.internals.find import first_module
 
 
@@ -169,13 +167,6 @@ def overloads(op: str) -> list[Any]:
     if not isinstance(packet, OpOverloadPacket):
         return []
     return [getattr(packet, overload) for overload in packet.overloads()]
-
-
-def pythons_own(function: Any) -> Any:
-    """Python's function, where a capture has put another in its place: ``max`` and ``min`` are torch.export's."""
-    if isinstance(function, functools.partial):
-        return function.keywords.get("real_callable", function)
-    return symbolic.pythons_own(function)
 
 
 def size_conditions(program: torch.export.ExportedProgram) -> list[str]:

@@ -1,0 +1,96 @@
+"""What a model is told that a symbolic number is, where it asks: an int, a float, a bool, as in eager torch.
+
+``isinstance`` and ``type`` have no hook, so names in the namespaces of the model's own code stand for them.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch_onnx_compat.backends.internals.symbolic import PLAIN_KINDS
+
+
+@contextmanager
+def told_as_numbers(modules: Iterable[str], is_told: Callable[[Any], bool] = lambda number: True) -> Iterator[None]:
+    """While active, a model that asks whether a symbolic number is an int, or a float, is told so as in eager torch.
+
+    Args:
+        modules: The Python modules whose code is told so; torch itself has to tell the two apart.
+        is_told: Of which symbolic numbers.
+    """
+
+    def number_of(value: Any) -> type | None:
+        number = PLAIN_KINDS.get(type(value))
+        return number if number is not None and is_told(value) else None
+
+    told = {"isinstance": _is_instance(number_of), "type": _type(number_of)}
+    found = (sys.modules.get(name) for name in modules)
+    scopes = [vars(module) for module in found if isinstance(module, types.ModuleType)]
+    # A run without numbers may be made while a model is captured, and has its own answers.
+    changed = [
+        (scope, name, scope.get(name))
+        for scope in scopes
+        for name in told
+        if name not in scope or pythons_own(scope[name]) is not scope[name]
+    ]
+    try:
+        for scope, name, _ in changed:
+            scope[name] = told[name]
+        yield
+    finally:
+        for scope, name, before in changed:
+            if before is None:
+                scope.pop(name, None)
+            else:
+                scope[name] = before
+
+
+def pythons_own(function: Any) -> Any:
+    """Python's function, where a capture has put another in its place: ``max`` and ``min`` are torch.export's."""
+    if isinstance(function, functools.partial):
+        return function.keywords.get("real_callable", function)
+    return vars(function).get(_OWN, function) if isinstance(function, (types.FunctionType, type)) else function
+
+
+_OWN = "torch_onnx_compat_pythons_own"
+
+
+def _is_instance(number_of: Callable[[Any], type | None]) -> Callable[[Any, Any], bool]:
+    """`isinstance`, for a model whose symbolic numbers are numbers."""
+
+    def is_instance(value: Any, kind: Any) -> bool:
+        number = number_of(value)
+        if isinstance(value, kind) or number is None:
+            return isinstance(value, kind)
+        kinds = kind if type(kind) is tuple else (kind,)
+        return any(isinstance(one, type) and issubclass(number, one) for one in kinds)
+
+    vars(is_instance)[_OWN] = isinstance
+    return is_instance
+
+
+def _type(number_of: Callable[[Any], type | None]) -> type:
+    """`type`, for such a model: all that it does is what `type` does, but for a symbolic number."""
+
+    class LikeType(type):
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            number = number_of(args[0]) if len(args) == 1 else None
+            return type(*args, **kwargs) if number is None else number
+
+        def __instancecheck__(cls, instance: Any) -> bool:
+            return isinstance(instance, type)
+
+        def __subclasscheck__(cls, subclass: type) -> bool:
+            return issubclass(subclass, type)
+
+    class Type(type, metaclass=LikeType):
+        def __class_getitem__(cls, item: Any) -> Any:
+            return type[item]
+
+    setattr(Type, _OWN, type)
+    return Type
