@@ -64,7 +64,7 @@ def test_random_numbers_are_drawn_once():
 
     def draws(x):
         torch.manual_seed(1)
-        torch.multinomial(weights, int(x.shape[2]))
+        torch.multinomial(weights, x.shape[2])
         torch.linspace(0, 1, x.shape[2])
         torch.hamming_window(x.shape[2])
         assert torch.equal(torch.rand(1), wanted)
