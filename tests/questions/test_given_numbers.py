@@ -57,17 +57,15 @@ def test_a_call_that_writes_is_made_once():
 
 
 def test_random_numbers_are_drawn_once():
-    weights = torch.ones(64)
-    torch.manual_seed(1)
-    torch.multinomial(weights, 32)
-    wanted = torch.rand(1)
+    def draw(size):
+        torch.manual_seed(1)
+        F.fractional_max_pool2d(torch.ones(1, 1, 64, 64), 2, output_size=size)
+        return torch.rand(1)
+
+    wanted = draw(32)
 
     def draws(x):
-        torch.manual_seed(1)
-        torch.multinomial(weights, x.shape[2])
-        torch.linspace(0, 1, x.shape[2])
-        torch.hamming_window(x.shape[2])
-        assert torch.equal(torch.rand(1), wanted)
+        assert torch.equal(draw(x.shape[2]), wanted)
         return x
 
     found = run(draws)
