@@ -6,6 +6,8 @@ is the text of a tensor without values. And torch.equal, .data and deepcopy are 
 
 from __future__ import annotations
 
+import functools
+import importlib
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -34,18 +36,24 @@ _UNKNOWN = "?"
 """The text, in a message, of what has no value yet."""
 
 _ON_THE_WAY = (
-    "torch/__init__.py",
-    "torch/_export/non_strict_utils.py",
-    "torch/_tensor.py",
-    "torch/fx/experimental/proxy_tensor.py",
-    "torch/fx/experimental/sym_node.py",
-    "torch/overrides.py",
-    "torch_onnx_compat/watch.py",
-    "torch_onnx_compat/backends/capture_log.py",
-    "torch_onnx_compat/backends/internals/symbolic.py",
-    *(f"torch_onnx_compat/control_flow/run/{name}.py" for name in ("aliases", "callees", "factories", "iterables")),
+    "torch",
+    "torch._export.non_strict_utils",
+    "torch._tensor",
+    "torch.fx.experimental.proxy_tensor",
+    "torch.fx.experimental.sym_node",
+    "torch.overrides",
+    "torch_onnx_compat.watch",
+    "torch_onnx_compat.backends.capture_log",
+    "torch_onnx_compat.backends.internals.number_watchers",
+    *(f"torch_onnx_compat.control_flow.run.{name}" for name in ("aliases", "callees", "factories", "iterables")),
 )
-"""Files whose frames stand between a model's statement and the mode; the last ones call functions for it."""
+"""Modules whose frames stand between a model's statement and the mode; the last ones call functions for it."""
+
+
+@functools.cache
+def _files_on_the_way() -> frozenset[str]:
+    """The files of those modules; one that has moved is an ImportError, and not a frame that is missed."""
+    return frozenset(str(importlib.import_module(name).__file__) for name in _ON_THE_WAY)
 
 
 class CaptureLog(TorchFunctionMode):
@@ -134,4 +142,4 @@ class CaptureLog(TorchFunctionMode):
 
 def _outside_of_texts() -> Iterator[types.FrameType]:
     """The model's stack, but for the code that makes numbers and texts, or calls a function for rewritten code."""
-    return (f for f in frames_of_model() if not f.f_code.co_filename.replace("\\", "/").endswith(_ON_THE_WAY))
+    return (f for f in frames_of_model() if f.f_code.co_filename not in _files_on_the_way())
