@@ -6,6 +6,7 @@ every axis that varies, wherever eager torch on a fresh copy of the model runs t
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 import warnings
@@ -111,6 +112,9 @@ def run_eager(program: Program, path: Path, inputs: tuple[Tensor, ...]) -> list[
 _FRACTION = re.compile(r"(shape\[[^]]*\]|size\([^)]*\)) \* \d*\.\d")
 """Where a program computes a fraction of a size."""
 
+_PAIR = re.compile(r"\((\d+), (\d+)\)")
+"""Where a program has a key of two sizes."""
+
 ROUNDING = [90, 50, 52]
 """Sizes at which fractions of float32 have other floors: 0.7 * 90, 0.58 * 50, multiples of a tenth of 52."""
 
@@ -131,6 +135,8 @@ def name_sizes(program: Program) -> list[dict[str, int]]:
     if len(program.sizes) > 1:
         pool = [*SIZES, *(n for n in named if 0 < n < MOST_SIZES)]
         chosen += [{name: dice.choice(pool) for name in program.sizes} for _ in range(TOGETHER)]
+        for pair in _PAIR.findall(program.source)[:TOGETHER]:
+            chosen += [dict(zip(two, map(int, pair), strict=True)) for two in itertools.permutations(program.sizes, 2)]
         chosen.append(dict.fromkeys(program.sizes, 1))
         chosen.append(dict.fromkeys(program.sizes, dice.choice(pool)))
     return chosen

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from fuzz.loop_states import draw_loop
 from fuzz.pieces import draw_use
+from fuzz.tables import draw_lookup
 from fuzz.texts import draw_lines
 
 Axes = tuple[int | str, ...]  # a number where the size is fixed, a symbol where it is not; equal ones are equal sizes
@@ -615,6 +616,18 @@ class Writer:
         name = self.define(scope, f"{value.name} * 1", value.axes).name
         self.emit(draw_lines(self.dice, name, self.size(scope)[1], self.number(), self.fresh("text")))
 
+    def tables(self, scope: list[Value]) -> None:
+        """A size that is looked up, in a table of the function's own or of the model's."""
+        value = self.value(scope)
+        tensor = self.define(scope, f"{value.name} * 1", value.axes).name
+        sizes, name = (self.size(scope)[1], self.size(scope)[1]), self.fresh("found")
+        lines = draw_lookup(self.dice, tensor, sizes, [self.number() for _ in range(6)], name)
+        if lines.startswith(f"{name}_table") and self.dice.random() < 0.5:
+            first, _, lines = lines.partition("\n")
+            self.members.append(f"self.{first}")
+            lines = lines.replace(f"{name}_table", f"self.{name}_table")
+        self.emit(lines)
+
     def attempt(self, scope: list[Value]) -> None:
         """A try: what is raised in it is caught."""
         value = self.value(scope)
@@ -973,6 +986,13 @@ def make_texts(seed: int) -> Program:
     dice = random.Random(seed)
     writer = Writer(dice, draw_inputs(dice))
     return writer.program(seed, [writer.texts] if dice.random() < 0.7 else [writer.statement, writer.texts])
+
+
+def make_tables(seed: int) -> Program:
+    """A program of a seed, little of which but looks sizes up in dictionaries and sets."""
+    dice = random.Random(seed)
+    writer = Writer(dice, draw_inputs(dice))
+    return writer.program(seed, [writer.tables] if dice.random() < 0.7 else [writer.statement, writer.tables])
 
 
 def make_program(seed: int) -> Program:

@@ -13,6 +13,7 @@ from fuzz.programs import (
     make_kinds,
     make_pieces,
     make_program,
+    make_tables,
     make_texts,
     write_program,
 )
@@ -63,6 +64,14 @@ def test_pieces_of_an_axis(seed, exporter, tmp_path):
 def test_texts(seed, exporter, tmp_path, capsys):
     program = make_texts(seed)
     judged = judge_program(program, write_program(program, tmp_path), exporter)
+    assert judged.verdict in ("right", "rounding", "refused", "eager-refuses"), f"{judged.detail}\n{program.source}"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_tables(seed, tmp_path):
+    """Through TorchScript: torch.export takes no size for a key."""
+    program = make_tables(seed)
+    judged = judge_program(program, write_program(program, tmp_path), "torchscript")
     assert judged.verdict in ("right", "rounding", "refused", "eager-refuses"), f"{judged.detail}\n{program.source}"
 
 

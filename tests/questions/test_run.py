@@ -73,7 +73,7 @@ def strides(x):
         (compares, ("condition", "Eq(height, 513)")),
         (compares_tuples, ("condition", "Eq(width, 224)")),
         (looks_among, ("condition", "Eq(height, 31)")),
-        (looks_up, ("hash", "width")),
+        (looks_up, ("condition", "Eq(width, 512)")),
         (writes_a_text, ("text", "height")),
         (asks_for_its_type, ("condition", "height > 512")),
         (asks_numpy, ("condition", "height*width > 4000")),
@@ -126,7 +126,10 @@ def test_the_place_is_the_models_own_statement():
 
 
 def test_numbers_around_a_key_are_noted():
-    (question,) = [q for q in run(looks_up).questions if q.kind == "hash"]
+    def looks_up_somehow(x):
+        return x * 2 if len({512, x.shape[3]}) == 1 else x
+
+    (question,) = [q for q in run(looks_up_somehow).questions if q.kind == "hash"]
     assert 512 in question.numbers
 
 

@@ -9,6 +9,7 @@ import linecache
 import types
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from torch_onnx_compat.places import is_user_file
 
@@ -21,17 +22,19 @@ class Place:
     line: int
     column: int | None = None
     """Of the expression that runs; None where Python does not tell, before 3.11."""
+    end: tuple[int, int] | None = None
+    """Line and column of that expression's end."""
 
     @classmethod
     def of(cls, frame: types.FrameType) -> Place:
         """Where a frame is now."""
-        line, column = frame.f_lineno, None
+        line, column, end = frame.f_lineno, None, None
         positions = getattr(frame.f_code, "co_positions", None)
         if positions is not None:
             found = next(itertools.islice(positions(), frame.f_lasti // 2, None), None)
             if found is not None and found[0] is not None:
-                line, column = found[0], found[2]
-        return cls(frame.f_code.co_filename, line, column)
+                line, column, end = found[0], found[2], (found[1], found[3])
+        return cls(frame.f_code.co_filename, line, column, end)
 
 
 @functools.lru_cache(maxsize=512)
@@ -210,6 +213,82 @@ def called_names(place: Place) -> tuple[str, ...]:
     calls = [node for statement in _innermost(place) for node in ast.walk(statement) if isinstance(node, ast.Call)]
     here = [n for n in calls if n.lineno == place.line and place.column in (None, n.col_offset)]
     return tuple(dict.fromkeys(ast.unparse(n.func) for n in here if isinstance(n.func, (ast.Name, ast.Attribute))))
+
+
+_LOOKUPS = frozenset(
+    {
+        *("get", "pop", "setdefault", "add", "discard", "remove"),
+        *("__contains__", "__getitem__", "__setitem__", "__delitem__"),
+    }
+)
+"""Methods of dictionaries and sets that look one key up."""
+
+_HASHING = frozenset(
+    {
+        *("update", "fromkeys", "union", "intersection", "difference", "symmetric_difference", "intersection_update"),
+        *("difference_update", "symmetric_difference_update", "issubset", "issuperset", "isdisjoint"),
+    }
+)
+"""Methods that look up all that they are given."""
+
+
+@functools.lru_cache(maxsize=512)
+def containers_named(place: Place) -> tuple[str | frozenset[Any], ...] | None:
+    """What the expression at a place looks keys up in: a path such as ``self.tables``, or the keys that stand there.
+
+    None where the expression hashes otherwise: it makes a set, or hands the key to a function.
+    """
+    statement = next(_innermost(place), None)
+    nodes = [] if statement is None else [node for node in _own_nodes(statement) if isinstance(node, ast.expr)]
+    here = [n for n in nodes if n.lineno == place.line and place.column in (None, n.col_offset)]
+    here = [n for n in here if place.end in (None, (n.end_lineno, n.end_col_offset))]
+    found: list[str | frozenset[Any]] = []
+    for node in here:
+        if _hashes_more(node):
+            return None
+        for owner in _looked_up_in(node):
+            keys = _literal_keys(owner)
+            if keys is None and not _is_path(owner):
+                return None
+            found.append(ast.unparse(owner) if keys is None else keys)
+    return tuple(found) or None
+
+
+def _looked_up_in(node: ast.AST) -> list[ast.expr]:
+    """The containers that a node itself looks a key up in."""
+    if isinstance(node, ast.Compare):
+        return [c for op, c in zip(node.ops, node.comparators, strict=True) if isinstance(op, (ast.In, ast.NotIn))]
+    if isinstance(node, ast.Subscript):
+        return [node.value]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _LOOKUPS:
+        return [node.func.value]
+    return []
+
+
+def _hashes_more(node: ast.AST) -> bool:
+    """Whether a node makes a dictionary or a set of what is computed, or may hash all that it is given."""
+    if isinstance(node, (ast.Dict, ast.Set)):
+        return _literal_keys(node) is None
+    is_hashing = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _HASHING
+    return is_hashing or isinstance(node, (ast.DictComp, ast.SetComp))
+
+
+def _literal_keys(node: ast.expr) -> frozenset[Any] | None:
+    """The keys of a dictionary, or of a set, that is written out; None for anything else."""
+    keys = node.keys if isinstance(node, ast.Dict) else node.elts if isinstance(node, ast.Set) else None
+    if keys is None or None in keys:
+        return None
+    try:
+        return frozenset(ast.literal_eval(key) for key in keys if key is not None)
+    except ValueError:
+        return None
+
+
+def _is_path(node: ast.expr) -> bool:
+    """Whether an expression is a name, or an attribute of one, of one of its attributes, and so on."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
 
 
 def is_caught(place: Place) -> bool:

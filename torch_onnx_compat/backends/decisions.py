@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import types
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -16,10 +17,12 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends import internals
+from torch_onnx_compat.backends.caches import is_for_a_cache
 from torch_onnx_compat.backends.checks import Place, is_caught, is_caught_on_stack, is_guard, is_message, is_raised
 from torch_onnx_compat.backends.conditions import as_condition, has_bool_answer
 from torch_onnx_compat.backends.data_sizes import DataSizes, selects
 from torch_onnx_compat.backends.failures import may_fail_for_sizes, may_fail_for_values
+from torch_onnx_compat.backends.keys import containers_at
 from torch_onnx_compat.backends.trace_numbers import METHODS, is_settled
 from torch_onnx_compat.backends.trace_origins import asks_for_emptiness, find_origins, identity
 from torch_onnx_compat.inputs import tree
@@ -68,6 +71,9 @@ _NUMBERS = ("split_size", "split_size_or_sections", "chunks")
 
 LEGACY_CONSTRUCTOR = "torch.Tensor()"
 """The conversion of a constructor that took numbers for sizes; traces at other sizes tell these from constants."""
+
+KEY = "a key"
+"""The conversion of a number that is hashed, other than for a cache or in a container whose keys are known."""
 
 ITERATION = "iteration"
 """The conversion of an axis into a tuple of its pieces."""
@@ -268,19 +274,27 @@ class DecisionLog(Watcher):
         self._unpack(size, pieces, dim % max(tensor.dim(), 1) in dims)
 
     def _hash(self, tensor: Tensor) -> int:
-        """The hash of a tensor; of one that stands for a number, its use as a key is a decision.
+        """The hash of a tensor; of one that stands for a number, its use as a key may be a decision.
 
         A dictionary compares keys by the hash first, and the hash of a tensor is its identity: nothing is ever found.
-        Of a size that no value decides, the questions about sizes tell.
+        Where it is known what a size is looked up in, the questions about sizes tell. Elsewhere it has the hash of its
+        number, and is compared: checks make a set of sizes.
         """
-        caller = sys._getframe(2).f_code.co_filename  # of the method's lambda
-        if is_tracing() and is_user_file(caller):
+        caller = sys._getframe(2)  # of the method's lambda
+        if is_tracing() and _is_of_user(caller):
             with below_function_modes():
                 is_number = not tensor.dim()
             if is_number:
-                from_values, _, from_sizes = find_origins(tensor, self.inputs, self.data_sizes)
+                from_values, leaves, from_sizes = find_origins(tensor, self.inputs, self.data_sizes)
                 if from_values or from_sizes:
-                    self._add("a key", True, ())
+                    self._add(KEY, True, ())
+                elif leaves and not is_for_a_cache():
+                    if containers_at(caller) is not None:
+                        self.note_constant()
+                        return id(tensor)
+                    self._add(KEY, False, tuple(map(self.value_of, leaves)))
+                    with without_tracing():
+                        return hash(tensor.item())
         return id(tensor)
 
     def _is_of_legacy(self, tensor: Tensor) -> bool:
@@ -345,6 +359,13 @@ class DecisionLog(Watcher):
             self._constant_places.add(place)
         decision = Decision(place, conversion, from_data, sizes, statements, callers, _is_of_entry(), is_taken)
         self.decisions.append(decision)
+
+
+def _is_of_user(frame: types.FrameType) -> bool:
+    """Whether a frame is of the model's own code; a dataclass has a hash that Python has written, in no file."""
+    while frame.f_code.co_filename.startswith("<") and frame.f_back is not None:
+        frame = frame.f_back
+    return is_user_file(frame.f_code.co_filename)
 
 
 def _round_size(tensor: Tensor, digits: int | None = None) -> int | float:

@@ -22,7 +22,7 @@ from torch.onnx import symbolic_helper
 
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, ExportJob, frozen_error, refuse
-from torch_onnx_compat.backends.decisions import ITERATION, LEGACY_CONSTRUCTOR, Decision, DecisionLog
+from torch_onnx_compat.backends.decisions import ITERATION, KEY, LEGACY_CONSTRUCTOR, Decision, DecisionLog
 from torch_onnx_compat.backends.quiet import without_graph_dump
 from torch_onnx_compat.backends.repairs import repair_trace
 from torch_onnx_compat.backends.torchscript_ops import TorchScriptOps
@@ -288,7 +288,8 @@ def _reject_frozen(job: ExportJob, decisions: list[Decision]) -> frozenset[str]:
     if by_size and job.inputs.sizes():
         frozen += _select_varying(job, by_size)
     of_values = any(d.from_data for d in frozen)
-    if frozen and (of_values or not job.leaves_sizes):
+    is_final = of_values or any(d.conversion == KEY for d in frozen)  # a trace at other sizes finds nothing, either
+    if frozen and (is_final or not job.leaves_sizes):
         places = "; ".join(dict.fromkeys(str(d) for d in frozen))
         raise frozen_error(places, frozen[0].place, of_values=of_values)
     return frozenset(d.place for d in frozen)

@@ -13,6 +13,7 @@ import torch
 from torch_onnx_compat.backends.caches import is_for_a_cache
 from torch_onnx_compat.backends.checks import Place, is_message, reads_one_size
 from torch_onnx_compat.backends.internals import expressions, symbolic
+from torch_onnx_compat.backends.keys import Keys
 from torch_onnx_compat.places import is_torchs_layer, is_user_file, short
 from torch_onnx_compat.questions.calls import Calls
 from torch_onnx_compat.questions.numbers import numbers_near
@@ -77,6 +78,7 @@ class Log:
         self._seen: set[Any] = set()
         self._computed: set[Any] = set()
         self._count: Counter[str] = Counter()
+        self._keys = Keys()
 
     def asked(self, expression: Any, answer: Any) -> None:
         """Notes a condition, or a size that becomes a number."""
@@ -151,15 +153,23 @@ class Log:
         if not self.operator and not getattr(number.node.expr, "is_number", True):
             if what == "text" and _is_for_a_message():
                 return False
+            frame = frame_of_model()
+            if what == "hash" and frame is not None and self._keys.note(number.node.expr, frame, _place()):
+                return False
             kind: Kind = "condition" if isinstance(number, torch.SymBool) else what
             self._add(kind, number.node.expr, symbolic.number_of(number), True)
         return False
 
-    def _add(self, kind: Kind, expression: Any, answer: Any, by_python: bool) -> None:
+    def note_keys(self) -> None:
+        """Notes, once the model has run, which keys its sizes may be found as."""
+        for condition, place in self._keys.conditions():
+            self._add("condition", condition, self.value_of(condition), True, place)
+
+    def _add(self, kind: Kind, expression: Any, answer: Any, by_python: bool, place: str = "") -> None:
         if self.symbols is None:
             return
         operator = "" if by_python else self.operator or "an operator made of others"
-        place = "" if operator else _place()
+        place = "" if operator else place or _place()
         key = (kind, expression, place, operator)
         if key in self._seen:
             return

@@ -97,6 +97,7 @@ def run_symbolically(observation: Observation, inputs: Inputs, functions: Sequen
             stack.enter_context(complete_numbers())
             stack.enter_context(mode)
             subject(*fakes)
+        log.note_keys()
     except MemoryError:
         raise
     except Exception as error:  # torch's own limits: whatever it raises where a kernel wants a number

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -89,6 +90,8 @@ class Sides:
             hits += [sizes for sizes in self._swapped() if self.is_other(sizes)]
         if len(self.axes) > 2 and not hits:
             hits += [sizes for sizes in self._mixed() if self.is_other(sizes)]
+        if len(self.axes) > 1 and not hits and type(self.question.expression).__name__ == "And":
+            hits += [sizes for sizes in self._joint() if self.is_other(sizes)]
         unique = {tuple(sizes.items()): sizes for sizes in hits}
         yield from sorted(unique.values(), key=self._distance)
 
@@ -155,6 +158,18 @@ class Sides:
         found = self._solve(at, axis, 0, difference)
         if found is not None and self.is_other(found):
             yield found[axis]
+
+    def _joint(self) -> Iterator[Sizes]:
+        """Sizes at which several equalities hold together: for each, an axis is moved that none before it has moved."""
+        for parts in itertools.permutations(self.question.expression.args):
+            sizes, free = self._example, set(self.axes)
+            for part in parts:
+                sides = Sides(replace(self.question, expression=part), sizes, self._bounds)
+                if not sides.answer(sizes):
+                    found = ((axis, hit) for axis in sorted(free & set(sides.axes)) for hit in sides._along([axis]))
+                    axis, sizes = next(found, ("", sizes))
+                    free.discard(axis)
+            yield sizes
 
     def _at(self, axis: str, size: int) -> Sizes:
         return {**self._example, axis: size}

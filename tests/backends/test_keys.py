@@ -1,0 +1,195 @@
+"""Sizes as keys: nothing that a size may be found as is left unasked, and what cannot be asked is refused."""
+
+import collections
+import dataclasses
+import sys
+
+import onnxruntime
+import pytest
+import torch
+from torch import nn
+
+from torch_onnx_compat import CompatError, export_compat
+from torch_onnx_compat.backends.checks import Place, containers_named
+
+PAIRS = {(8, 11): 2.0, (16, 19): 3.0}
+AXES = {0: "n", 1: "m"}
+
+
+class OfFunction(nn.Module):
+    def __init__(self, function, **tables):
+        super().__init__()
+        self.function = function
+        vars(self).update(tables)
+
+    def forward(self, x):
+        return self.function(self, x)
+
+
+def export(function, path, dynamic, **tables):
+    """The file's session, or None where the export is refused."""
+    model = OfFunction(function, **tables).eval()
+    try:
+        export_compat(
+            *(model, (torch.randn(6, 4),), path), dynamic={"x": dynamic}, input_names=["x"], exporter="torchscript"
+        )
+    except CompatError:
+        return None
+    return onnxruntime.InferenceSession(path)
+
+
+def pair_in_table(self, x):
+    return x * 2 if (x.shape[0], x.shape[1]) in PAIRS else x
+
+
+def shape_in_table(self, x):
+    return x * PAIRS.get(x.shape, 1.0)
+
+
+def half_in_table(self, x):
+    return x * PAIRS.get((x.shape[0] // 2 * 2, x.shape[1]), 1.0)
+
+
+def different_sizes(self, x):
+    return x * len(set(x.shape))
+
+
+def different_sizes_as_keys(self, x):
+    return x * len(dict.fromkeys(x.shape))
+
+
+def counted_sizes(self, x):
+    return x * len(collections.Counter(x.shape))
+
+
+def key_that_comes_later(self, x):
+    table = {x.shape[0]: 10.0}
+    table[9] = 2.0
+    return x * sum(table.values())
+
+
+def key_added_to_a_table(self, x):
+    table = {}
+    table[x.shape[0]] = 10.0
+    table[9] = 2.0
+    return x * sum(table.values())
+
+
+def two_sizes_in_a_table(self, x):
+    table = {}
+    for size in x.shape:
+        table[size] = 10.0
+    return x * sum(table.values())
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid:
+    height: int
+    width: int
+
+
+def object_in_table(self, x):
+    return x * {Grid(8, 11): 2.0}.get(Grid(x.shape[0], x.shape[1]), 1.0)
+
+
+def long_table(self, x):
+    return x * self.table.get(x.shape[0], -1.0)
+
+
+def wrong_cache(self, x):
+    n = x.shape[0]
+    if n not in self.table:
+        self.table[n] = torch.arange(n) / n
+    return x * self.table[n][:, None]
+
+
+@pytest.mark.parametrize(
+    ("function", "tables"),
+    [
+        *((function, {}) for function in (pair_in_table, shape_in_table, half_in_table, different_sizes)),
+        *((function, {}) for function in (different_sizes_as_keys, counted_sizes, key_that_comes_later)),
+        *((function, {}) for function in (key_added_to_a_table, two_sizes_in_a_table, object_in_table)),
+        (long_table, {"table": {i * i + 400: float(i) for i in range(40)}}),
+        (wrong_cache, {"table": {6: torch.arange(6.0) / 6, 65: torch.arange(65.0) * 2}}),
+    ],
+)
+@pytest.mark.parametrize("dynamic", [AXES, {0: "n"}], ids=["both", "rows"])
+def test_is_refused(function, tables, dynamic, tmp_path):
+    if dynamic != AXES and function in (pair_in_table, shape_in_table, half_in_table, object_in_table):
+        pytest.skip("no key has the columns of the example")
+    assert export(function, tmp_path / "model.onnx", dynamic, **tables) is None
+
+
+def table_of_others(self, x):
+    """No key is ever found: the axis of 4 is fixed."""
+    return x * {(8, 11): 2.0}.get((x.shape[0], x.shape[1]), 1.0)
+
+
+def cache(self, x):
+    n, m = x.shape
+    key = (n, "ramp", m)
+    if key not in self.table:
+        self.table[key] = torch.arange(n)[:, None] + torch.arange(m)
+    return x * self.table[key]
+
+
+def cache_asked_twice(self, x):
+    ramp = self.table.get(x.shape[0])
+    if ramp is None:
+        ramp = self.table[x.shape[0]] = torch.arange(x.shape[0]) / x.shape[0]
+    return x * ramp[:, None]
+
+
+def checks(self, x):
+    assert len({x.shape[0], (x + 1).shape[0]}) == 1
+    rows = {t.shape[0] for t in (x, x * 2)}
+    if len(rows) != 1:
+        raise ValueError(f"rows differ: {rows}")
+    return x * 2
+
+
+@pytest.mark.parametrize(
+    ("function", "tables", "dynamic"),
+    [
+        (table_of_others, {}, {0: "n"}),
+        (cache, {"table": {}}, AXES),
+        (cache, {"table": {(6, "ramp", 4): torch.arange(6)[:, None] + torch.arange(4)}}, AXES),
+        (cache_asked_twice, {"table": {}}, {0: "n"}),
+        (cache_asked_twice, {"table": {6: torch.arange(6) / 6, 9: torch.arange(9) / 9}}, {0: "n"}),
+        (checks, {}, AXES),
+    ],
+)
+def test_is_right(function, tables, dynamic, tmp_path):
+    session = export(function, tmp_path / "model.onnx", dynamic, **tables)
+    assert session is not None
+    for rows in (1, 6, 8, 9, 16):
+        x = torch.randn(rows, 4 if 1 not in dynamic else rows + 3)
+        wanted = OfFunction(function, **{name: {} for name in tables})(x)
+        torch.testing.assert_close(torch.from_numpy(session.run(None, {"x": x.numpy()})[0]), wanted)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python does not tell which expression of a line runs")
+@pytest.mark.parametrize(
+    ("expression", "named"),
+    [
+        ("n in self.table", ("self.table",)),
+        ("{6: a, (7, 8): b}.get(n)", (frozenset({6, (7, 8)}),)),
+        ("table[n]", ("table",)),
+        ("self.a.b.setdefault(n, f(n))", ("self.a.b",)),
+        ("n not in {1, 2}", (frozenset({1, 2}),)),
+        ("tables[0][n]", None),
+        ("tables().get(n)", None),
+        ("set(sizes)", None),
+        ("{n: 1, 5: 2}", None),
+        ("{n, 5}", None),
+        ("{m: 1 for m in sizes}", None),
+        ("seen.update(sizes)", None),
+        ("{**table}", None),
+        ("f(n)", None),
+    ],
+)
+def test_what_an_expression_looks_keys_up_in(expression, named, tmp_path):
+    file = tmp_path / "code.py"
+    file.write_text(f"def forward(self, x, n):\n    y = ({expression}) * 2\n    return y\n")
+    place = Place(str(file), 2, 9, (2, 9 + len(expression)))
+    assert containers_named(place) == named
