@@ -90,6 +90,7 @@ def test_two_pictures_of_two_sizes(exporter):
     assert len(result.session().get_outputs()) == 6
 
 
+@pytest.mark.one_exporter
 @pytest.mark.dynamo_from("2.10", "torch.export cannot pad to a number that values decide")
 def test_a_small_detector(exporter):
     """The whole way of a Faster R-CNN, with a backbone of two layers."""

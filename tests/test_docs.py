@@ -52,7 +52,16 @@ def _script(page: Path) -> str:
     return script
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if _script(page)], ids=_id)
+def _is_one_of_many(page: Path) -> bool:
+    """Whether a page is one of those that do the same for another engine, or for another zoo."""
+    return page.parent.name in ("howto", "models") and page.stem not in ("onnxruntime", "timm")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, marks=pytest.mark.slow if _is_one_of_many(p) else ()) for p in PAGES if _script(p)],
+    ids=_id,
+)
 def test_python_blocks_run(page: Path, tmp_path: Path) -> None:
     """All blocks of a page as one program, from the top, in an empty folder; by pytest where they define tests."""
     for needed in NEEDS.findall(page.read_text(encoding="utf-8")):

@@ -36,7 +36,7 @@ def rows(exporters, where=lambda row: True):
     return pytest.mark.parametrize(
         ("row", "exporter"),
         [
-            pytest.param(row, e, id=f"{row.entry}-{e}", marks=[pytest.mark.slow] if is_idle(row, e) else [])
+            pytest.param(row, e, id=f"{row.entry}-{e}", marks=pytest.mark.slow if is_idle(row, e) else ())
             for row in EXAMPLES
             if where(row)
             for e in exporters(row)
@@ -54,6 +54,7 @@ def test_every_entry_has_a_row():
     assert {row.entry for row in EXAMPLES} == ours
 
 
+@pytest.mark.one_exporter
 @rows(lambda row: row.exporters)
 def test_matches(row, exporter):
     row.assert_matches(exporter)
@@ -71,6 +72,7 @@ def test_still_needed(row, exporter):
     row.assert_still_needed(exporter)
 
 
+@pytest.mark.slow
 @rows(lambda row: EXPORTERS_OF[id(row)][:1])
 def test_bites(row, exporter):
     row.assert_bites(exporter)

@@ -18,7 +18,7 @@ from torch_onnx_compat import CompatError, export_compat
 from torch_onnx_compat.backends.internals import decompose
 from torch_onnx_compat.backends.internals.find import first_module
 
-WRITES = 30
+WRITES = 16
 """Random programs that write in place."""
 
 IS_OLD = TorchVersion(torch.__version__) < "2.7"
@@ -190,7 +190,7 @@ _OF_SIZES: list[Callable[[Any, Any], Any]] = [
     lambda a, b: b % 3,
 ]
 
-PLAIN = 15
+PLAIN = 8
 """Random programs that write nothing."""
 
 _PLAIN: list[Callable[[Tensor, Tensor, Tensor], Tensor]] = [

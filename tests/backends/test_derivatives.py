@@ -111,8 +111,17 @@ FROM = {
     "second order": ("2.10", "the derivative of a derivative fixes the batch"),
     "largest of a window": ("2.10", "max_pool2d_with_indices_backward is not decomposed"),
 }
+LONG = ("mean pool", "largest of a window", "attention")
+"""They take a quarter of a minute each."""
 ROWS_OF_MODELS = [
-    pytest.param(name, marks=[pytest.mark.dynamo_from(*FROM[name])] if name in FROM else []) for name in MODELS
+    pytest.param(
+        name,
+        marks=[
+            *([pytest.mark.dynamo_from(*FROM[name])] if name in FROM else []),
+            *([pytest.mark.slow] if name in LONG else []),
+        ],
+    )
+    for name in MODELS
 ]
 
 

@@ -163,6 +163,7 @@ def export(model, exporter="dynamo"):
     return export_compat(model.eval(), torch.randn(3, 12), dynamic={"x": {0: "b", 1: "w"}}, exporter=exporter)
 
 
+@pytest.mark.one_exporter
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 def test_what_is_kept_is_not_only_told(way, exporter, capsys):
     try:

@@ -387,6 +387,7 @@ def made(name):
     return MODELS[name](), torch.randn(4, 3)
 
 
+@pytest.mark.one_exporter
 def test_after_an_accepted_export(name, exporter):
     model, x = made(name)
     before = everything(model, x)

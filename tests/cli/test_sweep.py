@@ -107,6 +107,7 @@ def test_an_engine_that_is_not_there_is_told(swept, monkeypatch):
     assert "not installed" not in _run("a:b").stderr
 
 
+@pytest.mark.slow
 def test_for_real(tmp_path):
     output = tmp_path / "rows.jsonl"
     run = _run(f"{MODELS}:double", f"{MODELS}:raises", "--output", output)

@@ -344,6 +344,7 @@ def is_short(source):
     return source.count("if ") <= 5 and "while" not in source and source.count("for ") <= 1
 
 
+@pytest.mark.one_exporter
 def test_file_computes_what_the_function_computes(exporter, tmp_path):
     sources = [source for source in map(make_flow, range(PROGRAMS)) if is_short(source)][:EXPORTS]
     exported = [check_file(source, tmp_path, f"flow_{number}", exporter) for number, source in enumerate(sources)]

@@ -16,7 +16,7 @@ scripting = pytest.mark.filterwarnings(
 
 
 @pytest.mark.one_exporter
-@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n == "collatz" else ()) for n in LOOPS])
 def test_right_for_every_number_of_rounds(name, exporter):
     check(LOOPS[name], exporter)
 

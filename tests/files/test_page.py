@@ -43,6 +43,7 @@ def folder(made, monkeypatch):
     return made
 
 
+@pytest.mark.slow
 def test_every_command_runs_in_the_order_of_the_page(folder):
     assert len(COMMANDS) >= 20
     for command in COMMANDS:

@@ -157,6 +157,7 @@ class Spectrum(nn.Module):
         return [torch.view_as_real(one) for one in made] + real
 
 
+@pytest.mark.one_exporter
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.dynamo_from("2.10", "x[..., 0] is a Gather that onnxruntime does not load")
 def test_files_hold_what_complex_functions_compute(exporter):

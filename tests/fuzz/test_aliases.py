@@ -55,6 +55,7 @@ def test_second_names(seed, exporter, tmp_path):
     judge(make_aliases(seed), exporter, tmp_path)
 
 
+@pytest.mark.one_exporter
 @pytest.mark.parametrize(("seed", "exporter"), EFFECTS)
 def test_what_branches_change(seed, exporter, tmp_path):
     judge(make_effects(seed), exporter, tmp_path)

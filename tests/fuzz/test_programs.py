@@ -20,7 +20,12 @@ from fuzz.programs import (
 from torch_onnx_compat.catalogue.entry import EXPORTERS
 
 SEEDS = range(40)
-LONG = {("dynamo", 0), ("dynamo", 20), *((exporter, seed) for exporter in EXPORTERS for seed in (32, 37))}
+LONG = {
+    ("dynamo", 0),
+    ("dynamo", 20),
+    ("torchscript", 29),
+    *((exporter, seed) for exporter in EXPORTERS for seed in (32, 37)),
+}
 """They take a quarter of a minute to more than one."""
 FROZEN = """
 import torch

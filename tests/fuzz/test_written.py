@@ -66,6 +66,7 @@ def test_no_file_is_wrong(name, exporter):
     assert found.verdict not in BAD, found.detail
 
 
+@pytest.mark.one_exporter
 @pytest.mark.parametrize(("name", "exporter"), IDIOMS)
 def test_idioms_of_code_bases_are_right(name, exporter):
     found = judge(PROGRAMS[name], exporter, stock=False)

@@ -76,6 +76,7 @@ def check(trap, exporter):
     return result
 
 
+@pytest.mark.one_exporter
 @pytest.mark.parametrize("trap", traps.FROM_RESEARCH, ids=lambda trap: trap.name)
 def test_the_traps_of_the_research(trap, exporter):
     check(trap, exporter)

@@ -140,7 +140,9 @@ def interrupted(path, number, error, stages):
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # an interrupted generator's last words
 @pytest.mark.parametrize("stages", [{}, STAGES], ids=["pair", "stages"])
-@pytest.mark.parametrize("earlier", [1, 2], ids=["plain name taken", "plain name free"])
+@pytest.mark.parametrize(
+    "earlier", [1, pytest.param(2, marks=pytest.mark.slow)], ids=["plain name taken", "plain name free"]
+)
 def test_an_interrupt_at_any_line_leaves_one_whole_pair(tmp_path, stages, earlier):
     number, seen = 0, set()
     while True:

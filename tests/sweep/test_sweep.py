@@ -134,6 +134,7 @@ def expected(tmp_path_factory, executor):
     return _outcomes(sweep(_specs("double", "segfaults", "triple"), path, executor=executor))
 
 
+@pytest.mark.slow
 def test_a_process_pool_gives_the_same_rows(tmp_path, expected):
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         rows = sweep(_specs("double", "segfaults", "triple"), tmp_path / "rows.jsonl", executor=pool)

@@ -158,6 +158,7 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
+@pytest.mark.one_exporter
 @pytest.mark.parametrize(
     "writes",
     [

@@ -260,6 +260,7 @@ def test_transposed_by_group_equals_eager(groups, stride, dilation, padding):
     torch.testing.assert_close(convolve_transposed_by_group(x, w, *args), wanted, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.one_exporter
 @BY_GROUP_MODELS
 def test_groups_are_products(exporter, name, model, kernels, operator):
     result = assert_same_outputs(model, (X, kernels), exporter, dynamic=BY_GROUP, uses=(name,))

@@ -127,6 +127,7 @@ class Called(nn.Module):
 
 @needs_modes
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.one_exporter
 @pytest.mark.parametrize("call", MODELS.values(), ids=MODELS)
 def test_any_length(call, exporter):
     if call is MODELS["compiled"] and exporter == "torchscript" and TorchVersion(torch.__version__) < "2.14":

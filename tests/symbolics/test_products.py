@@ -321,6 +321,7 @@ EXAMPLES = [
 UNROLLED = [row for row in EXAMPLES if row not in GROUPED]
 
 
+@pytest.mark.one_exporter
 @pytest.mark.parametrize(
     ("row", "exporter"), [pytest.param(row, e, id=f"{row.entry}-{e}") for row in UNROLLED for e in row.needed_on()]
 )

@@ -398,7 +398,9 @@ def test_one_node_for_a_projected_layer(exporter):
     assert result.nodes["LSTM"] == 1
 
 
-@pytest.mark.parametrize("kind", ANY_LENGTH)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(k, marks=pytest.mark.slow if k in ("Tanh", "Relu") else ()) for k in ANY_LENGTH]
+)
 def test_one_node_for_a_layer_of_any_length(kind):
     if not is_armed(ANY_LENGTH[kind], "dynamo", {}):
         pytest.skip("torch's own file has any length")

@@ -264,6 +264,7 @@ def test_scales_that_float32_does_not_hold(exporter, mode, recompute):
     assert_same_outputs(model, torch.randn(2, 3, 12, 16), exporter, dynamic=SIZES, samples=HEIGHTS)
 
 
+@pytest.mark.one_exporter
 def test_varying_scales_as_models_have_them(exporter):
     # Resize rounds its places in its own way; weights of bicubic are polynomials of places that torch rounds.
     model = lambda x: (by_ratio(x, recompute_scale_factor=True), by_ratio(x, "bicubic"))  # noqa: E731

@@ -103,6 +103,8 @@ def survey(job: ExportJob, wrong_at: Sequence[Inputs] = ()) -> Survey:
         theirs, mine = found.sizes, found.own_sizes
         known = len(found.ragged)
         one = _trace(job, job.inputs, found, theirs)
+        if one.session.is_endless:
+            return found  # the export meets the same, and says so
         other = _first_run(job, others, found, mine)
         asks_sizes = asks_sizes or not all(event.from_data for event in one.events)
         runs = [_trace(job, inputs, found, mine, notes_users=False) for inputs in further if asks_sizes]

@@ -20,7 +20,15 @@ from torch_onnx_compat.control_flow.run.conditional import make_if
 from torch_onnx_compat.control_flow.run.guard import Guard, Outcome, attempt, separate_results, tensors_written_by
 from torch_onnx_compat.control_flow.run.join import Mismatch, join, join_what_fits
 from torch_onnx_compat.control_flow.run.raising import raises_on_purpose
-from torch_onnx_compat.control_flow.run.session import Key, RefusedDecision, Session, current, here, refusal
+from torch_onnx_compat.control_flow.run.session import (
+    EndlessRecursion,
+    Key,
+    RefusedDecision,
+    Session,
+    current,
+    here,
+    refusal,
+)
 from torch_onnx_compat.places import first_line
 from torch_onnx_compat.tracing import is_tracing, without_tracing
 from torch_onnx_compat.watch import Numbering, numbers_of_branches
@@ -110,9 +118,15 @@ def _decide_by_both(session: Session, key: Key, condition: Tensor, then: Branch,
 
 
 def _attempt(session: Session, branch: Branch, state: State) -> Outcome:
-    """Runs a branch; the log hears if it raises on purpose, for which it is left out of the file."""
+    """Runs a branch; the log hears if it raises on purpose, for which it is left out of the file.
+
+    Raises:
+        EndlessRecursion: From within the branch.
+    """
     before = len(session.log.decisions) if session.log is not None else 0
     outcome = attempt(branch, Guard(sizes_vary=session.sizes_vary), state=state)
+    if isinstance(outcome.error, EndlessRecursion):
+        raise outcome.error
     if session.log is not None and outcome.error is not None and raises_on_purpose(outcome.error):
         session.log.end_raised(before)
     return outcome

@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
 
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.control_flow.run.aliases import Marks, copy_of, in_branch, pause_watch, present_aliases
@@ -56,13 +55,14 @@ class WriteLog(Watcher):
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Saves the tensor that the call overwrites, then makes the call."""
         if _writes(getattr(func, "__name__", ""), kwargs):
-            for target in tree_leaves(kwargs.get("out", args[0] if args else None)):
+            for target in tree.tensors_in(kwargs.get("out", args[0] if args else None)):
                 self._save(target)
         result = self.pass_on(func, args, kwargs)
-        given = {_memory(t) for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor)}
-        for tensor in tree_leaves(result):
+        found = tree.tensors_in(result)
+        given = set(map(_memory, tree.tensors_in((args, kwargs)))) if found else ()
+        for tensor in found:
             # Not the memory of an argument: x.contiguous() may be x, and x.detach() is no view of it to torch.
-            if isinstance(tensor, Tensor) and _memory(tensor) not in given:
+            if _memory(tensor) not in given:
                 self._made[id(_root(tensor))] = _root(tensor)
         return result
 
@@ -80,9 +80,7 @@ class WriteLog(Watcher):
 
         return tree.map_leaves(value, copy) if self.saved else value
 
-    def _save(self, target: Any) -> None:
-        if not isinstance(target, Tensor):
-            return
+    def _save(self, target: Tensor) -> None:
         root = _root(target)
         if id(root) in self._made or id(root) in self.saved:
             return

@@ -49,6 +49,10 @@ class RefusedDecision(ExportFailed):
     """A decision has no equivalent; the message begins with its place."""
 
 
+class EndlessRecursion(RefusedDecision):
+    """A function calls itself as often as the inputs decide; whatever is tried around it meets it again."""
+
+
 @dataclass
 class Trial:
     """A loop in the file of which a round is tried: its file and line, and the number of the round."""
@@ -165,6 +169,11 @@ class Session:
         attribute = property(lambda self: read(self, name), lambda self, value: write(self, name, value))
         owner.__class__ = type(cls.__name__, (cls,), {"__module__": cls.__module__, name: attribute})
 
+    @property
+    def is_endless(self) -> bool:
+        """Whether a function was met that calls itself as often as the inputs decide."""
+        return any(isinstance(error, EndlessRecursion) for error in self.refusals)
+
     @contextmanager
     def nest(self, counts: Counter[tuple[str, int]], key: Key, most: int) -> Iterator[None]:
         """Counts a decision while its branches run, and refuses one too many: where both run, recursion has no end."""
@@ -172,9 +181,8 @@ class Session:
         counts[line] += 1
         try:
             if counts[line] > most and self.depths_of_both[line]:
-                raise refusal(
-                    "a function calls itself as often as the inputs decide; write it as a loop.", short(*line)
-                )
+                why = "a function calls itself as often as the inputs decide; write it as a loop."
+                raise refusal(why, short(*line), EndlessRecursion)
             yield
         finally:
             counts[line] -= 1
@@ -482,14 +490,15 @@ def _place_in_model() -> str:
     return short(*next(places, here()))
 
 
-def refusal(reason: str, place: str = "") -> RefusedDecision:
+def refusal(reason: str, place: str = "", kind: type[RefusedDecision] = RefusedDecision) -> RefusedDecision:
     """The error that refuses the present decision; the session keeps it.
 
     Args:
         reason: Why.
         place: Where; the decision's place by default.
+        kind: Of error.
     """
-    error = RefusedDecision(f"{place or short(*here())}: {reason}")
+    error = kind(f"{place or short(*here())}: {reason}")
     session = current()
     if session is not None:
         session.refusals.append(error)
