@@ -82,6 +82,13 @@ def two_sizes_in_a_table(self, x):
     return x * sum(table.values())
 
 
+def key_that_is_dropped(self, x):
+    table = {9: 2.0, 31: 3.0}
+    y = x * table.get(x.shape[0], 1.0)
+    table.clear()
+    return y
+
+
 @dataclasses.dataclass(frozen=True)
 class Grid:
     height: int
@@ -108,7 +115,8 @@ def wrong_cache(self, x):
     [
         *((function, {}) for function in (pair_in_table, shape_in_table, half_in_table, different_sizes)),
         *((function, {}) for function in (different_sizes_as_keys, counted_sizes, key_that_comes_later)),
-        *((function, {}) for function in (key_added_to_a_table, two_sizes_in_a_table, object_in_table)),
+        *((function, {}) for function in (key_added_to_a_table, two_sizes_in_a_table, key_that_is_dropped)),
+        (object_in_table, {}),
         (long_table, {"table": {i * i + 400: float(i) for i in range(40)}}),
         (wrong_cache, {"table": {6: torch.arange(6.0) / 6, 65: torch.arange(65.0) * 2}}),
     ],

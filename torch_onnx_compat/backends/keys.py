@@ -10,6 +10,7 @@ import inspect
 import itertools
 import types
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -59,13 +60,23 @@ def _numbers_in(key: Any) -> Iterator[Any]:
         yield int(float(key))
 
 
+@dataclass(frozen=True)
+class _LookUp:
+    container: Collection[Any]
+    keys: tuple[Any, ...]
+    """Those that it had then; the model may drop some later."""
+    sizes: tuple[Any, ...]
+    """What was hashed last: one key, a tuple perhaps."""
+    place: str
+
+
 class Keys:
     """The sizes that were hashed, and the containers that they may be found in."""
 
     def __init__(self) -> None:
         self._instruction: tuple[int, int] = (0, 0)
         self._hashed: list[Any] = []
-        self._looked_up: list[tuple[Collection[Any], tuple[Any, ...], str]] = []
+        self._looked_up: list[_LookUp] = []
 
     def note(self, expression: Any, frame: types.FrameType, place: str) -> bool:
         """Notes that a size is hashed; says whether it is known where it is looked up.
@@ -81,18 +92,19 @@ class Keys:
         instruction = id(frame), frame.f_lasti
         self._hashed = [*(self._hashed if instruction == self._instruction else ()), expression][-_LAST:]
         self._instruction = instruction
-        self._looked_up += [(container, tuple(self._hashed), place) for container in containers]
+        hashed = tuple(self._hashed)
+        self._looked_up += [_LookUp(container, tuple(container), hashed, place) for container in containers]
         return True
 
     def conditions(self) -> Iterator[tuple[Any, str]]:
-        """For each key, beside which there is a size that was looked up, the condition that it is found, and the place.
+        """For each key that a size may be found as, the condition that it is, and the place.
 
         To be called once the model has run: the keys that it adds after it has looked a size up are met then.
         """
-        for container, hashed, place in self._looked_up:
-            for key in container:
-                numbers = list(_numbers_in(key))
-                yield from ((condition, place) for condition in _matches(hashed, numbers))
+        for found in self._looked_up:
+            for key in (*found.keys, *found.container):
+                for condition in _matches(found.sizes, list(_numbers_in(key))):
+                    yield condition, found.place
 
 
 def _matches(hashed: Sequence[Any], numbers: Sequence[Any]) -> Iterator[Any]:
