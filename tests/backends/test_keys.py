@@ -13,6 +13,7 @@ from torch_onnx_compat import CompatError, export_compat
 from torch_onnx_compat.backends.checks import Place, containers_named
 
 PAIRS = {(8, 11): 2.0, (16, 19): 3.0}
+PAIRS_OF_ROWS = {8: 2.0, 16: 3.0}
 AXES = {0: "n", 1: "m"}
 
 
@@ -75,6 +76,25 @@ def key_added_to_a_table(self, x):
     return x * sum(table.values())
 
 
+def literal_looked_up(self, x):
+    table = {}
+    table[x.shape[0]] = 10.0
+    return x * table.get(23, 1.0)
+
+
+def fixed_size_looked_up(self, x):
+    self.table[x.shape[0]] = 2.0
+    return x * self.table.get(x.shape[1], 1.0)
+
+
+def function_of_a_table(self, x):
+    return x * sum(map({9: 2.0}.get, [x.shape[0]], [1.0]))
+
+
+def method_of_a_table(self, x):
+    return x * (1 + len(list(filter({9, 31}.__contains__, x.shape))))
+
+
 def two_sizes_in_a_table(self, x):
     table = {}
     for size in x.shape:
@@ -117,6 +137,8 @@ def wrong_cache(self, x):
         *((function, {}) for function in (different_sizes_as_keys, counted_sizes, key_that_comes_later)),
         *((function, {}) for function in (key_added_to_a_table, two_sizes_in_a_table, key_that_is_dropped)),
         (object_in_table, {}),
+        (fixed_size_looked_up, {"table": {}}),
+        *((function, {}) for function in (literal_looked_up, function_of_a_table, method_of_a_table)),
         (long_table, {"table": {i * i + 400: float(i) for i in range(40)}}),
         (wrong_cache, {"table": {6: torch.arange(6.0) / 6, 65: torch.arange(65.0) * 2}}),
     ],
@@ -139,6 +161,11 @@ def cache(self, x):
     if key not in self.table:
         self.table[key] = torch.arange(n)[:, None] + torch.arange(m)
     return x * self.table[key]
+
+
+def view_of_keys(self, x):
+    """Once it is rewritten, a size is compared with each of them."""
+    return x * 2 if x.shape[0] in PAIRS_OF_ROWS.keys() else x  # noqa: SIM118
 
 
 def cache_asked_twice(self, x):
@@ -165,6 +192,7 @@ def checks(self, x):
         (cache_asked_twice, {"table": {}}, {0: "n"}),
         (cache_asked_twice, {"table": {6: torch.arange(6) / 6, 9: torch.arange(9) / 9}}, {0: "n"}),
         (checks, {}, AXES),
+        (view_of_keys, {}, {0: "n"}),
     ],
 )
 def test_is_right(function, tables, dynamic, tmp_path):

@@ -75,6 +75,9 @@ LEGACY_CONSTRUCTOR = "torch.Tensor()"
 KEY = "a key"
 """The conversion of a number that is hashed, other than for a cache or in a container whose keys are known."""
 
+_REWRITTEN = "torch_onnx_compat.control_flow.run."
+"""Where the functions are that rewritten code calls for the model's operators and for Python's functions."""
+
 ITERATION = "iteration"
 """The conversion of an axis into a tuple of its pieces."""
 
@@ -281,7 +284,7 @@ class DecisionLog(Watcher):
         number, and is compared: checks make a set of sizes.
         """
         caller = sys._getframe(2)  # of the method's lambda
-        if is_tracing() and _is_of_user(caller):
+        if is_tracing() and is_user_file(_acting_for(caller).f_code.co_filename):
             with below_function_modes():
                 is_number = not tensor.dim()
             if is_number:
@@ -289,7 +292,7 @@ class DecisionLog(Watcher):
                 if from_values or from_sizes:
                     self._add(KEY, True, ())
                 elif leaves and not is_for_a_cache():
-                    if containers_at(caller) is not None:
+                    if is_user_file(caller.f_code.co_filename) and containers_at(caller) is not None:
                         self.note_constant()
                         return id(tensor)
                     self._add(KEY, False, tuple(map(self.value_of, leaves)))
@@ -361,11 +364,13 @@ class DecisionLog(Watcher):
         self.decisions.append(decision)
 
 
-def _is_of_user(frame: types.FrameType) -> bool:
-    """Whether a frame is of the model's own code; a dataclass has a hash that Python has written, in no file."""
-    while frame.f_code.co_filename.startswith("<") and frame.f_back is not None:
+def _acting_for(frame: types.FrameType) -> types.FrameType:
+    """The frame for which one runs: of a hash that Python has written, in no file; of what rewritten code calls."""
+    while frame.f_back is not None and (
+        frame.f_code.co_filename.startswith("<") or str(frame.f_globals.get("__name__")).startswith(_REWRITTEN)
+    ):
         frame = frame.f_back
-    return is_user_file(frame.f_code.co_filename)
+    return frame
 
 
 def _round_size(tensor: Tensor, digits: int | None = None) -> int | float:

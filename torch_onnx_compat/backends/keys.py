@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
+from torch import Tensor
+
 from torch_onnx_compat.backends.checks import Place, containers_named
 from torch_onnx_compat.backends.internals import symbolic
 
@@ -44,6 +46,12 @@ def _value_of(path: str, frame: types.FrameType) -> Any:
     return found
 
 
+def _fixed_sizes(frame: types.FrameType) -> Iterator[int]:
+    """The sizes that do not vary of a frame's tensors: what is stored under a size may be found under one of these."""
+    tensors = [value for value in list(frame.f_locals.values()) if isinstance(value, Tensor)]
+    yield from dict.fromkeys(size for tensor in tensors for size in tensor.shape if isinstance(size, int))
+
+
 def _has_number(key: Any) -> bool:
     """Whether a number is a part of a key, other than that of a size: tensors in a trace, symbolic in a run without."""
     return any(isinstance(number, int) for number in _numbers_in(key))
@@ -64,7 +72,7 @@ def _numbers_in(key: Any) -> Iterator[Any]:
 class _LookUp:
     container: Collection[Any]
     keys: tuple[Any, ...]
-    """Those that it had then; the model may drop some later."""
+    """Those that it had then, as the model may drop some later; and the sizes that it may look up itself."""
     sizes: tuple[Any, ...]
     """What was hashed last: one key, a tuple perhaps."""
     place: str
@@ -78,13 +86,15 @@ class Keys:
         self._hashed: list[Any] = []
         self._looked_up: list[_LookUp] = []
 
-    def note(self, expression: Any, frame: types.FrameType, place: str) -> bool:
+    def note(self, expression: Any, frame: types.FrameType, place: str, near: Collection[int] = ()) -> bool:
         """Notes that a size is hashed; says whether it is known where it is looked up.
 
         Args:
             expression: The size.
             frame: The frame that hashes it. What one instruction hashes one after another may be one key, a tuple.
             place: The model's statement.
+            near: The numbers that the frame's code names. What is stored under a size, in a container of the
+                function's own, may be looked up under one of these.
         """
         containers = containers_at(frame)
         if containers is None:
@@ -92,8 +102,11 @@ class Keys:
         instruction = id(frame), frame.f_lasti
         self._hashed = [*(self._hashed if instruction == self._instruction else ()), expression][-_LAST:]
         self._instruction = instruction
-        hashed = tuple(self._hashed)
-        self._looked_up += [_LookUp(container, tuple(container), hashed, place) for container in containers]
+        own = set(map(id, frame.f_locals.values()))
+        others = tuple(_fixed_sizes(frame))
+        for container in containers:
+            keys = (*container, *others, *(near if id(container) in own else ()))
+            self._looked_up.append(_LookUp(container, keys, tuple(self._hashed), place))
         return True
 
     def conditions(self) -> Iterator[tuple[Any, str]]:

@@ -154,11 +154,14 @@ class Log:
             if what == "text" and _is_for_a_message():
                 return False
             frame = frame_of_model()
-            if what == "hash" and frame is not None and self._keys.note(number.node.expr, frame, _place()):
+            if what == "hash" and frame is not None and self._is_known_key(number.node.expr, frame):
                 return False
             kind: Kind = "condition" if isinstance(number, torch.SymBool) else what
             self._add(kind, number.node.expr, symbolic.number_of(number), True)
         return False
+
+    def _is_known_key(self, expression: Any, frame: types.FrameType) -> bool:
+        return self._keys.note(expression, frame, _place(), numbers_near(frame))
 
     def note_keys(self) -> None:
         """Notes, once the model has run, which keys its sizes may be found as."""

@@ -7,7 +7,7 @@ values.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, KeysView, Sequence
 from functools import partial
 from typing import Any
 
@@ -290,7 +290,7 @@ MANY = 8
 
 def _contains(container: Any, value: Any) -> Any:
     """``value in container``; a size is compared with every item, as it is no key that could be looked up."""
-    if not isinstance(container, (tuple, list, set, frozenset, dict, range)) or not (
+    if not isinstance(container, (tuple, list, set, frozenset, dict, KeysView, range)) or not (
         _is_number(value) or _holds_numbers(value) or _holds_numbers(container)
     ):
         return value in container
