@@ -22,7 +22,7 @@ from torch_onnx_compat.backends.checks import Place, is_caught, is_caught_on_sta
 from torch_onnx_compat.backends.conditions import as_condition, has_bool_answer
 from torch_onnx_compat.backends.data_sizes import DataSizes, selects
 from torch_onnx_compat.backends.failures import may_fail_for_sizes, may_fail_for_values
-from torch_onnx_compat.backends.keys import containers_at
+from torch_onnx_compat.backends.keys import containers_at, holds_numbers
 from torch_onnx_compat.backends.trace_numbers import METHODS, is_settled
 from torch_onnx_compat.backends.trace_origins import asks_for_emptiness, find_origins, identity
 from torch_onnx_compat.inputs import tree
@@ -144,6 +144,8 @@ class DecisionLog(Watcher):
         self.inputs = inputs
         self.data_sizes = DataSizes()
         self._constant_places: set[str] = set()
+        self.tables: set[str] = set()
+        """Places where sizes are looked up in containers that hold numbers."""
         self._read: dict[int, int] = {}
         self.has_selections = False
         """Whether values decide the size of anything in the trace."""
@@ -292,8 +294,10 @@ class DecisionLog(Watcher):
                 if from_values or from_sizes:
                     self._add(KEY, True, ())
                 elif leaves and not is_for_a_cache():
-                    if is_user_file(caller.f_code.co_filename) and containers_at(caller) is not None:
+                    containers = containers_at(caller) if is_user_file(caller.f_code.co_filename) else None
+                    if containers is not None:
                         self.note_constant()
+                        self.tables |= {_statements()[0]} if any(map(holds_numbers, containers)) else set()
                         return id(tensor)
                     self._add(KEY, False, tuple(map(self.value_of, leaves)))
                     with without_tracing():

@@ -37,6 +37,11 @@ def containers_at(frame: types.FrameType) -> tuple[Collection[Any], ...] | None:
     return tuple(found) if all(sum(map(_has_number, one)) <= MOST for one in found) else None
 
 
+def holds_numbers(container: Collection[Any]) -> bool:
+    """Whether a size may be found in a container, as far as its keys tell."""
+    return any(map(_has_number, container))
+
+
 def _value_of(path: str, frame: types.FrameType) -> Any:
     """What a path such as ``self.tables`` is in a frame; no code of the model's runs for it."""
     first, *rest = path.split(".")

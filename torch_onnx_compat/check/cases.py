@@ -303,7 +303,14 @@ class Cases:
         return run
 
     def _check_run(self, run: SymbolicRun) -> None:
-        """Raises if the model decides on what values decide, and the file holds it as a constant."""
+        """Raises if the model decides on what values decide, and the file holds it as a constant.
+
+        So it does if a size is looked up, and the run ended before it could tell as what it may be found.
+        """
+        tables = self._exported.tables if self._exported is not None and run.obstacle else frozenset()
+        unknown = sorted(tables - set(self.baked_places))
+        if unknown:
+            raise frozen_error(f"{unknown[0]}: a key of a size ({run.obstacle})", unknown[0], of_values=False)
         constant = self._exported.constant_places if self._exported is not None else frozenset()
         frozen = sorted((run.value_places & constant) - {*self.baked_places, *self._decision_places})
         ranks = sorted(run.rank_places - set(self.baked_places))
