@@ -288,13 +288,14 @@ class DecisionLog(Watcher):
         caller = sys._getframe(2)  # of the method's lambda
         if is_tracing() and is_user_file(_acting_for(caller).f_code.co_filename):
             with below_function_modes():
-                is_number = not tensor.dim()
+                is_number, is_whole = not tensor.dim(), not tensor.is_floating_point()
             if is_number:
                 from_values, leaves, from_sizes = find_origins(tensor, self.inputs, self.data_sizes)
                 if from_values or from_sizes:
                     self._add(KEY, True, ())
                 elif leaves and not is_for_a_cache():
-                    containers = containers_at(caller) if is_user_file(caller.f_code.co_filename) else None
+                    is_known = is_whole and is_user_file(caller.f_code.co_filename)
+                    containers = containers_at(caller) if is_known else None
                     if containers is not None:
                         self.note_constant()
                         self.tables |= {_statements()[0]} if any(map(holds_numbers, containers)) else set()
