@@ -18,6 +18,7 @@ from torch import Tensor
 
 from torch_onnx_compat.backends.checks import Place, containers_named
 from torch_onnx_compat.backends.internals import symbolic
+from torch_onnx_compat.tracing import below_function_modes
 
 MOST = 16
 """Keys with numbers, in one container, that are compared; each of them may be a case for the proof."""
@@ -54,7 +55,9 @@ def _value_of(path: str, frame: types.FrameType) -> Any:
 def _fixed_sizes(frame: types.FrameType) -> Iterator[int]:
     """The sizes that do not vary of a frame's tensors: what is stored under a size may be found under one of these."""
     tensors = [value for value in list(frame.f_locals.values()) if isinstance(value, Tensor)]
-    yield from dict.fromkeys(size for tensor in tensors for size in tensor.shape if isinstance(size, int))
+    with below_function_modes():  # it is not the model that reads them
+        sizes = [size for tensor in tensors for size in tensor.shape if isinstance(size, int)]
+    yield from dict.fromkeys(sizes)
 
 
 def _has_number(key: Any) -> bool:
