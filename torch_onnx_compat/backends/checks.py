@@ -236,7 +236,8 @@ _HASHING = frozenset(
 def containers_named(place: Place) -> tuple[str | frozenset[Any], ...] | None:
     """What the expression at a place looks keys up in: a path such as ``self.tables``, or the keys that stand there.
 
-    None where the expression hashes otherwise: it makes a set, or hands the key to a function.
+    None where the expression hashes otherwise: it makes a set, or hands the key to a function. Where Python does not
+    tell which expression of the line runs, all that the line looks something up in, as far as these are names.
     """
     statement = next(_innermost(place), None)
     nodes = [] if statement is None else [node for node in _own_nodes(statement) if isinstance(node, ast.expr)]
@@ -248,9 +249,10 @@ def containers_named(place: Place) -> tuple[str | frozenset[Any], ...] | None:
             return None
         for owner in _looked_up_in(node):
             keys = _literal_keys(owner)
-            if keys is None and not _is_path(owner):
+            if keys is not None or _is_path(owner):
+                found.append(ast.unparse(owner) if keys is None else keys)
+            elif place.column is not None:
                 return None
-            found.append(ast.unparse(owner) if keys is None else keys)
     return tuple(found) or None
 
 

@@ -29,13 +29,13 @@ _LAST = 4
 
 def containers_at(frame: types.FrameType) -> tuple[Collection[Any], ...] | None:
     """The dictionaries and sets in which a statement looks something up; None where it is not known which they are."""
-    named = containers_named(Place.of(frame))
-    if named is None:
-        return None
+    place = Place.of(frame)
+    named = containers_named(place) or ()
     found = [part if isinstance(part, frozenset) else _value_of(part, frame) for part in named]
-    if not all(isinstance(one, (dict, set, frozenset)) for one in found):
-        return None
-    return tuple(found) if all(sum(map(_has_number, one)) <= MOST for one in found) else None
+    known = tuple(one for one in found if isinstance(one, (dict, set, frozenset)))
+    if len(known) < len(found) and place.column is not None:
+        return None  # without a column, others are what else stands in the line, such as x.shape[0]
+    return known if known and all(sum(map(_has_number, one)) <= MOST for one in known) else None
 
 
 def holds_numbers(container: Collection[Any]) -> bool:
