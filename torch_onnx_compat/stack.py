@@ -7,6 +7,7 @@ forward is walked no further than to itself.
 
 from __future__ import annotations
 
+import inspect
 import sys
 import types
 from collections.abc import Iterator
@@ -77,3 +78,12 @@ _RUNNER = "torch_onnx_compat.observe"
 def frame_of_model() -> types.FrameType | None:
     """The innermost frame of the model's that is not this package's."""
     return next((f for f in frames_of_model() if not str(f.f_globals.get("__name__")).startswith(_PACKAGE)), None)
+
+
+def value_at(path: str, frame: types.FrameType) -> Any:
+    """What a path such as ``self.tables`` is in a frame, or None; no code of the model's runs for it."""
+    first, *rest = path.split(".")
+    found = frame.f_locals.get(first, frame.f_globals.get(first))
+    for name in rest:
+        found = inspect.getattr_static(found, name, None)
+    return found

@@ -33,7 +33,9 @@ def test_a_part_of_a_file_tells_what_the_file_tells(path):
     for node in random.Random(0).sample(statements, min(80, len(statements))):
         place = Place(path, node.lineno, node.col_offset)
         around = [ast.dump(s, include_attributes=True) for s in statements if checks._contains(s, place)]
-        assert sorted(ast.dump(s, include_attributes=True) for s in checks._innermost(place)) == sorted(around)
+        assert sorted(ast.dump(s, include_attributes=True) for s in checks.innermost_statements(place)) == sorted(
+            around
+        )
 
 
 MISLEADING = '''
@@ -77,8 +79,8 @@ def test_lines_of_a_text_are_no_statements(tmp_path):
     assert checks.is_guard(place("assert x > 0"))
     assert checks.is_caught(place("return x.f("))
     assert not checks.is_caught(place("text = "))
-    assert [type(s) for s in checks._innermost(place("value = Net()"))] == [ast.Assign, ast.If]
-    assert not list(checks._innermost(Place(str(path), len(lines) + 10, 0)))
+    assert [type(s) for s in checks.innermost_statements(place("value = Net()"))] == [ast.Assign, ast.If]
+    assert not list(checks.innermost_statements(Place(str(path), len(lines) + 10, 0)))
 
 
 def test_code_without_handlers_is_not_looked_up(monkeypatch):

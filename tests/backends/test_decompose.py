@@ -190,7 +190,7 @@ _OF_SIZES: list[Callable[[Any, Any], Any]] = [
     lambda a, b: b % 3,
 ]
 
-PLAIN = 8
+PLAIN = 15
 """Random programs that write nothing."""
 
 _PLAIN: list[Callable[[Tensor, Tensor, Tensor], Tensor]] = [

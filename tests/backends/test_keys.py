@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import sys
+from fractions import Fraction
 
 import onnxruntime
 import pytest
@@ -10,7 +11,8 @@ import torch
 from torch import nn
 
 from torch_onnx_compat import CompatError, export_compat
-from torch_onnx_compat.backends.checks import Place, containers_named
+from torch_onnx_compat.backends.checks import Place
+from torch_onnx_compat.backends.keys import containers_named
 from torch_onnx_compat.questions.log import Log
 
 PAIRS = {(8, 11): 2.0, (16, 19): 3.0}
@@ -29,7 +31,7 @@ class OfFunction(nn.Module):
 
 
 @pytest.fixture(params=[True, False], ids=["expressions", "lines"])
-def _told(request, monkeypatch):
+def _places(request, monkeypatch):
     """Which expression of a line runs: before 3.11, Python tells the line alone."""
     if not request.param:
         monkeypatch.setattr(Place, "of", lambda frame: Place(frame.f_code.co_filename, frame.f_lineno))
@@ -162,7 +164,7 @@ TABLES = {
 }
 
 
-@pytest.mark.usefixtures("_told")
+@pytest.mark.usefixtures("_places")
 @pytest.mark.parametrize(
     ("function", "dynamic"),
     [
@@ -208,7 +210,7 @@ def checks(self, x):
     return x * 2
 
 
-@pytest.mark.usefixtures("_told")
+@pytest.mark.usefixtures("_places")
 @pytest.mark.parametrize(
     ("function", "tables", "dynamic"),
     [
@@ -275,3 +277,29 @@ def test_a_table_is_refused_where_nobody_can_tell_what_is_found_in_it(table, is_
 def test_a_key_that_is_too_large_to_try_is_refused(tmp_path):
     table = {10_000_000_000: 2.0}
     assert export(rows_in_table, tmp_path / "model.onnx", {0: "n"}, table=table) is None
+
+
+def many_tables(self, x):
+    n = x.shape[0]
+    a, b, c, d, e = self.tables
+    return x * a.get(n, 1.0) * b.get(n, 1.0) * c.get(n, 1.0) * d.get(n, 1.0) * e.get(n, 1.0)
+
+
+def test_more_keys_than_there_are_cases_are_refused(tmp_path):
+    tables = [{100 + 20 * i + key: 1.0 for key in range(16)} for i in range(4)]
+    tables.append({**{300 + key: 1.0 for key in range(15)}, 257: 5.0})
+    assert export(many_tables, tmp_path / "model.onnx", {0: "n"}, tables=tables) is None
+
+
+def products_in_table(self, x):
+    return x * {(1500, 250): 2.0}.get((x.shape[0] * 3, x.shape[0] // 2), 1.0)
+
+
+def test_a_key_of_two_numbers_made_of_one_size(tmp_path):
+    assert export(products_in_table, tmp_path / "model.onnx", {0: "n"}) is None
+
+
+@pytest.mark.parametrize("key", [10**400, float("inf"), float("nan"), True, Fraction(1, 3)])
+def test_numbers_that_no_size_is_are_keys(key, tmp_path):
+    session = export(rows_in_table, tmp_path / "model.onnx", {0: "n"}, table={key: 1.0})
+    assert session is not None

@@ -1,4 +1,4 @@
-"""Random lookups of sizes in dictionaries and sets: Python compares hashes first, and nobody hears with what."""
+"""Random look-ups of sizes in dictionaries and sets: Python compares hashes first, and nobody hears with what."""
 
 from __future__ import annotations
 

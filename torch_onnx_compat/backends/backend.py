@@ -89,7 +89,7 @@ class ExportedGraph:
     """What the exporter took for granted about sizes."""
     constant_places: frozenset[str] = frozenset()
     """Places of Python decisions that the file does not take, as no value of an input has a say in them."""
-    tables: frozenset[str] = frozenset()
+    table_places: frozenset[str] = frozenset()
     """Places where sizes are looked up among numbers: a run without values tells which of these they may be."""
     has_selections: bool = False
     """Whether some of these hang on a tensor of which values may decide the size."""

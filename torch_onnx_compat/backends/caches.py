@@ -6,10 +6,9 @@ What the cached function computes is then computed in the trace, at the sizes of
 from __future__ import annotations
 
 import functools
-import inspect
 
 from torch_onnx_compat.backends.checks import Place, called_names
-from torch_onnx_compat.stack import frame_of_model
+from torch_onnx_compat.stack import frame_of_model, value_at
 
 _CACHED = type(functools.lru_cache(lambda: None))
 
@@ -19,11 +18,4 @@ def is_for_a_cache() -> bool:
     frame = frame_of_model()
     if frame is None:
         return False
-    for name in called_names(Place.of(frame)):
-        first, *rest = name.split(".")
-        found = frame.f_locals.get(first, frame.f_globals.get(first))
-        for attribute in rest:
-            found = inspect.getattr_static(found, attribute, None)
-        if isinstance(found, _CACHED):
-            return True
-    return False
+    return any(isinstance(value_at(name, frame), _CACHED) for name in called_names(Place.of(frame)))

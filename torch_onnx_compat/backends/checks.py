@@ -9,7 +9,6 @@ import linecache
 import types
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from torch_onnx_compat.places import is_user_file
 
@@ -40,7 +39,7 @@ class Place:
 @functools.lru_cache(maxsize=512)
 def is_guard(place: Place) -> bool:
     """Whether a place lies in an assert, or in the test of an if that does nothing but raise or warn."""
-    for statement in _innermost(place):
+    for statement in innermost_statements(place):
         if isinstance(statement, ast.Assert):
             return True
         if isinstance(statement, ast.If):
@@ -57,7 +56,7 @@ def is_message(place: Place) -> bool:
     followed as far as the function that it belongs to: each use of it has to be in such a message, or in the test of an
     if that does nothing but complain, and nobody may catch the error.
     """
-    statement = next(_innermost(place), None)
+    statement = next(innermost_statements(place), None)
     if isinstance(statement, ast.Raise):
         return True
     if statement is None or any(_contains(node, place) for node in _handed_on(statement)):
@@ -77,7 +76,7 @@ def _tells(statement: ast.stmt) -> bool:
 def _handed_on(statement: ast.stmt) -> Iterator[ast.expr]:
     """The expressions of a statement whose values may stay somewhere: arguments of functions that may keep them."""
     telling = statement.value if isinstance(statement, ast.Expr) and _tells(statement) else None
-    for node in _own_nodes(statement):
+    for node in own_nodes(statement):
         if isinstance(node, ast.NamedExpr):
             yield node.value
         elif isinstance(node, ast.Call) and node is not telling and _may_keep(node):
@@ -88,7 +87,7 @@ def _handed_on(statement: ast.stmt) -> Iterator[ast.expr]:
             yield node  # its variables hold parts of what it goes through
 
 
-def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
+def own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
     """What a statement computes itself: not the statements in it, and no error, with which the model ends."""
     left: list[ast.AST] = [] if isinstance(statement, ast.Raise) else [statement]
     while left:
@@ -175,13 +174,13 @@ def _only_checks(statement: ast.stmt) -> bool:
 @functools.lru_cache(maxsize=512)
 def is_raised(place: Place) -> bool:
     """Whether what a place computes is a part of an error that is raised there in any case."""
-    return isinstance(next(_innermost(place), None), ast.Raise)
+    return isinstance(next(innermost_statements(place), None), ast.Raise)
 
 
 @functools.lru_cache(maxsize=512)
 def is_key_of_cache(place: Place) -> bool:
     """Whether a place computes a key under which the same function stores something: ``key = f"{h}x{w}"``."""
-    statement = next(_innermost(place), None)
+    statement = next(innermost_statements(place), None)
     keys = {target.id for target in getattr(statement, "targets", ()) if isinstance(target, ast.Name)}
     around = (n for n in ast.walk(_tree_around(place)) if isinstance(n, ast.FunctionDef))
     inside = [node for function in around if _contains(function, place) for node in ast.walk(function)]
@@ -197,7 +196,7 @@ def is_key_of_cache(place: Place) -> bool:
 @functools.lru_cache(maxsize=512)
 def reads_one_size(place: Place) -> bool:
     """Whether every shape that the statement at a place reads is read for one size: ``x.shape[0]``, ``x.size(0)``."""
-    statement = next(_innermost(place), None)
+    statement = next(innermost_statements(place), None)
     nodes = list(ast.walk(statement)) if statement is not None else []
     single = {
         id(node.value) for node in nodes if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice)
@@ -210,87 +209,11 @@ def reads_one_size(place: Place) -> bool:
 @functools.lru_cache(maxsize=512)
 def called_names(place: Place) -> tuple[str, ...]:
     """Names of the functions that the expression at a place calls, such as ``self.table``; dots and names only."""
-    calls = [node for statement in _innermost(place) for node in ast.walk(statement) if isinstance(node, ast.Call)]
+    calls = [
+        node for statement in innermost_statements(place) for node in ast.walk(statement) if isinstance(node, ast.Call)
+    ]
     here = [n for n in calls if n.lineno == place.line and place.column in (None, n.col_offset)]
     return tuple(dict.fromkeys(ast.unparse(n.func) for n in here if isinstance(n.func, (ast.Name, ast.Attribute))))
-
-
-_LOOKUPS = frozenset(
-    {
-        *("get", "pop", "setdefault", "add", "discard", "remove"),
-        *("__contains__", "__getitem__", "__setitem__", "__delitem__"),
-    }
-)
-"""Methods of dictionaries and sets that look one key up."""
-
-_HASHING = frozenset(
-    {
-        *("update", "fromkeys", "union", "intersection", "difference", "symmetric_difference", "intersection_update"),
-        *("difference_update", "symmetric_difference_update", "issubset", "issuperset", "isdisjoint"),
-    }
-)
-"""Methods that look up all that they are given."""
-
-
-@functools.lru_cache(maxsize=512)
-def containers_named(place: Place) -> tuple[str | frozenset[Any], ...] | None:
-    """What the expression at a place looks keys up in: a path such as ``self.tables``, or the keys that stand there.
-
-    None where the expression hashes otherwise: it makes a set, or hands the key to a function. Where Python does not
-    tell which expression of the line runs, all that the line looks something up in, as far as these are names.
-    """
-    statement = next(_innermost(place), None)
-    nodes = [] if statement is None else [node for node in _own_nodes(statement) if isinstance(node, ast.expr)]
-    here = [n for n in nodes if n.lineno == place.line and place.column in (None, n.col_offset)]
-    here = [n for n in here if place.end in (None, (n.end_lineno, n.end_col_offset))]
-    found: list[str | frozenset[Any]] = []
-    for node in here:
-        if _hashes_more(node):
-            return None
-        for owner in _looked_up_in(node):
-            keys = _literal_keys(owner)
-            if keys is not None or _is_path(owner):
-                found.append(ast.unparse(owner) if keys is None else keys)
-            elif place.column is not None:
-                return None
-    return tuple(found) or None
-
-
-def _looked_up_in(node: ast.AST) -> list[ast.expr]:
-    """The containers that a node itself looks a key up in."""
-    if isinstance(node, ast.Compare):
-        return [c for op, c in zip(node.ops, node.comparators, strict=True) if isinstance(op, (ast.In, ast.NotIn))]
-    if isinstance(node, ast.Subscript):
-        return [node.value]
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _LOOKUPS:
-        return [node.func.value]
-    return []
-
-
-def _hashes_more(node: ast.AST) -> bool:
-    """Whether a node makes a dictionary or a set of what is computed, or may hash all that it is given."""
-    if isinstance(node, (ast.Dict, ast.Set)):
-        return _literal_keys(node) is None
-    is_hashing = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _HASHING
-    return is_hashing or isinstance(node, (ast.DictComp, ast.SetComp))
-
-
-def _literal_keys(node: ast.expr) -> frozenset[Any] | None:
-    """The keys of a dictionary, or of a set, that is written out; None for anything else."""
-    keys = node.keys if isinstance(node, ast.Dict) else node.elts if isinstance(node, ast.Set) else None
-    if keys is None or None in keys:
-        return None
-    try:
-        return frozenset(ast.literal_eval(key) for key in keys if key is not None)
-    except ValueError:
-        return None
-
-
-def _is_path(node: ast.expr) -> bool:
-    """Whether an expression is a name, or an attribute of one, of one of its attributes, and so on."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name)
 
 
 def is_caught(place: Place) -> bool:
@@ -339,7 +262,7 @@ def _has_handlers(code: types.CodeType) -> bool:
     return bool(getattr(code, "co_exceptiontable", True))
 
 
-def _innermost(place: Place) -> Iterator[ast.stmt]:
+def innermost_statements(place: Place) -> Iterator[ast.stmt]:
     """The statements around a place, the innermost first; none where a line holds two and Python cannot tell."""
     around = [
         node

@@ -75,7 +75,7 @@ LEGACY_CONSTRUCTOR = "torch.Tensor()"
 KEY = "a key"
 """The conversion of a number that is hashed, other than for a cache or in a container whose keys are known."""
 
-_REWRITTEN = "torch_onnx_compat.control_flow.run."
+_RUN_TIME = "torch_onnx_compat.control_flow.run."
 """Where the functions are that rewritten code calls for the model's operators and for Python's functions."""
 
 ITERATION = "iteration"
@@ -144,7 +144,7 @@ class DecisionLog(Watcher):
         self.inputs = inputs
         self.data_sizes = DataSizes()
         self._constant_places: set[str] = set()
-        self.tables: set[str] = set()
+        self.table_places: set[str] = set()
         """Places where sizes are looked up in containers that hold numbers."""
         self._read: dict[int, int] = {}
         self.has_selections = False
@@ -298,7 +298,7 @@ class DecisionLog(Watcher):
                     containers = containers_at(caller) if is_known else None
                     if containers is not None:
                         self.note_constant()
-                        self.tables |= {_statements()[0]} if any(map(holds_numbers, containers)) else set()
+                        self.table_places |= {_statements()[0]} if any(map(holds_numbers, containers)) else set()
                         return id(tensor)
                     self._add(KEY, False, tuple(map(self.value_of, leaves)))
                     with without_tracing():
@@ -372,7 +372,7 @@ class DecisionLog(Watcher):
 def _acting_for(frame: types.FrameType) -> types.FrameType:
     """The frame for which one runs: of a hash that Python has written, in no file; of what rewritten code calls."""
     while frame.f_back is not None and (
-        frame.f_code.co_filename.startswith("<") or str(frame.f_globals.get("__name__")).startswith(_REWRITTEN)
+        frame.f_code.co_filename.startswith("<") or str(frame.f_globals.get("__name__")).startswith(_RUN_TIME)
     ):
         frame = frame.f_back
     return frame

@@ -6,32 +6,30 @@ has to be known: the container is read off the statement, and each of its keys i
 
 from __future__ import annotations
 
-import inspect
-import itertools
+import ast
+import functools
+import math
 import types
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
 from numbers import Real
 from typing import Any
 
-from torch import Tensor
-
-from torch_onnx_compat.backends.checks import Place, containers_named
+from torch_onnx_compat.backends.checks import Place, innermost_statements, own_nodes
 from torch_onnx_compat.backends.internals import symbolic
-from torch_onnx_compat.tracing import below_function_modes
+from torch_onnx_compat.stack import value_at
+
+_MOST_SIZE = 2**63
+"""What no size reaches."""
 
 MOST = 16
 """Keys with numbers, in one container, that are compared; each of them may be a case for the proof."""
-
-_LAST = 4
-"""Sizes in one key."""
 
 
 def containers_at(frame: types.FrameType) -> tuple[Collection[Any], ...] | None:
     """The dictionaries and sets in which a statement looks something up; None where it is not known which they are."""
     place = Place.of(frame)
     named = containers_named(place) or ()
-    found = [part if isinstance(part, frozenset) else _value_of(part, frame) for part in named]
+    found = [part if isinstance(part, frozenset) else value_at(part, frame) for part in named]
     known = tuple(one for one in found if isinstance(one, (dict, set, frozenset)))
     if len(known) < len(found) and place.column is not None:
         return None  # without a column, others are what else stands in the line, such as x.shape[0]
@@ -43,97 +41,100 @@ def holds_numbers(container: Collection[Any]) -> bool:
     return any(map(_has_number, container))
 
 
-def _value_of(path: str, frame: types.FrameType) -> Any:
-    """What a path such as ``self.tables`` is in a frame; no code of the model's runs for it."""
-    first, *rest = path.split(".")
-    found = frame.f_locals.get(first, frame.f_globals.get(first))
-    for name in rest:
-        found = inspect.getattr_static(found, name, None)
-    return found
-
-
-def _fixed_sizes(frame: types.FrameType) -> Iterator[int]:
-    """The sizes that do not vary of a frame's tensors: what is stored under a size may be found under one of these."""
-    tensors = [value for value in list(frame.f_locals.values()) if isinstance(value, Tensor)]
-    with below_function_modes():  # it is not the model that reads them
-        sizes = [size for tensor in tensors for size in tensor.shape if isinstance(size, int)]
-    yield from dict.fromkeys(sizes)
-
-
 def _has_number(key: Any) -> bool:
     """Whether a number is a part of a key, other than that of a size: tensors in a trace, symbolic in a run without."""
-    return any(isinstance(number, int) for number in _numbers_in(key))
+    return any(isinstance(number, int) for number in numbers_in(key))
 
 
-def _numbers_in(key: Any) -> Iterator[Any]:
-    """The whole numbers of a key, and the expressions of its symbolic ones, in their order."""
+def numbers_in(key: Any) -> Iterator[Any]:
+    """The whole numbers in a key, and the expressions of its symbolic ones, in their order."""
     if symbolic.is_symbolic(key):
         yield key.node.expr
     elif isinstance(key, (tuple, frozenset)):
         for part in key:
-            yield from _numbers_in(part)
-    elif isinstance(key, Real) and float(key).is_integer():
-        yield int(float(key))
+            yield from numbers_in(part)
+    elif isinstance(key, Real):
+        number: Any = key
+        if abs(number) < _MOST_SIZE and math.trunc(number) == number:
+            yield math.trunc(number)
 
 
-@dataclass(frozen=True)
-class _LookUp:
-    container: Collection[Any]
-    keys: tuple[Any, ...]
-    """Those that it had then, as the model may drop some later; and the sizes that it may look up itself."""
-    sizes: tuple[Any, ...]
-    """What was hashed last: one key, a tuple perhaps."""
-    place: str
+# What a statement looks keys up in
 
 
-class Keys:
-    """The sizes that were hashed, and the containers that they may be found in."""
+_LOOK_UPS = frozenset(
+    {
+        *("get", "pop", "setdefault", "add", "discard", "remove"),
+        *("__contains__", "__getitem__", "__setitem__", "__delitem__"),
+    }
+)
+"""Methods of dictionaries and sets that look one key up."""
 
-    def __init__(self) -> None:
-        self._instruction: tuple[int, int] = (0, 0)
-        self._hashed: list[Any] = []
-        self._looked_up: list[_LookUp] = []
-
-    def note(self, expression: Any, frame: types.FrameType, place: str, near: Collection[int] = ()) -> bool:
-        """Notes that a size is hashed; says whether it is known where it is looked up.
-
-        Args:
-            expression: The size.
-            frame: The frame that hashes it. What one instruction hashes one after another may be one key, a tuple.
-            place: The model's statement.
-            near: The numbers that the frame's code names. What is stored under a size, in a container of the
-                function's own, may be looked up under one of these.
-        """
-        containers = containers_at(frame)
-        if containers is None:
-            return False
-        instruction = id(frame), frame.f_lasti
-        self._hashed = [*(self._hashed if instruction == self._instruction else ()), expression][-_LAST:]
-        self._instruction = instruction
-        own = set(map(id, frame.f_locals.values()))
-        others = tuple(_fixed_sizes(frame))
-        for container in containers:
-            keys = (*container, *others, *(near if id(container) in own else ()))
-            self._looked_up.append(_LookUp(container, keys, tuple(self._hashed), place))
-        return True
-
-    def conditions(self) -> Iterator[tuple[Any, str]]:
-        """For each key that a size may be found as, the condition that it is, and the place.
-
-        To be called once the model has run: the keys that it adds after it has looked a size up are met then.
-        """
-        for found in self._looked_up:
-            for key in (*found.keys, *found.container):
-                for condition in _matches(found.sizes, list(_numbers_in(key))):
-                    yield condition, found.place
+_OF_MANY_KEYS = frozenset(
+    {
+        *("update", "fromkeys", "union", "intersection", "difference", "symmetric_difference", "intersection_update"),
+        *("difference_update", "symmetric_difference_update", "issubset", "issuperset", "isdisjoint"),
+    }
+)
+"""Methods that look up all that they are given."""
 
 
-def _matches(hashed: Sequence[Any], numbers: Sequence[Any]) -> Iterator[Any]:
-    """The conditions under which the last sizes that were hashed are these numbers, each in one order."""
-    import sympy
+@functools.lru_cache(maxsize=512)
+def containers_named(place: Place) -> tuple[str | frozenset[Any], ...] | None:
+    """What the expression at a place looks keys up in: a path such as ``self.tables``, or the keys that stand there.
 
-    *earlier, last = hashed
-    count = min(len(hashed), len(numbers))
-    for sizes in itertools.combinations(earlier, max(count - 1, 0)) if count else ():
-        for some in itertools.combinations(numbers, count):
-            yield sympy.And(*(sympy.Eq(size, one) for size, one in zip((*sizes, last), some, strict=True)))
+    None where the expression hashes otherwise: it makes a set, or hands the key to a function. Where Python does not
+    tell which expression of the line runs, all that the line looks something up in, as far as these are names.
+    """
+    statement = next(innermost_statements(place), None)
+    nodes = [] if statement is None else [node for node in own_nodes(statement) if isinstance(node, ast.expr)]
+    here = [n for n in nodes if n.lineno == place.line and place.column in (None, n.col_offset)]
+    here = [n for n in here if place.end in (None, (n.end_lineno, n.end_col_offset))]
+    found: list[str | frozenset[Any]] = []
+    for node in here:
+        if _hashes_more(node):
+            return None
+        for owner in _looked_up_in(node):
+            keys = _literal_keys(owner)
+            if keys is not None or _is_path(owner):
+                found.append(ast.unparse(owner) if keys is None else keys)
+            elif place.column is not None:
+                return None
+    return tuple(found) or None
+
+
+def _looked_up_in(node: ast.AST) -> list[ast.expr]:
+    """The containers that a node itself looks a key up in."""
+    if isinstance(node, ast.Compare):
+        return [c for op, c in zip(node.ops, node.comparators, strict=True) if isinstance(op, (ast.In, ast.NotIn))]
+    if isinstance(node, ast.Subscript):
+        return [node.value]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _LOOK_UPS:
+        return [node.func.value]
+    return []
+
+
+def _hashes_more(node: ast.AST) -> bool:
+    """Whether a node makes a dictionary or a set of what is computed, or may hash all that it is given."""
+    if isinstance(node, (ast.Dict, ast.Set)):
+        return _literal_keys(node) is None
+    is_hashing = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _OF_MANY_KEYS
+    return is_hashing or isinstance(node, (ast.DictComp, ast.SetComp))
+
+
+def _literal_keys(node: ast.expr) -> frozenset[Any] | None:
+    """The keys of a dictionary, or of a set, that is written out; None for anything else."""
+    keys = node.keys if isinstance(node, ast.Dict) else node.elts if isinstance(node, ast.Set) else None
+    if keys is None or None in keys:
+        return None
+    try:
+        return frozenset(ast.literal_eval(key) for key in keys if key is not None)
+    except ValueError:
+        return None
+
+
+def _is_path(node: ast.expr) -> bool:
+    """Whether an expression is a name, or an attribute of one, of one of its attributes, and so on."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)

@@ -97,7 +97,7 @@ def _export_at(opset: int, job: ExportJob) -> ExportedGraph:
         model,
         notes=_notes(caught),
         constant_places=log.constant_places,
-        tables=frozenset(log.tables),
+        table_places=frozenset(log.table_places),
         has_selections=log.has_selections or log.data_sizes.has_sources,
         left_alone=left_alone,
         renamed_axes={

@@ -8,11 +8,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, frozen_error
+from torch_onnx_compat.backends.backend import ExportedGraph
 from torch_onnx_compat.check.elsewhere import Elsewhere
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.other_sides import FLOOR_S, PART_OF_PROOF, Found, OtherSides
-from torch_onnx_compat.check.sizes import TOO_LARGE, AxisProof, SizeTrials, Trial, Verdict, is_affordable
+from torch_onnx_compat.check.sizes import AxisProof, SizeTrials, Trial, is_affordable
+from torch_onnx_compat.check.unasked import Unasked
 from torch_onnx_compat.check.variations import of_all_magnitudes
 from torch_onnx_compat.control_flow.values import ValueDecisions
 from torch_onnx_compat.errors import CompatError
@@ -48,12 +49,6 @@ def _made_different(larger: Mapping[str, int], example: Mapping[str, int], bound
         free = (other for other in others if other not in found.values() and is_within(bounds, name, other))
         found[name] = next(free, size)
     return found
-
-
-def _is_answered(verdict: Verdict) -> bool:
-    """Whether a decision that asked this may be left alone. A condition has two sides; a number has any number."""
-    has_two_sides = verdict.question.kind == "condition"
-    return verdict.outcome in ("proven", "the model's own check", *(("both sides",) if has_two_sides else ()))
 
 
 @dataclass(frozen=True)
@@ -97,7 +92,7 @@ class Cases:
         self._further: Mapping[str, int] = {}
         self._exported: ExportedGraph | None = None
         self.baked_places: Collection[str] = ()
-        self._decision_places: Collection[str] = ()
+        self._unasked = Unasked()
         self._on_values: ValueDecisions | None = None
         self._is_searched = False
         self._other_sides: dict[str, Inputs] = {}
@@ -126,7 +121,8 @@ class Cases:
             is_strict: Whether the file has to be right at extreme values, too.
         """
         self._further, self._exported = further, exported
-        self.baked_places, self._decision_places, self.is_strict = baked_places, decision_places, is_strict
+        self.baked_places, self.is_strict = baked_places, is_strict
+        self._unasked = Unasked(exported, baked_places, decision_places)
         self._on_values, self._is_searched = on_values, False
         self.notes.clear()
 
@@ -179,7 +175,9 @@ class Cases:
     def _at_sizes_of(self, sides: Sequence[Found], search: OtherSides, seconds: float) -> Iterator[Found]:
         """The same sides at other sizes."""
         if self._trials is not None:
-            there = Elsewhere(search, self._runs, self._trials, self._check_run, self._check_tried, seconds)
+            there = Elsewhere(
+                search, self._runs, self._trials, self._unasked.check_run, self._unasked.check_tried, seconds
+            )
             for found in sides:
                 yield from there.of(found)
 
@@ -264,7 +262,9 @@ class Cases:
 
     def _explore(self, run: SymbolicRun, trials: SizeTrials) -> Iterator[Case]:
         """The cases on the other sides of all questions, those included that are asked there only."""
-        yield from self._answer([*run.questions, *self._assumed], self.observation.trace_inputs().sizes(), trials)
+        yield from self._answer(
+            [*run.questions, *self._unasked.assumed], self.observation.trace_inputs().sizes(), trials
+        )
         runs = [run]
         while len(runs) <= RUNS:
             asked_at = trials.next_frontier(operators_too=sum(run.seconds for run in runs[1:]) < OPERATOR_SECONDS)
@@ -273,51 +273,13 @@ class Cases:
             runs.append(self._ask(asked_at))
             yield from self._answer(runs[-1].questions, asked_at, trials)
         trials.is_complete = not (self.baked_places or trials.frontier) and all(run.is_complete for run in runs)
-        self._check_left_alone(run, trials)
-
-    def _check_left_alone(self, run: SymbolicRun, trials: SizeTrials) -> None:
-        """Raises if a decision that was left alone may change the file.
-
-        Every question there has to be answered, and the model has to be traced to the same graph at all sizes that were
-        tried, those on the other sides included.
-        """
-        exported = self._exported
-        if exported is None or exported.is_same_at is None:
-            return
-        answered = {v.question.place for v in trials.verdicts} - {
-            v.question.place for v in trials.verdicts if not _is_answered(v)
-        }
-        for place in sorted(exported.left_alone):
-            if run.obstacle or not trials.is_complete or place not in answered:
-                raise frozen_error(f"{place}: a size, on which not every question has an answer", place)
-        for sizes in trials.legal_sizes:
-            if not exported.is_same_at(self._inputs.at_sizes(sizes)):
-                at = ", ".join(f"{name}={size}" for name, size in sizes.items())
-                place = min(exported.left_alone)
-                raise frozen_error(f"{place}: a size, and the model does something else at {at}", place)
+        self._unasked.check_left_alone(run, trials, self._inputs)
 
     def _ask(self, sizes: dict[str, int]) -> SymbolicRun:
         """What the original asks of its sizes when it has these."""
         run = self._runs.at(sizes)
-        self._check_run(run)
+        self._unasked.check_run(run)
         return run
-
-    def _check_run(self, run: SymbolicRun) -> None:
-        """Raises if the model decides on what values decide, and the file holds it as a constant.
-
-        So it does if a size is looked up, and the run ended before it could tell as what it may be found.
-        """
-        tables = self._exported.tables if self._exported is not None and run.obstacle else frozenset()
-        unknown = sorted(tables - set(self.baked_places))
-        if unknown:
-            raise frozen_error(f"{unknown[0]}: a key of a size ({run.obstacle})", unknown[0], of_values=False)
-        constant = self._exported.constant_places if self._exported is not None else frozenset()
-        frozen = sorted((run.value_places & constant) - {*self.baked_places, *self._decision_places})
-        ranks = sorted(run.rank_places - set(self.baked_places))
-        if frozen or ranks:
-            places = [f"{place}: a size that values decide" for place in frozen]
-            places += [f"{place}: a number of dimensions that values decide, after a squeeze" for place in ranks]
-            raise frozen_error("; ".join(places), (frozen + ranks)[0])
 
     def _answer(self, questions: Sequence[Question], asked_at: dict[str, int], trials: SizeTrials) -> Iterator[Case]:
         """The cases on the other sides of questions."""
@@ -330,60 +292,18 @@ class Cases:
                 trials.refuse(trial.sizes)
         for verdict in trials.verdicts:
             if verdict.question in questions:
-                self._check_tried(verdict, trials)
-
-    @property
-    def _assumed(self) -> tuple[Question, ...]:
-        return self._exported.assumed if self._exported is not None else ()
-
-    def _check_tried(self, verdict: Verdict, trials: SizeTrials) -> None:
-        """Raises for a decision that is too large to try, that the exporter met, and did not write into the file."""
-        question, sizes = verdict.question, verdict.too_large or {}
-        if (
-            verdict.outcome != TOO_LARGE
-            or question.kind != "condition"
-            or question.operator
-            or question in self._assumed
-        ):
-            return
-        axes = question.expression.free_symbols
-        is_met = self._exported is not None and question.place in self._exported.constant_places
-        is_met |= any(
-            other.outcome == TOO_LARGE
-            and other.question in self._assumed
-            and other.question.expression.free_symbols & axes
-            for other in trials.verdicts
-        )
-        if is_met and question.place not in self._decision_places:
-            at = ", ".join(f"{name}={size}" for name, size in sizes.items())
-            axis = min(map(str, axes))
-            raise ExportFailed(
-                f"{question}. The file would not ask, and {at}, where the answer is another one, is too large to try. "
-                f"Limit the axis, as ({axis!r}, 1, 512) or torch.export.Dim(..., max=512) do, or "
-                f"accept it with allow_baked=[{question.place!r}]."
-            )
+                self._unasked.check_tried(verdict, trials)
 
     def _try_question(self, trial: Trial) -> Iterator[Case]:
         """The cases on the other side of a question; none where the model refuses these sizes."""
         before = len(self.notes)
         for case in self._try_case(trial.label, self._inputs.at_sizes(trial.sizes)):
             yield replace(case, question=trial.question)
-            if self._verify.random and self._is_unmet(trial.question):
+            if self._verify.random and self._unasked.is_unmet(trial.question):
                 other = of_all_magnitudes(case.inputs, self._verify.seed)
                 found = self._searched(f"{trial.label}, all magnitudes", other)
                 yield from (replace(one, question=trial.question) for one in found)
         del self.notes[before:]  # where the model refuses one side of a question, the question is its own check
-
-    def _is_unmet(self, question: Question | None) -> bool:
-        """Whether the model's code decides here, and the exporter did not: there, a size is no int for `isinstance`.
-
-        What the file does instead may show in few values.
-        """
-        exported = self._exported
-        met = () if exported is None else exported.constant_places | exported.left_alone
-        if question is None or question.kind != "condition" or question.operator or question in self._assumed:
-            return False
-        return question.place not in {*self._decision_places, *met}
 
     def _far_apart(self, is_heavy: bool) -> Iterator[Case]:
         """Cases at sizes far from the example's, one axis at a time and all together."""

@@ -13,9 +13,9 @@ import torch
 from torch_onnx_compat.backends.caches import is_for_a_cache
 from torch_onnx_compat.backends.checks import Place, is_message, reads_one_size
 from torch_onnx_compat.backends.internals import expressions, symbolic
-from torch_onnx_compat.backends.keys import Keys
 from torch_onnx_compat.places import is_torchs_layer, is_user_file, short
 from torch_onnx_compat.questions.calls import Calls
+from torch_onnx_compat.questions.keys import Keys
 from torch_onnx_compat.questions.numbers import numbers_near
 from torch_onnx_compat.questions.question import Kind, Question
 from torch_onnx_compat.stack import frame_of_model, frames_of_model

@@ -90,7 +90,7 @@ class Sides:
             hits += [sizes for sizes in self._swapped() if self.is_other(sizes)]
         if len(self.axes) > 2 and not hits:
             hits += [sizes for sizes in self._mixed() if self.is_other(sizes)]
-        if len(self.axes) > 1 and not hits and type(self.question.expression).__name__ == "And":
+        if not hits and type(self.question.expression).__name__ == "And":
             hits += [sizes for sizes in self._joint() if self.is_other(sizes)]
         unique = {tuple(sizes.items()): sizes for sizes in hits}
         yield from sorted(unique.values(), key=self._distance)

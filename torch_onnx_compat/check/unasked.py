@@ -1,0 +1,119 @@
+"""What a model asks of its sizes, and its file does not: an error, unless cases answer it or the caller accepts it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, frozen_error
+from torch_onnx_compat.check.sizes import TOO_LARGE, SizeTrials, Verdict
+from torch_onnx_compat.inputs.inputs import Inputs
+from torch_onnx_compat.questions.log import SymbolicRun
+from torch_onnx_compat.questions.question import Question
+
+
+@dataclass(frozen=True)
+class Unasked:
+    """The checks of one file."""
+
+    exported: ExportedGraph | None = None
+    """What the exporter took for granted, and for fixed; None before there is a file."""
+    baked_places: Collection[str] = ()
+    """Places of questions that the caller lets the file answer as the example does."""
+    decision_places: Collection[str] = ()
+    """Places of decisions that the file takes."""
+
+    def check_run(self, run: SymbolicRun) -> None:
+        """Raises if the file may hold as a constant what the model decides: by values, or by what it looks up.
+
+        Where the run has an obstacle, it ended before it could tell what a size may be found as.
+        """
+        unknown = sorted(self._table_places - set(self.baked_places)) if run.obstacle else []
+        if unknown:
+            raise frozen_error(f"{unknown[0]}: a key of a size ({run.obstacle})", unknown[0], of_values=False)
+        constant = self.exported.constant_places if self.exported is not None else frozenset()
+        frozen = sorted((run.value_places & constant) - {*self.baked_places, *self.decision_places})
+        ranks = sorted(run.rank_places - set(self.baked_places))
+        if frozen or ranks:
+            places = [f"{place}: a size that values decide" for place in frozen]
+            places += [f"{place}: a number of dimensions that values decide, after a squeeze" for place in ranks]
+            raise frozen_error("; ".join(places), (frozen + ranks)[0])
+
+    def check_tried(self, verdict: Verdict, trials: SizeTrials) -> None:
+        """Raises for a decision that the exporter met, did not write into the file, and no case answers otherwise.
+
+        Such are one that is too large to try, and a key for which no size was found, or no case was left.
+        """
+        question, sizes = verdict.question, verdict.too_large or {}
+        if verdict.outcome == "one side" and question.place in self._table_places:
+            raise frozen_error(f"{question}, which no case of the proof answers", question.place, of_values=False)
+        if (
+            verdict.outcome != TOO_LARGE
+            or question.kind != "condition"
+            or question.operator
+            or question in self.assumed
+        ):
+            return
+        axes = question.expression.free_symbols
+        is_met = self.exported is not None and question.place in self.exported.constant_places
+        is_met |= any(
+            other.outcome == TOO_LARGE
+            and other.question in self.assumed
+            and other.question.expression.free_symbols & axes
+            for other in trials.verdicts
+        )
+        if is_met and question.place not in self.decision_places:
+            at = ", ".join(f"{name}={size}" for name, size in sizes.items())
+            axis = min(map(str, axes))
+            raise ExportFailed(
+                f"{question}. The file would not ask, and {at}, where the answer is another one, is too large to try. "
+                f"Limit the axis, as ({axis!r}, 1, 512) or torch.export.Dim(..., max=512) do, or "
+                f"accept it with allow_baked=[{question.place!r}]."
+            )
+
+    def check_left_alone(self, run: SymbolicRun, trials: SizeTrials, inputs: Inputs) -> None:
+        """Raises if a decision that was left alone may change the file.
+
+        Every question there has to be answered, and the model has to be traced to the same graph at all sizes that were
+        tried, those on the other sides included.
+        """
+        exported = self.exported
+        if exported is None or exported.is_same_at is None:
+            return
+        answered = {v.question.place for v in trials.verdicts} - {
+            v.question.place for v in trials.verdicts if not _is_answered(v)
+        }
+        for place in sorted(exported.left_alone):
+            if run.obstacle or not trials.is_complete or place not in answered:
+                raise frozen_error(f"{place}: a size, on which not every question has an answer", place)
+        for sizes in trials.legal_sizes:
+            if not exported.is_same_at(inputs.at_sizes(sizes)):
+                at = ", ".join(f"{name}={size}" for name, size in sizes.items())
+                place = min(exported.left_alone)
+                raise frozen_error(f"{place}: a size, and the model does something else at {at}", place)
+
+    def is_unmet(self, question: Question | None) -> bool:
+        """Whether the model's code decides here, and the exporter did not: there, a size is no int for `isinstance`.
+
+        What the file does instead may show in few values.
+        """
+        exported = self.exported
+        met = () if exported is None else exported.constant_places | exported.left_alone
+        if question is None or question.kind != "condition" or question.operator or question in self.assumed:
+            return False
+        return question.place not in {*self.decision_places, *met}
+
+    @property
+    def assumed(self) -> tuple[Question, ...]:
+        """What the exporter took for granted about sizes."""
+        return self.exported.assumed if self.exported is not None else ()
+
+    @property
+    def _table_places(self) -> frozenset[str]:
+        return self.exported.table_places if self.exported is not None else frozenset()
+
+
+def _is_answered(verdict: Verdict) -> bool:
+    """Whether a decision that asked this may be left alone. A condition has two sides; a number has any number."""
+    has_two_sides = verdict.question.kind == "condition"
+    return verdict.outcome in ("proven", "the model's own check", *(("both sides",) if has_two_sides else ()))
