@@ -202,6 +202,11 @@ def cache_asked_twice(self, x):
     return x * ramp[:, None]
 
 
+def square_table(self, x):
+    """No size is 8 and 11."""
+    return x * {(8, 11): 2.0}.get((x.shape[0], x.shape[0]), 1.0)
+
+
 def checks(self, x):
     assert len({x.shape[0], (x + 1).shape[0]}) == 1
     rows = {t.shape[0] for t in (x, x * 2)}
@@ -220,6 +225,7 @@ def checks(self, x):
         (cache_asked_twice, {"table": {}}, {0: "n"}),
         (cache_asked_twice, {"table": {6: torch.arange(6) / 6, 9: torch.arange(9) / 9}}, {0: "n"}),
         (checks, {}, AXES),
+        (square_table, {}, {0: "n"}),
         (view_of_keys, {}, {0: "n"}),
     ],
 )

@@ -77,7 +77,10 @@ def _matches(hashed: Sequence[Any], numbers: Sequence[Any]) -> Iterator[Any]:
     count = min(len(hashed), len(numbers))
     for sizes in itertools.combinations(earlier, max(count - 1, 0)) if count else ():
         for some in itertools.combinations(numbers, count):
-            yield sympy.And(*(sympy.Eq(size, one) for size, one in zip((*sizes, last), some, strict=True)))
+            pairs = set(zip((*sizes, last), some, strict=True))
+            fixed = [size for size, number in pairs if isinstance(number, int)]
+            if len(set(fixed)) == len(fixed):  # one size is not two numbers
+                yield sympy.And(*(sympy.Eq(size, number) for size, number in pairs))
 
 
 def _fixed_sizes(frame: types.FrameType) -> Iterator[int]:
