@@ -25,6 +25,8 @@ from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.places import first_line, user_statement
 from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.prepare import Boundary, Prepared
+from torch_onnx_compat.threads import heard_threads
+from torch_onnx_compat.tracing import is_tracing
 from torch_onnx_compat.watch import ShapeLog
 
 COPIED = 2**28
@@ -36,6 +38,11 @@ SHORT = 0.002
 
 class ModelRefused(CompatError):
     """The original model raised an error on an input; the message names the statement."""
+
+
+def _is_captured(tensors: Sequence[Tensor]) -> bool:
+    """Whether a model is traced, or runs on tensors without values."""
+    return is_tracing() or torch.compiler.is_compiling() or any(type(one) is not Tensor for one in tensors)
 
 
 class Outputs:
@@ -95,7 +102,8 @@ class Subject(nn.Module):
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         """Runs the twin on the example's structure filled with these tensors; the result's tensors, in order."""
         scope = self._scope() if self._scope else nullcontext()
-        with self.around or nullcontext(), scope, undo_writes(self.twin, tensors) as undo:
+        threads = heard_threads(is_captured=_is_captured(tensors))
+        with threads, self.around or nullcontext(), scope, undo_writes(self.twin, tensors) as undo:
             args, kwargs = self._inputs.call(tensors)
             result = self.boundary.call(self.twin, args, kwargs) if self.boundary else self.twin(*args, **kwargs)
             flat = self._flat(result)

@@ -79,7 +79,7 @@ def asked_again(kind, sizes):
     for n in sizes:
         trials.accept({"n": n}, Question(kind, "n // 2", 2, "net.py:3"))
     found = []
-    while (one := trials.next_frontier(operators_too=False)) is not None:
+    while (one := trials.next_frontier(ranks=1)) is not None:
         found.append(one["n"])
     return found
 

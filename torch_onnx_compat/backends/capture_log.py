@@ -12,6 +12,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
@@ -82,8 +83,17 @@ class CaptureLog(TorchFunctionMode):
             return args[0].detach()
         elif func is Tensor.__deepcopy__:
             return args[0].clone()
+        return self._call(func, args, kwargs)
+
+    def _call(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Calls a function, and notes where the model catches an error that eager torch does not have."""
         self._note_failure(func, (*args, *kwargs.values()))
-        return func(*args, **kwargs)
+        try:
+            return func(*args, **kwargs)
+        except Exception:  # of any kind; the model gets it
+            if is_caught_on_stack(frames_of_model()) and _works_on_values(func, args, kwargs):
+                self._add_failure()
+            raise
 
     def _note_failure(self, func: Any, args: tuple[Any, ...]) -> None:
         """Notes a call that may fail for other values, where the model catches the error; here nothing has values."""
@@ -138,6 +148,25 @@ class CaptureLog(TorchFunctionMode):
         if kind is float:
             self.floats[expression, short(caller.f_code.co_filename, caller.f_lineno)] = None
         return False
+
+
+def _works_on_values(func: Any, args: Any, kwargs: Any) -> bool:
+    """Whether a call that fails in the capture takes plain tensors of these shapes, as ``x.numpy()`` does.
+
+    In eager torch the model does not go the way of such an error.
+    """
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return torch.zeros([plain(size) for size in value.shape], dtype=value.dtype)
+        return symbolic.number_of(value) if symbolic.is_symbolic(value) else value
+
+    with symbolic.without_modes():
+        try:
+            func(*tree.map_leaves(args, plain), **tree.map_leaves(kwargs, plain))
+        except Exception:  # of any kind, as in the capture
+            return False
+    return True
 
 
 def _outside_of_texts() -> Iterator[types.FrameType]:

@@ -12,7 +12,7 @@ from torch_onnx_compat.backends.backend import ExportedGraph
 from torch_onnx_compat.check.elsewhere import Elsewhere
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.other_sides import FLOOR_S, PART_OF_PROOF, Found, OtherSides
-from torch_onnx_compat.check.sizes import AxisProof, SizeTrials, Trial, is_affordable
+from torch_onnx_compat.check.sizes import RANKS, AxisProof, SizeTrials, Trial, is_affordable
 from torch_onnx_compat.check.unasked import Unasked
 from torch_onnx_compat.check.variations import of_all_magnitudes
 from torch_onnx_compat.control_flow.values import ValueDecisions
@@ -28,13 +28,30 @@ HEAVY_SECONDS = 0.3
 """Seconds of an eager forward above which a model counts as heavy; it is tried at fewer and smaller sizes."""
 
 RUNS = 8
-"""Further runs at most that ask the model on the other sides of its questions."""
+"""Further runs that ask the model on the other sides of its questions, whatever they take."""
+
+QUICK_RUNS = 32
+"""The same where they take no more than QUICK_SECONDS together."""
+
+QUICK_SECONDS = 0.5
 
 OPERATOR_SECONDS = 1.0
 """Seconds of such runs after which only the questions of the model's Python cause further ones."""
 
 FAR_APART = (33, 65, 129)
 """By how much an axis is lengthened besides, where the model's questions about sizes are not known."""
+
+
+def _ranks_to_ask(runs: int, seconds: float) -> int:
+    """Which ranks of questions another run is made for, as `SizeTrials.next_frontier` counts them; 0 for none.
+
+    Args:
+        runs: The runs that were made.
+        seconds: What they took.
+    """
+    if runs < RUNS:
+        return RANKS if seconds < OPERATOR_SECONDS else 1
+    return 2 if runs < QUICK_RUNS and seconds < QUICK_SECONDS else 0
 
 
 def _made_different(larger: Mapping[str, int], example: Mapping[str, int], bounds: Bounds) -> dict[str, int]:
@@ -266,11 +283,10 @@ class Cases:
             [*run.questions, *self._unasked.assumed], self.observation.trace_inputs().sizes(), trials
         )
         runs = [run]
-        while len(runs) <= RUNS:
-            asked_at = trials.next_frontier(operators_too=sum(run.seconds for run in runs[1:]) < OPERATOR_SECONDS)
-            if asked_at is None:
-                break
+        seconds = 0.0
+        while (ranks := _ranks_to_ask(len(runs) - 1, seconds)) and (asked_at := trials.next_frontier(ranks)):
             runs.append(self._ask(asked_at))
+            seconds += runs[-1].seconds
             yield from self._answer(runs[-1].questions, asked_at, trials)
         trials.is_complete = not (self.baked_places or trials.frontier) and all(run.is_complete for run in runs)
         self._unasked.check_left_alone(run, trials, self._inputs)

@@ -80,7 +80,7 @@ class Elsewhere:
                     yield moved
             for verdict in trials.verdicts[known:]:
                 self.is_left(verdict, trials)
-            there = trials.next_frontier(operators_too=False)
+            there = trials.next_frontier(ranks=1)
             if there is None:
                 return
             inputs = inputs.at_sizes(there)

@@ -98,6 +98,39 @@ class AxisProof:
         return f"axis {self.name}: tried at {sizes}" + (f"; {'; '.join(self.asked[:3])}" if self.asked else "")
 
 
+RANKS = 3
+
+
+class Frontier:
+    """Sizes at which the model is still to be asked, in the order of how much may depend on what it is asked there."""
+
+    def __init__(self) -> None:
+        self._by_rank: list[list[Sizes]] = [[] for _ in range(RANKS)]
+
+    def __iter__(self) -> Iterator[Sizes]:
+        return itertools.chain(*self._by_rank)
+
+    def __bool__(self) -> bool:
+        return any(self._by_rank)
+
+    def add(self, sizes: Sizes, rank: int) -> None:
+        """Puts sizes behind those of the same rank."""
+        self._by_rank[rank].append(sizes)
+
+    def pop(self, ranks: int) -> Sizes | None:
+        """Takes the first sizes of the first ranks; None if there are none."""
+        return next((of_rank.pop(0) for of_rank in self._by_rank[:ranks] if of_rank), None)
+
+    def discard(self, sizes: Sizes) -> bool:
+        """Takes off this very entry, and not another question's of equal sizes; tells whether it was there."""
+        for of_rank in self._by_rank:
+            for place, one in enumerate(of_rank):
+                if one is sizes:
+                    del of_rank[place]
+                    return True
+        return False
+
+
 @dataclass
 class SizeTrials:
     """Chooses the sizes for the questions of one model; whoever tries them says which ones the model accepts.
@@ -113,7 +146,7 @@ class SizeTrials:
     verdicts: list[Verdict] = field(default_factory=list)
     axes_of_caller: Collection[str] = ()
     """Axes of which the caller said what sizes to try."""
-    frontier: list[Sizes] = field(default_factory=list)
+    frontier: Frontier = field(default_factory=Frontier)
     """Sizes on the other side of a question, at which the model was not asked again yet."""
     is_complete: bool = True
     """Whether every question is known."""
@@ -127,7 +160,6 @@ class SizeTrials:
         self._rounded: Counter[tuple[str, str, tuple[str, ...]]] = Counter()
         self._numbers_tried: dict[Hashable, list[Sides]] = {}
         """By place, axes and number: the questions with which this number was tried there."""
-        self._python_frontier = 0
         self._other_numbers: dict[object, list[Sizes]] = {}
         """The sizes at which the model is asked again for each question that has numbers for answers."""
         self._asked_at: set[tuple[int, ...]] = set()
@@ -149,39 +181,35 @@ class SizeTrials:
         self.legal_sizes.append({**self._example, **sizes})
         if question is None or not question.is_asked:
             return  # the model goes the same way there
-        # Where an operator answers otherwise shapes may be others, of which Python asks; Python's own come first.
-        place = len(self.frontier) if question.chooses_kernel else self._python_frontier
-        self.frontier.insert(place, {**self._example, **sizes})
-        self._python_frontier += not question.chooses_kernel
+        full = {**self._example, **sizes}
+        self.frontier.add(full, self._rank(question, full))
         self._asked_at.add(self._key(sizes))
         if question.kind == "number":
-            self._keep_two((question.expression, question.place), self.frontier[place])
+            self._keep_two((question.expression, question.place), full)
+
+    def _rank(self, question: Question, sizes: Sizes) -> int:
+        """How much may depend on a question's answer, 0 for the most.
+
+        Where an operator answers otherwise shapes may be others, of which Python asks: a slice past the end is empty.
+        Of an axis of 1 mostly broadcasts and strides ask.
+        """
+        return 0 if not question.chooses_kernel else 2 if self._is_degenerate(sizes) else 1
 
     def _keep_two(self, key: object, sizes: Sizes) -> None:
         """Asks again at the smallest and the largest size with another number: few rounds of a loop, and many."""
         known = sorted([*self._other_numbers.get(key, ()), sizes], key=lambda one: math.prod(one.values()))
         self._other_numbers[key] = [known[0], known[-1]] if len(known) > 2 else known
-        for place, one in enumerate(self.frontier) if len(known) > 2 else ():
-            if one is known[1]:  # another question's entry of the same sizes stays
-                self._python_frontier -= place < self._python_frontier
-                del self.frontier[place]
-                break
-        else:
-            return
-        if known[1] not in self.frontier:
+        if len(known) > 2 and self.frontier.discard(known[1]) and known[1] not in self.frontier:
             self._asked_at.discard(self._key(known[1]))  # nor is it known what is asked there
 
-    def next_frontier(self, *, operators_too: bool) -> Sizes | None:
+    def next_frontier(self, ranks: int = RANKS) -> Sizes | None:
         """Sizes at which to ask again, taken off the list; None if there are none.
 
         Args:
-            operators_too: Whether those count at which an operator's question has another answer.
+            ranks: How many count: 1 for questions of the model's Python, 2 for those of operators, too, 3 for those
+                that ask for an axis of 1.
         """
-        if self._python_frontier:
-            self._python_frontier -= 1
-        elif not operators_too or not self.frontier:
-            return None
-        return self.frontier.pop(0)
+        return self.frontier.pop(ranks)
 
     def refuse(self, sizes: Sizes) -> None:
         """Says that the model refuses them."""

@@ -1,10 +1,12 @@
 """What a model is told that a symbolic number is, where it asks: an int, a float, a bool, as in eager torch.
 
-``isinstance`` and ``type`` have no hook, so names in the namespaces of the model's own code stand for them.
+``isinstance`` and ``type`` have no hook, so names in the namespaces of the model's own code stand for them. A pattern
+of a class, ``case int(size)``, and ``size.__class__`` read the number's attribute.
 """
 
 from __future__ import annotations
 
+import dis
 import functools
 import sys
 import types
@@ -28,6 +30,9 @@ def told_as_numbers(modules: Iterable[str], is_told: Callable[[Any], bool] = lam
         number = PLAIN_KINDS.get(type(value))
         return number if number is not None and is_told(value) else None
 
+    def is_of_model(frame: types.FrameType | None) -> bool:
+        return frame is not None and any(frame.f_globals is scope for scope in scopes)
+
     told = {"isinstance": _is_instance(number_of), "type": _type(number_of)}
     found = (sys.modules.get(name) for name in modules)
     scopes = [vars(module) for module in found if isinstance(module, types.ModuleType)]
@@ -41,7 +46,8 @@ def told_as_numbers(modules: Iterable[str], is_told: Callable[[Any], bool] = lam
     try:
         for scope, name, _ in changed:
             scope[name] = told[name]
-        yield
+        with _told_classes(number_of, is_of_model):
+            yield
     finally:
         for scope, name, before in changed:
             if before is None:
@@ -58,6 +64,37 @@ def pythons_own(function: Any) -> Any:
 
 
 _OWN = "torch_onnx_compat_pythons_own"
+
+
+@contextmanager
+def _told_classes(
+    number_of: Callable[[Any], type | None], is_of_model: Callable[[types.FrameType | None], bool]
+) -> Iterator[None]:
+    """While active, the model's statements read a number's class where they read a symbolic one's ``__class__``."""
+
+    def read(symbolic_number: Any, name: str) -> Any:
+        if name == "__class__":
+            frame = sys._getframe(1)
+            asking = frame.f_back if frame.f_globals is vars(functools) else frame  # singledispatch asks for its caller
+            if is_of_model(asking) and frame.f_code.co_code[frame.f_lasti] in _READS_CLASS:
+                return number_of(symbolic_number) or object.__getattribute__(symbolic_number, name)
+        return object.__getattribute__(symbolic_number, name)
+
+    before = {kind: vars(kind).get("__getattribute__") for kind in PLAIN_KINDS}
+    for kind in PLAIN_KINDS:
+        kind.__getattribute__ = read  # type: ignore[method-assign,assignment]
+    try:
+        yield
+    finally:
+        for kind, own in before.items():
+            if own is None:
+                del kind.__getattribute__
+            else:
+                kind.__getattribute__ = own  # type: ignore[method-assign]
+
+
+_READS_CLASS = frozenset(dis.opmap[name] for name in ("LOAD_ATTR", "MATCH_CLASS"))
+"""What reads ``__class__`` for a statement; `isinstance` in C reads it for whoever calls that."""
 
 
 def _is_instance(number_of: Callable[[Any], type | None]) -> Callable[[Any, Any], bool]:
