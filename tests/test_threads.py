@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from torch_onnx_compat import export_compat
-from torch_onnx_compat.threads import UnheardThread, heard_threads
+from torch_onnx_compat.threads import UnheardThread, hear_threads
 
 
 class InPool(nn.Module):
@@ -46,8 +46,22 @@ def test_a_thread_that_computes_is_refused(exporter, tmp_path):
 
 def test_threads_that_call_nothing_of_torch_are_left_alone():
     start, submit = threading.Thread.start, ThreadPoolExecutor.submit
-    with heard_threads(is_captured=True):
+    with hear_threads():
         thread = threading.Thread(target=lambda: None)
         thread.start()
         thread.join()
+    assert (threading.Thread.start, ThreadPoolExecutor.submit) == (start, submit)
+
+
+def test_the_result_of_a_pool_raises_the_error():
+    with hear_threads(), ThreadPoolExecutor(1) as pool:
+        future = pool.submit(lambda: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            future.result()
+
+
+def test_threads_are_as_before_after_an_interrupt():
+    start, submit = threading.Thread.start, ThreadPoolExecutor.submit
+    with pytest.raises(KeyboardInterrupt), hear_threads():
+        raise KeyboardInterrupt
     assert (threading.Thread.start, ThreadPoolExecutor.submit) == (start, submit)

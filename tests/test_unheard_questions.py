@@ -7,6 +7,8 @@ from torch import Tensor, nn
 
 from torch_onnx_compat import CompatError, export_compat
 
+EXPORTERS = ["torchscript", "dynamo"]
+
 
 class ClassPattern(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
@@ -15,6 +17,15 @@ class ClassPattern(nn.Module):
                 return x * 2
             case n:
                 return x * n
+
+
+class FloatPattern(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        match x.shape[0] / 2:
+            case float(half) if half > 4:
+                return x * half
+            case _:
+                return x * 3
 
 
 class BehindASlice(nn.Module):
@@ -48,31 +59,65 @@ class ValuesInTry(nn.Module):
             return x * 3
 
 
-@pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
-@pytest.mark.parametrize(
-    ("model", "shape", "dynamic", "others"),
-    [
-        (ClassPattern(), (3, 8), {0: "n"}, [(2, 8), (4, 8), (33, 8), (64, 8)]),
-        (
-            BehindASlice(),
-            (2, 32, 5),
-            {0: "batch", 1: "height", 2: "width"},
-            [(2, 32, 33), (3, 40, 35), (1, 33, 33), (2, 3, 40)],
-        ),
-        (ValuesInTry(), (3, 8), None, [(3, 8)]),
-    ],
-    ids=["class pattern", "behind a slice", "values in try"],
-)
-def test_a_file_is_right_at_other_sizes_or_refused(model, shape, dynamic, others, exporter, tmp_path):
-    path = tmp_path / "model.onnx"
-    axes = None if dynamic is None else {"x": dynamic}
-    try:
-        export_compat(model, (torch.randn(shape),), path, dynamic=axes, exporter=exporter)
-    except CompatError:
-        assert not isinstance(model, ClassPattern), "this one has a form"
-        return
+class SelectedValuesInTry(nn.Module):
+    """The same, and values decide how many there are."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        try:
+            if x[x > -100].detach().numpy().max() > -5:
+                raise RuntimeError("large")
+            return x * 2
+        except RuntimeError:
+            return x * 3
+
+
+class ShapesInTry(nn.Module):
+    """Eager torch has this error, too, at every size: nothing is decided."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        try:
+            return x.view(3, 3)
+        except RuntimeError:
+            return x * 3
+
+
+VOLUME = {0: "batch", 1: "height", 2: "width"}
+
+
+def assert_right(model, shape, dynamic, others, exporter, path):
+    export_compat(model(), (torch.randn(shape),), path, dynamic={"x": dynamic}, exporter=exporter)
     session = onnxruntime.InferenceSession(path)
     for other in others:
-        x = torch.randn(other) - 10 * isinstance(model, ValuesInTry)
+        x = torch.randn(other)
         (found,) = session.run(None, {"x": x.numpy()})
-        torch.testing.assert_close(torch.from_numpy(found), type(model)()(x))
+        torch.testing.assert_close(torch.from_numpy(found), model()(x))
+
+
+@pytest.mark.parametrize("exporter", EXPORTERS)
+@pytest.mark.parametrize(
+    ("model", "others"),
+    [
+        (ClassPattern, [(2, 8), (4, 8), (33, 8), (64, 8)]),
+        (FloatPattern, [(2, 8), (8, 8), (9, 8), (64, 8)]),
+        (ShapesInTry, [(1, 8), (9, 8)]),
+    ],
+)
+def test_a_file_is_right_at_other_sizes(model, others, exporter, tmp_path):
+    assert_right(model, (3, 8), {0: "n"}, others, exporter, tmp_path / "model.onnx")
+
+
+def test_the_model_is_asked_where_a_slice_is_not_empty(tmp_path):
+    others = [(2, 32, 33), (3, 40, 35), (1, 33, 33), (2, 3, 40)]
+    assert_right(BehindASlice, (2, 32, 5), VOLUME, others, "torchscript", tmp_path / "model.onnx")
+
+
+def test_torch_export_takes_an_empty_slice_for_empty(tmp_path):
+    with pytest.raises(CompatError, match="captured for sizes up to 31 only"):
+        assert_right(BehindASlice, (2, 32, 5), VOLUME, [], "dynamo", tmp_path / "model.onnx")
+
+
+@pytest.mark.parametrize("exporter", EXPORTERS)
+@pytest.mark.parametrize("model", [ValuesInTry, SelectedValuesInTry])
+def test_values_that_decide_by_an_error_are_refused(model, exporter, tmp_path):
+    with pytest.raises(CompatError, match="would freeze"):
+        export_compat(model(), (torch.randn(3, 8),), tmp_path / "model.onnx", exporter=exporter)

@@ -25,7 +25,7 @@ from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.places import first_line, user_statement
 from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.prepare import Boundary, Prepared
-from torch_onnx_compat.threads import heard_threads
+from torch_onnx_compat.threads import hear_threads
 from torch_onnx_compat.tracing import is_tracing
 from torch_onnx_compat.watch import ShapeLog
 
@@ -102,7 +102,7 @@ class Subject(nn.Module):
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         """Runs the twin on the example's structure filled with these tensors; the result's tensors, in order."""
         scope = self._scope() if self._scope else nullcontext()
-        threads = heard_threads(is_captured=_is_captured(tensors))
+        threads = hear_threads() if _is_captured(tensors) else nullcontext()
         with threads, self.around or nullcontext(), scope, undo_writes(self.twin, tensors) as undo:
             args, kwargs = self._inputs.call(tensors)
             result = self.boundary.call(self.twin, args, kwargs) if self.boundary else self.twin(*args, **kwargs)

@@ -18,77 +18,71 @@ class UnheardThread(CompatError):
 
 
 @contextmanager
-def heard_threads(*, is_captured: bool) -> Iterator[None]:
+def hear_threads() -> Iterator[None]:
     """While active, what this thread gives to a pool of threads runs at once, in this thread.
 
-    A thread that is started otherwise may wait for others, so it runs as it is.
-
-    Args:
-        is_captured: Whether the model is captured, and not only run.
+    A thread that is started otherwise may wait for others, so it runs as it is, and its calls are noted.
 
     Raises:
-        UnheardThread: It is captured, and a thread that was started otherwise has called torch.
+        UnheardThread: A thread that was started otherwise has called torch.
     """
-    if not is_captured:
-        yield
-        return
     here = threading.get_ident()
-    heard = _Heard()
+    log = _CallLog()
     start, submit = threading.Thread.start, ThreadPoolExecutor.submit
 
-    def start_heard(thread: threading.Thread) -> None:
+    def start_with_log(thread: threading.Thread) -> None:
         if threading.get_ident() == here:
-            thread.run = heard.around(thread.run)  # type: ignore[method-assign]
+            thread.run = log.around(thread.run)  # type: ignore[method-assign]
         start(thread)
 
     def submit_here(pool: ThreadPoolExecutor, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
         if threading.get_ident() != here:
             return submit(pool, function, *args, **kwargs)
-        done: Future[Any] = Future()
+        future: Future[Any] = Future()
         try:
-            done.set_result(function(*args, **kwargs))
-        except Exception as error:
-            done.set_exception(error)
-        return done
+            future.set_result(function(*args, **kwargs))
+        except Exception as error:  # of any kind; whoever asks for the result gets it
+            future.set_exception(error)
+        return future
 
-    threading.Thread.start = start_heard  # type: ignore[method-assign,assignment]
-    ThreadPoolExecutor.submit = submit_here  # type: ignore[method-assign,assignment]
     try:
+        threading.Thread.start = start_with_log  # type: ignore[method-assign,assignment]
+        ThreadPoolExecutor.submit = submit_here  # type: ignore[method-assign,assignment]
         yield
     finally:
         threading.Thread.start = start  # type: ignore[method-assign]
         ThreadPoolExecutor.submit = submit  # type: ignore[method-assign]
-    if heard.called:
+    if log.first_call:
         raise UnheardThread(
-            f"the model uses {heard.called} in a thread that it starts, which no exporter sees; its result would be "
+            f"the model uses {log.first_call} in a thread that it starts, which no exporter sees; its result would be "
             "a constant of the file. Call the function without a thread, or give it to a "
             "concurrent.futures.ThreadPoolExecutor, whose work is done in order while the model is captured."
         )
 
 
-class _Heard:
+class _CallLog:
     """Notes the first call of torch in other threads."""
 
     def __init__(self) -> None:
-        self.called = ""
+        self.first_call = ""
 
     def around(self, run: Callable[[], None]) -> Callable[[], None]:
         """A thread's run whose calls are noted."""
 
-        def heard() -> None:
+        def run_with_log() -> None:
             with _Calls(self):
                 run()
 
-        return heard
+        return run_with_log
 
 
 class _Calls(TorchFunctionMode):
-    """Passes calls on, and notes that there are any."""
+    """Passes calls on, and notes the first."""
 
-    def __init__(self, heard: _Heard) -> None:
+    def __init__(self, log: _CallLog) -> None:
         super().__init__()
-        self._heard = heard
+        self._log = log
 
     def __torch_function__(self, func: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self._heard.called = self._heard.called or resolve_name(func) or str(func)
+        self._log.first_call = self._log.first_call or resolve_name(func) or str(func)
         return func(*args, **(kwargs or {}))

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from torch_onnx_compat import export_compat
+from torch_onnx_compat.check.frontier import Rank
 from torch_onnx_compat.check.sizes import SizeTrials
 from torch_onnx_compat.prepare import prepare
 from torch_onnx_compat.questions.question import Question
@@ -79,7 +80,7 @@ def asked_again(kind, sizes):
     for n in sizes:
         trials.accept({"n": n}, Question(kind, "n // 2", 2, "net.py:3"))
     found = []
-    while (one := trials.next_frontier(ranks=1)) is not None:
+    while (one := trials.next_frontier(last=Rank.PYTHON)) is not None:
         found.append(one["n"])
     return found
 

@@ -1,4 +1,4 @@
-"""Random programs that ask what kind of value a name holds, after branches that gave it one or another.
+"""Random programs that ask what kind of value a name holds, most after branches that gave it one or another.
 
 A file has a tensor where Python has a number that a branch decides, and where a trace has a size. Whoever asks,
 ``isinstance(n, int)`` or ``torch.is_tensor(n)``, has to hear what Python would say. Every decision is about a flag of
@@ -33,6 +33,7 @@ QUESTIONS = (
     *("isinstance({v}, int)", "isinstance({v}, float)", "isinstance({v}, bool)", "isinstance({v}, torch.Tensor)"),
     *("isinstance({v}, (int, float))", "type({v}) is int", "type({v}) in (int, float)", "torch.is_tensor({v})"),
     *("hasattr({v}, 'shape')", "{v} is None", "{v} is not None", "{v} is True", "is_whole({v})", "kind_of({v}) == 2"),
+    *("is_matched({v})", "is_matched({v}) == 1", "in_pool(isinstance, {v}, int)", "in_pool(is_matched, {v}) > 1"),
 )
 
 READ = "torch.as_tensor(-4 if {v} is None else {v}).float()"
@@ -41,7 +42,8 @@ READ = "torch.as_tensor(-4 if {v} is None else {v}).float()"
 SHAPES = ((4, 3), (3, 5), (2, 2))
 """Of ``x``: the example's, and others."""
 
-HELPERS = """
+HELPERS = """from concurrent.futures import ThreadPoolExecutor
+
 
 def keep(v):
     return v
@@ -57,13 +59,32 @@ def kind_of(v):
     return 1 if type(v) is float else 2
 
 
+def is_matched(v):
+    match v:
+        case bool():
+            return 0
+        case int(n) if n % 2 == 0:
+            return 1
+        case float(n) if n > 2:
+            return 2
+        case int():
+            return 3
+        case _:
+            return 0
+
+
+def in_pool(function, *values):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function, *values).result()
+
+
 class Model(nn.Module):
     def forward(self, x, flags):
 """
 
 
 def make_kinds(seed: int) -> Program:
-    """A model of ``x`` (n, m) and ``flags`` (FLAGS,), whose names are given values by one or two decisions."""
+    """A model of ``x`` (n, m) and ``flags`` (FLAGS,), whose names are given values by up to two decisions."""
     dice = random.Random(seed)
     flag = [f"flags[{place}] > 100" for place in range(FLAGS)]
     lines: list[str] = []
@@ -73,11 +94,13 @@ def make_kinds(seed: int) -> Program:
         one, other = dice.sample(VALUES, 2)
         if dice.random() < 0.4:
             one, other = dice.choice((("2", "3"), ("x.shape[0]", "x.shape[1]"), ("0", "x.shape[0]"), ("0.5", "1.5")))
-        shape = dice.randrange(3)
+        shape = dice.randrange(4)
         if shape == 0:
             lines.append(f"{name} = {one} if {decided} else {other}")
         elif shape == 1:
             lines += [f"{name} = {one}", f"if {decided}:", f"    {name} = {other}"]
+        elif shape == 2:
+            lines.append(f"{name} = {one}")
         else:
             lines += [f"if {decided}:", f"    {name} = {one}", "else:", f"    {name} = {other}"]
         for _ in range(dice.choice((0, 0, 1, 1, 2))):

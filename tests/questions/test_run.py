@@ -185,6 +185,7 @@ def test_they_do_after_an_interrupt_too():
     assert torch.SymInt.__repr__ is before
     assert isinstance is plain
     assert not {"isinstance", "type"} & set(globals())
+    assert "__getattribute__" not in vars(torch.SymInt)
 
 
 def test_expressions_become_functions():

@@ -83,9 +83,9 @@ class CaptureLog(TorchFunctionMode):
             return args[0].detach()
         elif func is Tensor.__deepcopy__:
             return args[0].clone()
-        return self._call(func, args, kwargs)
+        return self._pass_on(func, args, kwargs)
 
-    def _call(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def _pass_on(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Calls a function, and notes where the model catches an error that eager torch does not have."""
         self._note_failure(func, (*args, *kwargs.values()))
         try:
@@ -153,7 +153,7 @@ class CaptureLog(TorchFunctionMode):
 def _works_on_values(func: Any, args: Any, kwargs: Any) -> bool:
     """Whether a call that fails in the capture takes plain tensors of these shapes, as ``x.numpy()`` does.
 
-    In eager torch the model does not go the way of such an error.
+    In eager torch the model does not go the way of such an error. Where values decide the shapes it is taken for one.
     """
 
     def plain(value: Any) -> Any:
@@ -162,6 +162,10 @@ def _works_on_values(func: Any, args: Any, kwargs: Any) -> bool:
         return symbolic.number_of(value) if symbolic.is_symbolic(value) else value
 
     with symbolic.without_modes():
+        numbers = [value for _, value in tree.constants((args, kwargs))]
+        sizes = [size for tensor in tree.tensors_in((args, kwargs)) for size in tensor.shape]
+        if any(map(symbolic.is_of_data, (*numbers, *sizes))):
+            return True
         try:
             func(*tree.map_leaves(args, plain), **tree.map_leaves(kwargs, plain))
         except Exception:  # of any kind, as in the capture

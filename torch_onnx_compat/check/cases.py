@@ -10,9 +10,10 @@ from typing import Any
 
 from torch_onnx_compat.backends.backend import ExportedGraph
 from torch_onnx_compat.check.elsewhere import Elsewhere
+from torch_onnx_compat.check.frontier import Rank
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.other_sides import FLOOR_S, PART_OF_PROOF, Found, OtherSides
-from torch_onnx_compat.check.sizes import RANKS, AxisProof, SizeTrials, Trial, is_affordable
+from torch_onnx_compat.check.sizes import AxisProof, SizeTrials, Trial, is_affordable
 from torch_onnx_compat.check.unasked import Unasked
 from torch_onnx_compat.check.variations import of_all_magnitudes
 from torch_onnx_compat.control_flow.values import ValueDecisions
@@ -31,9 +32,10 @@ RUNS = 8
 """Further runs that ask the model on the other sides of its questions, whatever they take."""
 
 QUICK_RUNS = 32
-"""The same where they take no more than QUICK_SECONDS together."""
+"""The same at most where they take less than QUICK_SECONDS together; none of them for an axis of 1."""
 
 QUICK_SECONDS = 0.5
+"""Of their thread's processor time."""
 
 OPERATOR_SECONDS = 1.0
 """Seconds of such runs after which only the questions of the model's Python cause further ones."""
@@ -42,16 +44,16 @@ FAR_APART = (33, 65, 129)
 """By how much an axis is lengthened besides, where the model's questions about sizes are not known."""
 
 
-def _ranks_to_ask(runs: int, seconds: float) -> int:
-    """Which ranks of questions another run is made for, as `SizeTrials.next_frontier` counts them; 0 for none.
+def _last_rank(runs: int, seconds: float) -> Rank | None:
+    """Up to which rank of questions a further run is made; None if none is.
 
     Args:
-        runs: The runs that were made.
+        runs: The further runs that were made.
         seconds: What they took.
     """
     if runs < RUNS:
-        return RANKS if seconds < OPERATOR_SECONDS else 1
-    return 2 if runs < QUICK_RUNS and seconds < QUICK_SECONDS else 0
+        return Rank.OPERATOR_OF_ONE if seconds < OPERATOR_SECONDS else Rank.PYTHON
+    return Rank.OPERATOR if runs < QUICK_RUNS and seconds < QUICK_SECONDS else None
 
 
 def _made_different(larger: Mapping[str, int], example: Mapping[str, int], bounds: Bounds) -> dict[str, int]:
@@ -284,7 +286,10 @@ class Cases:
         )
         runs = [run]
         seconds = 0.0
-        while (ranks := _ranks_to_ask(len(runs) - 1, seconds)) and (asked_at := trials.next_frontier(ranks)):
+        while (last := _last_rank(len(runs) - 1, seconds)) is not None:
+            asked_at = trials.next_frontier(last)
+            if asked_at is None:
+                break
             runs.append(self._ask(asked_at))
             seconds += runs[-1].seconds
             yield from self._answer(runs[-1].questions, asked_at, trials)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from torch_onnx_compat.check.frontier import Rank
 from torch_onnx_compat.check.other_sides import Found, OtherSides
 from torch_onnx_compat.check.sizes import SizeTrials, Verdict
 from torch_onnx_compat.questions.log import SymbolicRun
@@ -80,7 +81,7 @@ class Elsewhere:
                     yield moved
             for verdict in trials.verdicts[known:]:
                 self.is_left(verdict, trials)
-            there = trials.next_frontier(ranks=1)
+            there = trials.next_frontier(last=Rank.PYTHON)
             if there is None:
                 return
             inputs = inputs.at_sizes(there)

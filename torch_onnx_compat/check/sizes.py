@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from torch_onnx_compat.check.frontier import Frontier, Rank
 from torch_onnx_compat.inputs.inputs import Inputs, is_within
 from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.rounding import sides_of
@@ -98,39 +99,6 @@ class AxisProof:
         return f"axis {self.name}: tried at {sizes}" + (f"; {'; '.join(self.asked[:3])}" if self.asked else "")
 
 
-RANKS = 3
-
-
-class Frontier:
-    """Sizes at which the model is still to be asked, in the order of how much may depend on what it is asked there."""
-
-    def __init__(self) -> None:
-        self._by_rank: list[list[Sizes]] = [[] for _ in range(RANKS)]
-
-    def __iter__(self) -> Iterator[Sizes]:
-        return itertools.chain(*self._by_rank)
-
-    def __bool__(self) -> bool:
-        return any(self._by_rank)
-
-    def add(self, sizes: Sizes, rank: int) -> None:
-        """Puts sizes behind those of the same rank."""
-        self._by_rank[rank].append(sizes)
-
-    def pop(self, ranks: int) -> Sizes | None:
-        """Takes the first sizes of the first ranks; None if there are none."""
-        return next((of_rank.pop(0) for of_rank in self._by_rank[:ranks] if of_rank), None)
-
-    def discard(self, sizes: Sizes) -> bool:
-        """Takes off this very entry, and not another question's of equal sizes; tells whether it was there."""
-        for of_rank in self._by_rank:
-            for place, one in enumerate(of_rank):
-                if one is sizes:
-                    del of_rank[place]
-                    return True
-        return False
-
-
 @dataclass
 class SizeTrials:
     """Chooses the sizes for the questions of one model; whoever tries them says which ones the model accepts.
@@ -187,13 +155,11 @@ class SizeTrials:
         if question.kind == "number":
             self._keep_two((question.expression, question.place), full)
 
-    def _rank(self, question: Question, sizes: Sizes) -> int:
-        """How much may depend on a question's answer, 0 for the most.
-
-        Where an operator answers otherwise shapes may be others, of which Python asks: a slice past the end is empty.
-        Of an axis of 1 mostly broadcasts and strides ask.
-        """
-        return 0 if not question.chooses_kernel else 2 if self._is_degenerate(sizes) else 1
+    def _rank(self, question: Question, sizes: Sizes) -> Rank:
+        """Whose question has another answer at these sizes."""
+        if not question.chooses_kernel:
+            return Rank.PYTHON
+        return Rank.OPERATOR_OF_ONE if self._is_degenerate(sizes) else Rank.OPERATOR
 
     def _keep_two(self, key: object, sizes: Sizes) -> None:
         """Asks again at the smallest and the largest size with another number: few rounds of a loop, and many."""
@@ -202,14 +168,9 @@ class SizeTrials:
         if len(known) > 2 and self.frontier.discard(known[1]) and known[1] not in self.frontier:
             self._asked_at.discard(self._key(known[1]))  # nor is it known what is asked there
 
-    def next_frontier(self, ranks: int = RANKS) -> Sizes | None:
-        """Sizes at which to ask again, taken off the list; None if there are none.
-
-        Args:
-            ranks: How many count: 1 for questions of the model's Python, 2 for those of operators, too, 3 for those
-                that ask for an axis of 1.
-        """
-        return self.frontier.pop(ranks)
+    def next_frontier(self, last: Rank = Rank.OPERATOR_OF_ONE) -> Sizes | None:
+        """Sizes at which to ask again, taken off the list; None if there are none up to the last rank that counts."""
+        return self.frontier.pop(last)
 
     def refuse(self, sizes: Sizes) -> None:
         """Says that the model refuses them."""

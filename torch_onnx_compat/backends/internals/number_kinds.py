@@ -10,7 +10,7 @@ import dis
 import functools
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,12 +30,10 @@ def told_as_numbers(modules: Iterable[str], is_told: Callable[[Any], bool] = lam
         number = PLAIN_KINDS.get(type(value))
         return number if number is not None and is_told(value) else None
 
-    def is_of_model(frame: types.FrameType | None) -> bool:
-        return frame is not None and any(frame.f_globals is scope for scope in scopes)
-
     told = {"isinstance": _is_instance(number_of), "type": _type(number_of)}
     found = (sys.modules.get(name) for name in modules)
     scopes = [vars(module) for module in found if isinstance(module, types.ModuleType)]
+    of_model = frozenset(map(id, scopes))
     # A run without numbers may be made while a model is captured, and has its own answers.
     changed = [
         (scope, name, scope.get(name))
@@ -46,7 +44,7 @@ def told_as_numbers(modules: Iterable[str], is_told: Callable[[Any], bool] = lam
     try:
         for scope, name, _ in changed:
             scope[name] = told[name]
-        with _told_classes(number_of, is_of_model):
+        with _told_classes(number_of, of_model):
             yield
     finally:
         for scope, name, before in changed:
@@ -67,16 +65,23 @@ _OWN = "torch_onnx_compat_pythons_own"
 
 
 @contextmanager
-def _told_classes(
-    number_of: Callable[[Any], type | None], is_of_model: Callable[[types.FrameType | None], bool]
-) -> Iterator[None]:
-    """While active, the model's statements read a number's class where they read a symbolic one's ``__class__``."""
+def _told_classes(number_of: Callable[[Any], type | None], scopes: Collection[int]) -> Iterator[None]:
+    """While active, the model's statements read a number's class where they read a symbolic one's ``__class__``.
+
+    Args:
+        number_of: The class of the number that a symbolic one stands for; None if that is not told.
+        scopes: The identities of the namespaces of the model's code.
+    """
 
     def read(symbolic_number: Any, name: str) -> Any:
         if name == "__class__":
             frame = sys._getframe(1)
             asking = frame.f_back if frame.f_globals is vars(functools) else frame  # singledispatch asks for its caller
-            if is_of_model(asking) and frame.f_code.co_code[frame.f_lasti] in _READS_CLASS:
+            if (
+                asking is not None
+                and id(asking.f_globals) in scopes
+                and frame.f_code.co_code[frame.f_lasti] in _READS_CLASS
+            ):
                 return number_of(symbolic_number) or object.__getattribute__(symbolic_number, name)
         return object.__getattribute__(symbolic_number, name)
 
