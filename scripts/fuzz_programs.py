@@ -35,11 +35,28 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
 from fuzz.judge import Judgement, judge_program  # noqa: E402
-from fuzz.programs import Input, Program, make_kinds, make_pieces, make_program, make_tables, make_texts, write_program  # noqa: E402
+from fuzz.programs import (  # noqa: E402
+    Input,
+    Program,
+    make_catching,
+    make_kinds,
+    make_pieces,
+    make_program,
+    make_tables,
+    make_texts,
+    write_program,
+)
 
 Row = dict[str, Any]
 
-MAKERS = {"": make_program, "kinds": make_kinds, "pieces": make_pieces, "texts": make_texts, "tables": make_tables}
+MAKERS = {
+    "": make_program,
+    "catching": make_catching,
+    "kinds": make_kinds,
+    "pieces": make_pieces,
+    "texts": make_texts,
+    "tables": make_tables,
+}
 """By what most of a program is about."""
 
 ORDER = ("right", "rounding", "WRONG", "fails-at-legal-size", "refused", "refused, needlessly", "other exception")
@@ -248,7 +265,10 @@ def main(
     time_limit: Annotated[float, typer.Option(help="Seconds for a program.")] = 30,
     stock: Annotated[bool, typer.Option(help="Tell which refusals are needless: stock torch's file is right.")] = False,
     about: Annotated[
-        str, typer.Option(help="Programs about one thing: kinds (of values), pieces (of an axis), texts, or tables.")
+        str,
+        typer.Option(
+            help="About one thing: catching (errors), kinds (of values), pieces (of an axis), texts, or tables."
+        ),
     ] = "",
     sources: Annotated[bool, typer.Option(help="Print the programs whose files are wrong.")] = True,
     shrink_seed: Annotated[int | None, typer.Option("--shrink", help="Make this seed's program smaller.")] = None,

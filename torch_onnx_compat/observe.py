@@ -7,7 +7,7 @@ needs and what planning needs is one and the same run.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch_onnx_compat.backends.internals.modes import DispatchMode
 from torch_onnx_compat.caller.undo import undo_writes
 from torch_onnx_compat.catalogue.entry import Symbolic
+from torch_onnx_compat.caught import CaughtError, CaughtErrors
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.functional.complex import Pair, view_as_real
 from torch_onnx_compat.inputs import tree
@@ -227,6 +228,13 @@ class Observation:
             raise
         except Exception as error:
             raise ModelRefused(_describe(error)) from error
+
+    def caught_errors(self, inputs: Inputs) -> Collection[CaughtError]:
+        """The errors that the original catches on some inputs; none where it raises one."""
+        errors = CaughtErrors(self.prepared.reach.catching)
+        with suppress(ModelRefused):
+            self.run_within(errors, inputs)
+        return errors.found
 
     def accepts(self, inputs: Inputs) -> bool:
         """Whether the original takes some inputs."""

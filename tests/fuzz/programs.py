@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fuzz.catching import catching_source
 from fuzz.loop_states import draw_loop
 from fuzz.pieces import draw_use
 from fuzz.tables import draw_lookup
@@ -993,6 +994,14 @@ def make_tables(seed: int) -> Program:
     dice = random.Random(seed)
     writer = Writer(dice, draw_inputs(dice))
     return writer.program(seed, [writer.tables] if dice.random() < 0.7 else [writer.statement, writer.tables])
+
+
+def make_catching(seed: int) -> Program:
+    """A program of a seed that catches errors, of which a capture has more than eager torch."""
+    dice = random.Random(seed)
+    source = HEADER + catching_source(dice).replace("except :", "except:")
+    dynamic = dice.choice(({0: "rows", 1: "columns"}, {0: "rows"}, {}))
+    return Program(seed=seed, source=source, inputs=(Input("x", (dice.choice((3, 4, 6)), 5), dynamic),))
 
 
 def make_program(seed: int) -> Program:

@@ -10,6 +10,7 @@ from fuzz.programs import (
     Program,
     example_inputs,
     fresh_model,
+    make_catching,
     make_kinds,
     make_pieces,
     make_program,
@@ -51,6 +52,15 @@ def test_accepted_file_is_right(seed, exporter, tmp_path):
 def test_who_asks_for_kinds_is_answered(seed, exporter, tmp_path):
     """Of the last two, files were wrong that had been verified."""
     program = make_kinds(seed)
+    judged = judge_program(program, write_program(program, tmp_path), exporter)
+    assert judged.verdict in ("right", "rounding", "refused", "eager-refuses"), f"{judged.detail}\n{program.source}"
+
+
+@pytest.mark.one_exporter
+@pytest.mark.parametrize("seed", [*range(8), 28, 50, 182, 294])
+def test_who_catches_errors_goes_its_own_way(seed, exporter, tmp_path):
+    """Of the last four, files were wrong that had been verified."""
+    program = make_catching(seed)
     judged = judge_program(program, write_program(program, tmp_path), exporter)
     assert judged.verdict in ("right", "rounding", "refused", "eager-refuses"), f"{judged.detail}\n{program.source}"
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import types
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import onnx_ir as ir
 
+from torch_onnx_compat.caught import CaughtError, CaughtErrors
 from torch_onnx_compat.errors import CompatError, UnsupportedError, causes
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import Subject
@@ -59,6 +61,10 @@ class ExportJob:
     """The wanted opset; the exporter may write another one, which the graph states."""
     python_modules: frozenset[str] = frozenset()
     """Those that the model's code is in, by name."""
+    catching: Sequence[types.FunctionType] = ()
+    """The functions of the model's code that may catch an error."""
+    catches: Callable[[Inputs], Collection[CaughtError]] = lambda inputs: ()
+    """The errors that the original catches on some inputs."""
     custom_opsets: Mapping[str, int] = field(default_factory=dict)
     allow_baked: tuple[str, ...] = ()
     decides: Callable[[ExportJob], bool] | None = None
@@ -112,6 +118,22 @@ def frozen_error(places: str, first: str, *, of_values: bool = True) -> FrozenDe
         f"tensor operations such as torch.where, or accept it with allow_baked=[{first!r}].",
         of_values=of_values,
     )
+
+
+def reject_other_errors(errors: CaughtErrors, job: ExportJob, exporter: str) -> None:
+    """Raises if the model has caught an error in a capture that it does not have in eager torch.
+
+    Raises:
+        ExportFailed: It has: the file would go on as after the error.
+    """
+    known = job.catches(job.inputs) if errors.found else ()
+    others = [e for e in errors.found if e not in known and not {e.place, e.handler} & set(job.allow_baked)]
+    if others:
+        raise ExportFailed(
+            f"{exporter} would freeze the way that the model takes after an error, which it catches at "
+            f"{others[0].handler} and eager torch does not have: {others[0]}. Let the model decide without this error, "
+            f"or accept it with allow_baked=[{others[0].place!r}]."
+        )
 
 
 def refuse(error: Exception, step: str) -> NoReturn:

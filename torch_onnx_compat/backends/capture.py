@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.export import Dim
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.backends.backend import ExportFailed, ExportJob, FixedAxis, refuse
+from torch_onnx_compat.backends.backend import ExportFailed, ExportJob, FixedAxis, refuse, reject_other_errors
 from torch_onnx_compat.backends.caches import is_for_a_cache
 from torch_onnx_compat.backends.capture_log import CaptureLog
 from torch_onnx_compat.backends.index_lists import IndexLists
@@ -27,6 +27,7 @@ from torch_onnx_compat.backends.internals.numbers import complete_numbers
 from torch_onnx_compat.backends.promotion import Promotion
 from torch_onnx_compat.backends.scalar_tensors import ScalarTensors
 from torch_onnx_compat.caller.undo import undo_capture
+from torch_onnx_compat.caught import CaughtErrors
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.observe import Subject
 from torch_onnx_compat.questions.question import Question
@@ -51,14 +52,13 @@ def capture(job: ExportJob) -> Capture:
     Raises:
         ExportFailed: torch refused the model, or the capture fixed an axis, or froze what decides.
     """
-    log = CaptureLog()
+    log, errors = CaptureLog(), CaughtErrors(job.catching)
     texts, numbers = number_watchers.watch_texts(log.note_text), number_watchers.watch_plain_numbers(log.note_number)
     keys = number_watchers.hashes(is_for_a_cache)
-    errors = number_watchers.watch_data_dependent_errors(log.note_data_dependent_error)
     kinds = told_as_numbers(job.python_modules, symbolic.is_of_data)
     try:
-        with in_onnx_export(), undo_capture(job.subject.twin), texts, numbers, kinds, keys, errors, complete_numbers():
-            made = _run_export(job, log)
+        with in_onnx_export(), undo_capture(job.subject.twin), texts, numbers, kinds, keys, complete_numbers():
+            made = _run_export(job, log, errors)
     except CompatError:
         raise
     except Exception as error:
@@ -66,6 +66,7 @@ def capture(job: ExportJob) -> Capture:
         if fixed is not None:
             raise fixed from error
         refuse(error, "dynamo exporter, torch.export")
+    reject_other_errors(errors, job, "dynamo")
     failing = [place for place in log.failures if place not in job.allow_baked]
     if failing:
         raise ExportFailed(
@@ -84,7 +85,7 @@ def capture(job: ExportJob) -> Capture:
     return made
 
 
-def _run_export(job: ExportJob, log: CaptureLog) -> Capture:
+def _run_export(job: ExportJob, log: CaptureLog, errors: CaughtErrors) -> Capture:
     """Runs torch.export: on the model, or on what runs below autograd if the model differentiates."""
     names = [f"tensor_{index}" for index in range(len(job.inputs.tensors))]
     specs = {n: dict.fromkeys(axes, Dim.DYNAMIC) or None for n, axes in zip(names, job.inputs.axes, strict=True)}
@@ -94,6 +95,7 @@ def _run_export(job: ExportJob, log: CaptureLog) -> Capture:
     subject.wrap(IndexLists)
     subject.wrap(Promotion)
     subject.wrap(ScalarTensors)
+    subject.wrap(lambda: errors)
 
     def run(model: nn.Module) -> torch.export.ExportedProgram:
         return torch.export.export(model, job.inputs.tensors, dynamic_shapes=shapes, strict=False)

@@ -12,7 +12,6 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
@@ -83,17 +82,8 @@ class CaptureLog(TorchFunctionMode):
             return args[0].detach()
         elif func is Tensor.__deepcopy__:
             return args[0].clone()
-        return self._pass_on(func, args, kwargs)
-
-    def _pass_on(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Calls a function, and notes where the model catches an error that eager torch does not have."""
         self._note_failure(func, (*args, *kwargs.values()))
-        try:
-            return func(*args, **kwargs)
-        except Exception:  # of any kind; the model gets it
-            if is_caught_on_stack(frames_of_model()) and _works_on_values(func, args, kwargs):
-                self._add_failure()
-            raise
+        return func(*args, **kwargs)
 
     def _note_failure(self, func: Any, args: tuple[Any, ...]) -> None:
         """Notes a call that may fail for other values, where the model catches the error; here nothing has values."""
@@ -104,11 +94,6 @@ class CaptureLog(TorchFunctionMode):
             sizes = [size for tensor in tree.tensors_in(args) for size in tensor.shape]
             if by_value or any(map(symbolic.is_of_data, sizes)):
                 self._add_failure()
-
-    def note_data_dependent_error(self) -> None:
-        """Notes torch's error for a decision on values, where the model catches it and goes on."""
-        if is_caught_on_stack(frames_of_model()):
-            self._add_failure()
 
     def _add_failure(self) -> None:
         caller = next(f for f in frames_of_model() if is_user_file(f.f_code.co_filename))
@@ -148,29 +133,6 @@ class CaptureLog(TorchFunctionMode):
         if kind is float:
             self.floats[expression, short(caller.f_code.co_filename, caller.f_lineno)] = None
         return False
-
-
-def _works_on_values(func: Any, args: Any, kwargs: Any) -> bool:
-    """Whether a call that fails in the capture takes plain tensors of these shapes, as ``x.numpy()`` does.
-
-    In eager torch the model does not go the way of such an error. Where values decide the shapes it is taken for one.
-    """
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, Tensor):
-            return torch.zeros([plain(size) for size in value.shape], dtype=value.dtype)
-        return symbolic.number_of(value) if symbolic.is_symbolic(value) else value
-
-    with symbolic.without_modes():
-        numbers = [value for _, value in tree.constants((args, kwargs))]
-        sizes = [size for tensor in tree.tensors_in((args, kwargs)) for size in tensor.shape]
-        if any(map(symbolic.is_of_data, (*numbers, *sizes))):
-            return True
-        try:
-            func(*tree.map_leaves(args, plain), **tree.map_leaves(kwargs, plain))
-        except Exception:  # of any kind, as in the capture
-            return False
-    return True
 
 
 def _outside_of_texts() -> Iterator[types.FrameType]:

@@ -21,7 +21,14 @@ from torch import Tensor, nn
 from torch.onnx import symbolic_helper
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, ExportJob, frozen_error, refuse
+from torch_onnx_compat.backends.backend import (
+    ExportedGraph,
+    ExportFailed,
+    ExportJob,
+    frozen_error,
+    refuse,
+    reject_other_errors,
+)
 from torch_onnx_compat.backends.decisions import ITERATION, KEY, LEGACY_CONSTRUCTOR, Decision, DecisionLog
 from torch_onnx_compat.backends.quiet import without_graph_dump
 from torch_onnx_compat.backends.repairs import repair_trace
@@ -29,6 +36,7 @@ from torch_onnx_compat.backends.torchscript_ops import TorchScriptOps
 from torch_onnx_compat.backends.wide import wide_sizes
 from torch_onnx_compat.caller.undo import is_training
 from torch_onnx_compat.catalogue.entry import Declined, Symbolic, decline
+from torch_onnx_compat.caught import CaughtErrors
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.garbage import pause_collection
 from torch_onnx_compat.graph.weights import as_onnx
@@ -64,7 +72,7 @@ def export(job: ExportJob) -> ExportedGraph:
 
 
 def _export_at(opset: int, job: ExportJob) -> ExportedGraph:
-    log = DecisionLog(len(job.inputs.tensors))
+    log, errors = DecisionLog(len(job.inputs.tensors)), CaughtErrors(job.catching)
     failures: list[BaseException] = []
     as_function = partial(_symbolic_function, job=job, opset=opset, failures=failures, modules=_module_paths(job))
     functions = {e.op: as_function(e) for e in job.plan.symbolics() if "autograd::" not in e.op}
@@ -79,6 +87,7 @@ def _export_at(opset: int, job: ExportJob) -> ExportedGraph:
                 stack.enter_context(internals.keep_double_scalars())
             if not job.is_script:
                 repair_trace(job.subject)
+                job.subject.wrap(lambda: errors)
                 job.subject.around = log
                 if job.plan.target.computes_double:
                     stack.enter_context(wide_sizes())
@@ -93,6 +102,7 @@ def _export_at(opset: int, job: ExportJob) -> ExportedGraph:
             finally:
                 job.subject.around = None
     left_alone = _reject_frozen(job, log.decisions)
+    reject_other_errors(errors, job, "TorchScript")
     return ExportedGraph(
         model,
         notes=_notes(caught),

@@ -6,6 +6,7 @@ objects that they name. Code of torch, numpy and Python itself is not followed.
 
 from __future__ import annotations
 
+import dis
 import functools
 import sys
 import types
@@ -58,6 +59,8 @@ class Reach:
     """Functions with functools.lru_cache."""
     python_modules: set[str] = field(default_factory=set)
     """Names of those that the functions are defined in."""
+    catching: list[FunctionType] = field(default_factory=list)
+    """Functions that may catch an error."""
     written: set[int] = field(default_factory=set)
     """Addresses of the memory that a run wrote to."""
 
@@ -90,11 +93,12 @@ class _Search:
         """Follows the methods whose names are used, until there is no new one."""
         done: set[tuple[int, str]] = set()
         while True:
+            beginnings = tuple(name for name in self._used if name.endswith("_") and len(name) > 2)  # f"forward_{mode}"
             new = [
                 (cls, name)
                 for cls in list(self.reach.classes.values())
                 for name in vars(cls)
-                if name in self._used and (id(cls), name) not in done
+                if (name in self._used or name.startswith(beginnings)) and (id(cls), name) not in done
             ]
             if not new:
                 return
@@ -136,6 +140,8 @@ class _Search:
             return
         self._functions += 1
         self.reach.python_modules.add(function.__module__ or "")  # exec has no module
+        if _may_catch(function.__code__):
+            self.reach.catching.append(function)
         names = set(_names_in(function.__code__))
         self._used |= names
         self._follow_in(function.__globals__, names)
@@ -225,9 +231,24 @@ _BUILTINS = frozenset(dir(__builtins__) if isinstance(__builtins__, types.Module
 
 @functools.cache
 def _names_in(code: CodeType) -> frozenset[str]:
-    """The names that a function's code, and the functions defined in it, use."""
+    """The names that a function's code, and the functions defined in it, use; texts where it reads by a name's text."""
     inner = (name for constant in code.co_consts if isinstance(constant, CodeType) for name in _names_in(constant))
-    return frozenset((*code.co_names, *inner))
+    texts = [one for one in code.co_consts if isinstance(one, str)] if "getattr" in code.co_names else []
+    return frozenset((*code.co_names, *inner, *filter(str.isidentifier, texts)))
+
+
+@functools.cache
+def _may_catch(code: CodeType) -> bool:
+    """Whether a function, or one inside it, catches errors, or does something after them; not one with `with` only."""
+    operations = code.co_code[::2]
+    may = operations.count(_BEGINS) > (operations.count(_LEAVES_WITH) if _BEGINS_HANDLER else 0)
+    return may or any(isinstance(constant, CodeType) and _may_catch(constant) for constant in code.co_consts)
+
+
+_BEGINS_HANDLER = dis.opmap.get("PUSH_EXC_INFO")
+"""The operation with which Python, from 3.11 on, begins a handler, and the end of a `with` after an error."""
+_BEGINS = _BEGINS_HANDLER or dis.opmap["SETUP_FINALLY"]
+_LEAVES_WITH = dis.opmap["WITH_EXCEPT_START"]
 
 
 def values_in(container: Any) -> list[Any]:

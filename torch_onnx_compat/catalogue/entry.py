@@ -159,6 +159,8 @@ class Entry:
         except (Declined, CompatError):
             raise
         except Exception as error:
+            if isinstance(error, TypeError) and not _takes(self.body, args, kwargs):
+                decline("it does not take so many arguments, or not by these names")
             raise EntryFailed(
                 f"{place() or 'the model'}: entry {self.name!r} ({self.owner}) failed with {type(error).__name__}: "
                 f"{error}; exclude it with exclude=[{self.name!r}].",
@@ -207,6 +209,14 @@ class Machinery(Entry):
 
     package: str
     """Where to read on."""
+
+
+def _takes(function: Callable[..., Any], args: Any, kwargs: Any) -> bool:
+    try:
+        inspect.signature(function).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
 
 
 def qualified_name(match: Any) -> str:

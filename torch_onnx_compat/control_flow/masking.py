@@ -107,7 +107,7 @@ def _subject(make: Callable[[], Subject], job: ExportJob, found: Survey, session
         exporter=job.plan.exporter,
         inputs=len(job.inputs.tensors),
         sizes_vary=bool(job.inputs.sizes()),
-        others=found.sizes,
+        others=[*found.sizes, *found.own_sizes],  # the example's, too: the exporter traces at other sizes
         conflicts=dict(found.conflicts),
         alternatives=found.alternatives,
         peeled=found.peeled,

@@ -23,6 +23,7 @@ from torch_onnx_compat.backends.internals.number_watchers import watch_numbers
 from torch_onnx_compat.backends.internals.numbers import complete_numbers
 from torch_onnx_compat.backends.internals.quotients import quick_quotients
 from torch_onnx_compat.backends.quiet import quiet_logs
+from torch_onnx_compat.caught import CaughtErrors
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import Observation, Subject
 from torch_onnx_compat.places import first_line
@@ -80,6 +81,7 @@ def run_symbolically(observation: Observation, inputs: Inputs, functions: Sequen
     log.value_of = symbols.environment.number
     mode = _Beside(symbols, log)
     found.calls = Calls(functions)
+    errors = CaughtErrors(observation.prepared.reach.catching)
     try:
         subject = Subject(observation.prepared.twin(), inputs, boundary=observation.prepared.boundary)
         fakes = [
@@ -89,6 +91,7 @@ def run_symbolically(observation: Observation, inputs: Inputs, functions: Sequen
         with ExitStack() as stack:
             for scope in (quiet_logs(), rnn_decompositions(True), told_as_numbers(observation.prepared.python_modules)):
                 stack.enter_context(scope)
+            stack.enter_context(errors)
             stack.enter_context(watch_numbers(symbols, log.read))
             stack.enter_context(Reads(symbols, mode.actual, log))
             stack.enter_context(found.calls)
@@ -98,6 +101,8 @@ def run_symbolically(observation: Observation, inputs: Inputs, functions: Sequen
             stack.enter_context(mode)
             subject(*fakes)
         log.note_keys()
+        known = observation.caught_errors(inputs) if errors.found else ()
+        found.obstacle = next((f"the model catches an error: {e}" for e in errors.found if e not in known), "")
     except MemoryError:
         raise
     except Exception as error:  # torch's own limits: whatever it raises where a kernel wants a number

@@ -128,24 +128,3 @@ def watch_plain_numbers(is_told: Callable[[type, Any], bool]) -> Iterator[None]:
         stack.enter_context(_with_method(SymNode, "guard_float", reader(float, SymNode.guard_float)))
         stack.enter_context(_with_method(SymNode, "guard_int", reader(int, SymNode.guard_int)))
         yield
-
-
-@contextmanager
-def watch_data_dependent_errors(tell: Callable[[], None]) -> Iterator[None]:
-    """While active, `tell` is called where torch raises because values decide the answer to a question.
-
-    The error is a RuntimeError, which a model may catch.
-    """
-    from torch.fx.experimental.symbolic_shapes import ShapeEnv
-
-    plain: Any = ShapeEnv._make_data_dependent_error
-
-    def make_error(self: Any, *args: Any, **kwargs: Any) -> Any:
-        tell()
-        return plain(self, *args, **kwargs)
-
-    ShapeEnv._make_data_dependent_error = make_error  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        ShapeEnv._make_data_dependent_error = plain  # type: ignore[method-assign]

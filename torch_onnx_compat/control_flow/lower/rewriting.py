@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
+from torch_onnx_compat.caught import tell_what_is_caught
 from torch_onnx_compat.control_flow.find.sites import Event, functions_of
 from torch_onnx_compat.control_flow.find.source import (
     Definition,
@@ -117,7 +118,9 @@ class Rewriting:
             found = definition(code)
             if code.co_flags & inspect.CO_GENERATOR and self._decides(code, found.node):
                 raise Unrewritable("it is a generator")
-            new = compile_definition(self._lower_definition(code, found), found.owner, code)
+            node = self._lower_definition(code, found)
+            tell_what_is_caught(node)
+            new = compile_definition(node, found.owner, code)
         except Unrewritable as reason:
             self.obstacles[place_of(code.co_filename, line)] = str(reason)
             return False

@@ -7,6 +7,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,11 @@ def _tolist(session: Session, function: Any, tensor: Tensor) -> Any:
     if tensor.dim() == 0:
         return _item(session, tensor.item, tensor)
     rows = iterables.as_counted_items(session, tensor)
-    return rows if rows is not None else [_tolist(session, row.tolist, row) for row in tensor]
+
+    def listed(row: Tensor) -> Any:
+        return _tolist(session, row.tolist, row)
+
+    return list(map(listed, tensor)) if rows is None else replace(rows, read=lambda place: listed(tensor[place]))
 
 
 _METHODS: dict[str, Callable[..., Any]] = {"item": _item, "tolist": _tolist, **iterables.METHODS, **factories.METHODS}

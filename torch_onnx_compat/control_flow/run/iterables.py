@@ -26,9 +26,20 @@ class CountedItems:
     """Gives the item of a number, which is an int64 tensor of shape (), or an int."""
     one_by_one: bool = False
     """Whether it does not give several items of several numbers, stacked."""
+    read: Callable[[Any], Any] | None = None
+    """Gives what Python has at a number, where `at` gives it as a tensor."""
 
     def __iter__(self) -> Any:
         raise refusal("a list is made of something whose length depends on the inputs; use a tensor, or a plain loop.")
+
+    def __len__(self) -> int:
+        return int(self.length)  # a decision, whose statement is rewritten then
+
+    def __getitem__(self, place: Any) -> Any:
+        if not isinstance(place, (int, Tensor, *SYMBOLS)):
+            raise refusal("a slice is taken of a list whose length depends on the inputs; slice a tensor.")
+        is_from_end = isinstance(place, int) and place < 0
+        return (self.read or self.at)(as_tensor(self.length) + place if is_from_end else place)
 
     def rows(self) -> Rows:
         """The items as a list.

@@ -1,0 +1,173 @@
+"""Errors that a model catches: only those of eager torch may send the file another way."""
+
+import contextlib
+import types
+
+import onnxruntime
+import pytest
+import torch
+from torch import Tensor, nn
+
+from torch_onnx_compat import CompatError, export_compat
+from torch_onnx_compat.caller.reach import find_reach
+from torch_onnx_compat.caught import CaughtErrors
+from torch_onnx_compat.observe import Observation
+from torch_onnx_compat.prepare import prepare
+from torch_onnx_compat.questions.run import SymbolicRuns
+
+EXPORTERS = ["torchscript", "dynamo"]
+
+
+class Numerator(nn.Module):
+    """No exporter's size has a numerator; the handler does what is done for small sizes."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        try:
+            return x * 2 if x.shape[0].numerator > 40 else x * 3
+        except AttributeError:
+            return x * 3
+
+
+class Bare(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        try:
+            y = x * 2 if x.shape[0].numerator > 40 else x * 3
+        except:  # noqa: E722
+            y = x * 3
+        return y
+
+
+class Suppressed(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        y = x * 3
+        with contextlib.suppress(AttributeError):
+            y = x * 2 if x.shape[0].numerator > 40 else x * 3
+        return y
+
+
+class ByName(nn.Module):
+    """Nothing but the beginning of the method's name stands in the code."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 2 if getattr(self, f"is_large_{x.dim()}")(x) else x * 3
+
+    def is_large_2(self, x: Tensor) -> bool:
+        try:
+            return x.shape[0].numerator > 40
+        except AttributeError:
+            return False
+
+
+class InGenerator(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return sum(x * one for one in self.factors(x))
+
+    def factors(self, x: Tensor):
+        try:
+            yield 2 if x.shape[0].numerator > 40 else 3
+        except AttributeError:
+            yield 3
+
+
+def _retry(function):
+    def call(*args):
+        try:
+            return function(*args)
+        except (AttributeError, TypeError):
+            return False
+
+    return call
+
+
+class Decorated(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 2 if self.is_large(x) else x * 3
+
+    @_retry
+    def is_large(self, x: Tensor) -> bool:
+        return x.shape[0].numerator > 40
+
+
+WRONG = [Numerator, Bare, Suppressed, ByName, InGenerator, Decorated]
+
+
+@pytest.mark.parametrize("exporter", EXPORTERS)
+@pytest.mark.parametrize("verify", [True, False])
+@pytest.mark.parametrize("model", WRONG)
+def test_an_error_that_only_the_capture_has_is_refused(model, verify, exporter, tmp_path):
+    path = tmp_path / "model.onnx"
+    with pytest.raises(CompatError, match=r"test_caught.py:\d+: AttributeError: .* no attribute 'numerator'"):
+        export_compat(model(), (torch.randn(3, 8),), path, dynamic={"x": {0: "n"}}, exporter=exporter, verify=verify)
+
+
+class Both(nn.Module):
+    """Eager torch has these errors, too."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        try:
+            y = x.undefined
+        except AttributeError:
+            y = x * 2
+        with contextlib.suppress(IndexError):
+            y = [y][1]
+        try:
+            return y.view(5, 5)
+        except RuntimeError as error:
+            return y * len(str(error)[:3])
+
+
+@pytest.mark.parametrize("exporter", EXPORTERS)
+def test_an_error_that_eager_torch_has_is_none(exporter, tmp_path):
+    path = tmp_path / "model.onnx"
+    export_compat(Both(), (torch.randn(3, 8),), path, dynamic={"x": {0: "n"}}, exporter=exporter)
+    x = torch.randn(7, 8)
+    (found,) = onnxruntime.InferenceSession(path).run(None, {"x": x.numpy()})
+    torch.testing.assert_close(torch.from_numpy(found), Both()(x))
+
+
+@pytest.mark.parametrize("exporter", EXPORTERS)
+def test_what_is_allowed_stays_as_after_the_error(exporter, tmp_path):
+    path, places = tmp_path / "model.onnx", []
+    for _ in range(2):
+        try:
+            export_compat(
+                *(Numerator(), (torch.randn(3, 8),), path),
+                dynamic={"x": {0: "n"}},
+                exporter=exporter,
+                verify=False,
+                allow_baked=places,
+            )
+        except CompatError as error:
+            places = [str(error).partition("allow_baked=['")[2].partition("'")[0]]
+    x = torch.randn(50, 8)
+    (found,) = onnxruntime.InferenceSession(path).run(None, {"x": x.numpy()})
+    torch.testing.assert_close(torch.from_numpy(found), x * 3)
+
+
+def test_a_run_without_numbers_that_goes_another_way_says_so():
+    prepared = prepare(Numerator(), (torch.randn(3, 8),), dynamic={"x": {0: "n"}})
+    run = SymbolicRuns(Observation(prepared)).at({})
+    assert not run.is_complete
+    assert "no attribute 'numerator'" in run.obstacle
+
+
+def test_functions_are_as_before():
+    functions = find_reach(Decorated()).catching
+    before = [function.__code__ for function in functions]
+    leave = contextlib.suppress.__exit__
+    assert functions
+    assert all(isinstance(function, types.FunctionType) for function in functions)
+    with pytest.raises(KeyboardInterrupt), CaughtErrors(functions):
+        raise KeyboardInterrupt
+    assert [function.__code__ for function in functions] == before
+    assert contextlib.suppress.__exit__ is leave
+
+
+def test_what_was_caught_is_told():
+    model = Decorated()
+    with CaughtErrors(find_reach(model).catching) as errors:
+        assert not model.is_large(None)
+    (found,) = errors.found
+    assert found.kind == "AttributeError"
+    assert found.place.startswith("tests/test_caught.py:")
+    assert str(found) == f"{found.place}: AttributeError: 'NoneType' object has no attribute 'shape'"

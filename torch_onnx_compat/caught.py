@@ -1,0 +1,158 @@
+"""The errors that a model catches: where its capture has one that eager torch does not have, the file goes another way.
+
+A capture runs the model on what is no number and no plain tensor. Where that lacks something there is an error, which
+ends the capture, unless the model catches it. So while a model is captured, each ``except`` of its code tells what it
+has caught; afterwards that is compared with what eager torch has on the same inputs.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import sys
+import traceback
+import types
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch_onnx_compat.backends.checks import Place, innermost_statements
+from torch_onnx_compat.caller.reach import is_followed
+from torch_onnx_compat.places import first_line, is_user_file, short
+
+
+@dataclass(frozen=True)
+class CaughtError:
+    """An error that the model's code caught."""
+
+    kind: str
+    """The name of its class."""
+    place: str
+    """The model's statement that had it, ``models/net.py:41``."""
+    handler: str
+    """The place of the ``except``."""
+    arguments: tuple[Any, ...] = field(default=(), compare=False)
+    """What it was made of. A text of it, while the model is captured, would be one that the model makes of a size."""
+
+    def __str__(self) -> str:
+        text = first_line(Exception(*self.arguments)).rstrip(".")
+        return f"{self.place}: {self.kind}: {text}"
+
+
+class CaughtErrors:
+    """Notes the errors that some functions catch; a context that may be entered several times.
+
+    Args:
+        functions: Those with an ``except``, whose code is exchanged meanwhile. What rewritten code catches, and a
+            `contextlib.suppress`, is noted besides.
+    """
+
+    def __init__(self, functions: Collection[types.FunctionType] = ()) -> None:
+        self._functions = functions
+        self._scopes: list[ExitStack] = []
+        self.found: dict[CaughtError, None] = {}
+
+    def __enter__(self) -> CaughtErrors:
+        with ExitStack() as stack:
+            stack.enter_context(_noted_by(self))
+            stack.enter_context(_telling(self._functions))
+            stack.enter_context(_telling_suppress())
+            self._scopes.append(stack.pop_all())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._scopes.pop().close()
+
+    def add(self, error: BaseException, handler: Place) -> None:
+        """Notes an error, and the statement that caught it."""
+        frames = [(f.f_code.co_filename, line) for f, line in traceback.walk_tb(error.__traceback__)]
+        filename, line = next((place for place in reversed(frames) if is_user_file(place[0])), frames[-1])
+        statement = next(innermost_statements(Place(filename, line)), None)
+        place = short(filename, line if statement is None else statement.lineno)
+        handled_at = short(handler.filename, handler.line)
+        self.found[CaughtError(type(error).__name__, place, handled_at, error.args)] = None
+
+
+_logs: list[CaughtErrors] = []
+"""Those that note errors now: the innermost one does."""
+
+
+@contextmanager
+def _noted_by(log: CaughtErrors) -> Iterator[None]:
+    _logs.append(log)
+    try:
+        yield
+    finally:
+        _logs.remove(log)
+
+
+def tell() -> None:
+    """Called where an ``except`` of the model's code begins."""
+    frame, error = sys._getframe(1), sys.exc_info()[1]
+    if _logs and error is not None:
+        _logs[-1].add(error, Place(frame.f_code.co_filename, frame.f_lineno))
+
+
+@contextmanager
+def _telling(functions: Collection[types.FunctionType]) -> Iterator[None]:
+    """While active, these functions tell what they catch."""
+    exchanged: list[tuple[types.FunctionType, types.CodeType]] = []
+    try:
+        for function in functions:
+            code = function.__code__
+            new = _telling_code(code)
+            if new is not None:
+                exchanged.append((function, code))
+                function.__code__ = new
+        yield
+    finally:
+        for function, code in reversed(exchanged):
+            function.__code__ = code
+
+
+@contextmanager
+def _telling_suppress() -> Iterator[None]:
+    """While active, `contextlib.suppress` tells what it drops in the model's code."""
+    plain: Any = contextlib.suppress.__exit__
+
+    def leave(self: Any, kind: Any, error: Any, trace: Any) -> Any:
+        drops = plain(self, kind, error, trace)
+        frame = sys._getframe(1)
+        if drops and _logs and is_followed(frame.f_globals.get("__name__")):
+            _logs[-1].add(error.with_traceback(trace), Place(frame.f_code.co_filename, frame.f_lineno))
+        return drops
+
+    try:
+        contextlib.suppress.__exit__ = leave  # type: ignore[method-assign]
+        yield
+    finally:
+        contextlib.suppress.__exit__ = plain  # type: ignore[method-assign]
+
+
+@functools.lru_cache(maxsize=1024)
+def _telling_code(code: types.CodeType) -> types.CodeType | None:
+    """The code of a function that tells what it catches; None where it catches nothing, or has no source."""
+    from torch_onnx_compat.control_flow.find.source import Unrewritable, compile_definition, definition
+
+    try:
+        found = definition(code)
+        return compile_definition(found.node, found.owner, code) if tell_what_is_caught(found.node) else None
+    except Unrewritable:
+        return None
+
+
+def tell_what_is_caught(node: ast.AST) -> bool:
+    """Lets each ``except`` in a tree call `tell` first; returns whether there is any."""
+    handlers = [inner for inner in ast.walk(node) if isinstance(inner, ast.ExceptHandler)]
+    for handler in handlers:
+        call = ast.parse(_CALL).body[0]
+        for inner in ast.walk(call):
+            ast.copy_location(inner, handler)
+        handler.body.insert(0, call)
+    return bool(handlers)
+
+
+_CALL = f"__import__({__name__!r}, fromlist=['tell']).tell()"
+"""It binds no name: rewritten code passes its variables on."""
