@@ -40,6 +40,7 @@ from fuzz.programs import (  # noqa: E402
     Program,
     make_catching,
     make_kinds,
+    make_layouts,
     make_pieces,
     make_program,
     make_tables,
@@ -53,6 +54,7 @@ MAKERS = {
     "": make_program,
     "catching": make_catching,
     "kinds": make_kinds,
+    "layouts": make_layouts,
     "pieces": make_pieces,
     "texts": make_texts,
     "tables": make_tables,
@@ -267,7 +269,7 @@ def main(
     about: Annotated[
         str,
         typer.Option(
-            help="About one thing: catching (errors), kinds (of values), pieces (of an axis), texts, or tables."
+            help="About one thing: catching (errors), kinds (of values), layouts, pieces (of an axis), texts, tables."
         ),
     ] = "",
     sources: Annotated[bool, typer.Option(help="Print the programs whose files are wrong.")] = True,

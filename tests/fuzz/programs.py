@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from fuzz.catching import catching_source
+from fuzz.layouts import layout_lines
 from fuzz.loop_states import draw_loop
 from fuzz.pieces import draw_use
 from fuzz.tables import draw_lookup
@@ -1001,6 +1002,15 @@ def make_catching(seed: int) -> Program:
     dice = random.Random(seed)
     source = HEADER + catching_source(dice).replace("except :", "except:")
     dynamic = dice.choice(({0: "rows", 1: "columns"}, {0: "rows"}, {}))
+    return Program(seed=seed, source=source, inputs=(Input("x", (dice.choice((3, 4, 6)), 5), dynamic),))
+
+
+def make_layouts(seed: int) -> Program:
+    """A program of a seed that asks how views lie in memory."""
+    dice = random.Random(seed)
+    body = "".join(f"        {line}\n" for line in layout_lines(dice))
+    source = f"{HEADER}\n\nclass Model(nn.Module):\n    def forward(self, x):\n{body}"
+    dynamic = dice.choice(({0: "rows", 1: "columns"}, {0: "rows"}))
     return Program(seed=seed, source=source, inputs=(Input("x", (dice.choice((3, 4, 6)), 5), dynamic),))
 
 

@@ -187,7 +187,7 @@ class SizeTrials:
         self._asked_at.add(self._key(asked_at))
         for number in sorted(range(len(asked)), key=lambda i: (questions[i].chooses_kernel, i)):
             sides, question = asked[number], questions[number]
-            key = (question.kind, question.expression, question.numbers, question.place)
+            key = _identity(question)
             if key in self._seen:
                 continue
             if not sides.is_proven and self._is_fixed(sides, asked[:number]):
@@ -202,7 +202,9 @@ class SizeTrials:
                 continue
             before = len(self.legal_sizes)
             if self._made[is_operator] < (OPERATOR_CASES if is_operator else PYTHON_CASES):
-                yield from self._trials(sides, verdict, () if is_operator else asked[:number])
+                # An operator may have asked the same, for a call that Python gets the answer of.
+                path = [one for one in asked[:number] if one.question.expression != question.expression]
+                yield from self._trials(sides, verdict, () if is_operator else path)
             self._made[is_operator] += len(self.legal_sizes) - before
             self._judge(sides, verdict)
 
@@ -231,6 +233,8 @@ class SizeTrials:
         """
         others = list(sides.others())
         on_the_way = [sizes for sizes in others if _keeps(before, sizes)] or list(self._detours(sides, others, before))
+        if others and not on_the_way:
+            self._seen.discard(_identity(sides.question))  # a run that goes another way may come to its other side
         path = before if on_the_way else ()
         count = 0
         for sizes in () if self._has_both(sides, path) else sorted(on_the_way or others, key=self._is_degenerate):
@@ -369,7 +373,7 @@ class SizeTrials:
             and not v.question.chooses_kernel
         ]
         proven = not open_ones and self.is_complete
-        return AxisProof(name, least, most, tried, proven, tuple(map(str, open_ones)))
+        return AxisProof(name, least, most, tried, proven, tuple(dict.fromkeys(map(str, open_ones))))
 
 
 def count_elements(inputs: Inputs, sizes: Sizes) -> int:
@@ -394,6 +398,10 @@ def is_affordable(inputs: Inputs, sizes: Sizes, takes_at_most: Callable[[float],
     growth = elements / example
     small = elements <= max(MOST_ELEMENTS, 4 * example) and growth <= MOST_GROWTH
     return small and takes_at_most(AFFORDABLE_S / max(growth, growth**power, 1e-9))
+
+
+def _identity(question: Question) -> object:
+    return question.kind, question.expression, question.numbers, question.place
 
 
 def _keeps(asked: Sequence[Sides], sizes: Sizes) -> bool:

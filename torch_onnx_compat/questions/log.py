@@ -116,6 +116,15 @@ class Log:
 
     def note_error(self) -> None:
         """Notes what a call of torch asked that fails: where the model catches the error, it goes another way then."""
+        self._note_call()
+
+    def note_answer(self) -> None:
+        """Notes what a call of torch asked that the model's Python gets a yes or no of, as of ``x.is_contiguous()``."""
+        frame = frame_of_model()
+        if frame is not None and is_user_file(frame.f_code.co_filename):
+            self._note_call()
+
+    def _note_call(self) -> None:
         for question in self.of_call:
             self._add(*question, by_python=True)
 

@@ -71,6 +71,8 @@ class Reads(TorchFunctionMode):
         except Exception:  # of any kind; the model gets it
             self._log.note_error()
             raise
+        if isinstance(result, bool):
+            self._log.note_answer()
         if any(kind == "number" for kind, _, _ in self._log.of_call):
             return with_symbols(self._symbols, func, tuple(args), dict(kwargs or {}), result)
         return result
