@@ -1,5 +1,8 @@
 """Questions that Python or torch decides where no hook of ours is called at first sight."""
 
+import enum
+
+import numpy as np
 import onnxruntime
 import pytest
 import torch
@@ -26,6 +29,35 @@ class FloatPattern(nn.Module):
                 return x * half
             case _:
                 return x * 3
+
+
+class Order(enum.IntEnum):
+    FOUR = 4
+    NINE = 9
+
+
+class EnumMember(nn.Module):
+    """Torch's sizes are equal to no member of an IntEnum, and larger than no float of numpy's."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        n = x.shape[0]
+        if n == Order.NINE or n + 1 == Order.FOUR + 1:
+            return x * 2
+        return x * n if n > np.float64(20.5) else x * 3
+
+
+class Layout(nn.Module):
+    """A matrix of one row is contiguous both ways; C++ asks, and Python gets the answer."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 2 if x[: x.shape[0] // 3].t().is_contiguous() else x * 3
+
+
+class LayoutBehindAnother(nn.Module):
+    """Of what the second question asks there is another answer only where the first one has another one, too."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 2 if x.t()[1:].is_contiguous() and x.shape[1] > 6 else x * 3
 
 
 class BehindASlice(nn.Module):
@@ -100,6 +132,7 @@ def assert_right(model, shape, dynamic, others, exporter, path):
         (ClassPattern, [(2, 8), (4, 8), (33, 8), (64, 8)]),
         (FloatPattern, [(2, 8), (8, 8), (9, 8), (64, 8)]),
         (ShapesInTry, [(1, 8), (9, 8)]),
+        (EnumMember, [(9, 8), (4, 8), (5, 8), (21, 8), (20, 8)]),
     ],
 )
 def test_a_file_is_right_at_other_sizes(model, others, exporter, tmp_path):
@@ -114,6 +147,14 @@ def test_the_model_is_asked_where_a_slice_is_not_empty(tmp_path):
 def test_torch_export_takes_an_empty_slice_for_empty(tmp_path):
     with pytest.raises(CompatError, match="captured for sizes up to 31 only"):
         assert_right(BehindASlice, (2, 32, 5), VOLUME, [], "dynamo", tmp_path / "model.onnx")
+
+
+@pytest.mark.parametrize("exporter", EXPORTERS)
+@pytest.mark.parametrize("model", [Layout, LayoutBehindAnother])
+def test_how_a_view_lies_in_memory_is_a_question(model, exporter, tmp_path):
+    """The file cannot ask it."""
+    with pytest.raises(CompatError, match="does not compute what the model computes"):
+        assert_right(model, (4, 5), {0: "n", 1: "m"}, [], exporter, tmp_path / "model.onnx")
 
 
 @pytest.mark.parametrize("exporter", EXPORTERS)

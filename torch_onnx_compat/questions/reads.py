@@ -54,15 +54,7 @@ class Reads(TorchFunctionMode):
         if func == Tensor.nbytes.__get__:  # type: ignore[attr-defined]
             return args[0].numel() * args[0].element_size()
         if func in _READS:
-            self._log.found.asks_values = True
-            tensor = args[0]
-            sizes = [tensor.numel() * tensor.element_size()] if func in _BYTES else tensor.shape
-            for size in sizes:
-                if symbolic.is_symbolic(size):
-                    self._log.read("number", size)
-            args, kwargs = pytree.tree_map(self._actual, (tuple(args), dict(kwargs or {})))
-            with symbolic.without_modes():
-                return func(*args, **kwargs)
+            return self._read_actual(func, args, kwargs or {})
         if func in _RANKS and getattr(args[0], "has_open_rank", False):
             self._log.ask_rank(reads_shape=func not in _NUMBERS_OF_DIMENSIONS)
         self._log.of_call.clear()
@@ -76,3 +68,15 @@ class Reads(TorchFunctionMode):
         if any(kind == "number" for kind, _, _ in self._log.of_call):
             return with_symbols(self._symbols, func, tuple(args), dict(kwargs or {}), result)
         return result
+
+    def _read_actual(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Reads the real tensor, and notes that its values, and sizes, are known to the model then."""
+        self._log.found.asks_values = True
+        tensor = args[0]
+        sizes = [tensor.numel() * tensor.element_size()] if func in _BYTES else tensor.shape
+        for size in sizes:
+            if symbolic.is_symbolic(size):
+                self._log.read("number", size)
+        args, kwargs = pytree.tree_map(self._actual, (tuple(args), dict(kwargs)))
+        with symbolic.without_modes():
+            return func(*args, **kwargs)

@@ -24,11 +24,18 @@ _WHOLE = (int, torch.SymInt)
 
 @contextmanager
 def complete_numbers() -> Iterator[None]:
-    """While active, torch's symbolic numbers take divmod, and a size takes what whole numbers do with bits."""
-    before = [(kind, name, vars(kind).get(name)) for kind, methods in _METHODS.items() for name in methods]
+    """While active, torch's symbolic numbers take divmod, and a size takes what whole numbers do with bits.
+
+    A member of an IntEnum, and any other number of a class of its own, is a number to them, too: to torch a size is
+    equal to none of these, and nobody hears of the question.
+    """
+    from torch.fx.experimental import sym_node  # imports sympy
+
+    methods_of: dict[Any, dict[str, Callable[[Any], Any]]] = {**_METHODS, sym_node: {"to_node": _of_subclasses}}
+    before = [(kind, name, vars(kind).get(name)) for kind, methods in methods_of.items() for name in methods]
     try:
         for kind, name, old in before:
-            setattr(kind, name, _METHODS[kind][name](old))
+            setattr(kind, name, methods_of[kind][name](old))
         yield
     finally:
         for kind, name, old in before:
@@ -36,6 +43,18 @@ def complete_numbers() -> Iterator[None]:
                 setattr(kind, name, old)
             elif name in vars(kind):
                 delattr(kind, name)
+
+
+def _of_subclasses(torchs: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """torch's function that takes a plain number for what a symbolic one is computed with."""
+
+    def to_node(node: Any, number: Any) -> Any:
+        kind = next((one for one in (int, float) if isinstance(number, one)), None)
+        if kind is None or type(number) in (bool, kind):
+            return torchs(node, number)
+        return torchs(node, kind(number))
+
+    return to_node
 
 
 def _unless_torchs(method: Callable[..., Any]) -> Callable[[Any], Any]:
