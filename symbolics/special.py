@@ -225,7 +225,7 @@ def log_ndtr_to_polynomial(input: Tensor) -> Tensor:
     x = _as_single(input)
     y = x.double() * math.sqrt(0.5)
     log_tail = _log_erfcx(y.abs()) - y * y - math.log(2)
-    return torch.where(y < 0, log_tail, torch.log(1 - torch.exp(log_tail))).to(x.dtype)
+    return torch.where(y < 0, log_tail, log1p(-torch.exp(log_tail))).to(x.dtype)
 
 
 @decomposition(torch.special.ndtr, **ROUNDED_IN_TORCHSCRIPT)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import special
 
+from torch_onnx_compat import export_compat
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.testing import Example, assert_entry, assert_same_outputs
 
@@ -139,3 +140,11 @@ def test_declines_float64(row):
 @named(EXACT)
 def test_no_loops(row):
     assert "Loop" not in assert_entry(row.entry, row.model, row.inputs, "torchscript").nodes
+
+
+def test_log_ndtr_keeps_its_digits_near_zero(exporter, tmp_path):
+    x = torch.tensor([3.0, 5.0, 7.0, 8.0, 8.3, 9.0])
+    result = export_compat(lambda x: special.log_ndtr(x), (x,), tmp_path / "model.onnx", exporter=exporter)
+    session = result.session()
+    (found,) = session.run(None, {session.get_inputs()[0].name: x.numpy()})
+    torch.testing.assert_close(torch.from_numpy(found), special.log_ndtr(x), rtol=1e-4, atol=0)

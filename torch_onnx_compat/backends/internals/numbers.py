@@ -46,7 +46,7 @@ def complete_numbers() -> Iterator[None]:
 
 
 def _of_subclasses(torchs: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """torch's function that takes a plain number for what a symbolic one is computed with."""
+    """Torch's function that takes a plain number for what a symbolic one is computed with."""
 
     def to_node(node: Any, number: Any) -> Any:
         kind = next((one for one in (int, float) if isinstance(number, one)), None)
