@@ -33,7 +33,7 @@ QUESTIONS = (
     *("isinstance({v}, int)", "isinstance({v}, float)", "isinstance({v}, bool)", "isinstance({v}, torch.Tensor)"),
     *("isinstance({v}, (int, float))", "type({v}) is int", "type({v}) in (int, float)", "torch.is_tensor({v})"),
     *("hasattr({v}, 'shape')", "{v} is None", "{v} is not None", "{v} is True", "is_whole({v})", "kind_of({v}) == 2"),
-    *("is_matched({v})", "is_matched({v}) == 1", "in_pool(isinstance, {v}, int)", "in_pool(is_matched, {v}) > 1"),
+    *("is_matched({v})", "is_matched({v}) == 1", "in_pool(kind_of, {v}) == 2", "in_pool(is_matched, {v}) > 1"),
 )
 
 READ = "torch.as_tensor(-4 if {v} is None else {v}).float()"

@@ -335,11 +335,15 @@ def _are_of_fixed_sizes(job: ExportJob, decisions: list[Decision]) -> bool:
     """Whether the original asks nothing of its dynamic sizes where these decisions are, which saves the traces.
 
     What the code of an entry decides, the original does not ask; nor does it ask for a number that C++ takes only here,
-    as a legacy constructor does.
+    as a legacy constructor does, or that Python makes only here: `math.floor` and `round` leave a symbol a symbol.
     """
     places = None if job.asking_places is None else job.asking_places()
-    unasked = [d for d in decisions if d.is_of_entry or d.is_taken or d.conversion == LEGACY_CONSTRUCTOR]
+    unasked = [d for d in decisions if d.is_of_entry or d.is_taken or d.conversion in _ONLY_IN_A_TRACE]
     return places is not None and not unasked and not any(d.place in places for d in decisions)
+
+
+_ONLY_IN_A_TRACE = (LEGACY_CONSTRUCTOR, "float()", "item()")
+"""Conversions of sizes that a run without numbers need not make."""
 
 
 def _is_same_at(job: ExportJob, graphs: dict[str, str], inputs: Inputs) -> bool:

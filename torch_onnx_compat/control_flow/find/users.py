@@ -129,6 +129,7 @@ _CALLERS = (
     "torch._higher_order_ops.",
     "torch_onnx_compat.control_flow.run.",
     "torch_onnx_compat.stack",
+    "torch_onnx_compat.threads",
 )
 """Modules that call the model's code."""
 

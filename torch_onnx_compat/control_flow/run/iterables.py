@@ -35,6 +35,9 @@ class CountedItems:
     def __len__(self) -> int:
         return int(self.length)  # a decision, whose statement is rewritten then
 
+    def __bool__(self) -> bool:
+        return True  # as any object: what asks is this package
+
     def __getitem__(self, place: Any) -> Any:
         if not isinstance(place, (int, Tensor, *SYMBOLS)):
             raise refusal("a slice is taken of a list whose length depends on the inputs; slice a tensor.")
