@@ -4,6 +4,7 @@ import copy
 import gc
 import hashlib
 import os
+import subprocess
 import sys
 import threading
 import warnings
@@ -290,3 +291,12 @@ def test_garbage_of_many_exports_is_collected():
         del made
         assert [[] for _ in range(gc.get_threshold()[0] + 1)]  # the collector looks when so many objects are new
     assert None in [reference() for reference in first_of_each]
+
+
+def test_what_rewritten_code_imports_is_there_before_any_capture():
+    """torch.export has functions of its own for Python's max and min, which would be taken for Python's."""
+    code = (
+        "import sys, torch_onnx_compat.control_flow; print('torch_onnx_compat.control_flow.run.callees' in sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "True"

@@ -1,5 +1,8 @@
 """What the stock exporters export wrong without a word: here each comes out right, or is refused with the place."""
 
+import math
+
+import onnxruntime
 import pytest
 import torch
 import torch.nn.functional as F
@@ -304,3 +307,19 @@ def test_standard_streams_stay_clean(capfd):
     out, err = capfd.readouterr()
     assert set(out.splitlines()) <= {"from the model"}
     assert err == ""
+
+
+class Rounded(nn.Module):
+    """The run without numbers asks nothing here: math.floor and round leave a symbol a symbol."""
+
+    def forward(self, x):
+        return x + torch.as_tensor(math.floor(x.shape[0] + 1)) * round(x.shape[0] / 4)
+
+
+@pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
+def test_a_rounded_size_is_no_constant_without_a_proof(exporter, tmp_path):
+    path = tmp_path / "model.onnx"
+    export_compat(Rounded(), torch.randn(4, 3), path, dynamic="batch", exporter=exporter, verify=False)
+    x = torch.randn(13, 3)
+    (found,) = onnxruntime.InferenceSession(path).run(None, {"x": x.numpy()})
+    torch.testing.assert_close(torch.from_numpy(found), Rounded()(x))

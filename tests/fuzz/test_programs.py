@@ -12,6 +12,7 @@ from fuzz.programs import (
     fresh_model,
     make_catching,
     make_kinds,
+    make_layouts,
     make_pieces,
     make_program,
     make_tables,
@@ -61,6 +62,15 @@ def test_who_asks_for_kinds_is_answered(seed, exporter, tmp_path):
 def test_who_catches_errors_goes_its_own_way(seed, exporter, tmp_path):
     """Of the last four, files were wrong that had been verified."""
     program = make_catching(seed)
+    judged = judge_program(program, write_program(program, tmp_path), exporter)
+    assert judged.verdict in ("right", "rounding", "refused", "eager-refuses"), f"{judged.detail}\n{program.source}"
+
+
+@pytest.mark.one_exporter
+@pytest.mark.parametrize("seed", [*range(8), 144])
+def test_who_asks_for_layouts_is_answered(seed, exporter, tmp_path):
+    """Of the last one, files were wrong that had been verified."""
+    program = make_layouts(seed)
     judged = judge_program(program, write_program(program, tmp_path), exporter)
     assert judged.verdict in ("right", "rounding", "refused", "eager-refuses"), f"{judged.detail}\n{program.source}"
 
