@@ -145,7 +145,7 @@ def test_the_model_is_asked_where_a_slice_is_not_empty(tmp_path):
 
 
 def test_torch_export_takes_an_empty_slice_for_empty(tmp_path):
-    with pytest.raises(CompatError, match="captured for sizes up to 31 only"):
+    with pytest.raises(CompatError, match=r"captured for sizes up to \d+ only"):
         assert_right(BehindASlice, (2, 32, 5), VOLUME, [], "dynamo", tmp_path / "model.onnx")
 
 
