@@ -171,3 +171,25 @@ def test_what_was_caught_is_told():
     assert found.kind == "AttributeError"
     assert found.place.startswith("tests/test_caught.py:")
     assert str(found) == f"{found.place}: AttributeError: 'NoneType' object has no attribute 'shape'"
+
+
+EDITED = """
+def retry(x):
+    try:
+        return x.undefined
+    except AttributeError:
+        return {result}
+"""
+
+
+def test_a_function_whose_file_was_edited_is_left_as_it_is(tmp_path):
+    path = tmp_path / "edited.py"
+    path.write_text(EDITED.format(result=1))
+    scope: dict = {}
+    exec(compile(path.read_text(), str(path), "exec"), scope)
+    before = scope["retry"].__code__
+    path.write_text(EDITED.format(result=2))
+    with CaughtErrors([scope["retry"]]) as errors:
+        assert scope["retry"].__code__ is before
+        assert scope["retry"](0) == 1
+    assert not errors.found

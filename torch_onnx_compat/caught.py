@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import dis
 import functools
 import sys
 import traceback
@@ -133,14 +134,39 @@ def _telling_suppress() -> Iterator[None]:
 
 @functools.lru_cache(maxsize=1024)
 def _telling_code(code: types.CodeType) -> types.CodeType | None:
-    """The code of a function that tells what it catches; None where it catches nothing, or has no source."""
+    """The code of a function that tells what it catches; None where it catches nothing, or its source is not at hand.
+
+    Nor is it where the file has another text by now than when it was imported.
+    """
     from torch_onnx_compat.control_flow.find.source import Unrewritable, compile_definition, definition
 
     try:
         found = definition(code)
-        return compile_definition(found.node, found.owner, code) if tell_what_is_caught(found.node) else None
+        is_at_hand = _does_the_same(compile_definition(found.node, found.owner, code), code)
+        if not is_at_hand or not tell_what_is_caught(found.node):
+            return None
+        return compile_definition(found.node, found.owner, code)
     except Unrewritable:
         return None
+
+
+def _does_the_same(one: types.CodeType, other: types.CodeType) -> bool:
+    """Whether two codes do the same, wherever their lines are: of a decorated function the first one is another."""
+    return list(_operations(one)) == list(_operations(other))
+
+
+def _operations(code: types.CodeType) -> Iterator[tuple[str, str]]:
+    """What a code and the functions in it do; how a method is called depends on what the rest of the file imports."""
+    for step in dis.get_instructions(code):
+        if isinstance(step.argval, types.CodeType):
+            yield from _operations(step.argval)
+        elif step.opname not in _WAYS_TO_CALL:
+            name = "LOAD_ATTR" if step.opname == "LOAD_METHOD" else step.opname
+            yield name, "" if step.opcode in _JUMPS else repr(step.argval)
+
+
+_WAYS_TO_CALL = frozenset({"PUSH_NULL", "PRECALL", "EXTENDED_ARG", "CACHE", "NOP"})
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 
 
 def tell_what_is_caught(node: ast.AST) -> bool:
