@@ -46,6 +46,16 @@ class EnumMember(nn.Module):
         return x * n if n > np.float64(20.5) else x * 3
 
 
+class Attributes(nn.Module):
+    """A size of an exporter lacks them; getattr and hasattr say nothing of it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        n = x.shape[0]
+        if hasattr(n, "numerator") and getattr(n, "numerator", 0) > 20:
+            return x * 2
+        return x * n.conjugate() * n.denominator
+
+
 class Layout(nn.Module):
     """A matrix of one row is contiguous both ways; C++ asks, and Python gets the answer."""
 
@@ -132,6 +142,7 @@ def assert_right(model, shape, dynamic, others, exporter, path):
         (ClassPattern, [(2, 8), (4, 8), (33, 8), (64, 8)]),
         (FloatPattern, [(2, 8), (8, 8), (9, 8), (64, 8)]),
         (ShapesInTry, [(1, 8), (9, 8)]),
+        (Attributes, [(9, 8), (20, 8), (21, 8), (40, 8)]),
         (EnumMember, [(9, 8), (4, 8), (5, 8), (21, 8), (20, 8)]),
     ],
 )

@@ -21,7 +21,7 @@ from typing import Any
 
 from torch_onnx_compat.backends.checks import Place, innermost_statements
 from torch_onnx_compat.caller.reach import is_followed
-from torch_onnx_compat.places import first_line, is_user_file, short
+from torch_onnx_compat.places import first_line, short
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,9 @@ class CaughtErrors:
 
     def add(self, error: BaseException, handler: Place) -> None:
         """Notes an error, and the statement that caught it."""
-        frames = [(f.f_code.co_filename, line) for f, line in traceback.walk_tb(error.__traceback__)]
-        filename, line = next((place for place in reversed(frames) if is_user_file(place[0])), frames[-1])
+        frames = list(traceback.walk_tb(error.__traceback__))  # empty for a group
+        own = [(f.f_code.co_filename, line) for f, line in frames if is_followed(f.f_globals.get("__name__"))]
+        filename, line = own[-1] if own else (handler.filename, handler.line)
         statement = next(innermost_statements(Place(filename, line)), None)
         place = short(filename, line if statement is None else statement.lineno)
         handled_at = short(handler.filename, handler.line)
@@ -92,7 +93,7 @@ def _noted_by(log: CaughtErrors) -> Iterator[None]:
 def tell() -> None:
     """Called where an ``except`` of the model's code begins."""
     frame, error = sys._getframe(1), sys.exc_info()[1]
-    if _logs and error is not None:
+    if _logs and isinstance(error, Exception):  # what ends a generator is none
         _logs[-1].add(error, Place(frame.f_code.co_filename, frame.f_lineno))
 
 
@@ -170,14 +171,25 @@ _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 
 
 def tell_what_is_caught(node: ast.AST) -> bool:
-    """Lets each ``except`` in a tree call `tell` first; returns whether there is any."""
-    handlers = [inner for inner in ast.walk(node) if isinstance(inner, ast.ExceptHandler)]
-    for handler in handlers:
+    """Lets each ``except`` in a tree call `tell` first, and what else may end an error; returns whether there is any.
+
+    That is a ``finally``, which may return, and the ``__exit__`` of a class.
+    """
+    blocks = list(_blocks_after_errors(node))
+    for block in blocks:
         call = ast.parse(_CALL).body[0]
         for inner in ast.walk(call):
-            ast.copy_location(inner, handler)
-        handler.body.insert(0, call)
-    return bool(handlers)
+            ast.copy_location(inner, block[0])
+        block.insert(0, call)
+    return bool(blocks)
+
+
+def _blocks_after_errors(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.ExceptHandler) or (isinstance(inner, ast.FunctionDef) and inner.name == "__exit__"):
+            yield inner.body
+        elif getattr(inner, "finalbody", None):
+            yield inner.finalbody  # type: ignore[attr-defined]
 
 
 _CALL = f"__import__({__name__!r}, fromlist=['tell']).tell()"

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_onnx_compat.backends.internals.number_kinds import attribute_of_number
 from torch_onnx_compat.backends.internals.numbers import DIVMOD
 from torch_onnx_compat.tracing import below_function_modes, constant, is_tracing, recorded_value
 
@@ -101,5 +102,23 @@ def _bit_length(number: Tensor) -> Tensor:
     return (number.abs().reshape(1) >= powers).sum()
 
 
-METHODS: dict[str, Callable[..., Any]] = {"is_integer": _is_integer, "bit_length": _bit_length, **DIVMOD}
-"""Methods of Python's numbers that tensors lack."""
+_COMPUTED: dict[str, Callable[..., Any]] = {"is_integer": _is_integer, "bit_length": _bit_length, **DIVMOD}
+
+
+def _attribute(name: str) -> property:
+    """An attribute of Python's numbers, for the tensors that are sizes; others lack it in eager torch, too."""
+
+    def read(tensor: Tensor) -> Any:
+        if not is_number(tensor):
+            raise AttributeError(f"'Tensor' object has no attribute {name!r}")
+        return attribute_of_number(tensor, name)
+
+    return property(read)
+
+
+METHODS: dict[str, Any] = _COMPUTED | {
+    name: _attribute(name)
+    for name in dir(int)
+    if not name.startswith("_") and name not in _COMPUTED and not hasattr(Tensor, name)
+}
+"""Methods and attributes of Python's whole numbers that tensors lack."""

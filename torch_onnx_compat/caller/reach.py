@@ -84,7 +84,7 @@ class _Search:
     def __init__(self, model: nn.Module) -> None:
         self.reach = Reach()
         self._own = {id(module) for module in model.modules()}
-        self._used = {"forward", "__call__"}
+        self._used = {"forward", "__call__", "__enter__", "__exit__"}
         self._seen: set[int] = set()
         self._alive: list[Any] = []
         self._functions = 0
@@ -240,6 +240,8 @@ def _names_in(code: CodeType) -> frozenset[str]:
 @functools.cache
 def _may_catch(code: CodeType) -> bool:
     """Whether a function, or one inside it, catches errors, or does something after them; not one with `with` only."""
+    if code.co_name == "__exit__":
+        return True
     operations = code.co_code[::2]
     may = operations.count(_BEGINS) > (operations.count(_LEAVES_WITH) if _BEGINS_HANDLER else 0)
     return may or any(isinstance(constant, CodeType) and _may_catch(constant) for constant in code.co_consts)

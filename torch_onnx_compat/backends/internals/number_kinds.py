@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from torch_onnx_compat.backends.internals.symbolic import PLAIN_KINDS
+from torch_onnx_compat.errors import CompatError
 
 
 @contextmanager
@@ -74,16 +75,15 @@ def _told_classes(number_of: Callable[[Any], type | None], scopes: Collection[in
     """
 
     def read(symbolic_number: Any, name: str) -> Any:
-        if name == "__class__":
-            frame = sys._getframe(1)
-            asking = frame.f_back if frame.f_globals is vars(functools) else frame  # singledispatch asks for its caller
-            if (
-                asking is not None
-                and id(asking.f_globals) in scopes
-                and frame.f_code.co_code[frame.f_lasti] in _READS_CLASS
-            ):
-                return number_of(symbolic_number) or object.__getattribute__(symbolic_number, name)
-        return object.__getattribute__(symbolic_number, name)
+        frame = sys._getframe(1)
+        if name == "__class__" and _reads_class(frame, scopes):
+            return number_of(symbolic_number) or object.__getattribute__(symbolic_number, name)
+        try:
+            return object.__getattribute__(symbolic_number, name)
+        except AttributeError:
+            if id(frame.f_globals) in scopes and _is_lacking(symbolic_number, name):
+                return attribute_of_number(symbolic_number, name)
+            raise
 
     before = {kind: vars(kind).get("__getattribute__") for kind in PLAIN_KINDS}
     for kind in PLAIN_KINDS:
@@ -96,6 +96,33 @@ def _told_classes(number_of: Callable[[Any], type | None], scopes: Collection[in
                 del kind.__getattribute__
             else:
                 kind.__getattribute__ = own  # type: ignore[method-assign]
+
+
+def _reads_class(frame: types.FrameType, scopes: Collection[int]) -> bool:
+    """Whether a statement of the model's reads an attribute in a frame, and no `isinstance` in C."""
+    asking = frame.f_back if frame.f_globals is vars(functools) else frame  # singledispatch asks for its caller
+    is_of_model = asking is not None and id(asking.f_globals) in scopes
+    return is_of_model and frame.f_code.co_code[frame.f_lasti] in _READS_CLASS
+
+
+def _is_lacking(symbolic_number: Any, name: str) -> bool:
+    """Whether the number has an attribute of this name in eager torch."""
+    return not name.startswith("_") and hasattr(PLAIN_KINDS[type(symbolic_number)], name)
+
+
+def attribute_of_number(number: Any, name: str) -> Any:
+    """An attribute that Python's numbers have, of what stands for one and lacks it.
+
+    Raises:
+        CompatError: It has no form. An AttributeError would be taken for an answer by ``getattr(size, name, 0)``.
+    """
+    if name == "numerator":
+        return number
+    if name == "denominator":
+        return 1
+    if name == "conjugate":
+        return lambda: number
+    raise CompatError(f"the model reads .{name} of a size, which no file computes; write it as arithmetic.")
 
 
 _READS_CLASS = frozenset(dis.opmap[name] for name in ("LOAD_ATTR", "MATCH_CLASS"))
