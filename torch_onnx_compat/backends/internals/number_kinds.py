@@ -1,7 +1,8 @@
 """What a model is told that a symbolic number is, where it asks: an int, a float, a bool, as in eager torch.
 
 ``isinstance`` and ``type`` have no hook, so names in the namespaces of the model's own code stand for them. A pattern
-of a class, ``case int(size)``, and ``size.__class__`` read the number's attribute.
+of a class, ``case int(size)``, and ``size.__class__`` read the number's attribute. The attributes that Python's numbers
+have and a symbolic one lacks are there, too, or an error that ``getattr`` does not take for an answer.
 """
 
 from __future__ import annotations
