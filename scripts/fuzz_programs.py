@@ -35,31 +35,9 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
 from fuzz.judge import Judgement, judge_program  # noqa: E402
-from fuzz.programs import (  # noqa: E402
-    Input,
-    Program,
-    make_catching,
-    make_kinds,
-    make_layouts,
-    make_pieces,
-    make_program,
-    make_tables,
-    make_texts,
-    write_program,
-)
+from fuzz.programs import MAKERS, Input, Program, write_program  # noqa: E402
 
 Row = dict[str, Any]
-
-MAKERS = {
-    "": make_program,
-    "catching": make_catching,
-    "kinds": make_kinds,
-    "layouts": make_layouts,
-    "pieces": make_pieces,
-    "texts": make_texts,
-    "tables": make_tables,
-}
-"""By what most of a program is about."""
 
 ORDER = ("right", "rounding", "WRONG", "fails-at-legal-size", "refused", "refused, needlessly", "other exception")
 BAD = ("WRONG", "fails-at-legal-size", "other exception", "died")
@@ -269,7 +247,7 @@ def main(
     about: Annotated[
         str,
         typer.Option(
-            help="About one thing: catching (errors), kinds (of values), layouts, pieces (of an axis), texts, tables."
+            help="About one thing: caught errors, kinds (of values), layouts, pieces (of an axis), texts, tables."
         ),
     ] = "",
     sources: Annotated[bool, typer.Option(help="Print the programs whose files are wrong.")] = True,

@@ -53,7 +53,7 @@ class Attributes(nn.Module):
         n = x.shape[0]
         if hasattr(n, "numerator") and getattr(n, "numerator", 0) > 20:
             return x * 2
-        return x * n.conjugate() * n.denominator
+        return x * n.conjugate() * n.denominator + n.real
 
 
 class Layout(nn.Module):

@@ -278,8 +278,8 @@ class Candidates:
             decides=decides if DECISIONS in plan.armed and not self._is_proven else None,
             options=self._exporters.options,
             accepts=self._observation.accepts,
-            catching=self._prepared.reach.catching,
-            catches=self._observation.caught_errors,
+            handlers=self._prepared.reach.handlers,
+            caught_errors=self._observation.caught_errors,
             asking_places=None if self._own_entries else self._runs.places,
         )
 

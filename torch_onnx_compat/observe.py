@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from torch_onnx_compat.backends.internals.modes import DispatchMode
 from torch_onnx_compat.caller.undo import undo_writes
 from torch_onnx_compat.catalogue.entry import Symbolic
-from torch_onnx_compat.caught import CaughtError, CaughtErrors
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.functional.complex import Pair, view_as_real
+from torch_onnx_compat.handlers import CaughtError, CaughtErrors
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.places import first_line, user_statement
@@ -231,7 +231,7 @@ class Observation:
 
     def caught_errors(self, inputs: Inputs) -> Collection[CaughtError]:
         """The errors that the original catches on some inputs; none where it raises one."""
-        errors = CaughtErrors(self.prepared.reach.catching)
+        errors = CaughtErrors(self.prepared.reach.handlers)
         with suppress(ModelRefused):
             self.run_within(errors, inputs)
         return errors.found

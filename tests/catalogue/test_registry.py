@@ -141,3 +141,8 @@ def test_every_built_in_entry_has_a_source_and_a_need():
         assert entry.source, entry.name
         assert entry.summary, entry.name
         assert str(entry.need)
+
+
+def test_an_entry_declines_arguments_that_it_does_not_take():
+    with pytest.raises(Declined, match="does not take so many arguments"):
+        catalogue()["pow_to_sqrt"].run(str, torch.ones(2), 2, 7)

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fuzz.catching import catching_source
+from fuzz.errors import errors_source
 from fuzz.layouts import layout_lines
 from fuzz.loop_states import draw_loop
 from fuzz.pieces import draw_use
@@ -997,10 +997,10 @@ def make_tables(seed: int) -> Program:
     return writer.program(seed, [writer.tables] if dice.random() < 0.7 else [writer.statement, writer.tables])
 
 
-def make_catching(seed: int) -> Program:
+def make_errors(seed: int) -> Program:
     """A program of a seed that catches errors, of which a capture has more than eager torch."""
     dice = random.Random(seed)
-    source = HEADER + catching_source(dice).replace("except :", "except:")
+    source = HEADER + errors_source(dice).replace("except :", "except:")
     dynamic = dice.choice(({0: "rows", 1: "columns"}, {0: "rows"}, {}))
     return Program(seed=seed, source=source, inputs=(Input("x", (dice.choice((3, 4, 6)), 5), dynamic),))
 
@@ -1018,6 +1018,18 @@ def make_program(seed: int) -> Program:
     """The program of a seed; the same text in every process."""
     dice = random.Random(seed)
     return Writer(dice, draw_inputs(dice)).program(seed)
+
+
+MAKERS: dict[str, Callable[[int], Program]] = {
+    "": make_program,
+    "errors": make_errors,
+    "kinds": make_kinds,
+    "layouts": make_layouts,
+    "pieces": make_pieces,
+    "texts": make_texts,
+    "tables": make_tables,
+}
+"""By what its programs are about; of all kinds, the first."""
 
 
 def write_program(program: Program, folder: Path) -> Path:

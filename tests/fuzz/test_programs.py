@@ -10,7 +10,7 @@ from fuzz.programs import (
     Program,
     example_inputs,
     fresh_model,
-    make_catching,
+    make_errors,
     make_kinds,
     make_layouts,
     make_pieces,
@@ -61,7 +61,7 @@ def test_who_asks_for_kinds_is_answered(seed, exporter, tmp_path):
 @pytest.mark.parametrize("seed", [*range(8), 28, 50, 182, 294])
 def test_who_catches_errors_goes_its_own_way(seed, exporter, tmp_path):
     """Of the last four, files were wrong that had been verified."""
-    program = make_catching(seed)
+    program = make_errors(seed)
     judged = judge_program(program, write_program(program, tmp_path), exporter)
     assert judged.verdict in ("right", "rounding", "refused", "eager-refuses"), f"{judged.detail}\n{program.source}"
 

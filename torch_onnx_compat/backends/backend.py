@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 import onnx_ir as ir
 
-from torch_onnx_compat.caught import CaughtError, CaughtErrors
 from torch_onnx_compat.errors import CompatError, UnsupportedError, causes
+from torch_onnx_compat.handlers import CaughtError, CaughtErrors
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import Subject
 from torch_onnx_compat.places import plain, user_statement
@@ -61,9 +61,9 @@ class ExportJob:
     """The wanted opset; the exporter may write another one, which the graph states."""
     python_modules: frozenset[str] = frozenset()
     """Those that the model's code is in, by name."""
-    catching: Sequence[types.FunctionType] = ()
-    """The functions of the model's code that may catch an error."""
-    catches: Callable[[Inputs], Collection[CaughtError]] = lambda inputs: ()
+    handlers: Sequence[types.FunctionType] = ()
+    """The functions of the model's code that have exception handlers."""
+    caught_errors: Callable[[Inputs], Collection[CaughtError]] = lambda inputs: ()
     """The errors that the original catches on some inputs."""
     custom_opsets: Mapping[str, int] = field(default_factory=dict)
     allow_baked: tuple[str, ...] = ()
@@ -121,12 +121,12 @@ def frozen_error(places: str, first: str, *, of_values: bool = True) -> FrozenDe
 
 
 def reject_other_errors(errors: CaughtErrors, job: ExportJob, exporter: str) -> None:
-    """Raises if the model has caught an error in a capture that it does not have in eager torch.
+    """Looks for errors that the model has caught in a capture and does not have in eager torch.
 
     Raises:
-        ExportFailed: It has: the file would go on as after the error.
+        ExportFailed: There is one: the file would go on as after the error.
     """
-    known = job.catches(job.inputs) if errors.found else ()
+    known = job.caught_errors(job.inputs) if errors.found else ()
     others = [e for e in errors.found if e not in known and not {e.place, e.handler} & set(job.allow_baked)]
     if others:
         raise ExportFailed(

@@ -27,8 +27,8 @@ from torch_onnx_compat.backends.internals.numbers import complete_numbers
 from torch_onnx_compat.backends.promotion import Promotion
 from torch_onnx_compat.backends.scalar_tensors import ScalarTensors
 from torch_onnx_compat.caller.undo import undo_capture
-from torch_onnx_compat.caught import CaughtErrors
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.handlers import CaughtErrors
 from torch_onnx_compat.observe import Subject
 from torch_onnx_compat.questions.question import Question
 
@@ -52,7 +52,7 @@ def capture(job: ExportJob) -> Capture:
     Raises:
         ExportFailed: torch refused the model, or the capture fixed an axis, or froze what decides.
     """
-    log, errors = CaptureLog(), CaughtErrors(job.catching)
+    log, errors = CaptureLog(), CaughtErrors(job.handlers)
     texts, numbers = number_watchers.watch_texts(log.note_text), number_watchers.watch_plain_numbers(log.note_number)
     keys = number_watchers.hashes(is_for_a_cache)
     kinds = told_as_numbers(job.python_modules, symbolic.is_of_data)

@@ -36,10 +36,10 @@ from torch_onnx_compat.backends.torchscript_ops import TorchScriptOps
 from torch_onnx_compat.backends.wide import wide_sizes
 from torch_onnx_compat.caller.undo import is_training
 from torch_onnx_compat.catalogue.entry import Declined, Symbolic, decline
-from torch_onnx_compat.caught import CaughtErrors
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.garbage import pause_collection
 from torch_onnx_compat.graph.weights import as_onnx
+from torch_onnx_compat.handlers import CaughtErrors
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.inputs.probing import differing, distinct_sizes, first_accepted, other_sizes
 from torch_onnx_compat.ops import ONNX_TYPES, Number
@@ -72,7 +72,7 @@ def export(job: ExportJob) -> ExportedGraph:
 
 
 def _export_at(opset: int, job: ExportJob) -> ExportedGraph:
-    log, errors = DecisionLog(len(job.inputs.tensors)), CaughtErrors(job.catching)
+    log, errors = DecisionLog(len(job.inputs.tensors)), CaughtErrors(job.handlers)
     failures: list[BaseException] = []
     as_function = partial(_symbolic_function, job=job, opset=opset, failures=failures, modules=_module_paths(job))
     functions = {e.op: as_function(e) for e in job.plan.symbolics() if "autograd::" not in e.op}

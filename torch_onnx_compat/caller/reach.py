@@ -59,8 +59,8 @@ class Reach:
     """Functions with functools.lru_cache."""
     python_modules: set[str] = field(default_factory=set)
     """Names of those that the functions are defined in."""
-    catching: list[FunctionType] = field(default_factory=list)
-    """Functions that may catch an error."""
+    handlers: list[FunctionType] = field(default_factory=list)
+    """Functions that may have exception handlers."""
     written: set[int] = field(default_factory=set)
     """Addresses of the memory that a run wrote to."""
 
@@ -71,6 +71,7 @@ def find_reach(model: nn.Module) -> Reach:
     for module in model.modules():
         search.add_class(type(module))
         for value in vars(module).values():
+            search.add_name(value)
             hooks = dict.values(value) if isinstance(value, dict) else (value,)
             if any(isinstance(item, _HOOKS) for item in hooks):
                 search.follow(value)
@@ -111,6 +112,13 @@ class _Search:
         for base in kind.__mro__:
             if id(base) not in self.reach.classes and is_followed(base.__module__):
                 self.reach.classes[id(base)] = base
+                for value in vars(base).values():
+                    self.add_name(value)
+
+    def add_name(self, value: Any) -> None:
+        """Counts a text as a name that is used: ``getattr(self, self.mode)``."""
+        if isinstance(value, str) and value.isidentifier():
+            self._used.add(value)
 
     def follow(self, value: Any) -> None:
         """Follows the functions and classes that a value is or holds."""
@@ -140,8 +148,8 @@ class _Search:
             return
         self._functions += 1
         self.reach.python_modules.add(function.__module__ or "")  # exec has no module
-        if _may_catch(function.__code__):
-            self.reach.catching.append(function)
+        if _may_have_handlers(function.__code__):
+            self.reach.handlers.append(function)
         names = set(_names_in(function.__code__))
         self._used |= names
         self._follow_in(function.__globals__, names)
@@ -238,13 +246,13 @@ def _names_in(code: CodeType) -> frozenset[str]:
 
 
 @functools.cache
-def _may_catch(code: CodeType) -> bool:
-    """Whether a function, or one inside it, catches errors, or does something after them; not one with `with` only."""
+def _may_have_handlers(code: CodeType) -> bool:
+    """Whether a function, or one inside it, has an except or a finally, or is one; a `with` alone is none."""
     if code.co_name == "__exit__":
         return True
     operations = code.co_code[::2]
     may = operations.count(_BEGINS) > (operations.count(_LEAVES_WITH) if _BEGINS_HANDLER else 0)
-    return may or any(isinstance(constant, CodeType) and _may_catch(constant) for constant in code.co_consts)
+    return may or any(isinstance(constant, CodeType) and _may_have_handlers(constant) for constant in code.co_consts)
 
 
 _BEGINS_HANDLER = dis.opmap.get("PUSH_EXC_INFO")

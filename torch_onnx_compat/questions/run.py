@@ -23,7 +23,7 @@ from torch_onnx_compat.backends.internals.number_watchers import watch_numbers
 from torch_onnx_compat.backends.internals.numbers import complete_numbers
 from torch_onnx_compat.backends.internals.quotients import quick_quotients
 from torch_onnx_compat.backends.quiet import quiet_logs
-from torch_onnx_compat.caught import CaughtErrors
+from torch_onnx_compat.handlers import CaughtErrors
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import Observation, Subject
 from torch_onnx_compat.places import first_line
@@ -81,7 +81,7 @@ def run_symbolically(observation: Observation, inputs: Inputs, functions: Sequen
     log.value_of = symbols.environment.number
     mode = _Beside(symbols, log)
     found.calls = Calls(functions)
-    errors = CaughtErrors(observation.prepared.reach.catching)
+    errors = CaughtErrors(observation.prepared.reach.handlers)
     try:
         subject = Subject(observation.prepared.twin(), inputs, boundary=observation.prepared.boundary)
         fakes = [

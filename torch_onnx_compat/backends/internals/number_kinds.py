@@ -117,12 +117,9 @@ def attribute_of_number(number: Any, name: str) -> Any:
     Raises:
         CompatError: It has no form. An AttributeError would be taken for an answer by ``getattr(size, name, 0)``.
     """
-    if name == "numerator":
-        return number
-    if name == "denominator":
-        return 1
-    if name == "conjugate":
-        return lambda: number
+    known = {"real": number, "imag": 0, "numerator": number, "denominator": 1, "conjugate": lambda: number}
+    if name in known:
+        return known[name]
     raise CompatError(f"the model reads .{name} of a size, which no file computes; write it as arithmetic.")
 
 

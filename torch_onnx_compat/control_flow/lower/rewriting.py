@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
-from torch_onnx_compat.caught import tell_what_is_caught
 from torch_onnx_compat.control_flow.find.sites import Event, functions_of
 from torch_onnx_compat.control_flow.find.source import (
     Definition,
@@ -25,6 +24,7 @@ from torch_onnx_compat.control_flow.lower.expressions import tells_numbers_apart
 from torch_onnx_compat.control_flow.lower.printing import lines_before_and_after
 from torch_onnx_compat.control_flow.lower.statements import lower
 from torch_onnx_compat.garbage import pause_collection
+from torch_onnx_compat.handlers import let_handlers_tell
 
 MOST_SPLITS = 4
 """Decisions into whose branches the rest of a function moves, at most: each doubles what is exported of the rest."""
@@ -119,7 +119,7 @@ class Rewriting:
             if code.co_flags & inspect.CO_GENERATOR and self._decides(code, found.node):
                 raise Unrewritable("it is a generator")
             node = self._lower_definition(code, found)
-            tell_what_is_caught(node)
+            let_handlers_tell(node)
             new = compile_definition(node, found.owner, code)
         except Unrewritable as reason:
             self.obstacles[place_of(code.co_filename, line)] = str(reason)

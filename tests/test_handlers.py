@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from torch_onnx_compat import CompatError, export_compat
 from torch_onnx_compat.caller.reach import find_reach
-from torch_onnx_compat.caught import CaughtErrors
+from torch_onnx_compat.handlers import CaughtErrors
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.prepare import prepare
 from torch_onnx_compat.questions.run import SymbolicRuns
@@ -53,6 +53,23 @@ class ByName(nn.Module):
         return x * 2 if getattr(self, f"is_large_{x.dim()}")(x) else x * 3
 
     def is_large_2(self, x: Tensor) -> bool:
+        try:
+            return Fraction(x.shape[0]) > 40
+        except TypeError:
+            return False
+
+
+class ByAttribute(nn.Module):
+    """An attribute holds the method's name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mode = "exact"
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 2 if getattr(self, self.mode)(x) else x * 3
+
+    def exact(self, x: Tensor) -> bool:
         try:
             return Fraction(x.shape[0]) > 40
         except TypeError:
@@ -114,7 +131,7 @@ class ReturnsFinally(nn.Module):
             return y  # noqa: B012
 
 
-WRONG = [Fractions, Bare, Suppressed, ByName, InGenerator, Decorated, OwnContext, ReturnsFinally]
+WRONG = [Fractions, Bare, Suppressed, ByName, ByAttribute, InGenerator, Decorated, OwnContext, ReturnsFinally]
 
 
 @pytest.mark.parametrize("exporter", EXPORTERS)
@@ -122,7 +139,7 @@ WRONG = [Fractions, Bare, Suppressed, ByName, InGenerator, Decorated, OwnContext
 @pytest.mark.parametrize("model", WRONG)
 def test_an_error_that_only_the_capture_has_is_refused(model, verify, exporter, tmp_path):
     path = tmp_path / "model.onnx"
-    with pytest.raises(CompatError, match=r"test_caught.py:\d+: TypeError: .*Rational"):
+    with pytest.raises(CompatError, match=r"test_handlers.py:\d+: TypeError: .*Rational"):
         export_compat(model(), (torch.randn(3, 8),), path, dynamic={"x": {0: "n"}}, exporter=exporter, verify=verify)
 
 
@@ -178,7 +195,7 @@ def test_a_run_without_numbers_that_goes_another_way_says_so():
 
 
 def test_functions_are_as_before():
-    functions = find_reach(Decorated()).catching
+    functions = find_reach(Decorated()).handlers
     before = [function.__code__ for function in functions]
     leave = contextlib.suppress.__exit__
     assert functions
@@ -191,11 +208,11 @@ def test_functions_are_as_before():
 
 def test_what_was_caught_is_told():
     model = Decorated()
-    with CaughtErrors(find_reach(model).catching) as errors:
+    with CaughtErrors(find_reach(model).handlers) as errors:
         assert not model.is_large(None)
     (found,) = errors.found
     assert found.kind == "AttributeError"
-    assert found.place.startswith("tests/test_caught.py:")
+    assert found.place.startswith("tests/test_handlers.py:")
     assert str(found) == f"{found.place}: AttributeError: 'NoneType' object has no attribute 'shape'"
 
 

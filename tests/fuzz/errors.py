@@ -92,7 +92,7 @@ class Model(nn.Module):
 RESULTS = ("x * 2", "x - 1", "x + 0.5", "-x", "x.abs()")
 
 
-def catching_source(dice: random.Random) -> str:
+def errors_source(dice: random.Random) -> str:
     """The class of a model of ``x`` with two axes, and what it calls."""
 
     def question() -> str:

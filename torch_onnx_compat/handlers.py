@@ -1,8 +1,9 @@
-"""The errors that a model catches: where its capture has one that eager torch does not have, the file goes another way.
+"""A model's exception handlers: the file goes another way where they get an error that only the capture has.
 
 A capture runs the model on what is no number and no plain tensor. Where that lacks something there is an error, which
-ends the capture, unless the model catches it. So while a model is captured, each ``except`` of its code tells what it
-has caught; afterwards that is compared with what eager torch has on the same inputs.
+ends the capture, unless the model catches it. So while a model is captured, each of its handlers tells which error it
+gets; afterwards these are compared with the errors that it gets in eager torch on the same inputs. A handler is an
+``except``, a ``finally``, which may return, and the ``__exit__`` of one of its classes or of contextlib.suppress.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class CaughtError:
     place: str
     """The model's statement that had it, ``models/net.py:41``."""
     handler: str
-    """The place of the ``except``."""
+    """The place of the handler."""
     arguments: tuple[Any, ...] = field(default=(), compare=False)
     """What it was made of. A text of it, while the model is captured, would be one that the model makes of a size."""
 
@@ -43,11 +44,10 @@ class CaughtError:
 
 
 class CaughtErrors:
-    """Notes the errors that some functions catch; a context that may be entered several times.
+    """Notes the errors that handlers get; a context that may be entered several times.
 
     Args:
-        functions: Those with an ``except``, whose code is exchanged meanwhile. What rewritten code catches, and a
-            `contextlib.suppress`, is noted besides.
+        functions: Those with handlers, whose code is exchanged meanwhile. Rewritten code tells by itself.
     """
 
     def __init__(self, functions: Collection[types.FunctionType] = ()) -> None:
@@ -58,8 +58,8 @@ class CaughtErrors:
     def __enter__(self) -> CaughtErrors:
         with ExitStack() as stack:
             stack.enter_context(_noted_by(self))
-            stack.enter_context(_telling(self._functions))
-            stack.enter_context(_telling_suppress())
+            stack.enter_context(_let_tell(self._functions))
+            stack.enter_context(_let_suppress_tell())
             self._scopes.append(stack.pop_all())
         return self
 
@@ -91,20 +91,20 @@ def _noted_by(log: CaughtErrors) -> Iterator[None]:
 
 
 def tell() -> None:
-    """Called where an ``except`` of the model's code begins."""
+    """Notes the error that is handled now; called where a handler of the model's begins."""
     frame, error = sys._getframe(1), sys.exc_info()[1]
     if _logs and isinstance(error, Exception):  # what ends a generator is none
         _logs[-1].add(error, Place(frame.f_code.co_filename, frame.f_lineno))
 
 
 @contextmanager
-def _telling(functions: Collection[types.FunctionType]) -> Iterator[None]:
-    """While active, these functions tell what they catch."""
+def _let_tell(functions: Collection[types.FunctionType]) -> Iterator[None]:
+    """While active, the handlers of these functions tell."""
     exchanged: list[tuple[types.FunctionType, types.CodeType]] = []
     try:
         for function in functions:
             code = function.__code__
-            new = _telling_code(code)
+            new = _code_that_tells(code)
             if new is not None:
                 exchanged.append((function, code))
                 function.__code__ = new
@@ -115,8 +115,8 @@ def _telling(functions: Collection[types.FunctionType]) -> Iterator[None]:
 
 
 @contextmanager
-def _telling_suppress() -> Iterator[None]:
-    """While active, `contextlib.suppress` tells what it drops in the model's code."""
+def _let_suppress_tell() -> Iterator[None]:
+    """While active, `contextlib.suppress` tells which error of the model's code it drops."""
     plain: Any = contextlib.suppress.__exit__
 
     def leave(self: Any, kind: Any, error: Any, trace: Any) -> Any:
@@ -134,17 +134,17 @@ def _telling_suppress() -> Iterator[None]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _telling_code(code: types.CodeType) -> types.CodeType | None:
-    """The code of a function that tells what it catches; None where it catches nothing, or its source is not at hand.
+def _code_that_tells(code: types.CodeType) -> types.CodeType | None:
+    """The code of a function whose handlers tell; None if it has none, or its source is not at hand.
 
-    Nor is it where the file has another text by now than when it was imported.
+    It is not at hand, either, if the file was edited after it was imported.
     """
     from torch_onnx_compat.control_flow.find.source import Unrewritable, compile_definition, definition
 
     try:
         found = definition(code)
         is_at_hand = _does_the_same(compile_definition(found.node, found.owner, code), code)
-        if not is_at_hand or not tell_what_is_caught(found.node):
+        if not is_at_hand or not let_handlers_tell(found.node):
             return None
         return compile_definition(found.node, found.owner, code)
     except Unrewritable:
@@ -170,12 +170,9 @@ _WAYS_TO_CALL = frozenset({"PUSH_NULL", "PRECALL", "EXTENDED_ARG", "CACHE", "NOP
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 
 
-def tell_what_is_caught(node: ast.AST) -> bool:
-    """Lets each ``except`` in a tree call `tell` first, and what else may end an error; returns whether there is any.
-
-    That is a ``finally``, which may return, and the ``__exit__`` of a class.
-    """
-    blocks = list(_blocks_after_errors(node))
+def let_handlers_tell(node: ast.AST) -> bool:
+    """Lets each handler in a tree call `tell` first; returns whether there is any."""
+    blocks = list(_handlers_in(node))
     for block in blocks:
         call = ast.parse(_CALL).body[0]
         for inner in ast.walk(call):
@@ -184,7 +181,7 @@ def tell_what_is_caught(node: ast.AST) -> bool:
     return bool(blocks)
 
 
-def _blocks_after_errors(node: ast.AST) -> Iterator[list[ast.stmt]]:
+def _handlers_in(node: ast.AST) -> Iterator[list[ast.stmt]]:
     for inner in ast.walk(node):
         if isinstance(inner, ast.ExceptHandler) or (isinstance(inner, ast.FunctionDef) and inner.name == "__exit__"):
             yield inner.body
