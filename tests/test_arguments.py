@@ -49,6 +49,21 @@ def test_shapes_of_numbers(exporter):
         export_compat(Scaled().eval(), (X, 3), dynamic_shapes={"x": None, "factor": torch.export.Dim.DYNAMIC})
 
 
+def test_a_last_dict_that_forward_takes_whole(exporter):
+    """As detectors take their batch; what can be keywords is, as for torch.onnx.export."""
+    batch = {"image": X, "targets": [torch.ones(4)]}
+    result = export_compat(
+        lambda batch: batch["image"] + batch["targets"][0],
+        (batch,),
+        exporter=exporter,
+        dynamic_shapes=({"image": {0: "n"}, "targets": [{0: "n"}]},),
+    )
+    assert [axis.name for axis in result.axes] == ["n"]
+    torch.testing.assert_close(result({"image": torch.ones(6), "targets": [torch.ones(6)]})[0], torch.ones(6) * 2)
+    named = export_compat(Scaled().eval(), (X, {"factor": torch.tensor(3.0)}), exporter=exporter)
+    torch.testing.assert_close(named(X, factor=torch.tensor(2.0))[0], X * 2)
+
+
 def test_sparse_outputs_are_refused(exporter):
     with pytest.raises(CompatError, match="output is a sparse tensor"):
         export_compat(lambda x: x.to_sparse(), torch.eye(3), exporter=exporter)

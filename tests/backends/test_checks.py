@@ -32,7 +32,7 @@ def test_a_part_of_a_file_tells_what_the_file_tells(path):
     statements = [node for node in ast.walk(whole) if isinstance(node, ast.stmt) and not isinstance(node, scopes)]
     for node in random.Random(0).sample(statements, min(80, len(statements))):
         place = Place(path, node.lineno, node.col_offset)
-        around = [ast.dump(s, include_attributes=True) for s in statements if checks._contains(s, place)]
+        around = [ast.dump(s, include_attributes=True) for s in statements if checks.contains(s, place)]
         assert sorted(ast.dump(s, include_attributes=True) for s in checks.innermost_statements(place)) == sorted(
             around
         )

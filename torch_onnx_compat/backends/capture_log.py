@@ -21,11 +21,11 @@ from torch_onnx_compat.backends.checks import (
     is_caught_on_stack,
     is_guard,
     is_key_of_cache,
-    is_message,
 )
 from torch_onnx_compat.backends.conditions import as_condition, has_bool_answer
 from torch_onnx_compat.backends.failures import may_fail_for_sizes, may_fail_for_values
 from torch_onnx_compat.backends.internals import symbolic
+from torch_onnx_compat.backends.messages import is_message
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames_of_model

@@ -43,132 +43,9 @@ def is_guard(place: Place) -> bool:
         if isinstance(statement, ast.Assert):
             return True
         if isinstance(statement, ast.If):
-            return _is_in_test(statement, place) and _only_complains(statement)
-        return _is_assertion(statement)
+            return _is_in_test(statement, place) and only_complains(statement)
+        return is_assertion(statement)
     return False
-
-
-@functools.lru_cache(maxsize=512)
-def is_message(place: Place) -> bool:
-    """Whether what a place computes is only told: in an error, a warning, an assertion, a log, or a profile.
-
-    Nothing else may get it: no function but those that keep nothing, such as ``float`` and ``round``. A variable is
-    followed as far as the function that it belongs to: each use of it has to be in such a message, or in the test of an
-    if that does nothing but complain, and nobody may catch the error.
-    """
-    statement = next(innermost_statements(place), None)
-    if isinstance(statement, ast.Raise):
-        return True
-    if statement is None or any(_contains(node, place) for node in _handed_on(statement)):
-        return False
-    if isinstance(statement, ast.With):
-        return any(_contains(item.context_expr, place) and _names_a_span(item) for item in statement.items)
-    if _tells(statement):
-        return True
-    name = _variable_of(statement)
-    return bool(name) and _is_only_told(name, place)
-
-
-def _tells(statement: ast.stmt) -> bool:
-    return isinstance(statement, (ast.Raise, ast.Assert)) or _is_warning(statement) or _is_assertion(statement)
-
-
-def _handed_on(statement: ast.stmt) -> Iterator[ast.expr]:
-    """The expressions of a statement whose values may stay somewhere: arguments of functions that may keep them."""
-    telling = statement.value if isinstance(statement, ast.Expr) and _tells(statement) else None
-    for node in own_nodes(statement):
-        if isinstance(node, ast.NamedExpr):
-            yield node.value
-        elif isinstance(node, ast.Call) and node is not telling and _may_keep(node):
-            yield from (*node.args, *(keyword.value for keyword in node.keywords))
-        elif isinstance(node, _SCOPES_OF_EXPRESSIONS) and any(
-            isinstance(inner, ast.Call) and _may_keep(inner) for inner in ast.walk(node)
-        ):
-            yield node  # its variables hold parts of what it goes through
-
-
-def own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
-    """What a statement computes itself: not the statements in it, and no error, with which the model ends."""
-    left: list[ast.AST] = [] if isinstance(statement, ast.Raise) else [statement]
-    while left:
-        node = left.pop()
-        yield node
-        left += (inner for inner in ast.iter_child_nodes(node) if not isinstance(inner, (ast.stmt, ast.excepthandler)))
-
-
-_SCOPES_OF_EXPRESSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)
-
-
-def _may_keep(call: ast.Call) -> bool:
-    if not call.args and not call.keywords:
-        return False
-    owner, _, name = ast.unparse(call.func).rpartition(".")
-    if isinstance(call.func, ast.Attribute):
-        is_known = owner == "math" or (name in _OF_TEXTS and isinstance(call.func.value, _MAY_BE_TEXT))
-    else:
-        is_known = name in _KEEP_NOTHING
-    return not is_known and not ast.unparse(call.func).endswith(_SPANS)
-
-
-_KEEP_NOTHING = frozenset(
-    {
-        *("str", "repr", "format", "float", "int", "bool", "round", "abs", "len"),
-        *("min", "max", "sum", "sorted", "tuple", "list"),
-    }
-)
-"""Functions that make a number or a text of what they are given, or a list that is only in their result."""
-
-_OF_TEXTS = ("format", "join", "replace", "ljust", "rjust")
-_MAY_BE_TEXT = (ast.Constant, ast.JoinedStr, ast.Name)
-
-_SPANS = ("record_function", "nvtx.range")
-
-
-def _names_a_span(item: ast.withitem) -> bool:
-    """Whether a block is only named, for a profile of the model."""
-    call = item.context_expr
-    return isinstance(call, ast.Call) and item.optional_vars is None and ast.unparse(call.func).endswith(_SPANS)
-
-
-def _variable_of(statement: ast.stmt) -> str:
-    """The one variable that a statement computes; empty where it computes, or may change, something else."""
-    if isinstance(statement, ast.AugAssign) and not _is_text(statement.value):
-        return ""  # a list would be changed in place, under each of its names
-    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-    is_assignment = isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign))
-    names = [target.id for target in targets if is_assignment and isinstance(target, ast.Name)]
-    return names[0] if len(names) == len(targets) == 1 else ""
-
-
-def _is_text(node: ast.expr) -> bool:
-    is_made = isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("str", "repr", "format")
-    return is_made or isinstance(node, ast.JoinedStr)
-
-
-def _is_only_told(name: str, place: Place) -> bool:
-    """Whether each use of a variable, in the function around a place, lies in a message."""
-    functions = [n for n in ast.walk(_tree_around(place)) if isinstance(n, _FUNCTIONS) and _contains(n, place)]
-    if not functions:
-        return False
-    around = list(ast.walk(max(functions, key=lambda node: node.lineno)))
-    if any(isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names for node in around):
-        return False
-    if any(isinstance(node, ast.Name) and node.id in ("locals", "vars", "eval", "exec") for node in around):
-        return False
-    told: set[int] = set()
-    for statement in around:
-        if isinstance(statement, ast.stmt) and (_tells(statement) or _only_checks(statement)):
-            here = Place(place.filename, statement.lineno, statement.col_offset)
-            told |= set() if is_caught(here) else {id(node) for node in ast.walk(statement)}
-    for statement in around:
-        if isinstance(statement, ast.stmt):
-            told -= {id(node) for kept in _handed_on(statement) for node in ast.walk(kept)}
-    uses = [n for n in around if isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Store)]
-    return all(id(node) in told for node in uses)
-
-
-def _only_checks(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.If) and _only_complains(statement)
 
 
 @functools.lru_cache(maxsize=512)
@@ -182,8 +59,8 @@ def is_key_of_cache(place: Place) -> bool:
     """Whether a place computes a key under which the same function stores something: ``key = f"{h}x{w}"``."""
     statement = next(innermost_statements(place), None)
     keys = {target.id for target in getattr(statement, "targets", ()) if isinstance(target, ast.Name)}
-    around = (n for n in ast.walk(_tree_around(place)) if isinstance(n, ast.FunctionDef))
-    inside = [node for function in around if _contains(function, place) for node in ast.walk(function)]
+    around = (n for n in ast.walk(tree_around(place)) if isinstance(n, ast.FunctionDef))
+    inside = [node for function in around if contains(function, place) for node in ast.walk(function)]
     return any(
         isinstance(node, ast.Subscript)
         and isinstance(node.ctx, ast.Store)
@@ -223,8 +100,8 @@ def is_caught(place: Place) -> bool:
 
 def kinds_caught(place: Place) -> tuple[ast.expr | None, ...]:
     """The classes of the errors that the statements around a place catch and do not raise again; None for any error."""
-    around = _caught_statements(_tree_around(place))
-    return tuple(kind for statement, kinds in around if _contains(statement, place) for kind in kinds)
+    around = _caught_statements(tree_around(place))
+    return tuple(kind for statement, kinds in around if contains(statement, place) for kind in kinds)
 
 
 @functools.lru_cache(maxsize=512)
@@ -266,19 +143,19 @@ def innermost_statements(place: Place) -> Iterator[ast.stmt]:
     """The statements around a place, the innermost first; none where a line holds two and Python cannot tell."""
     around = [
         node
-        for node in ast.walk(_tree_around(place))
-        if isinstance(node, ast.stmt) and _contains(node, place) and not isinstance(node, _SCOPES)
+        for node in ast.walk(tree_around(place))
+        if isinstance(node, ast.stmt) and contains(node, place) and not isinstance(node, _SCOPES)
     ]
     if place.column is None and sum(node.lineno == place.line for node in around) > 1:
         return
     yield from sorted(around, key=lambda node: (node.lineno, node.col_offset), reverse=True)
 
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
 
 
-def _contains(node: ast.stmt | ast.expr, place: Place) -> bool:
+def contains(node: ast.stmt | ast.expr, place: Place) -> bool:
     """Whether a node's text contains a place."""
     start, end = (node.lineno, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or 0)
     if place.column is None:
@@ -288,18 +165,18 @@ def _contains(node: ast.stmt | ast.expr, place: Place) -> bool:
 
 def _is_in_test(statement: ast.If, place: Place) -> bool:
     """Whether a place lies in an if's test; Python 3.11 has the bool() of the whole test where the statement begins."""
-    return _contains(statement.test, place) or (place.line, place.column) == (statement.lineno, statement.col_offset)
+    return contains(statement.test, place) or (place.line, place.column) == (statement.lineno, statement.col_offset)
 
 
-def _only_complains(statement: ast.If) -> bool:
+def only_complains(statement: ast.If) -> bool:
     """Whether every branch, at any depth, raises or warns."""
     return all(
-        isinstance(s, ast.Raise) or _is_warning(s) or (isinstance(s, ast.If) and _only_complains(s))
+        isinstance(s, ast.Raise) or is_warning(s) or (isinstance(s, ast.If) and only_complains(s))
         for s in (*statement.body, *statement.orelse)
     )
 
 
-def _is_warning(statement: ast.stmt) -> bool:
+def is_warning(statement: ast.stmt) -> bool:
     """Whether a statement only tells somebody something; a model's own method may do more."""
     owner, _, name = _statement_call(statement).rpartition(".")
     if name in ("debug", "info", "error"):
@@ -316,7 +193,8 @@ def _is_read_again(node: ast.AST) -> bool:
     return ast.unparse(node.value) not in ("sys.stderr", "sys.stdout")
 
 
-def _is_assertion(statement: ast.stmt) -> bool:
+def is_assertion(statement: ast.stmt) -> bool:
+    """Whether a statement is a call of one of torch's assertions."""
     return _statement_call(statement) in ("torch._assert", "_assert", "torch._check")
 
 
@@ -327,7 +205,7 @@ def _statement_call(statement: ast.stmt) -> str:
     return ""
 
 
-def _tree_around(place: Place) -> ast.AST:
+def tree_around(place: Place) -> ast.AST:
     """The statement of a file, at the outermost level, that a place lies in; files take a tenth of a second to parse.
 
     Its first line is the one above the place where a line begins without an indent. Where that is one of a text over

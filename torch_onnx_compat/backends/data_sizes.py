@@ -15,6 +15,12 @@ Known = dict[int, frozenset[int]]
 """The dimensions whose sizes values decide, by the number of the value in the trace."""
 
 
+Origins = tuple[bool, frozenset[int], bool]
+"""Whether a value depends on values of inputs, the numbers of the sizes it depends on, and if values decide one."""
+
+NO_SIZES: frozenset[int] = frozenset()
+
+
 class DataSizes:
     """What is known of one trace so far."""
 
@@ -22,9 +28,17 @@ class DataSizes:
         self._known: Known = {}
         self.varying: set[int] = set()
         """Numbers of values that vary though the trace does not say so: those that a loop in the file carries."""
+        self.origins: dict[int, Origins] = {}
+        """Where values come from, by their numbers, as far as anybody asked."""
+
+    def vary(self, value: Any) -> None:
+        """Notes that a value varies though the trace does not say so."""
+        self.varying.add(value.unique())
+        self.origins.clear()
 
     def note(self, value: Any, dim: int) -> None:
         """Notes that values decide the size of a dimension of a traced tensor, whatever the trace says."""
+        self.origins.clear()
         self._known[value.unique()] = self._known.get(value.unique(), frozenset()) | {dim}
 
     def dims(self, value: Any) -> frozenset[int]:

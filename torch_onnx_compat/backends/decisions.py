@@ -18,11 +18,12 @@ from torch import Tensor
 
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.caches import is_for_a_cache
-from torch_onnx_compat.backends.checks import Place, is_caught, is_caught_on_stack, is_guard, is_message, is_raised
+from torch_onnx_compat.backends.checks import Place, is_caught, is_caught_on_stack, is_guard, is_raised
 from torch_onnx_compat.backends.conditions import as_condition, has_bool_answer
 from torch_onnx_compat.backends.data_sizes import DataSizes, selects
 from torch_onnx_compat.backends.failures import may_fail_for_sizes, may_fail_for_values
 from torch_onnx_compat.backends.keys import containers_at, holds_numbers
+from torch_onnx_compat.backends.messages import is_message
 from torch_onnx_compat.backends.trace_numbers import METHODS, is_settled
 from torch_onnx_compat.backends.trace_origins import asks_for_emptiness, find_origins, identity
 from torch_onnx_compat.inputs import tree

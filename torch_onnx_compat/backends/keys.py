@@ -14,8 +14,9 @@ from collections.abc import Collection, Iterator
 from numbers import Real
 from typing import Any
 
-from torch_onnx_compat.backends.checks import Place, innermost_statements, own_nodes
+from torch_onnx_compat.backends.checks import Place, innermost_statements
 from torch_onnx_compat.backends.internals import symbolic
+from torch_onnx_compat.backends.messages import own_nodes
 from torch_onnx_compat.stack import value_at
 
 _MOST_SIZE = 2**63

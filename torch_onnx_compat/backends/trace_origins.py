@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any
 
 from torch import Tensor
 
-from torch_onnx_compat.backends.data_sizes import SHAPED_AS_FIRST, DataSizes, is_source
+from torch_onnx_compat.backends.data_sizes import NO_SIZES, SHAPED_AS_FIRST, DataSizes, Origins, is_source
 from torch_onnx_compat.tracing import recorded_value
 
 
@@ -39,30 +39,50 @@ def depends_on(tensor: Tensor, other: Tensor) -> bool:
 
 
 def find_origins(tensor: Tensor, inputs: int, data_sizes: DataSizes) -> tuple[bool, list[int], bool]:
-    """Whether a traced tensor depends on values of inputs, its sizes, and whether values decide one of these."""
-    value = recorded_value(tensor)
-    from_values = from_sizes = False
-    sizes: list[int] = []
-    seen: set[int] = set()
-    todo = [value]
+    """Whether a traced tensor depends on values of inputs, its sizes, and whether values decide one of these.
+
+    Each value of the trace is looked at once: a model may ask many questions at the end of a long trace.
+    """
+    known = data_sizes.origins
+    todo = [recorded_value(tensor)]
+    wanted = todo[0].unique()
     while todo:
-        value = todo.pop()
-        if value.unique() in seen:
+        value = todo[-1]
+        number = value.unique()
+        if number in known:
+            todo.pop()
             continue
-        seen.add(value.unique())
-        from_values |= value.unique() in data_sizes.varying
-        node = value.node()
-        kind = node.kind()
-        if kind == "prim::Param":
-            from_values |= any(v.unique() == value.unique() for v in list(node.outputs())[:inputs])
-        elif (
-            kind == "prim::NumToTensor" and next(node.inputs()).node().kind() in ("aten::size", "aten::numel")
-        ) or kind in ("aten::size", "aten::numel", "prim::shape", "aten::dim"):
-            sizes.append(value.unique())
-            from_sizes = from_sizes or data_sizes.is_of_data(node)
-        else:
-            todo.extend(node.inputs())
+        found = _own_origins(value, inputs, data_sizes)
+        if found is None:
+            before = list(value.node().inputs())
+            waiting = [v for v in before if v.unique() not in known]
+            if waiting:
+                todo += waiting
+                continue
+            found = _joined({known[v.unique()] for v in before}, is_varying=number in data_sizes.varying)
+        known[number] = found
+        todo.pop()
+    from_values, sizes, from_sizes = known[wanted]
     return from_values, sorted(sizes), from_sizes
+
+
+def _own_origins(value: Any, inputs: int, data_sizes: DataSizes) -> Origins | None:
+    """The origins of a value that no other one explains; None if those of its node's inputs are its."""
+    node = value.node()
+    kind = node.kind()
+    from_values = value.unique() in data_sizes.varying
+    if kind == "prim::Param":
+        return from_values or any(v.unique() == value.unique() for v in list(node.outputs())[:inputs]), NO_SIZES, False
+    if kind == "prim::NumToTensor":
+        is_size = next(node.inputs()).node().kind() in ("aten::size", "aten::numel")
+    else:
+        is_size = kind in ("aten::size", "aten::numel", "prim::shape", "aten::dim")
+    return (from_values, frozenset({value.unique()}), data_sizes.is_of_data(node)) if is_size else None
+
+
+def _joined(parts: Set[Origins], *, is_varying: bool) -> Origins:
+    sizes = frozenset().union(*(part[1] for part in parts)) if len(parts) != 1 else next(iter(parts))[1]
+    return is_varying or any(part[0] for part in parts), sizes, any(part[2] for part in parts)
 
 
 _QUESTIONS = {("aten::eq", 0), ("aten::ne", 0), ("aten::gt", 0), ("aten::le", 0), ("aten::lt", 1), ("aten::ge", 1)}

@@ -191,8 +191,8 @@ def bind(model: nn.Module, args: Any, kwargs: Mapping[str, Any] | None, input_na
     Raises:
         CompatError: The arguments do not fit forward, or hold no tensor or a sparse one, or the names do not fit.
     """
-    positional, keywords = tree.with_tensors(_as_call(args, kwargs))
     parameters = forward_parameters(model)
+    positional, keywords = tree.with_tensors(_as_call(parameters, args, kwargs))
     ordered = _bind(model, parameters, positional, keywords)
     keys = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
     keywords = {k: keywords[k] for k in sorted(keywords, key=lambda k: keys.index(k) if k in keys else len(keys))}
@@ -268,7 +268,13 @@ def output_names(paths: Sequence[tree.Path], given: Sequence[str]) -> tuple[str,
     )
 
 
-def _as_call(args: Any, kwargs: Mapping[str, Any] | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _as_call(
+    parameters: Sequence[inspect.Parameter], args: Any, kwargs: Mapping[str, Any] | None
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The call that the arguments mean.
+
+    A last dict holds keywords, as for torch.onnx.export, unless forward takes it only as a positional argument.
+    """
     if isinstance(args, Mapping):
         args = (args,)
     positional = tuple(args) if isinstance(args, (tuple, list)) else (args,)
@@ -278,9 +284,19 @@ def _as_call(args: Any, kwargs: Mapping[str, Any] | None) -> tuple[tuple[Any, ..
         )
     keywords = dict(kwargs or {})
     last = positional[-1] if positional else None
-    if not keywords and type(last) is dict and all(isinstance(key, str) for key in last):
-        return positional[:-1], dict(last)  # torch.onnx.export's older way to pass keywords
-    return positional, keywords
+    if keywords or type(last) is not dict or not all(isinstance(key, str) for key in last):
+        return positional, keywords
+    if not _fits(parameters, positional[:-1], last) and _fits(parameters, positional, {}):
+        return positional, {}
+    return positional[:-1], dict(last)
+
+
+def _fits(parameters: Sequence[inspect.Parameter], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    try:
+        inspect.Signature(parameters).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
 
 
 def _bind(

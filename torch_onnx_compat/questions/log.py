@@ -11,8 +11,9 @@ from typing import Any
 import torch
 
 from torch_onnx_compat.backends.caches import is_for_a_cache
-from torch_onnx_compat.backends.checks import Place, is_message, reads_one_size
+from torch_onnx_compat.backends.checks import Place, reads_one_size
 from torch_onnx_compat.backends.internals import expressions, symbolic
+from torch_onnx_compat.backends.messages import is_message
 from torch_onnx_compat.places import is_torchs_layer, is_user_file, short
 from torch_onnx_compat.questions.calls import Calls
 from torch_onnx_compat.questions.keys import Keys

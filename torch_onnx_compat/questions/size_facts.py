@@ -59,14 +59,17 @@ class SizeFacts:
         return sizes_of
 
     def _sizes(self, number: int | None, position: int, now: Sequence[tuple[int, ...]]) -> Sizes | None:
-        if not self._inputs.sizes():
-            return now[position]
-        if number is None:
-            return None
-        if self._calls is None:
-            # The runs of the original call its own functions, not the entries', and no trace has to hear of them.
-            with without_tracing(), internals.without_function_modes(Watcher):
-                self._calls = self._find()
+        # No trace has to hear of what is asked here: what a Function's forward records may use its arguments alone.
+        with without_tracing():
+            if not self._inputs.sizes():
+                return now[position]
+            if number is None:
+                return None
+            if self._calls is None:
+                with internals.without_function_modes(
+                    Watcher
+                ):  # the original calls its own functions, not the entries'
+                    self._calls = self._find()
         if number >= len(self._calls):
             return None
         call = self._calls[number]

@@ -71,6 +71,8 @@ def as_counted_items(session: Session, value: Any) -> CountedItems | None:
     if isinstance(value, Pieces):
         return CountedItems(value.count_items(), value.at, one_by_one=True)
     if isinstance(value, Rows):
+        if value.ragged_axis is not None:
+            return CountedItems(value.count_items(), value.at, one_by_one=True)
         return as_counted_items(session, value.stacked())
     if isinstance(value, Tensor) and value.dim() and session.is_dynamic(value.shape[0]):
         return CountedItems(value.shape[0], lambda number: value[number])

@@ -24,12 +24,27 @@ class Part:
         keep: Whether the item is in the list: True, or a boolean tensor of shape ().
         is_several: Whether it is several items.
         axis: The axis on which several items are joined, whose sizes differ there; None where they are stacked.
+        sizes: The size of each joined item on that axis, an int64 tensor of shape (count,); None where nobody knows.
     """
 
     value: Any
     keep: Any = True
     is_several: bool = False
     axis: int | None = None
+    sizes: Any = None
+
+    def count(self) -> Any:
+        """How many items it is, if all are in the list."""
+        if not self.is_several:
+            return 1
+        return self.value.shape[0] if self.axis is None else _known(self.sizes).shape[0]
+
+    def sizes_on(self, axis: int) -> Tensor:
+        """The size of each item on an axis, an int64 tensor of shape (count,)."""
+        if self.axis is not None:
+            return _known(self.sizes)
+        size = as_tensor(self.value.shape[axis + self.is_several])
+        return size.reshape(1).expand(self.count())
 
 
 class _Parts:
@@ -130,7 +145,9 @@ class AppendLog(_Parts):
 
 
 class Rows(_Parts, list[Any]):
-    """A list of tensors of one shape whose length depends on the inputs; torch.stack and torch.cat accept it.
+    """A list of tensors whose length depends on the inputs, of one shape but for one axis.
+
+    torch.stack, torch.cat and pad_sequence accept it.
 
     Args:
         parts: Its items, and items that are stacked already.
@@ -156,25 +173,48 @@ class Rows(_Parts, list[Any]):
 
     def reversed(self) -> Rows:
         """The list in the other order."""
-        self._refuse_joined()
+        if self.ragged_axis is not None:
+            raise refusal("tensors of different sizes that a loop of varying length appended are taken backwards.")
         turned = (replace(p, value=p.value.flip(0)) if p.is_several else p for p in reversed(self.parts))
         return Rows(turned)
 
     def count_items(self) -> Any:
         """What ``len()`` gives."""
-        self._refuse_joined()
         fixed = sum(part.keep is True and not part.is_several for part in self.parts)
         found: Any = fixed
         for part in self.parts:
             if part.is_several:
-                found = part.value.shape[0] + found
+                found = part.count() + found
             elif part.keep is not True:
                 found = as_tensor(part.keep).to(torch.int64) + found
         return found
 
+    @property
+    def ragged_axis(self) -> int | None:
+        """The axis on which the items differ in size; None where they have one shape."""
+        return next((part.axis for part in self.parts if part.axis is not None), None)
+
+    def joined_with_sizes(self, axis: int) -> tuple[Tensor, Tensor]:
+        """The items, joined on an axis, and the size of each there, an int64 tensor of shape (count,)."""
+        if any(part.keep is not True for part in self.parts):
+            raise refusal("values decide whether a tensor is in a list of tensors of different sizes; use torch.cat.")
+        return self.concatenated(axis), torch.cat([part.sizes_on(axis) for part in self.parts])
+
+    def at(self, number: Any) -> Tensor:
+        """The item of a number, a Python integer or an int64 tensor of shape (), where the sizes of items differ."""
+        axis = self.ragged_axis or 0
+        whole, sizes = self.joined_with_sizes(axis)
+        end = sizes.cumsum(0)[number]
+        item: Tensor = whole[(slice(None),) * axis + (slice(end - sizes[number], end),)]
+        return item
+
     def stacked(self) -> Tensor:
-        """The items, stacked on axis 0."""
-        self._refuse_joined()
+        """The items, stacked on axis 0, as torch.stack demands of one shape."""
+        axis = self.ragged_axis
+        if axis is not None:
+            whole, of_each = self.joined_with_sizes(axis)
+            joined: Tensor = whole.unflatten(axis, (of_each.shape[0], -1))
+            return joined.movedim(axis, 0)
         pieces = [part.value if part.is_several else as_tensor(part.value).unsqueeze(0) for part in self.parts]
         whole = torch.cat(pieces) if len(pieces) > 1 else pieces[0]
         if all(part.keep is True for part in self.parts):
@@ -187,15 +227,26 @@ class Rows(_Parts, list[Any]):
         first = self.parts[0].value
         is_stacked = self.parts[0].is_several and self.parts[0].axis is None
         axis = dim % (first.dim() - 1 if is_stacked else first.dim())
+        if self.ragged_axis not in (None, axis):  # of one shape then, as torch.cat demands
+            return Rows([Part(self.stacked(), is_several=True)]).concatenated(dim)
         pieces = [_joined(part, axis) for part in self.parts]
         whole = torch.cat(pieces, axis) if len(pieces) > 1 else pieces[0]
         if all(part.keep is True for part in self.parts):
             return whole
         return whole.index_select(axis, _kept(self.parts, (piece.shape[axis] for piece in pieces)))
 
-    def _refuse_joined(self) -> None:
-        if any(part.axis is not None for part in self.parts):
-            raise refusal("a loop of varying length appends tensors of different sizes, which only torch.cat can join.")
+    def padded(self, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right") -> Tensor:
+        """Does torch.nn.utils.rnn.pad_sequence: the items stacked, padded to the longest one on their first axis."""
+        whole, sizes = self.joined_with_sizes(0)
+        padding = whole.new_full((1, *whole.shape[1:]), padding_value)
+        length: Any = sizes.max()
+        place = torch.arange(length).unsqueeze(0)
+        if padding_side == "left":
+            place = place - (length - sizes).unsqueeze(1)
+        is_inside = (place >= 0) & (place < sizes.unsqueeze(1))
+        cells = (sizes.cumsum(0) - sizes).unsqueeze(1) + place
+        made = torch.cat([whole, padding])[torch.where(is_inside, cells, as_tensor(whole.shape[0]))]
+        return made if batch_first else made.transpose(0, 1)
 
     def last(self) -> Tensor:
         """The last item; zeros where there is none."""
@@ -211,7 +262,10 @@ class Rows(_Parts, list[Any]):
         return bool(self.count_items() > 0)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._items())
+        if self.ragged_axis is None:
+            return iter(self._items())
+        _, sizes = self.joined_with_sizes(self.ragged_axis)  # as many as the example has
+        return (self.at(number) for number, _ in enumerate(sizes))
 
     def __reversed__(self) -> Iterator[Any]:
         return iter(self.reversed())
@@ -220,10 +274,12 @@ class Rows(_Parts, list[Any]):
         if isinstance(place, slice):
             if (place.start, place.stop, place.step) == (None, None, -1):
                 return self.reversed()
+            if self.ragged_axis is not None:
+                raise refusal("a slice is taken of a list of tensors of different sizes; slice what it is made of.")
             return Rows([Part(self._items()[place], is_several=True)])
-        return self._items()[place]
+        return self._items()[place] if self.ragged_axis is None else self.at(place)
 
-    def _items(self) -> Tensor:
+    def _items(self) -> Any:
         """The items, stacked; in Python they are the tensors that the list was given."""
         return stand_for(self.stacked(), [part.value for part in self.parts])
 
@@ -262,23 +318,31 @@ def _unflatten_rows(values: Iterable[Any], parts: list[Part]) -> Rows:
 
 def values_of(parts: Iterable[Part]) -> list[Any]:
     """The values in parts, in order."""
-    return [x for part in parts for x in (part.value, part.keep)]
+    return [x for part in parts for x in (part.value, part.keep, part.sizes)]
 
 
 def with_values(parts: list[Part], values: list[Any]) -> list[Part]:
     """The parts with other values, in the order of `values_of`."""
-    return [replace(part, value=values[2 * n], keep=values[2 * n + 1]) for n, part in enumerate(parts)]
+    found = (values[3 * n : 3 * n + 3] for n in range(len(parts)))
+    return [
+        replace(part, value=value, keep=keep, sizes=sizes)
+        for part, (value, keep, sizes) in zip(parts, found, strict=True)
+    ]
 
 
 register_pytree_node(AppendLog, _flatten_log, _unflatten_log)
 register_pytree_node(Rows, _flatten_rows, _unflatten_rows)
 
 
+def _known(sizes: Tensor | None) -> Tensor:
+    if sizes is None:
+        raise refusal("a loop of varying length appends tensors of different sizes, which only torch.cat can join.")
+    return sizes
+
+
 def _joined(part: Part, axis: int) -> Tensor:
     """The items of a part, joined on one of their axes."""
     value: Tensor = part.value
-    if part.axis not in (None, axis):
-        raise refusal("torch.cat joins tensors on an axis on which they have one size, and they differ on another.")
     return value.movedim(0, axis).flatten(axis, axis + 1) if part.is_several and part.axis is None else value
 
 
@@ -309,24 +373,30 @@ def concatenate_rows(rows: Rows, dim: int = 0) -> Tensor:
     return rows.concatenated(dim)
 
 
+def pad_rows(rows: Rows, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right") -> Tensor:
+    """Does torch.nn.utils.rnn.pad_sequence."""
+    return rows.padded(batch_first, padding_value, padding_side)
+
+
 _ROW_FUNCTIONS: dict[Any, Callable[..., Tensor]] = {
     torch.stack: stack_rows,
+    torch._C._nn.pad_sequence: pad_rows,
     **dict.fromkeys((torch.cat, torch.concat, torch.concatenate), concatenate_rows),
 }
 
 
 class RowStacker(Watcher):
-    """Lets torch.stack and torch.cat accept these lists."""
+    """Lets torch.stack, torch.cat and pad_sequence accept these lists."""
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a call is one of these functions, of such a list."""
         return func in _ROW_FUNCTIONS and isinstance(args[0] if args else kwargs.get("tensors"), Rows)
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Stacks or concatenates the list."""
+        """Stacks, concatenates or pads the list."""
         kwargs = dict(kwargs)
         rows = args[0] if args else kwargs.pop("tensors")
-        return _ROW_FUNCTIONS[func](rows, *args[1:], **({"dim": kwargs["dim"]} if "dim" in kwargs else {}))
+        return _ROW_FUNCTIONS[func](rows, *args[1:], **{name: kwargs[name] for name in kwargs if name != "out"})
 
     def _copy_of(self, func: Any) -> None:
         """Copies no function: the enclosing modes must see it first, since they may replace it."""

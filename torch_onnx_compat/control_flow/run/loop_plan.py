@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -82,7 +82,7 @@ class LoopPlan:
         _, after = flatten_values({**self.initial, **result.values})
         news = [tensor for tensor, fixed in zip(after, self.fixed, strict=True) if fixed is None]
         states = [result.writes.get(id(old), (copy, copy))[1] for old, copy in zip(self.written, copies, strict=True)]
-        rows = [tensor for log in result.rows.values() for tensor in _tensors_of(log)]
+        rows = self._rows_of(result)
         if {name: _form(log) for name, log in result.rows.items()} != self.appended:
             raise NoConditional("it appends a different number of items in different rounds")
         return result.go, [*news, *states], rows
@@ -113,7 +113,7 @@ class LoopPlan:
     def for_loop(self, length: Any) -> dict[str, Any]:
         """Makes a loop whose number of rounds is known before its first round; returns the values of its names."""
         state = [*self.carried, *self.written]
-        rows = [tensor for log in self.trial.rows.values() for tensor in _tensors_of(log)]
+        rows = self._rows_of(self.trial)
 
         def body(number: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
             _, news, appended = self.run_round(number, tensors)
@@ -133,7 +133,7 @@ class LoopPlan:
         ahead = [] if number is None else [number]
         state = [*self.carried, *self.written]
         read = list(self.read) if length is None else [*self.read, as_tensor(length)]
-        rows = [tensor for log in self.trial.rows.values() for tensor in _tensors_of(log)]
+        rows = self._rows_of(self.trial)
 
         def body(*tensors: Tensor) -> tuple[Tensor, ...]:
             if number is None or length is None:
@@ -236,7 +236,9 @@ class LoopPlan:
     ) -> Any:
         """A list with what the loop appended to it."""
         flags, in_front, _ = self.appended[name]
-        rest = Part(self._join_rows(flags, in_front, made), is_several=True, axis=self._axis(name))
+        joined = self._join_rows(flags, in_front, made)
+        sizes = next(made) if self._has_sizes(name) else None
+        rest = Part(joined, is_several=True, axis=self._axis(name), sizes=sizes)
         items = self._items_of_a_round(name)
         stand_for(rest.value, items, next(filter(None, (marks[id(item)] for item in items)), ""))
         if shares_with_written(items, self.trial.writes):  # later rounds wrote to the items of earlier ones
@@ -272,17 +274,33 @@ class LoopPlan:
     def _axis(self, name: str) -> int | None:
         """The axis on which the items that a loop appends to a list differ in size."""
         kinds = self.appended[name][2]
-        return kinds[0][1] if len(kinds) == 1 and kinds[0][0] else self.ragged.get(name)
+        return kinds[0].axis if len(kinds) == 1 and kinds[0].is_several else self.ragged.get(name)
+
+    def _has_sizes(self, name: str) -> bool:
+        """Whether a round also appends the size of each item on the axis on which they are joined."""
+        kinds = self.appended[name][2]
+        return self._axis(name) is not None and len(kinds) == 1 and (kinds[0].has_sizes or not kinds[0].is_several)
+
+    def _rows_of(self, result: Result) -> list[Tensor]:
+        """What a round appends: of each list the items, whether they are in it, and the sizes of joined ones."""
+        found = []
+        for name, log in result.rows.items():
+            found += _tensors_of(log)
+            axis = self._axis(name)
+            if axis is not None and self._has_sizes(name):
+                found += [part.sizes_on(axis) for part in log.parts]
+        return found
 
     def _joins(self) -> list[int | None]:
         """Of each tensor that a round appends: the axis on which those of all rounds are joined; None stacks them."""
         found: list[int | None] = []
         for name, (flags, in_front, kinds) in self.appended.items():
             own = self._axis(name)
-            own = 0 if own is None and any(is_several for is_several, _ in kinds) else own
+            own = 0 if own is None and any(kind.is_several for kind in kinds) else own
             if own is not None and (len(flags) > 1 or any(flags) or in_front):
                 raise NoConditional(f"it appends tensors of different sizes to {name!r}, and more than one in a round")
             found += [own for flag in flags for _ in range(1 + flag)]
+            found += [0] * self._has_sizes(name)
         return found
 
     def _refuse_joins(self) -> None:
@@ -327,12 +345,20 @@ class LoopPlan:
         return list(made) if isinstance(made, (tuple, list)) else [made]
 
 
-Form = tuple[tuple[bool, ...], bool, tuple[tuple[bool, "int | None"], ...]]
+class Kind(NamedTuple):
+    """What an item that a round appends is, as its `Part` says."""
+
+    is_several: bool
+    axis: int | None
+    has_sizes: bool
+
+
+Form = tuple[tuple[bool, ...], bool, tuple[Kind, ...]]
 
 
 def _form(log: AppendLog) -> Form:
     """Of each item that a round appends, whether values decide that; whether the list grows at its beginning; kinds."""
-    kinds = tuple((part.is_several, part.axis) for part in log.parts)
+    kinds = tuple(Kind(part.is_several, part.axis, part.sizes is not None) for part in log.parts)
     return tuple(part.keep is not True for part in log.parts), log.in_front, kinds
 
 

@@ -253,7 +253,8 @@ class Session:
     def vary(self, tensors: Iterable[Tensor]) -> None:
         """Notes that traced tensors vary though the trace does not say so: a loop in the file carries them."""
         if self.log is not None and is_tracing():
-            self.log.data_sizes.varying.update(recorded_value(tensor).unique() for tensor in tensors)
+            for tensor in tensors:
+                self.log.data_sizes.vary(recorded_value(tensor))
 
     def vary_size(self, tensor: Tensor) -> None:
         """Notes that values decide how long a traced tensor is."""
