@@ -9,7 +9,7 @@ import torch
 from torch_onnx_compat import export_compat
 from torch_onnx_compat.errors import CompatError
 
-SOURCE = '''
+SOURCE = """
 LAST = ""
 
 def check(condition, message):
@@ -96,7 +96,7 @@ def caught(x):
 def own(x):
     check = lambda condition, message: len(message)
     return x * check(True, f"{x.shape[0] * 50}")
-'''
+"""
 
 TOLD = ("told_of_a_shape", "told_of_a_size", "told_of_values", "told_by_name", "told_by_two", "told_of_a_variable")
 USED = ("kept", "returned", "decided", "caught", "own")
@@ -126,6 +126,4 @@ def test_what_is_only_told_decides_nothing(functions, name, exporter):
 @pytest.mark.parametrize("name", USED)
 def test_what_is_used_decides(functions, name, exporter):
     with pytest.raises(CompatError):
-        export_compat(
-            getattr(functions, name), (torch.randn(3, 8, 4),), exporter=exporter, dynamic={"x": {0: "batch"}}
-        )
+        export_compat(getattr(functions, name), (torch.randn(3, 8, 4),), exporter=exporter, dynamic={"x": {0: "batch"}})

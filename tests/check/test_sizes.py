@@ -1,9 +1,12 @@
 """Which questions about sizes are tried at other sizes, and which need not be."""
 
+import math
+
+import pytest
 import torch
 from torch import nn
 
-from torch_onnx_compat import export_compat
+from torch_onnx_compat import CompatError, export_compat
 from torch_onnx_compat.check.frontier import Rank
 from torch_onnx_compat.check.sizes import SizeTrials
 from torch_onnx_compat.prepare import prepare
@@ -155,3 +158,29 @@ def test_a_rounding_is_not_tried_at_many_times_the_example(monkeypatch):
     small, large = (tried(monkeypatch, Rounded(), torch.randn(1, 40, c), {"x": {1: "n"}}) for c in (1, 512))
     assert max(trial.sizes["n"] for trial in small) > 160
     assert 90 <= max(trial.sizes["n"] for trial in large) <= 160
+
+
+def chosen_by_count(x):
+    return x * 2 if x.shape[0] <= 40 else x.flip(0)
+
+
+def repeated_by_count(x):
+    return torch.cat([x] * math.ceil(x.shape[0] / 40), 1)
+
+
+@pytest.mark.parametrize("model", [chosen_by_count, repeated_by_count])
+def test_what_is_too_large_to_try_is_not_verified(model, exporter):
+    """Forty-one of these pictures are more than a case may hold; the file may hold the answer for two."""
+    pictures = torch.rand(2, 3, 200, 200)
+    with pytest.raises(CompatError, match=r"would freeze|too large to try|captured for sizes up to 40") as caught:
+        export_compat(model, (pictures,), dynamic={"x": {0: "batch"}}, exporter=exporter)
+    if "too large to try" in str(caught.value):
+        assert "('batch', 1, 40)" in str(caught.value)
+
+
+def test_a_limit_is_the_way_out():
+    pictures = torch.rand(2, 3, 200, 200)
+    result = export_compat(chosen_by_count, (pictures,), dynamic={"x": {0: ("batch", 1, 40)}})
+    assert result.axes[0].proven
+    few = export_compat(chosen_by_count, (torch.rand(2, 3, 8, 8),), dynamic={"x": {0: "batch"}})
+    assert max(few.axes[0].tried) > 40

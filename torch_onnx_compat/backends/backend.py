@@ -34,6 +34,10 @@ class FrozenDecision(ExportFailed):
         self.of_values = of_values
 
 
+class Untried(ExportFailed):
+    """What the file computes where a question of the model has another answer is too large to try."""
+
+
 class FixedAxis(ExportFailed):
     """A capture has one size only of an axis that was declared dynamic.
 

@@ -262,7 +262,7 @@ class Cases:
             tried.append(case)
             yield case
         if self._further:
-            yield from self._case_at(self._further)
+            yield from self._quietly_at(self._further)
         run = self._ask({})
         if run.obstacle:
             self.notes.append(
@@ -313,7 +313,7 @@ class Cases:
                 trials.refuse(trial.sizes)
         for verdict in trials.verdicts:
             if verdict.question in questions:
-                self._unasked.check_tried(verdict, trials)
+                self._unasked.check_tried(verdict)
 
     def _try_question(self, trial: Trial) -> Iterator[Case]:
         """The cases on the other side of a question; none where the model refuses these sizes."""
@@ -336,10 +336,13 @@ class Cases:
                 sizes = {name: example[name] + step for name in some}
                 if not is_affordable(self._inputs, {**example, **sizes}, self.observation.takes_at_most):
                     continue
-                before = len(self.notes)
-                label = ", ".join(f"{n}={s}" for n, s in sizes.items())
-                yield from self._try_case(label, self._inputs.at_sizes(sizes))
-                del self.notes[before:]
+                yield from self._quietly_at(sizes)
+
+    def _quietly_at(self, sizes: Mapping[str, int]) -> Iterator[Case]:
+        """A case at sizes that nobody asked for: that the model refuses them is nothing to say."""
+        before = len(self.notes)
+        yield from self._try_case(", ".join(f"{n}={s}" for n, s in sizes.items()), self._inputs.at_sizes(sizes))
+        del self.notes[before:]
 
     def _sizes(self, heavy: bool) -> Iterator[Case]:
         example = self._inputs.sizes()

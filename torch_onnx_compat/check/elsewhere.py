@@ -42,7 +42,7 @@ class Elsewhere:
     runs: SymbolicRuns
     trials: SizeTrials
     check: Callable[[SymbolicRun], None]
-    is_left: Callable[[Verdict, SizeTrials], None]
+    is_left: Callable[[Verdict], None]
     seconds: float
     _start: float = field(default_factory=time.thread_time)
 
@@ -80,7 +80,7 @@ class Elsewhere:
                     trials.accept(trial.sizes, trial.question)
                     yield moved
             for verdict in trials.verdicts[known:]:
-                self.is_left(verdict, trials)
+                self.is_left(verdict)
             there = trials.next_frontier(last=Rank.PYTHON)
             if there is None:
                 return

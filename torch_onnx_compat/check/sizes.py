@@ -27,6 +27,11 @@ MOST_ELEMENTS = 2**21
 MOST_GROWTH = 512.0
 """Largest ratio to the example, in elements, of the inputs of one case."""
 
+MODERATE_GROWTH = 128.0
+"""Largest ratio to the example, in elements, up to which a question of Python's is worth a case that takes its time in
+proportion: a batch does, and a length does while it is short. It is the one case that shows if the file holds the
+answer."""
+
 MINOR_GROWTH = 4.0
 """Largest ratio to the example, in elements, of inputs that answer an operator's question, or that round otherwise."""
 
@@ -352,7 +357,8 @@ class SizeTrials:
         is_minor = question.chooses_kernel or question.kind == "rounding"
         if is_minor and growth > MINOR_GROWTH and count_elements(self.inputs, sizes) > 2**14:
             return False
-        return is_affordable(self.inputs, sizes, self.takes_at_most, power=2.0 if question.chooses_kernel else 1.5)
+        power = 2.0 if question.chooses_kernel else 1.0 if question.is_asked and growth <= MODERATE_GROWTH else 1.5
+        return is_affordable(self.inputs, sizes, self.takes_at_most, power)
 
     def _key(self, sizes: Sizes) -> tuple[int, ...]:
         return tuple({**self._example, **sizes}[name] for name in self._example)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from torch_onnx_compat.backends.backend import ExportedGraph, ExportFailed, frozen_error
+from torch_onnx_compat.backends.backend import ExportedGraph, Untried, frozen_error
 from torch_onnx_compat.check.sizes import TOO_LARGE, SizeTrials, Verdict
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.questions.log import SymbolicRun
@@ -39,37 +39,30 @@ class Unasked:
             places += [f"{place}: a number of dimensions that values decide, after a squeeze" for place in ranks]
             raise frozen_error("; ".join(places), (frozen + ranks)[0])
 
-    def check_tried(self, verdict: Verdict, trials: SizeTrials) -> None:
-        """Raises for a decision that the exporter met, did not write into the file, and no case answers otherwise.
+    def check_tried(self, verdict: Verdict) -> None:
+        """Raises for what the file may hold the example's answer to, and no case answers otherwise.
 
-        Such are one that is too large to try, and a key for which no size was found, or no case was left.
+        Such are questions of the model's code, and numbers that an operator makes of sizes, where the other side is too
+        large to try: that the file computes something there is no proof that it does so rightly. A key is one, too, for
+        which no size was found, or no case was left.
         """
-        question, sizes = verdict.question, verdict.too_large or {}
-        if verdict.outcome == "one side" and question.place in self._table_places:
+        question = verdict.question
+        if verdict.outcome in ("one side", TOO_LARGE) and question.place in self._table_places:
             raise frozen_error(f"{question}, which no case of the proof answers", question.place, of_values=False)
-        if (
-            verdict.outcome != TOO_LARGE
-            or question.kind != "condition"
-            or question.operator
-            or question in self.assumed
-        ):
-            return
-        axes = question.expression.free_symbols
-        is_met = self.exported is not None and question.place in self.exported.constant_places
-        is_met |= any(
-            other.outcome == TOO_LARGE
-            and other.question in self.assumed
-            and other.question.expression.free_symbols & axes
-            for other in trials.verdicts
+        is_known = question in self.assumed or question.chooses_kernel or not question.is_asked
+        if verdict.outcome == TOO_LARGE and not is_known:
+            raise self._too_large(verdict)
+
+    def _too_large(self, verdict: Verdict) -> Untried:
+        question, sizes = verdict.question, verdict.too_large or {}
+        at = ", ".join(f"{name}={size}" for name, size in sizes.items())
+        axis = min(map(str, question.expression.free_symbols))
+        most = max(sizes.get(axis, 513) - 1, 1)
+        return Untried(
+            f"{question}. The file may hold the example's answer, and {at}, where the answer is another one, is too "
+            f"large to try. Give a larger example, limit the axis, as ({axis!r}, 1, {most}) or "
+            f"torch.export.Dim(..., max={most}) do, or accept it with allow_baked=[{question.place!r}]."
         )
-        if is_met and question.place not in self.decision_places:
-            at = ", ".join(f"{name}={size}" for name, size in sizes.items())
-            axis = min(map(str, axes))
-            raise ExportFailed(
-                f"{question}. The file would not ask, and {at}, where the answer is another one, is too large to try. "
-                f"Limit the axis, as ({axis!r}, 1, 512) or torch.export.Dim(..., max=512) do, or "
-                f"accept it with allow_baked=[{question.place!r}]."
-            )
 
     def check_left_alone(self, run: SymbolicRun, trials: SizeTrials, inputs: Inputs) -> None:
         """Raises if a decision that was left alone may change the file.

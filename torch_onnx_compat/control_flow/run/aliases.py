@@ -44,6 +44,8 @@ class Aliases:
     """By storage: a reference that keeps its number from being given to another one."""
     _items: set[int] = field(default_factory=set)
     """The storages of items that were taken by a number that is a tensor."""
+    _replaced: dict[int, int] = field(default_factory=dict)
+    """By storage: the one that it replaces in a function that is being lifted, where nobody reads the other."""
 
     @property
     def is_watching(self) -> bool:
@@ -74,6 +76,12 @@ class Aliases:
         if number is not None:
             self._items.add(number)
 
+    def note_replaced(self, copy: Tensor, tensor: Tensor) -> None:
+        """Notes that a copy is all that a function being lifted has of a tensor: a write to it lacks nowhere there."""
+        own, other = self._number(copy), self._number(tensor)
+        if own is not None and other is not None:
+            self._replaced[own] = other
+
     def forget(self, made: Tensor) -> None:
         """Forgets what a tensor stands for, where the writes that follow do not change it in Python."""
         number = self._number(made)
@@ -85,7 +93,8 @@ class Aliases:
         own = self._number(tensor)
         origins = self._origins_of(own)
         same = (number for number, others in self._origins.items() if not origins.isdisjoint(others))
-        for number in {*same, *origins} - {own}:
+        replaced = None if own is None else self._replaced.get(own)
+        for number in {*same, *origins} - {own, replaced}:
             if self.branches or not self._items & {number, own}:
                 self.marks.setdefault(number, place)
 

@@ -187,10 +187,11 @@ def _split(
 
 
 def _chunk(session: Session, function: Any, input: Tensor, chunks: int, dim: int = 0) -> Any:
-    if type(chunks) is not int or chunks < 1 or not session.is_dynamic(input.shape[dim]):
+    is_number = type(chunks) is int and chunks > 0
+    if not session.is_dynamic(input.shape[dim]) or not (is_number or session.is_dynamic(chunks)):
         return input.chunk(chunks, dim)
     size = at_least(divided_up(input.shape[dim], chunks), 1)
-    return Pieces(input, dim % input.dim(), size, chunks)
+    return Pieces(input, dim % input.dim(), size, chunks if is_number else None)
 
 
 def _reversed(session: Session, function: Any, items: Any) -> Any:

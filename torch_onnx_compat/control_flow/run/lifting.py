@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import SUPPORTED_NODES, tree_leaves, tree_map_only
 
-from torch_onnx_compat.control_flow.run.aliases import copy_of
+from torch_onnx_compat.control_flow.run.aliases import copy_of, present_aliases
 from torch_onnx_compat.tracing import is_tracing
 from torch_onnx_compat.watch import Watcher
 
@@ -73,6 +73,7 @@ class Lifting(Watcher):
 
     def _copy(self, tensor: Tensor) -> Tensor:
         copy = copy_of(tensor)
+        present_aliases().note_replaced(copy, tensor)
         self.made[id(copy)] = copy
         return copy
 

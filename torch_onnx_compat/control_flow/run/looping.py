@@ -233,16 +233,25 @@ def _mark_shared(values: dict[str, Any], trial: Result) -> None:
 
 
 def _ragged_axes(one: Round, length: Any, values: dict[str, Any], first: Result) -> dict[str, int]:
-    """By list: the axis on which what the last round appends to it differs in size from what the first one does."""
+    """By list: the axis on which what one round appends to it differs in size from what another one does.
+
+    The last round may have a shorter piece than the others; where it has not, a round after it has an empty one.
+    """
     if not is_tracing() or not any(log.parts for log in first.rows.values()):
         return {}
-    with without_tracing():
-        try:
-            last = one(torch.tensor(int(as_tensor(length)) - 1), tree.map_leaves(values, _same_leaf))
-        except Exception:  # it tells nothing then; the proof tries other lengths
-            return {}
-        pairs = ((name, log.parts, last.rows[name].parts) for name, log in first.rows.items() if name in last.rows)
-        return {name: axis for name, ours, theirs in pairs for axis in _axes_that_differ(ours, theirs)}
+    found: dict[str, int] = {}
+    for after in (0, 1):
+        with without_tracing():
+            try:
+                last = one(torch.tensor(int(as_tensor(length)) - 1 + after), tree.map_leaves(values, _same_leaf))
+            except Exception:  # it tells nothing then; the proof tries other lengths
+                continue
+            pairs = [(name, log, last.rows[name].parts) for name, log in first.rows.items() if name in last.rows]
+            for name, log, parts in pairs:
+                axes = _axes_that_differ(log.parts, parts)
+                if axes and not (after and log.asked):
+                    found.setdefault(name, axes[0])
+    return found
 
 
 def _axes_that_differ(ours: list[Part], theirs: list[Part]) -> list[int]:
