@@ -28,9 +28,10 @@ MOST_GROWTH = 512.0
 """Largest ratio to the example, in elements, of the inputs of one case."""
 
 MODERATE_GROWTH = 128.0
-"""Largest ratio to the example, in elements, up to which a question of Python's is worth a case that takes its time in
-proportion: a batch does, and a length does while it is short. It is the one case that shows if the file holds the
-answer."""
+MODERATE_SIZE = 2048
+"""Largest ratio to the example, in elements, or largest size of an axis, up to which a case for a question of Python's
+is taken to need its time in proportion: a batch does, and a length does while it is short. It is the one case that
+shows if the file holds the example's answer."""
 
 MINOR_GROWTH = 4.0
 """Largest ratio to the example, in elements, of inputs that answer an operator's question, or that round otherwise."""
@@ -357,8 +358,11 @@ class SizeTrials:
         is_minor = question.chooses_kernel or question.kind == "rounding"
         if is_minor and growth > MINOR_GROWTH and count_elements(self.inputs, sizes) > 2**14:
             return False
-        power = 2.0 if question.chooses_kernel else 1.0 if question.is_asked and growth <= MODERATE_GROWTH else 1.5
-        return is_affordable(self.inputs, sizes, self.takes_at_most, power)
+        is_near = growth <= MODERATE_GROWTH or max({**self._example, **sizes}.values()) <= MODERATE_SIZE
+        is_moderate = is_near and question.is_asked and not question.chooses_kernel
+        power = 2.0 if question.chooses_kernel else 1.0 if is_moderate else 1.5
+        most_growth = MODERATE_SIZE if is_moderate else MOST_GROWTH
+        return is_affordable(self.inputs, sizes, self.takes_at_most, power, most_growth)
 
     def _key(self, sizes: Sizes) -> tuple[int, ...]:
         return tuple({**self._example, **sizes}[name] for name in self._example)
@@ -390,7 +394,13 @@ def count_elements(inputs: Inputs, sizes: Sizes) -> int:
     )
 
 
-def is_affordable(inputs: Inputs, sizes: Sizes, takes_at_most: Callable[[float], bool], power: float = 2.0) -> bool:
+def is_affordable(
+    inputs: Inputs,
+    sizes: Sizes,
+    takes_at_most: Callable[[float], bool],
+    power: float = 2.0,
+    most_growth: float = MOST_GROWTH,
+) -> bool:
     """Whether a case may be made: distances and attention grow with the square of what they are given.
 
     Args:
@@ -398,11 +408,12 @@ def is_affordable(inputs: Inputs, sizes: Sizes, takes_at_most: Callable[[float],
         sizes: Those of the case.
         takes_at_most: Whether one eager run on the example takes no more than some seconds.
         power: Of its growth, with which the time is taken to grow.
+        most_growth: Largest ratio to the example, in elements.
     """
     example = max(count_elements(inputs, inputs.sizes()), 1)
     elements = count_elements(inputs, sizes)
     growth = elements / example
-    small = elements <= max(MOST_ELEMENTS, 4 * example) and growth <= MOST_GROWTH
+    small = elements <= max(MOST_ELEMENTS, 4 * example) and growth <= most_growth
     return small and takes_at_most(AFFORDABLE_S / max(growth, growth**power, 1e-9))
 
 
