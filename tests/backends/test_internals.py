@@ -13,6 +13,7 @@ import torch
 from onnxscript import evaluator, rewriter
 from torch import Tensor, nn
 from torch._C._dynamo.eval_frame import get_eval_frame_callback
+from torch.overrides import TorchFunctionMode
 
 from torch_onnx_compat import export_compat
 from torch_onnx_compat.backends import internals
@@ -301,3 +302,16 @@ def test_what_a_capture_takes_for_pythons_functions():
     torch.export.export(Model(), (torch.ones(2),), strict=False)
     assert tuple(map(internals.pythons_own, seen)) == own
     assert tuple(map(internals.pythons_own, own)) == own
+
+
+def test_modes_hear_of_pad_sequence():
+    heard = []
+
+    class Listens(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            heard.append((func, len(args)))
+            return func(*args, **(kwargs or {}))
+
+    with Listens():
+        torch.nn.utils.rnn.pad_sequence([torch.ones(2), torch.ones(3)], True, 0.5)
+    assert (internals.pad_sequence(), 4 if torch.__version__ >= "2.6" else 3) in heard

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from fuzz.errors import errors_source
+from fuzz.far import far_lines
 from fuzz.layouts import layout_lines
 from fuzz.loop_states import draw_loop
 from fuzz.pieces import draw_use
@@ -1005,6 +1006,15 @@ def make_errors(seed: int) -> Program:
     return Program(seed=seed, source=source, inputs=(Input("x", (dice.choice((3, 4, 6)), 5), dynamic),))
 
 
+def make_far(seed: int) -> Program:
+    """A program of a seed that asks for numbers which are others far from the example."""
+    dice = random.Random(seed)
+    body = "".join(f"        {line}\n" for line in far_lines(dice))
+    source = f"import math\n\n{HEADER}\n\nclass Model(nn.Module):\n    def forward(self, x):\n{body}"
+    rest = dice.choice(((4,), (3, 128, 128)))
+    return Program(seed=seed, source=source, inputs=(Input("x", (dice.choice((2, 3)), *rest), {0: "rows"}),))
+
+
 def make_layouts(seed: int) -> Program:
     """A program of a seed that asks how views lie in memory."""
     dice = random.Random(seed)
@@ -1023,6 +1033,7 @@ def make_program(seed: int) -> Program:
 MAKERS: dict[str, Callable[[int], Program]] = {
     "": make_program,
     "errors": make_errors,
+    "far": make_far,
     "kinds": make_kinds,
     "layouts": make_layouts,
     "pieces": make_pieces,

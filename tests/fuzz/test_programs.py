@@ -11,6 +11,7 @@ from fuzz.programs import (
     example_inputs,
     fresh_model,
     make_errors,
+    make_far,
     make_kinds,
     make_layouts,
     make_pieces,
@@ -71,6 +72,14 @@ def test_who_catches_errors_goes_its_own_way(seed, exporter, tmp_path):
 def test_who_asks_for_layouts_is_answered(seed, exporter, tmp_path):
     """Of the last one, files were wrong that had been verified."""
     program = make_layouts(seed)
+    judged = judge_program(program, write_program(program, tmp_path), exporter)
+    assert judged.verdict in ("right", "rounding", "refused", "eager-refuses"), f"{judged.detail}\n{program.source}"
+
+
+@pytest.mark.one_exporter
+@pytest.mark.parametrize("seed", range(8))
+def test_what_changes_far_from_the_example(seed, exporter, tmp_path):
+    program = make_far(seed)
     judged = judge_program(program, write_program(program, tmp_path), exporter)
     assert judged.verdict in ("right", "rounding", "refused", "eager-refuses"), f"{judged.detail}\n{program.source}"
 

@@ -25,6 +25,7 @@ from torch_onnx_compat.backends.internals.higher_order import (
 from torch_onnx_compat.backends.internals.number_kinds import pythons_own
 from torch_onnx_compat.backends.internals.schemas import is_kept_by_torch, names_of_views, places_of_numbers
 from torch_onnx_compat.backends.internals.scripting import forget_sizes, script_if, script_loop
+from torch_onnx_compat.backends.internals.sequences import pad_sequence
 from torch_onnx_compat.backends.internals.torchscript import (
     add_tensor_method,
     built_in_symbolic,
@@ -74,6 +75,7 @@ __all__ = [
     "optional_tensor_type",
     "output_types",
     "overloads",
+    "pad_sequence",
     "parameters_of",
     "places_of_numbers",
     "pythons_own",

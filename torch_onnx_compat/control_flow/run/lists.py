@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import register_pytree_node
 
+from torch_onnx_compat.backends import internals
 from torch_onnx_compat.control_flow.run.aliases import stand_for
 from torch_onnx_compat.control_flow.run.session import as_tensor, refusal
 from torch_onnx_compat.watch import Watcher
@@ -380,7 +381,7 @@ def pad_rows(rows: Rows, batch_first: bool = False, padding_value: float = 0.0, 
 
 _ROW_FUNCTIONS: dict[Any, Callable[..., Tensor]] = {
     torch.stack: stack_rows,
-    torch._C._nn.pad_sequence: pad_rows,
+    internals.pad_sequence(): pad_rows,
     **dict.fromkeys((torch.cat, torch.concat, torch.concatenate), concatenate_rows),
 }
 
