@@ -184,3 +184,13 @@ def test_a_limit_is_the_way_out():
     assert result.axes[0].proven
     few = export_compat(chosen_by_count, (torch.rand(2, 3, 8, 8),), dynamic={"x": {0: "batch"}})
     assert max(few.axes[0].tried) > 40
+
+
+def counted(x):
+    return x * (len(x) // 64 + 1)
+
+
+def test_named_numbers_that_are_too_large_are_told(exporter):
+    """After len() nobody knows what is made of the number; 64 of these pictures are more than a case may hold."""
+    result = export_compat(counted, (torch.rand(2, 3, 200, 200),), dynamic={"x": {0: "batch"}}, exporter=exporter)
+    assert any("not tried at batch=64, a number that its code names" in note for note in result.notes)

@@ -124,6 +124,8 @@ class SizeTrials:
     """Sizes on the other side of a question, at which the model was not asked again yet."""
     is_complete: bool = True
     """Whether every question is known."""
+    left_out: dict[str, Sizes] = field(default_factory=dict)
+    """By question for a number: sizes that the code around it names, and that are too large to try."""
 
     def __post_init__(self) -> None:
         self._example = self.inputs.sizes()
@@ -264,7 +266,10 @@ class SizeTrials:
                 break
             key, number = self._key(sizes), (rounding, sides.answer(sizes))
             is_new = key not in self._refused and key not in map(self._key, self.legal_sizes)
-            if not is_new or self._obstacle(sizes, sides.question) or self._is_same_number(sides, sizes, number):
+            obstacle = self._obstacle(sizes, sides.question)
+            if is_new and obstacle == TOO_LARGE and sides.question.kind == "number":
+                self.left_out.setdefault(str(sides.question), sizes)
+            if not is_new or obstacle or self._is_same_number(sides, sizes, number):
                 continue
             self._rounded[rounding] += 1
             before = len(self.legal_sizes)
