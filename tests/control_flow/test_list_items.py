@@ -120,7 +120,6 @@ LISTS = [
 ]
 
 
-@pytest.mark.skipif(torch.__version__ < "2.7", reason="padding_side")
 @pytest.mark.parametrize("model", LISTS)
 def test_tensors_of_different_sizes(model, tmp_path):
     """Through TorchScript, whose loops can append them."""
