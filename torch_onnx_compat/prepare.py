@@ -27,6 +27,7 @@ from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from torch_onnx_compat.backends.internals.higher_order import without_compilation
+from torch_onnx_compat.backends.messages import forget_functions
 from torch_onnx_compat.caller.reach import Reach, find_reach, is_followed
 from torch_onnx_compat.caller.rebind import rebind_functions
 from torch_onnx_compat.caller.undo import (
@@ -191,6 +192,7 @@ def export_conditions() -> Iterator[None]:
             stack.callback(Distribution.set_default_validate_args, True)
         if sys.getrecursionlimit() < DEPTH:
             stack.callback(sys.setrecursionlimit, sys.getrecursionlimit())
+        stack.callback(forget_functions)
         torch.backends.mha.set_fastpath_enabled(False)
         Distribution.set_default_validate_args(False)
         sys.setrecursionlimit(max(DEPTH, sys.getrecursionlimit()))

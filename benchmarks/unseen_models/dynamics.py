@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unseen_models.table import NHW, NT, N, Part, add, add_class, image, load
+from unseen_models.table import N, Part, add, add_class, load
 
 
 def _flow(name: str) -> nn.Module:
@@ -75,42 +75,3 @@ def _tensor_regression() -> nn.Module:
 
 
 add("tensorly-torch", "TRL", _tensor_regression, lambda n: torch.randn(n, 4, 5))
-
-
-def _enformer() -> nn.Module:
-    kind = load("enformer_pytorch").Enformer
-    heads = {"human": 5}
-    model = kind.from_hparams(dim=384, depth=1, heads=2, output_heads=heads, target_length=-1, num_downsamples=3)
-    return Part(model, lambda m, x: m(x))
-
-
-add("enformer-pytorch", "Enformer", _enformer, lambda n, t=128: torch.randn(n, t, 4).softmax(2), NT, t=(128, 256, 192))
-
-
-def _diffusion() -> nn.Module:
-    unet = load("dalle2_pytorch").Unet
-    options: dict[str, Any] = {"attn_heads": 2, "attn_dim_head": 8, "resnet_groups": 4, "dim_mults": (1, 2)}
-    model = unet(dim=8, image_embed_dim=16, cond_dim=8, channels=3, **options)
-    return Part(model, lambda m, x, t, e: m(x, t, image_embed=e))
-
-
-def _prior() -> nn.Module:
-    network = load("dalle2_pytorch").DiffusionPriorNetwork
-    model = network(dim=16, num_timesteps=100, depth=1, dim_head=8, heads=2)
-    return Part(model, lambda m, x, t, e: m(x, t, text_embed=e))
-
-
-def _noisy(n: int, h: int = 16, w: int = 16) -> tuple[Tensor, ...]:
-    return image(16)(n, h, w), torch.randint(0, 100, (n,)), torch.randn(n, 16)
-
-
-add("dalle2-pytorch", "dalle2 Unet", _diffusion, _noisy, NHW, N, N, h=(16, 32), w=(16, 24))
-add(
-    "dalle2-pytorch",
-    "DiffusionPriorNetwork",
-    _prior,
-    lambda n: (torch.randn(n, 16), torch.randint(0, 100, (n,)), torch.randn(n, 16)),
-    N,
-    N,
-    N,
-)

@@ -113,7 +113,7 @@ add("kornia", "homography from points", _function(GEOMETRY, "get_perspective_tra
 add("kornia", "soft argmax", _function(GEOMETRY, "spatial_soft_argmax2d"), _scores(2), NHW, **SIZES)
 add(
     "kornia",
-    "SOLD2-like NMS",
+    "NonMaximaSuppression2d",
     lambda: load("kornia.geometry.subpix").NonMaximaSuppression2d((3, 3)),
     _scores(1),
     NHW,
@@ -132,4 +132,4 @@ for each in ("HardNet", "TFeat"):
     make = functools.partial(lambda name: getattr(load("kornia.feature"), name)(False), each)
     add("kornia", each, make, _patches)
 add("kornia", "SIFTDescriptor", lambda: load("kornia.feature").SIFTDescriptor(32), _patches)
-add("kornia", "LoFTR-like coarse", lambda: load("kornia.feature").BlobHessian(), _scores(1), NHW, **SIZES)
+add("kornia", "BlobHessian", lambda: load("kornia.feature").BlobHessian(), _scores(1), NHW, **SIZES)

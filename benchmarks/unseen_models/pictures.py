@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from unseen_models.table import NHW, NT, T12, N, Part, add, add_class, image, load, tokens
 
@@ -187,4 +189,33 @@ add_class(
 )
 add_class(
     "res-mlp-pytorch", "ResMLP", {"image_size": 32, "patch_size": 8, "dim": 16, "depth": 2, "num_classes": 10}, image()
+)
+
+
+def _diffusion() -> nn.Module:
+    unet = load("dalle2_pytorch").Unet
+    options: dict[str, Any] = {"attn_heads": 2, "attn_dim_head": 8, "resnet_groups": 4, "dim_mults": (1, 2)}
+    model = unet(dim=8, image_embed_dim=16, cond_dim=8, channels=3, **options)
+    return Part(model, lambda m, x, t, e: m(x, t, image_embed=e))
+
+
+def _prior() -> nn.Module:
+    network = load("dalle2_pytorch").DiffusionPriorNetwork
+    model = network(dim=16, num_timesteps=100, depth=1, dim_head=8, heads=2)
+    return Part(model, lambda m, x, t, e: m(x, t, text_embed=e))
+
+
+def _noisy(n: int, h: int = 16, w: int = 16) -> tuple[Tensor, ...]:
+    return image(16)(n, h, w), torch.randint(0, 100, (n,)), torch.randn(n, 16)
+
+
+add("dalle2-pytorch", "dalle2 Unet", _diffusion, _noisy, NHW, N, N, h=(16, 32), w=(16, 24))
+add(
+    "dalle2-pytorch",
+    "DiffusionPriorNetwork",
+    _prior,
+    lambda n: (torch.randn(n, 16), torch.randint(0, 100, (n,)), torch.randn(n, 16)),
+    N,
+    N,
+    N,
 )

@@ -127,3 +127,13 @@ add(
     NT,
     t=T12,
 )
+
+
+def _enformer() -> nn.Module:
+    kind = load("enformer_pytorch").Enformer
+    heads = {"human": 5}
+    model = kind.from_hparams(dim=384, depth=1, heads=2, output_heads=heads, target_length=-1, num_downsamples=3)
+    return Part(model, lambda m, x: m(x))
+
+
+add("enformer-pytorch", "Enformer", _enformer, lambda n, t=128: torch.randn(n, t, 4).softmax(2), NT, t=(128, 256, 192))

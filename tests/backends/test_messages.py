@@ -56,6 +56,28 @@ def catches(condition, message):
         return str(error)
     return ""
 
+class Quiet:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return True
+
+def kept_in_quiet(condition, message):
+    global LAST
+    with Quiet():
+        if not condition:
+            LAST = message
+            raise ValueError(message)
+
+class Checker:
+    def check(self, message, note):
+        if not message:
+            raise ValueError(message)
+        return note
+
+CHECKER = Checker()
+
 def told_of_a_shape(x):
     check(x.dim() > 1, f"got {x.shape}")
     return x * 2
@@ -93,13 +115,20 @@ def decided(x):
 def caught(x):
     return x * len(catches(x.shape[0] > 2, f"{x.shape[0] * 50}"))
 
+def swallowed(x):
+    kept_in_quiet(x.shape[1] > 100, f"{x.shape[0] * 50}")
+    return x * len(LAST)
+
+def of_an_object(x):
+    return x * len(CHECKER.check("kept", f"{x.shape[0] * 50}"))
+
 def own(x):
     check = lambda condition, message: len(message)
     return x * check(True, f"{x.shape[0] * 50}")
 """
 
 TOLD = ("told_of_a_shape", "told_of_a_size", "told_of_values", "told_by_name", "told_by_two", "told_of_a_variable")
-USED = ("kept", "returned", "decided", "caught", "own")
+USED = ("kept", "returned", "decided", "caught", "swallowed", "of_an_object", "own")
 
 
 @pytest.fixture(scope="module")
@@ -127,3 +156,12 @@ def test_what_is_only_told_decides_nothing(functions, name, exporter):
 def test_what_is_used_decides(functions, name, exporter):
     with pytest.raises(CompatError):
         export_compat(getattr(functions, name), (torch.randn(3, 8, 4),), exporter=exporter, dynamic={"x": {0: "batch"}})
+
+
+def test_a_name_gets_another_function(functions, exporter, monkeypatch):
+    """Between two exports: what was known of the first function says nothing of the second."""
+    example, dynamic = (torch.randn(3, 8, 4),), {"x": {0: "batch"}}
+    export_compat(functions.told_of_a_variable, example, exporter=exporter, dynamic=dynamic)
+    monkeypatch.setattr(functions, "check", lambda condition, message: len(message) > 12)
+    with pytest.raises(CompatError):
+        export_compat(functions.told_of_a_variable, example, exporter=exporter, dynamic=dynamic)

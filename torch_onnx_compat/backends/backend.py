@@ -34,7 +34,7 @@ class FrozenDecision(ExportFailed):
         self.of_values = of_values
 
 
-class Untried(ExportFailed):
+class TooLarge(ExportFailed):
     """What the file computes where a question of the model has another answer is too large to try."""
 
 

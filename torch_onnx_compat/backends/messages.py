@@ -27,6 +27,12 @@ from torch_onnx_compat.backends.checks import (
 )
 
 
+def forget_functions() -> None:
+    """Forgets what was known of the functions of modules: between two exports, a name may get another one."""
+    for known in (is_message, _module_of, _tells_parameter):
+        known.cache_clear()
+
+
 @functools.lru_cache(maxsize=512)
 def is_message(place: Place) -> bool:
     """Whether what a place computes is only told: in an error, a warning, an assertion, a log, or a profile.
@@ -181,8 +187,14 @@ def _nodes_told_by(messages: Iterable[ast.stmt | ast.expr], place: Place) -> set
 
 
 def _blocks_that_raise(nodes: list[ast.AST]) -> Iterator[list[ast.stmt]]:
-    """The blocks that end with an error in any case: nothing of what they compute is left."""
+    """The blocks that end with an error in any case: nothing of what they compute is left.
+
+    Whatever a ``with`` stands for may take the error back.
+    """
+    shielded = {id(inner) for node in nodes if isinstance(node, _SHIELDS) for inner in ast.walk(node)}
     for node in nodes:
+        if id(node) in shielded:
+            continue
         for block in (getattr(node, "body", None), getattr(node, "orelse", None)):
             if isinstance(block, list) and block and isinstance(block[-1], ast.Raise):
                 inside = (inner for statement in block for inner in ast.walk(statement))
@@ -190,6 +202,7 @@ def _blocks_that_raise(nodes: list[ast.AST]) -> Iterator[list[ast.stmt]]:
                     yield block
 
 
+_SHIELDS = (ast.With, ast.AsyncWith)
 _LEAVES = (ast.Return, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Await)
 
 
@@ -226,7 +239,9 @@ def _function_called(name: ast.expr, place: Place) -> types.FunctionType | None:
         return None
     found: Any = _module_of(place.filename)
     for word in words:
-        found = inspect.getattr_static(found, word, None)
+        if not isinstance(found, types.ModuleType):
+            return None  # a method has its object for the first argument
+        found = vars(found).get(word)
     is_own = isinstance(found, types.FunctionType) and not hasattr(found, "__wrapped__")
     return found if is_own and not inspect.iscoroutinefunction(found) else None
 
@@ -237,7 +252,8 @@ def _module_of(filename: str) -> types.ModuleType | None:
     return modules[0] if len(modules) == 1 and isinstance(modules[0], types.ModuleType) else None
 
 
-def _names_around(place: Place) -> set[str]:
+@functools.lru_cache(maxsize=64)
+def _names_around(place: Place) -> frozenset[str]:
     """The names that the functions and classes around a place give to something themselves."""
     scopes = (*FUNCTIONS, ast.ClassDef)
     around = [n for n in ast.walk(tree_around(place)) if isinstance(n, scopes) and contains(n, place)]
@@ -247,26 +263,27 @@ def _names_around(place: Place) -> set[str]:
     names |= {
         alias.asname or alias.name.partition(".")[0] for n in inside if isinstance(n, _IMPORTS) for alias in n.names
     }
-    return names | {node.name for node in inside if isinstance(node, scopes) and node not in around}
+    return frozenset(names | {node.name for node in inside if isinstance(node, scopes) and node not in around})
 
 
 _IMPORTS = (ast.Import, ast.ImportFrom)
-_being_read: set[tuple[types.CodeType, str]] = set()
+_open: set[tuple[types.CodeType, str]] = set()
+"""The functions and parameters that are being looked at: one that calls itself is met again."""
 
 
 @functools.lru_cache(maxsize=512)
 def _tells_parameter(code: types.CodeType, name: str) -> bool:
     """Whether a function does nothing with a parameter but tell it; not if it calls itself with it."""
-    if (code, name) in _being_read or name not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+    if (code, name) in _open or name not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
         return False
     place = _place_in(code)
     if place is None:
         return False
-    _being_read.add((code, name))
+    _open.add((code, name))
     try:
         return _is_only_told(name, place)
     finally:
-        _being_read.discard((code, name))
+        _open.discard((code, name))
 
 
 def _place_in(code: types.CodeType) -> Place | None:

@@ -59,7 +59,7 @@ def find_origins(tensor: Tensor, inputs: int, data_sizes: DataSizes) -> tuple[bo
             if waiting:
                 todo += waiting
                 continue
-            found = _joined({known[v.unique()] for v in before}, is_varying=number in data_sizes.varying)
+            found = _union({known[v.unique()] for v in before}, is_varying=number in data_sizes.varying)
         known[number] = found
         todo.pop()
     from_values, sizes, from_sizes = known[wanted]
@@ -80,7 +80,7 @@ def _own_origins(value: Any, inputs: int, data_sizes: DataSizes) -> Origins | No
     return (from_values, frozenset({value.unique()}), data_sizes.is_of_data(node)) if is_size else None
 
 
-def _joined(parts: Set[Origins], *, is_varying: bool) -> Origins:
+def _union(parts: Set[Origins], *, is_varying: bool) -> Origins:
     sizes = frozenset().union(*(part[1] for part in parts)) if len(parts) != 1 else next(iter(parts))[1]
     return is_varying or any(part[0] for part in parts), sizes, any(part[2] for part in parts)
 

@@ -294,7 +294,7 @@ class Cases:
             seconds += runs[-1].seconds
             yield from self._answer(runs[-1].questions, asked_at, trials)
         trials.is_complete = not (self.baked_places or trials.frontier) and all(run.is_complete for run in runs)
-        for question, sizes in trials.left_out.items():
+        for question, sizes in trials.omissions.items():
             label = Trial(sizes).label
             self.notes.append(f"{question}; not tried at {label}, a number that its code names: too large.")
         self._unasked.check_left_alone(run, trials, self._inputs)

@@ -124,7 +124,7 @@ class SizeTrials:
     """Sizes on the other side of a question, at which the model was not asked again yet."""
     is_complete: bool = True
     """Whether every question is known."""
-    left_out: dict[str, Sizes] = field(default_factory=dict)
+    omissions: dict[str, Sizes] = field(default_factory=dict)
     """By question for a number: sizes that the code around it names, and that are too large to try."""
 
     def __post_init__(self) -> None:
@@ -268,7 +268,7 @@ class SizeTrials:
             is_new = key not in self._refused and key not in map(self._key, self.legal_sizes)
             obstacle = self._obstacle(sizes, sides.question)
             if is_new and obstacle == TOO_LARGE and sides.question.kind == "number":
-                self.left_out.setdefault(str(sides.question), sizes)
+                self.omissions.setdefault(str(sides.question), sizes)
             if not is_new or obstacle or self._is_same_number(sides, sizes, number):
                 continue
             self._rounded[rounding] += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from torch_onnx_compat.backends.backend import ExportedGraph, Untried, frozen_error
+from torch_onnx_compat.backends.backend import ExportedGraph, TooLarge, frozen_error
 from torch_onnx_compat.check.sizes import TOO_LARGE, SizeTrials, Verdict
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.questions.log import SymbolicRun
@@ -53,12 +53,12 @@ class Unasked:
         if verdict.outcome == TOO_LARGE and not is_known:
             raise self._too_large(verdict)
 
-    def _too_large(self, verdict: Verdict) -> Untried:
+    def _too_large(self, verdict: Verdict) -> TooLarge:
         question, sizes = verdict.question, verdict.too_large or {}
         at = ", ".join(f"{name}={size}" for name, size in sizes.items())
         axis = min(map(str, question.expression.free_symbols))
         most = max(sizes.get(axis, 513) - 1, 1)
-        return Untried(
+        return TooLarge(
             f"{question}. The file may hold the example's answer, and {at}, where the answer is another one, is too "
             f"large to try. Give a larger example, limit the axis, as ({axis!r}, 1, {most}) or "
             f"torch.export.Dim(..., max={most}) do, or accept it with allow_baked=[{question.place!r}]."

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from torch_onnx_compat.backends.backend import ExportFailed, ExportJob, Untried
+from torch_onnx_compat.backends.backend import ExportFailed, ExportJob, TooLarge
 from torch_onnx_compat.caller.undo import reach_of
 from torch_onnx_compat.control_flow.run.lists import RowStacker
 from torch_onnx_compat.control_flow.run.session import RefusedDecision, Session, activate
@@ -69,7 +69,7 @@ class RewrittenJob:
             first: The error of the model as it is.
             second: The error of the rewritten model; None if it was not exported.
         """
-        better = isinstance(second, (RefusedDecision, VerificationError, Untried)) or "would freeze" in str(second)
+        better = isinstance(second, (RefusedDecision, VerificationError, TooLarge)) or "would freeze" in str(second)
         error = second if second is not None and better else first
         reasons = [f"{place}: {why}" for place, why in self.survey.rewriting.obstacles.items()]
         if not reasons or not isinstance(error, UnsupportedError):

@@ -66,9 +66,8 @@ class SizeFacts:
             if number is None:
                 return None
             if self._calls is None:
-                with internals.without_function_modes(
-                    Watcher
-                ):  # the original calls its own functions, not the entries'
+                # The original calls its own functions, not the entries'.
+                with internals.without_function_modes(Watcher):
                     self._calls = self._find()
         if number >= len(self._calls):
             return None

@@ -44,7 +44,7 @@ class Aliases:
     """By storage: a reference that keeps its number from being given to another one."""
     _items: set[int] = field(default_factory=set)
     """The storages of items that were taken by a number that is a tensor."""
-    _replaced: dict[int, int] = field(default_factory=dict)
+    _originals: dict[int, int] = field(default_factory=dict)
     """By storage: the one that it replaces in a function that is being lifted, where nobody reads the other."""
 
     @property
@@ -76,11 +76,11 @@ class Aliases:
         if number is not None:
             self._items.add(number)
 
-    def note_replaced(self, copy: Tensor, tensor: Tensor) -> None:
+    def note_original(self, copy: Tensor, tensor: Tensor) -> None:
         """Notes that a copy is all that a function being lifted has of a tensor: a write to it lacks nowhere there."""
         own, other = self._number(copy), self._number(tensor)
         if own is not None and other is not None:
-            self._replaced[own] = other
+            self._originals[own] = other
 
     def forget(self, made: Tensor) -> None:
         """Forgets what a tensor stands for, where the writes that follow do not change it in Python."""
@@ -93,8 +93,8 @@ class Aliases:
         own = self._number(tensor)
         origins = self._origins_of(own)
         same = (number for number, others in self._origins.items() if not origins.isdisjoint(others))
-        replaced = None if own is None else self._replaced.get(own)
-        for number in {*same, *origins} - {own, replaced}:
+        original = None if own is None else self._originals.get(own)
+        for number in {*same, *origins} - {own, original}:
             if self.branches or not self._items & {number, own}:
                 self.marks.setdefault(number, place)
 

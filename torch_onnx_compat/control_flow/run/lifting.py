@@ -73,7 +73,7 @@ class Lifting(Watcher):
 
     def _copy(self, tensor: Tensor) -> Tensor:
         copy = copy_of(tensor)
-        present_aliases().note_replaced(copy, tensor)
+        present_aliases().note_original(copy, tensor)
         self.made[id(copy)] = copy
         return copy
 

@@ -395,9 +395,13 @@ class RowStacker(Watcher):
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Stacks, concatenates or pads the list."""
-        kwargs = dict(kwargs)
-        rows = args[0] if args else kwargs.pop("tensors")
-        return _ROW_FUNCTIONS[func](rows, *args[1:], **{name: kwargs[name] for name in kwargs if name != "out"})
+        options = dict(kwargs)
+        rows = args[0] if args else options.pop("tensors")
+        if options.pop("out", None) is not None:
+            raise refusal("a list whose length depends on the inputs is joined into a tensor that is there (out=).")
+        if "axis" in options:  # numpy's word, which torch takes too
+            options["dim"] = options.pop("axis")
+        return _ROW_FUNCTIONS[func](rows, *args[1:], **options)
 
     def _copy_of(self, func: Any) -> None:
         """Copies no function: the enclosing modes must see it first, since they may replace it."""

@@ -345,7 +345,7 @@ class LoopPlan:
         return list(made) if isinstance(made, (tuple, list)) else [made]
 
 
-class Kind(NamedTuple):
+class ItemForm(NamedTuple):
     """What an item that a round appends is, as its `Part` says."""
 
     is_several: bool
@@ -353,12 +353,12 @@ class Kind(NamedTuple):
     has_sizes: bool
 
 
-Form = tuple[tuple[bool, ...], bool, tuple[Kind, ...]]
+Form = tuple[tuple[bool, ...], bool, tuple[ItemForm, ...]]
 
 
 def _form(log: AppendLog) -> Form:
     """Of each item that a round appends, whether values decide that; whether the list grows at its beginning; kinds."""
-    kinds = tuple(Kind(part.is_several, part.axis, part.sizes is not None) for part in log.parts)
+    kinds = tuple(ItemForm(part.is_several, part.axis, part.sizes is not None) for part in log.parts)
     return tuple(part.keep is not True for part in log.parts), log.in_front, kinds
 
 
