@@ -7,6 +7,8 @@ import pytest
 import torch
 
 from torch_onnx_compat import export_compat
+from torch_onnx_compat.backends.checks import Place
+from torch_onnx_compat.backends.messages import is_message
 from torch_onnx_compat.errors import CompatError
 
 SOURCE = """
@@ -156,6 +158,16 @@ def test_what_is_only_told_decides_nothing(functions, name, exporter):
 def test_what_is_used_decides(functions, name, exporter):
     with pytest.raises(CompatError):
         export_compat(getattr(functions, name), (torch.randn(3, 8, 4),), exporter=exporter, dynamic={"x": {0: "batch"}})
+
+
+@pytest.mark.parametrize("name", [*TOLD, *USED])
+def test_only_what_is_told_is_a_message(functions, name):
+    """The proof finds some of these texts in another way; this asks the source alone."""
+    lines = SOURCE.splitlines()
+    first = lines.index(f"def {name}(x):")
+    number = next(i for i in range(first, len(lines)) if "x.shape[0]" in lines[i] or "got " in lines[i])
+    column = max(lines[number].find(text) for text in ('f"', "tuple(", "str(x", ".format"))
+    assert is_message(Place(functions.__file__, number + 1, column)) is (name in TOLD)
 
 
 def test_a_name_gets_another_function(functions, exporter, monkeypatch):
