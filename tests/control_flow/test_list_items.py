@@ -104,6 +104,13 @@ def joined_on_the_second_axis(x):
     return torch.cat([piece.T for piece in pieces_of(x)], 1)
 
 
+def written_by_number(x):
+    found = pieces_of(x)
+    before = torch.cat(found)
+    found[0].mul_(2)
+    return before, torch.cat(found), found[0]
+
+
 def stacked_of_one_size(x):
     return torch.stack([row[row[:, 0] > -100] for row in x])
 
@@ -116,7 +123,7 @@ def filled_by_hand(x):
 
 LISTS = [
     *(padded, padded_on_the_left, padded_numbers, padded_with_others, lengths, read_by_number, gone_through_again),
-    *(joined_on_the_second_axis, stacked_of_one_size, filled_by_hand),
+    *(joined_on_the_second_axis, written_by_number, stacked_of_one_size, filled_by_hand),
 ]
 
 

@@ -280,7 +280,7 @@ class Rows(_Parts, list[Any]):
             return Rows([Part(self._items()[place], is_several=True)])
         return self._items()[place] if self.ragged_axis is None else self.at(place)
 
-    def _items(self) -> Any:
+    def _items(self) -> Tensor:
         """The items, stacked; in Python they are the tensors that the list was given."""
         return stand_for(self.stacked(), [part.value for part in self.parts])
 
@@ -370,18 +370,14 @@ def stack_rows(rows: Rows, dim: int = 0) -> Tensor:
 
 
 def concatenate_rows(rows: Rows, dim: int = 0) -> Tensor:
-    """Does torch.cat."""
-    return rows.concatenated(dim)
-
-
-def pad_rows(rows: Rows, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right") -> Tensor:
-    """Does torch.nn.utils.rnn.pad_sequence."""
-    return rows.padded(batch_first, padding_value, padding_side)
+    """Does torch.cat, whose result is a tensor of its own: items are views of what the list holds."""
+    whole = rows.concatenated(dim)
+    return whole if rows.ragged_axis is None else whole.clone()
 
 
 _ROW_FUNCTIONS: dict[Any, Callable[..., Tensor]] = {
     torch.stack: stack_rows,
-    internals.pad_sequence(): pad_rows,
+    internals.pad_sequence(): Rows.padded,
     **dict.fromkeys((torch.cat, torch.concat, torch.concatenate), concatenate_rows),
 }
 

@@ -120,6 +120,8 @@ class LoopPlan:
             return *news, *appended
 
         if is_tracing():
+            if not state and not rows:
+                raise NoConditional("nothing that it computes is left after it, unless it writes into items of a list")
             made = self._script_loop("for", body, as_tensor(length), [], [*state, *self.read], rows)
         else:
             self._refuse_joins()
