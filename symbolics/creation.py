@@ -121,8 +121,11 @@ def equal_steps(start: float, end: float, steps: Any, dtype: torch.dtype, device
 def _steps_of(start: Any, end: Any, steps: Any, options: dict[str, Any]) -> tuple[torch.dtype, Any] | None:
     """The dtype and device of a range of equal steps whose number varies, or is 1; None of any other."""
     dtype = options.get("dtype") or torch.get_default_dtype()
-    if not (type(start) in (int, float) and type(end) in (int, float)) or not dtype.is_floating_point:
+    are_computed = any(isinstance(end, (torch.Tensor, torch.SymInt, torch.SymFloat)) for end in (start, end))
+    if not dtype.is_floating_point:
         return None
+    if are_computed:
+        return dtype, options.get("device")
     return (dtype, options.get("device")) if type(steps) is not int or steps == 1 else None
 
 

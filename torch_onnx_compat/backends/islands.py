@@ -115,7 +115,7 @@ class _Attributes:
 def inline_scripted(module: nn.Module) -> None:
     """Replaces every outermost scripted module under a module, in place."""
     for name, child in list(module.named_children()):
-        if isinstance(child, torch.jit.ScriptModule):
+        if internals.has_scripted_forward(child):
             setattr(module, name, _Island(child))
         else:
             inline_scripted(child)

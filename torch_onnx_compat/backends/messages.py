@@ -248,8 +248,10 @@ def _function_called(name: ast.expr, place: Place) -> types.FunctionType | None:
 
 @functools.lru_cache(maxsize=64)
 def _module_of(filename: str) -> types.ModuleType | None:
-    modules = [m for m in list(sys.modules.values()) if getattr(m, "__file__", None) == filename]
-    return modules[0] if len(modules) == 1 and isinstance(modules[0], types.ModuleType) else None
+    # Their own attributes alone: one that is imported when it is used raises whatever its import does.
+    loaded = [m for m in list(sys.modules.values()) if isinstance(m, types.ModuleType)]
+    modules = [m for m in loaded if vars(m).get("__file__") == filename]
+    return modules[0] if len(modules) == 1 else None
 
 
 @functools.lru_cache(maxsize=64)

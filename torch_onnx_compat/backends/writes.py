@@ -79,6 +79,12 @@ WRITES = frozenset(
 REPLACEMENTS = _functions(["set_", "resize_", "resize_as_"])
 """Functions that give a tensor other memory or another shape."""
 
+_OF_BITS = {
+    getattr(Tensor, f"__i{name}__"): getattr(Tensor, f"bitwise_{long}_")
+    for name, long in {"and": "and", "or": "or", "xor": "xor", "lshift": "left_shift", "rshift": "right_shift"}.items()
+}
+"""Operators that the exporter does not know in place, as methods that it knows."""
+
 _COMPARED: dict[Any, Callable[..., Any]] = {
     getattr(Tensor, f"{name}_"): getattr(Tensor, name) for name in _COMPARISON_NAMES if hasattr(Tensor, f"{name}_")
 }
@@ -123,6 +129,7 @@ class ViewWrites(Watcher):
         Raises:
             ExportFailed: The call gives a tensor other memory or another shape, which no trace records.
         """
+        func = _OF_BITS.get(func, func)
         writes = _is_write(func) and bool(args) and isinstance(args[0], Tensor)
         if func in REPLACEMENTS:
             raise ExportFailed(

@@ -124,7 +124,7 @@ class Cases:
         further: Mapping[str, int],
         exported: ExportedGraph,
         baked_places: Collection[str] = (),
-        decision_places: Collection[str] = (),
+        decisions: Mapping[str, str] | None = None,
         on_values: ValueDecisions | None = None,
         *,
         is_strict: bool = False,
@@ -135,13 +135,13 @@ class Cases:
             further: Sizes of dynamic axes to try in addition.
             exported: What the exporter took for granted, and for fixed.
             baked_places: Places of questions that the caller lets the file answer as the example does.
-            decision_places: Places of decisions that the file takes.
+            decisions: Decisions that the file takes, by place, and how each is written.
             on_values: Those among them that depend on values.
             is_strict: Whether the file has to be right at extreme values, too.
         """
         self._further, self._exported = further, exported
         self.baked_places, self.is_strict = baked_places, is_strict
-        self._unasked = Unasked(exported, baked_places, decision_places)
+        self._unasked = Unasked(exported, baked_places, decisions or {})
         self._on_values, self._is_searched = on_values, False
         self.notes.clear()
 
@@ -316,7 +316,7 @@ class Cases:
                 trials.refuse(trial.sizes)
         for verdict in trials.verdicts:
             if verdict.question in questions:
-                self._unasked.check_tried(verdict)
+                self._unasked.check_tried(verdict, trials.verdicts)
 
     def _try_question(self, trial: Trial) -> Iterator[Case]:
         """The cases on the other side of a question; none where the model refuses these sizes."""

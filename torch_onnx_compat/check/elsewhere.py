@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from torch_onnx_compat.check.frontier import Rank
@@ -34,7 +34,7 @@ class Elsewhere:
         runs: The original's symbolic runs.
         trials: The sizes that were tried, and the questions that were asked so far.
         check: Raises for a run that asks what the file cannot hold.
-        is_left: Told of questions whose other side is not tried.
+        is_left: Told of each question's verdict, and of all so far.
         seconds: What all of it may take of this thread.
     """
 
@@ -42,7 +42,7 @@ class Elsewhere:
     runs: SymbolicRuns
     trials: SizeTrials
     check: Callable[[SymbolicRun], None]
-    is_left: Callable[[Verdict], None]
+    is_left: Callable[[Verdict, Sequence[Verdict]], None]
     seconds: float
     _start: float = field(default_factory=time.thread_time)
 
@@ -80,7 +80,7 @@ class Elsewhere:
                     trials.accept(trial.sizes, trial.question)
                     yield moved
             for verdict in trials.verdicts[known:]:
-                self.is_left(verdict)
+                self.is_left(verdict, trials.verdicts)
             there = trials.next_frontier(last=Rank.PYTHON)
             if there is None:
                 return

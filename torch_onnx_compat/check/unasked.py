@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from torch_onnx_compat.backends.backend import ExportedGraph, TooLarge, frozen_error
 from torch_onnx_compat.check.sizes import TOO_LARGE, SizeTrials, Verdict
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.questions.log import SymbolicRun
 from torch_onnx_compat.questions.question import Question
+
+ROUNDS_TRIED = 3
+"""Rounds before which cases ended a loop of the file, from which on any further one is like them."""
 
 
 @dataclass(frozen=True)
@@ -20,8 +23,8 @@ class Unasked:
     """What the exporter took for granted, and for fixed; None before there is a file."""
     baked_places: Collection[str] = ()
     """Places of questions that the caller lets the file answer as the example does."""
-    decision_places: Collection[str] = ()
-    """Places of decisions that the file takes."""
+    decisions: Mapping[str, str] = field(default_factory=dict)
+    """Decisions that the file takes, by place, and how each is written: masked, Loop ..."""
 
     def check_run(self, run: SymbolicRun) -> None:
         """Raises if the file may hold as a constant what the model decides: by values, or by what it looks up.
@@ -32,26 +35,38 @@ class Unasked:
         if unknown:
             raise frozen_error(f"{unknown[0]}: a key of a size ({run.obstacle})", unknown[0], of_values=False)
         constant = self.exported.constant_places if self.exported is not None else frozenset()
-        frozen = sorted((run.value_places & constant) - {*self.baked_places, *self.decision_places})
+        frozen = sorted((run.value_places & constant) - {*self.baked_places, *self.decisions})
         ranks = sorted(run.rank_places - set(self.baked_places))
         if frozen or ranks:
             places = [f"{place}: a size that values decide" for place in frozen]
             places += [f"{place}: a number of dimensions that values decide, after a squeeze" for place in ranks]
             raise frozen_error("; ".join(places), (frozen + ranks)[0])
 
-    def check_tried(self, verdict: Verdict) -> None:
+    def check_tried(self, verdict: Verdict, verdicts: Sequence[Verdict]) -> None:
         """Raises for what the file may hold the example's answer to, and no case answers otherwise.
 
         Such are questions of the model's code, and numbers that an operator makes of sizes, where the other side is too
         large to try: that the file computes something there is no proof that it does so rightly. A key is one, too, for
-        which no size was found, or no case was left.
+        which no size was found, or no case was left. Whether a loop of the file has one more round is no such question,
+        once cases had several rounds: one body computes each of them.
+
+        Args:
+            verdict: What became of a question.
+            verdicts: The same of all questions so far.
         """
         question = verdict.question
         if verdict.outcome in ("one side", TOO_LARGE) and question.place in self._table_places:
             raise frozen_error(f"{question}, which no case of the proof answers", question.place, of_values=False)
         is_known = question in self.assumed or question.chooses_kernel or not question.is_asked
-        if verdict.outcome == TOO_LARGE and not is_known:
+        if verdict.outcome == TOO_LARGE and not is_known and not self._is_further_round(question, verdicts):
             raise self._too_large(verdict)
+
+    def _is_further_round(self, question: Question, verdicts: Sequence[Verdict]) -> bool:
+        """Whether a loop of the file asks this before a round, and cases ended it before several others."""
+        if self.decisions.get(question.place) != "Loop" or question.kind != "condition":
+            return False
+        others = [v for v in verdicts if v.question.place == question.place and v.question.kind == "condition"]
+        return sum(v.outcome == "both sides" for v in others) >= ROUNDS_TRIED
 
     def _too_large(self, verdict: Verdict) -> TooLarge:
         question, sizes = verdict.question, verdict.too_large or {}
@@ -94,7 +109,7 @@ class Unasked:
         met = () if exported is None else exported.constant_places | exported.left_alone
         if question is None or question.kind != "condition" or question.operator or question in self.assumed:
             return False
-        return question.place not in {*self.decision_places, *met}
+        return question.place not in {*self.decisions, *met}
 
     @property
     def assumed(self) -> tuple[Question, ...]:

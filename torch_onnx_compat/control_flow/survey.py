@@ -259,7 +259,7 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes]
     except _TraceComplete:
         complete = True
     except Exception:  # the decisions up to the error count; the export itself reports the error
-        pass
+        session.note_failed_rounds()
     return _Run(inputs.sizes(), log.events, session, complete)
 
 

@@ -217,6 +217,11 @@ def is_scripted_part(value: Any) -> bool:
     return isinstance(value, (torch.jit.ScriptModule, torch._C.ScriptObject))
 
 
+def has_scripted_forward(module: nn.Module) -> bool:
+    """Whether a module's forward is compiled; a ScriptModule may have other compiled methods alone."""
+    return isinstance(module, torch.jit.ScriptModule) and module._c._has_method("forward")
+
+
 def function_of_graph(graph: Any) -> Any:
     """A scripted function that runs a graph."""
     return torch._C._create_function_from_graph("forward", graph)

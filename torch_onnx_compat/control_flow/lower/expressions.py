@@ -42,8 +42,9 @@ _LEGACY = "Tensor"
 _ATTRIBUTES = frozenset(
     {"item", "tolist", "unbind", "split", "chunk", "numel", "new_tensor", "floor", "ceil", "trunc"}
     | {"sqrt", "log", "log2", "exp", "sin", "cos", "tanh", "isclose", "prod", "round", "around", "rint"}
-    | {"maximum", "minimum"}
+    | {"maximum", "minimum", "isqrt", "log10", "fabs", "fmod", "pow", "hypot", "copysign"}
     | {"pad", "view", "reshape", "expand", "repeat", "zeros", "ones", "full", "empty"}
+    | {"from_numpy"}
 )
 
 S = TypeVar("S", bound=ast.AST)

@@ -55,6 +55,11 @@ def needs_lowering(stmt: ast.For | ast.While) -> bool:
     return getattr(stmt, "masked", False) or leaves_by_decision(stmt.body, EXITS)
 
 
+def _is_of_python(stmt: ast.If) -> bool:
+    """Whether an ``if`` stays one, and what decides in it leaves the loop, but does not only end the round."""
+    return not getattr(stmt, "masked", False) and not leaves_by_decision([*stmt.body, *stmt.orelse], (ast.Continue,))
+
+
 class LoopLowering(LoopForm):
     """Lowers loops."""
 
@@ -148,7 +153,13 @@ class LoopLowering(LoopForm):
         for index, stmt in enumerate(stmts):
             rest = list(stmts[index + 1 :])
             if isinstance(stmt, ast.If) and exits([stmt], EXITS):
-                return out + self._lower_leaving_if(stmt, rest, live, leave)
+                if not _is_of_python(stmt):
+                    return out + self._lower_leaving_if(stmt, rest, live, leave)
+                here = self.live_before(rest, live) | live
+                stmt.body = self._lower_round(stmt.body, here, leave)
+                stmt.orelse = self._lower_round(stmt.orelse, here, leave)
+                out.append(stmt)
+                continue
             if isinstance(stmt, (ast.Break, ast.Return)):
                 return out + leave.make_exit(set_location(ast.Constant(True), stmt), [stmt])
             # A recorded exit in the rest leaves with the values that are live after the round.

@@ -8,6 +8,7 @@ joined, such as None and a tensor, the attribute is lost: reading it is refused 
 from __future__ import annotations
 
 import functools
+import types
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 from torch import Tensor, nn
 
 from torch_onnx_compat.caller.reach import CONTAINERS, Reach
-from torch_onnx_compat.caller.snapshot import Bindings, Contents, is_object
+from torch_onnx_compat.caller.snapshot import Bindings, Contents, is_alike, is_object
 from torch_onnx_compat.control_flow.run.branch import Branch
 from torch_onnx_compat.control_flow.run.join import Mismatch, join
 from torch_onnx_compat.control_flow.run.reachable import Position, Reachable, Slots, variables_of_model
@@ -119,9 +120,8 @@ class State:
                 changed = _changed_keys(now, before)
                 if changed:
                     return f"the attribute {changed[0]}"
-        first = next(
-            (f"{name}{contents.changed_key()}" for name, contents in self.contents if contents.is_changed()), ""
-        )
+        changes = ((name, one) for name, one in self.contents if one.is_changed() and not _only_remembers(one))
+        first = next((f"{name}{contents.changed_key()}" for name, contents in changes), "")
         return first or (self.bindings_outside.change() if self.bindings_outside is not None else "")
 
     @_without_notes
@@ -144,6 +144,26 @@ class State:
             contents.put_back()
         if self.bindings_outside is not None:
             self.bindings_outside.put_back()
+
+
+def _only_remembers(contents: Contents | Slots | Position) -> bool:
+    """Whether a dictionary has further keys alone, for objects that hold no value that a model computes with.
+
+    Such are the tables of a library, which finds something out at its first call. They are as before after each branch
+    and round, so that the next one fills them again, and none can tell another anything.
+    """
+    holder = contents.holder
+    if not isinstance(holder, dict) or not isinstance(contents, Contents):
+        return False
+    before, now = dict(contents.before), dict(dict.items(holder))
+    if any(not is_alike(now.get(key, UNBOUND), value) for key, value in before.items()):
+        return False
+    new = [value for key, value in now.items() if key not in before]
+    return all(is_object(value) and all(map(_is_code, vars(value).values())) for value in new)
+
+
+def _is_code(value: Any) -> bool:
+    return callable(value) or isinstance(value, types.ModuleType)
 
 
 def _changed_keys(now: dict[str, Any], before: dict[str, Any]) -> list[str]:

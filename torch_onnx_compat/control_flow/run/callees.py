@@ -21,6 +21,7 @@ from torch_onnx_compat.control_flow.run import factories, iterables
 from torch_onnx_compat.control_flow.run.branch import Branch
 from torch_onnx_compat.control_flow.run.decide import decide
 from torch_onnx_compat.control_flow.run.exact import promoted
+from torch_onnx_compat.control_flow.run.lifting import note_made
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Rows
 from torch_onnx_compat.control_flow.run.runtime_loops import collect
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, Session, as_tensor, current, is_number, refusal
@@ -40,6 +41,8 @@ def callee(function: Any) -> Any:
         return functools.partial(stand_in, session, function, method) if stand_in else function
     if isinstance(method, torch.Size) and getattr(function, "__name__", "") == "numel":
         return functools.partial(_product, session, math.prod, method)
+    if isinstance(function, torch.jit.ScriptFunction):
+        return getattr(function, "_torchdynamo_inline", function)  # what was scripted, whose decisions are rewritten
     known = pythons_own(function)
     stand_in = _FUNCTIONS.get(known) if _is_hashable(known) else None
     if stand_in is None:
@@ -104,6 +107,12 @@ def _size_method(session: Session, function: Any, tensor: Tensor, *args: Any, **
 
 
 _METHODS.update(dict.fromkeys(("view", "reshape", "expand", "repeat"), _size_method))
+
+
+def _from_numpy(session: Session, function: Any, array: Any) -> Tensor:
+    made: Tensor = function(array)
+    note_made([made])  # no mode sees the call
+    return made
 
 
 # Functions of one number
@@ -213,11 +222,48 @@ def _of_two(stand_in: Callable[..., Any]) -> Callable[..., Any]:
     return of_numbers
 
 
-def _log2(x: Tensor) -> Tensor:
-    """Exact for powers of two, as Python's; ONNX has the natural logarithm only."""
-    found = torch.log2(x)
-    whole = torch.round(found)
-    return torch.where(torch.pow(2.0, whole) == x, whole, found)
+def _logarithm(base: float, of_tensor: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """Exact for powers of the base, as Python's; ONNX has the natural logarithm only."""
+
+    def logarithm(x: Tensor) -> Tensor:
+        found = of_tensor(x)
+        whole = torch.round(found)
+        return torch.where(torch.pow(base, whole) == x, whole, found)
+
+    return logarithm
+
+
+def _real_function_of_two(of_tensors: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Any]:
+    """The stand-in for a function of two real numbers."""
+
+    def stand_in(session: Session, function: Any, *args: Any) -> Any:
+        if len(args) != 2 or not any(map(session.varies, args)) or None in map(session.kind_of_number, args):
+            return function(*args)
+        wide = [in_double(_exact(session, v) if isinstance(v, Tensor) else v).reshape(()) for v in args]
+        result = of_tensors(*wide)
+        narrow = result.to(torch.get_default_dtype())
+        return session.note_number(narrow, result.reshape(1) if session.computes_wide else None)
+
+    return stand_in
+
+
+def _of_whole_numbers(of_tensors: Callable[..., Tensor]) -> Callable[..., Any]:
+    """The stand-in for a function of whole numbers that gives one."""
+
+    def stand_in(session: Session, function: Any, *args: Any) -> Any:
+        if not any(map(session.varies, args)) or not all(session.kind_of_number(v) in (int, bool) for v in args):
+            return function(*args)
+        whole = of_tensors(*(as_tensor(value).to(torch.int64).reshape(()) for value in args))
+        return session.note_number(whole) if is_tracing() else whole.item()
+
+    return stand_in
+
+
+def _integer_root(number: Tensor) -> Tensor:
+    """The largest whole number whose square is not above another one; a root in floating point may be one off."""
+    root = torch.sqrt(number.to(torch.float64)).to(torch.int64)
+    root = root - (root * root > number).to(torch.int64)
+    return root + ((root + 1) * (root + 1) <= number).to(torch.int64)
 
 
 def _len(session: Session, function: Any, value: Any) -> Any:
@@ -229,11 +275,15 @@ def _len(session: Session, function: Any, value: Any) -> Any:
 
 
 def _isinstance(session: Session, function: Any, value: Any, kind: Any) -> bool:
+    kinds = kind if type(kind) is tuple else (kind,)
+    possible = session.unknown_kinds.kinds(value)
+    answers = {any(isinstance(one, type) and issubclass(number, one) for one in kinds) for number in possible}
+    if len(answers) == 1:
+        return answers.pop()
     session.ask_kind(value)
     number = session.number_type(value)
     if number is None:
         return bool(function(value, kind))
-    kinds = kind if type(kind) is tuple else (kind,)
     return any(isinstance(one, type) and issubclass(number, one) for one in kinds)
 
 
@@ -243,6 +293,8 @@ def _type(session: Session, function: Any, value: Any) -> Any:
 
 
 def _is_tensor(session: Session, function: Any, value: Any) -> bool:
+    if session.unknown_kinds.kinds(value):
+        return False
     session.ask_kind(value)
     return session.number_type(value) is None and function(value)
 
@@ -404,10 +456,17 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
         getattr(math, name): _real_function(getattr(torch, name))
         for name in ("sqrt", "log", "exp", "sin", "cos", "tanh")
     },
-    math.log2: _real_function(_log2),
+    math.log2: _real_function(_logarithm(2.0, torch.log2)),
+    math.log10: _real_function(_logarithm(10.0, torch.log10)),
+    math.fabs: _real_function(torch.abs),
+    math.pow: _real_function_of_two(torch.pow),
+    math.fmod: _real_function_of_two(torch.fmod),
+    math.hypot: _real_function_of_two(lambda a, b: torch.sqrt(a * a + b * b)),
+    math.copysign: _real_function_of_two(lambda a, b: torch.where(b < 0, -a.abs(), a.abs())),
+    math.isqrt: _of_whole_numbers(_integer_root),
     math.prod: _product,
     **{getattr(np, name): _of_numpy(_real_function(getattr(torch, name))) for name in ("sqrt", "log", "exp")},
-    np.log2: _of_numpy(_real_function(_log2)),
+    np.log2: _of_numpy(_real_function(_logarithm(2.0, torch.log2))),
     np.ceil: _of_numpy(_real_function(torch.ceil), math.ceil),
     np.floor: _of_numpy(_real_function(torch.floor), math.floor),
     np.trunc: _of_numpy(_real_function(torch.trunc), math.trunc),
@@ -432,6 +491,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     builtins.all: _quantifier(False),
     **factories.STAND_INS,
     functional.pad: _pad,
+    torch.from_numpy: _from_numpy,
     **iterables.STAND_INS,
 }
 

@@ -125,14 +125,16 @@ def _range(session: Session, function: Any, *args: Any) -> Any:
         return function(*args)
     start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
     if isinstance(step, (Tensor, *SYMBOLS)):
-        raise refusal("the step of a range depends on the inputs; use a fixed one.")
-    distance = stop - start if step > 0 else start - stop
-    if abs(step) > 1:
-        distance = divided_up(distance, abs(step))
+        one = as_tensor(step)
+        distance = torch.where(one > 0, as_tensor(stop) - as_tensor(start), as_tensor(start) - as_tensor(stop))
+        distance = divided_up(distance, one.abs())
+    else:
+        distance = stop - start if step > 0 else start - stop
+        distance = divided_up(distance, abs(step)) if abs(step) > 1 else distance
     length = distance if is_scannable(distance) else at_least(distance, 0)
 
     def at(number: Tensor) -> Tensor:
-        value = number if step == 1 else number * step
+        value = number if type(step) is int and step == 1 else number * step
         return value if isinstance(start, int) and start == 0 else value + as_tensor(start)
 
     return CountedItems(length, at)

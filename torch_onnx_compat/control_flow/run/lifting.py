@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.utils._pytree import SUPPORTED_NODES, tree_leaves, tree_map_only
 
 from torch_onnx_compat.control_flow.run.aliases import copy_of, present_aliases
+from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.tracing import is_tracing
 from torch_onnx_compat.watch import Watcher
 
@@ -66,18 +67,23 @@ class Lifting(Watcher):
             func, args = torch.full, ((), *args)  # torch.export would lift a constant out of a loop's body
         result = self.pass_on(func, self._substitute(args), {k: self._substitute(v) for k, v in kwargs.items()})
         self._keep(result)
-        return result
+        # What writes in place returns its argument, which has one identity for the model's code.
+        return self.original_of(result) if isinstance(result, Tensor) else result
 
     def _keep(self, result: Any) -> None:
         self.made.update((id(leaf), leaf) for leaf in tree_leaves(result) if isinstance(leaf, Tensor))
 
     def _copy(self, tensor: Tensor) -> Tensor:
         copy = copy_of(tensor)
+        if isinstance(copy, Pair):
+            raise TypeError("a complex weight is read in it, and ONNX has no complex tensors")
         present_aliases().note_original(copy, tensor)
         self.made[id(copy)] = copy
         return copy
 
     def _substitute(self, value: Any) -> Any:
+        if isinstance(value, Pair):
+            return Pair(self._substitute(value.real), self._substitute(value.imag))
         if isinstance(value, Tensor):
             if id(value) in self.made:
                 return value

@@ -21,6 +21,7 @@ from torch_onnx_compat.control_flow.run.rounds import (
     Round,
     flatten_values,
     initial_value,
+    is_empty,
     last_of,
     length_of,
     numbers_among,
@@ -87,7 +88,7 @@ def _build_loop(
     length = source.length
     if session.from_data(length) and any(value is None for value in values.values()):
         raise NoConditional("a name is None before the loop, and values decide whether it has a round")
-    python_values = {name: value for name, value in values.items() if value is None or is_number(value)}
+    python_values = {n: value for n, value in values.items() if value is None or is_number(value) or is_empty(value)}
     start = replace(one, item=lambda _: source.at(0), python_values=python_values)
     first = _build_rounds(session, start, at_most(length, 1), values, starts=True)
     grown = {name: AppendLog() for name, value in values.items() if isinstance(value, AppendLog)}
@@ -227,9 +228,12 @@ def _mark_shared(values: dict[str, Any], trial: Result) -> None:
     found, news = flatten_values({**values, **trial.values})
     if found != structure:
         return
+    aliases = present_aliases()
     for old, new in zip(before, news, strict=True):
-        if new is not old and shares_with_written([new], trial.writes):
-            present_aliases().mark(old, short(*here()))
+        written = [tensor for tensor, _ in trial.writes.values() if aliases.may_share(new, [tensor])]
+        is_own = all(tensor is old for tensor in written) and sum(aliases.may_share(new, [one]) for one in news) == 1
+        if new is not old and written and not is_own:  # a name that a round writes to may be the same tensor or not
+            aliases.mark(old, short(*here()))
 
 
 def _ragged_axes(one: Round, length: Any, values: dict[str, Any], first: Result) -> dict[str, int]:

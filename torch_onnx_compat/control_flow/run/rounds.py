@@ -20,7 +20,7 @@ from torch_onnx_compat.control_flow.run.lists import AppendLog, RowStacker
 from torch_onnx_compat.control_flow.run.session import Session, as_tensor, is_number
 from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.inputs import tree
-from torch_onnx_compat.tracing import is_tracing
+from torch_onnx_compat.tracing import is_tracing, without_tracing
 from torch_onnx_compat.watch import Watcher, number_no_rounds
 
 
@@ -232,7 +232,7 @@ def initial_value(name: str, old: Any, new: Any, *, starts: bool = False) -> Any
     """
     if old is new or isinstance(old, AppendLog):
         return old
-    if old is None and new is not None and starts:
+    if starts and (old is None or (is_empty(old) and isinstance(new, Tensor) and new.dim() > 1)) and new is not None:
         old = UNDEFINED
     if _is_value(new) and (_is_value(old) or old is UNDEFINED):
         return _convert_like(old, as_tensor(new))
@@ -247,6 +247,12 @@ def initial_value(name: str, old: Any, new: Any, *, starts: bool = False) -> Any
     if old == new:
         return old
     raise NoConditional(f"{name!r} is a {type(old).__name__} that changes in the loop, which is no tensor")
+
+
+def is_empty(value: Any) -> bool:
+    """Whether a value is ``torch.zeros(0)`` or the like, with which code begins whose tensors have no shape yet."""
+    with without_tracing():
+        return isinstance(value, Tensor) and tuple(value.shape) == (0,)
 
 
 def numbers_among(old: Any, initial: Any) -> Iterator[tuple[Any, Tensor]]:

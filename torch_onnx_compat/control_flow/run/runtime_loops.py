@@ -18,7 +18,7 @@ from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Rows
 from torch_onnx_compat.control_flow.run.looping import make_loop
 from torch_onnx_compat.control_flow.run.rounds import Round
-from torch_onnx_compat.control_flow.run.session import Session, current, here, refusal
+from torch_onnx_compat.control_flow.run.session import Session, Unrolled, current, here, refusal
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.places import short
 from torch_onnx_compat.tracing import is_tracing
@@ -62,6 +62,10 @@ class Loop:
         """By identity: a tensor, its version, and the copy of it that exits leave the loop with."""
         self._kept: list[tuple[Tensor, Tensor]] = []
         """All these tensors and copies."""
+        self._unrolled = Unrolled(here())
+        session = current()
+        if session is not None:
+            session.unrolled.append(self._unrolled)
 
     def leave(self, test: Any, function: Callable[..., Any], scope: dict[str, Any]) -> bool:
         """Records an exit; returns True if the loop ends here for every input."""
@@ -73,9 +77,11 @@ class Loop:
             note_decision(session, test)
             note_loop(session, test)
             known = session.condition(test)
-            if not isinstance(known, bool) and not session.others and session.surveying:
-                # Whether sizes are the same elsewhere is not known yet; a loop that they end would not end.
-                known = known if session.from_data(known) else truth_now(known)
+            if not isinstance(known, bool) and session.surveying:
+                self._unrolled.is_over |= truth_now(known)
+                if not session.others and not session.from_data(known):
+                    # Whether sizes are the same elsewhere is not known yet; a loop that they end would not end.
+                    known = truth_now(known)
         if known is False:
             return False
         if known is True:
@@ -117,6 +123,9 @@ class Loop:
         for value, version, _ in self._copies.values():
             if value._version != version:  # under another name it has what rounds wrote that are not made
                 present_aliases().mark(value, short(*here()))
+        session = current()
+        if session is not None:
+            session.unrolled.remove(self._unrolled)
         return tuple(result)
 
     def _join_attributes(self, test: Tensor, state: State) -> None:

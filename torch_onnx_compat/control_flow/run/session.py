@@ -63,6 +63,15 @@ class Trial:
     """Names that are numbers before the loop, and after its first round where that is written for itself."""
 
 
+@dataclass(eq=False)
+class Unrolled:
+    """A loop that is unrolled beyond what its condition says, since other inputs may have more rounds."""
+
+    place: tuple[str, int]
+    is_over: bool = False
+    """Whether this run's inputs have left it."""
+
+
 @dataclass
 class Session:
     """The state of a run of a rewritten model; an exporter may run the model several times."""
@@ -98,7 +107,8 @@ class Session:
     loop_sites: dict[tuple[types.CodeType, int, int], str] = field(default_factory=dict)
     """Loops whose rounds values decide, each with its place; filled in a search."""
     unbounded: set[tuple[str, int]] = field(default_factory=set)
-    """File and line of each loop that cannot be unrolled: a ``while`` that did not end, exits that cannot be joined."""
+    """File and line of each loop that cannot be unrolled: a ``while`` that did not end, exits that cannot be joined, rounds that
+    fail where the example has none."""
     peeled: Collection[tuple[str, int]] = ()
     """File and line of each loop in the file whose first round is written for itself."""
     ragged: dict[tuple[tuple[str, int], str], int] = field(default_factory=dict)
@@ -107,6 +117,8 @@ class Session:
     """Those of which this run found it, in a search."""
     trials: list[Trial] = field(default_factory=list)
     """The loops in the file of which a round is tried now."""
+    unrolled: list[Unrolled] = field(default_factory=list)
+    """The loops that this run has begun to unroll, and not finished."""
     done: dict[str, str] = field(default_factory=dict)
     """How each decision was written, by place."""
     dropped: dict[str, None] = field(default_factory=dict)
@@ -135,6 +147,7 @@ class Session:
         """Starts a run."""
         self._seen.clear()
         self.refusals.clear()
+        self.unrolled.clear()
         self.numbers.clear()
         self.unknown_kinds.clear()
         self.sizes = {}
@@ -168,6 +181,10 @@ class Session:
         self._classes.setdefault(id(owner), (owner, cls))
         attribute = property(lambda self: read(self, name), lambda self, value: write(self, name, value))
         owner.__class__ = type(cls.__name__, (cls,), {"__module__": cls.__module__, name: attribute})
+
+    def note_failed_rounds(self) -> None:
+        """Notes at the end of a run the loop whose unrolled rounds failed where the run's inputs have no round."""
+        self.unbounded.update(loop.place for loop in [one for one in self.unrolled if one.is_over][-1:])
 
     @property
     def is_endless(self) -> bool:
@@ -349,9 +366,11 @@ class Session:
             Whether it is unknown.
         """
         is_known = not any(self.unknown_kinds.origin(side, self.numbers) for side in sides)
-        if is_known and len({self.kind_of_number(side) for side in sides}) == 1:
+        kinds = {self.kind_of_number(side) for side in sides}
+        if is_known and len(kinds) == 1:
             return False
-        self.unknown_kinds.note(made, reason, place)
+        numbers = frozenset(kind for kind in kinds if kind is not None)
+        self.unknown_kinds.note(made, reason, place, numbers if is_known and None not in kinds else frozenset())
         self.users.begin()
         return True
 

@@ -23,6 +23,8 @@ class Origin:
     reason: str
     place: tuple[str, int] | None = None
     """File and line of the decision that it comes from, after whose branches it is one or the other."""
+    kinds: frozenset[type] = frozenset()
+    """The types of the numbers that it may stand for, if it is no tensor for certain."""
 
 
 class UnknownKinds:
@@ -38,12 +40,22 @@ class UnknownKinds:
         self._tensors.clear()
         self._recorded.clear()
 
-    def note(self, tensor: Tensor, reason: str, place: tuple[str, int] | None = None) -> None:
+    def note(
+        self,
+        tensor: Tensor,
+        reason: str,
+        place: tuple[str, int] | None = None,
+        kinds: frozenset[type] = frozenset(),
+    ) -> None:
         """Notes a tensor."""
-        origin = Origin(reason, place)
+        origin = Origin(reason, place, kinds)
         self._tensors[id(tensor)] = tensor, origin
         if is_tracing():
             self._recorded[recorded_value(tensor).unique()] = origin
+
+    def kinds(self, value: Any) -> frozenset[type]:
+        """The types of the numbers that a value may stand for; empty if that is not known."""
+        return self._tensors[id(value)][1].kinds if id(value) in self._tensors else frozenset()
 
     def origin(self, value: Any, numbers: Numbers) -> Origin | None:
         """Why a value may stand for a number; None if it does for certain, or for certain does not."""
