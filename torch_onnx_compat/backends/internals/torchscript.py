@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 
@@ -217,7 +217,7 @@ def is_scripted_part(value: Any) -> bool:
     return isinstance(value, (torch.jit.ScriptModule, torch._C.ScriptObject))
 
 
-def has_scripted_forward(module: nn.Module) -> bool:
+def has_scripted_forward(module: Any) -> TypeGuard[torch.jit.ScriptModule]:
     """Whether a module's forward is compiled; a ScriptModule may have other compiled methods alone."""
     return isinstance(module, torch.jit.ScriptModule) and module._c._has_method("forward")
 

@@ -7,6 +7,9 @@ import ast
 GENERATED = ("then_", "otherwise_", "rest_", "leave_", "loop_", "body_", "test_")
 """Prefixes of the names that the lowering generates."""
 
+OWNER_OF = "owner_of"
+"""The run-time function of what ``x[i][j] = y`` writes to, whose first argument is x."""
+
 
 def side_effect(node: ast.AST) -> str:
     """The side effect of a node, as text; empty if it has none."""

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
 
 from torch_onnx_compat.control_flow.find.syntax import INNER, children, copy_tree, walk_all, walk_scope
+from torch_onnx_compat.control_flow.lower.effects import OWNER_OF
 
 RUNTIME = "_rt"
 """The name under which rewritten functions import the run-time module."""
@@ -255,6 +256,23 @@ class Expressions(ast.NodeTransformer):
             node.func = runtime_call("callee", function, at=function)
         return node
 
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        """``[None] * n``."""
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Mult):
+            return node
+        for items, count in ((node.left, node.right), (node.right, node.left)):
+            if isinstance(items, ast.List) and len(items.elts) == 1:
+                return runtime_call("repeated", items, count, at=node)
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        """``x[i][j] = y`` is a write into the tensor x, and not into a view of it, which loops cannot follow."""
+        self.generic_visit(node)
+        for target in node.targets:
+            _write_to_owner(target)
+        return node
+
     def visit_Delete(self, node: ast.Delete) -> ast.AST:
         """``del y`` becomes ``y = UNDEFINED``, which can be joined."""
         targets = [name for target in node.targets for name in _each(target)]
@@ -276,6 +294,7 @@ class Expressions(ast.NodeTransformer):
             item.ctx = ast.Load()
             owner = copy_tree(node.target.value)
             changed = runtime_call("augment_item", operator, item, node.value, owner, at=node)
+            _write_to_owner(node.target)
             return set_location(ast.Assign([node.target], changed), node)
         if not isinstance(node.target, ast.Name):
             return node
@@ -325,6 +344,15 @@ def _may_be_repeated(node: ast.AST) -> bool:
     return not any(
         isinstance(one, (ast.Call, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for one in walk_all(node)
     )
+
+
+def _write_to_owner(target: ast.expr) -> None:
+    """Changes the target ``x[i][j]`` so that it is an item of x, where x is a tensor."""
+    inner = target.value if isinstance(target, ast.Subscript) else None
+    if isinstance(target, ast.Subscript) and isinstance(inner, ast.Subscript) and _may_be_repeated(inner):
+        parts = [inner.value, inner.slice]
+        key = runtime_call("key_of", *map(copy_tree, parts), target.slice, at=target)
+        target.value, target.slice = runtime_call(OWNER_OF, *parts, at=inner), key
 
 
 def _each(target: ast.expr) -> list[ast.expr]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from torch_onnx_compat.control_flow.find.syntax import SCOPES, children, walk_all, walk_scope
-from torch_onnx_compat.control_flow.lower.effects import owner_of_write, side_effect
+from torch_onnx_compat.control_flow.lower.effects import OWNER_OF, owner_of_write, side_effect
 
 _MUTATORS = frozenset(
     {"append", "extend", "insert", "pop", "popitem", "update", "setdefault", "add", "remove", "discard", "clear"}
@@ -91,13 +91,18 @@ def _note(node: ast.AST, found: NameUsage) -> None:
     elif isinstance(node, ast.MatchMapping) and node.rest:
         found.binds[node.rest] = None
     changed = _write_target(node)
-    while isinstance(changed, ast.Subscript):
-        changed = changed.value
+    while isinstance(changed, ast.Subscript) or _is_owner(changed):
+        changed = changed.value if isinstance(changed, ast.Subscript) else changed.args[0]  # type: ignore[union-attr]
     if isinstance(changed, ast.Name):
         found.changes[changed.id] = None
     what = side_effect(node)
     if what:
         found.side_effects[f"line {getattr(node, 'lineno', 0)} {what}"] = owner_of_write(node)
+
+
+def _is_owner(node: ast.AST | None) -> bool:
+    """Whether it is what the rewriting of ``x[i][j] = y`` writes to."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == OWNER_OF
 
 
 def _write_target(node: ast.AST) -> ast.AST | None:

@@ -169,7 +169,18 @@ def _lists_appended_to(stmts: Sequence[ast.stmt]) -> set[str]:
     calls = [n for n in walk_scope(list(stmts)) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
     named = [call.func.value for call in calls if call.func.attr in _APPENDING]  # type: ignore[attr-defined]
     named += [call.args[1] for call in calls if call.func.attr == "augment"]  # type: ignore[attr-defined]
+    named += [node.targets[0] for node in walk_scope(list(stmts)) if isinstance(node, ast.Assign) and _lengthens(node)]
     return {name.id for name in named if isinstance(name, ast.Name)}
+
+
+def _lengthens(node: ast.Assign) -> bool:
+    """Whether it is ``name = name + [item]``, or ``name = [item] + name``."""
+    target, value = node.targets[0], node.value
+    if len(node.targets) > 1 or not isinstance(target, ast.Name) or not isinstance(value, ast.BinOp):
+        return False
+    sides = (value.left, value.right)
+    is_same = [isinstance(side, ast.Name) and side.id == target.id for side in sides]
+    return isinstance(value.op, ast.Add) and any(is_same) and any(isinstance(side, ast.List) for side in sides)
 
 
 _APPENDING = frozenset({"append", "extend", "insert"})

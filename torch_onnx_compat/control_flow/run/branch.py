@@ -12,6 +12,7 @@ from torch import Tensor
 
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.session import as_tensor, is_number
+from torch_onnx_compat.control_flow.run.slots import Slots
 from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.watch import Numbering
 
@@ -76,6 +77,8 @@ def flatten(value: Any, tensors: list[Tensor]) -> Any:
         return Tensor
     if isinstance(value, dict):
         return type(value), [(key, flatten(item, tensors)) for key, item in value.items()]
+    if isinstance(value, Slots):
+        return Slots, [flatten(part, tensors) for part in (value.length, value.value)]
     if isinstance(value, (list, tuple)):
         return type(value), [flatten(item, tensors) for item in value]
     if isinstance(value, Pair):
@@ -95,4 +98,4 @@ def unflatten(structure: Any, tensors: Iterator[Tensor]) -> Any:
     if issubclass(kind, dict):
         return kind((key, unflatten(item, tensors)) for key, item in items)
     values = [unflatten(item, tensors) for item in items]
-    return kind(*values) if kind is Pair or hasattr(kind, "_fields") else kind(values)
+    return kind(*values) if kind in (Pair, Slots) or hasattr(kind, "_fields") else kind(values)

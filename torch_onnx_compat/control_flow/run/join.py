@@ -14,6 +14,7 @@ from torch_onnx_compat.backends.wide import in_double
 from torch_onnx_compat.control_flow.run.aliases import pause_watch, stand_for
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Part, Rows, parts_of
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, as_tensor, current, here, is_number
+from torch_onnx_compat.control_flow.run.slots import Slots
 from torch_onnx_compat.tracing import is_tracing, without_tracing
 
 
@@ -63,6 +64,12 @@ def join(condition: Tensor, a: Any, b: Any, path: str = "the result", *, grows: 
         return _join_values(condition, a, b, path)
     if isinstance(a, AppendLog) and isinstance(b, AppendLog):
         return _join_logs(condition, a, b, path)
+    if isinstance(a, Slots) and isinstance(b, Slots):
+        if a.writes != b.writes:  # what is not filled is None in Python, and code may ask
+            raise Mismatch(f"{path} is a list that one branch fills, and the other does not", of_kinds=True)
+        filled = next((one for one in (a, b) if one.value is not None), a)
+        values = [one.like(filled).value if one.value is None else one.value for one in (a, b)]
+        return Slots(a.length, None if filled.value is None else join(condition, *values, path), a.writes)
     if isinstance(a, Rows) or isinstance(b, Rows) or (grows and _are_lists_of_other_lengths(a, b)):
         return Rows(_join_parts(condition, a, b, path))
     if type(a) is not type(b):

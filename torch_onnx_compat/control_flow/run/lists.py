@@ -116,6 +116,17 @@ class AppendLog(_Parts):
         made.in_front, made.asked = self.in_front, self.asked
         return made
 
+    def __add__(self, items: Any) -> Any:
+        made = self.copy()
+        made.extend(items)
+        return made
+
+    def __radd__(self, items: Any) -> Any:
+        made = self.copy()
+        for item in reversed(items):
+            made.insert(0, item)
+        return made
+
     def __getitem__(self, place: Any) -> Any:
         if type(place) is not int or place != -1 or self.in_front:
             return self._refuse_read()

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.control_flow.run.aliases import copy_of, pause_watch, present_aliases, shares_with_written
+from torch_onnx_compat.control_flow.run.aliases import copy_of, pause_watch, present_aliases
 from torch_onnx_compat.control_flow.run.belongings import bind_attributes
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional
 from torch_onnx_compat.control_flow.run.call_sequence import CallSequence
@@ -35,6 +35,7 @@ from torch_onnx_compat.control_flow.run.session import (
     is_number,
     refusal,
 )
+from torch_onnx_compat.control_flow.run.slots import Slots
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.places import first_line, short
 from torch_onnx_compat.tracing import is_tracing, without_tracing
@@ -194,7 +195,7 @@ def _try_later_round(
 
 def _becomes_tensor(session: Session, old: Any, new: Any) -> bool:
     """Whether a name holds a number before a loop, or several, and a tensor after a round."""
-    if isinstance(old, (list, tuple)) and isinstance(new, (list, tuple)):
+    if isinstance(old, (list, tuple)) and isinstance(new, (list, tuple)) and not isinstance(old, Slots):
         return any(_becomes_tensor(session, a, b) for a, b in zip(old, new, strict=False))
     if isinstance(old, dict) and isinstance(new, dict):
         return any(_becomes_tensor(session, value, new.get(key)) for key, value in old.items())

@@ -18,6 +18,7 @@ from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.lifting import Lifting, Table
 from torch_onnx_compat.control_flow.run.lists import AppendLog, RowStacker
 from torch_onnx_compat.control_flow.run.session import Session, as_tensor, is_number
+from torch_onnx_compat.control_flow.run.slots import Slots
 from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.tracing import is_tracing, without_tracing
@@ -240,6 +241,8 @@ def initial_value(name: str, old: Any, new: Any, *, starts: bool = False) -> Any
         tensors: list[Tensor] = []
         structure = flatten(new, tensors)
         return unflatten(structure, iter([_convert_like(old, tensor) for tensor in tensors]))
+    if isinstance(old, Slots) and isinstance(new, Slots):
+        return old.like(new) if old.value is None else old
     if type(old) is not type(new):
         raise NoConditional(f"{name!r} is a {_type_name(old)} before the loop and a {_type_name(new)} after a round")
     if isinstance(old, (dict, list, tuple, Pair)):
@@ -260,7 +263,7 @@ def numbers_among(old: Any, initial: Any) -> Iterator[tuple[Any, Tensor]]:
     if isinstance(initial, Tensor):
         if is_number(old):
             yield old, initial
-    elif isinstance(old, (list, tuple)) and isinstance(initial, (list, tuple)):
+    elif isinstance(old, (list, tuple)) and isinstance(initial, (list, tuple)) and not isinstance(old, Slots):
         for a, b in zip(old, initial, strict=True):
             yield from numbers_among(a, b)
     elif isinstance(old, dict) and isinstance(initial, dict):

@@ -27,6 +27,7 @@ from torch_onnx_compat.control_flow.run.lists import AppendLog, Rows
 from torch_onnx_compat.control_flow.run.pieces import Pieces
 from torch_onnx_compat.control_flow.run.runtime_loops import Loop, collect, for_, generate, steps, while_
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, as_tensor, current, refusal
+from torch_onnx_compat.control_flow.run.slots import Slots
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.tracing import constant, is_tracing
 
@@ -368,7 +369,30 @@ def augment_item(name: str, item: Any, other: Any, owner: Any) -> Any:
     return augment(name, item, other)
 
 
-_COPIED = (list, dict, set, AppendLog, Rows, Pieces)
+def repeated(items: Any, count: Any) -> Any:
+    """``[None] * count``, and any other product with a list."""
+    session = current()
+    if session is not None and type(items) is list and items == [None] and session.is_dynamic(count):
+        return Slots(count)
+    return items * count
+
+
+def owner_of(value: Any, place: Any) -> Any:
+    """What ``value[place][key] = item`` writes to: of a tensor the tensor itself, as its row is a view of it."""
+    return value if _has_row(value, place) else value[place]
+
+
+def key_of(value: Any, place: Any, key: Any) -> Any:
+    """The index at which it writes there."""
+    return (place, *(key if isinstance(key, tuple) else (key,))) if _has_row(value, place) else key
+
+
+def _has_row(value: Any, place: Any) -> bool:
+    is_number = isinstance(place, (int, *SYMBOLS)) or (isinstance(place, Tensor) and not place.dim())
+    return current() is not None and isinstance(value, Tensor) and is_number and not isinstance(place, bool)
+
+
+_COPIED = (list, dict, set, AppendLog, Rows, Pieces, Slots)
 
 
 def copy_container(value: Any) -> Any:

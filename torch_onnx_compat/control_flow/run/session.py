@@ -107,8 +107,8 @@ class Session:
     loop_sites: dict[tuple[types.CodeType, int, int], str] = field(default_factory=dict)
     """Loops whose rounds values decide, each with its place; filled in a search."""
     unbounded: set[tuple[str, int]] = field(default_factory=set)
-    """File and line of each loop that cannot be unrolled: a ``while`` that did not end, exits that cannot be joined, rounds that
-    fail where the example has none."""
+    """File and line of each loop that cannot be unrolled: a ``while`` that did not end, exits that cannot be joined,
+    rounds that fail where the example has none."""
     peeled: Collection[tuple[str, int]] = ()
     """File and line of each loop in the file whose first round is written for itself."""
     ragged: dict[tuple[tuple[str, int], str], int] = field(default_factory=dict)
