@@ -65,17 +65,21 @@ def join(condition: Tensor, a: Any, b: Any, path: str = "the result", *, grows: 
     if isinstance(a, AppendLog) and isinstance(b, AppendLog):
         return _join_logs(condition, a, b, path)
     if isinstance(a, Slots) and isinstance(b, Slots):
-        if a.writes != b.writes:  # what is not filled is None in Python, and code may ask
-            raise Mismatch(f"{path} is a list that one branch fills, and the other does not", of_kinds=True)
-        filled = next((one for one in (a, b) if one.value is not None), a)
-        values = [one.like(filled).value if one.value is None else one.value for one in (a, b)]
-        return Slots(a.length, None if filled.value is None else join(condition, *values, path), a.writes)
+        return _join_slots(condition, a, b, path)
     if isinstance(a, Rows) or isinstance(b, Rows) or (grows and _are_lists_of_other_lengths(a, b)):
         return Rows(_join_parts(condition, a, b, path))
     if type(a) is not type(b):
         message = f"{path} is a {type(a).__name__} in one branch and a {type(b).__name__} in the other"
         raise Mismatch(message, of_kinds=True)
     return _join_containers(condition, a, b, path, grows)
+
+
+def _join_slots(condition: Tensor, a: Slots, b: Slots, path: str) -> Slots:
+    if a.writes != b.writes:  # what is not filled is None in Python, and code may ask
+        raise Mismatch(f"{path} is a list that one branch fills, and the other does not", of_kinds=True)
+    if a.value is None or b.value is None:
+        return a.copy()
+    return Slots(a.length, join(condition, a.value, b.value, path), a.writes)
 
 
 def _are_lists_of_other_lengths(a: Any, b: Any) -> bool:

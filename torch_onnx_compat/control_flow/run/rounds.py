@@ -241,8 +241,6 @@ def initial_value(name: str, old: Any, new: Any, *, starts: bool = False) -> Any
         tensors: list[Tensor] = []
         structure = flatten(new, tensors)
         return unflatten(structure, iter([_convert_like(old, tensor) for tensor in tensors]))
-    if isinstance(old, Slots) and isinstance(new, Slots):
-        return old.like(new) if old.value is None else old
     if type(old) is not type(new):
         raise NoConditional(f"{name!r} is a {_type_name(old)} before the loop and a {_type_name(new)} after a round")
     if isinstance(old, (dict, list, tuple, Pair)):
@@ -272,6 +270,8 @@ def numbers_among(old: Any, initial: Any) -> Iterator[tuple[Any, Tensor]]:
 
 
 def _initial_items(name: str, old: Any, new: Any) -> Any:
+    if isinstance(old, Slots):
+        return old.like(new) if old.value is None else old
     if isinstance(old, Pair):
         return Pair(initial_value(name, old.real, new.real), initial_value(name, old.imag, new.imag))
     if len(old) != len(new) or (isinstance(old, dict) and list(old) != list(new)):

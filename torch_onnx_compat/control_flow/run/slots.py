@@ -76,7 +76,8 @@ def _flatten(slots: Slots) -> tuple[list[Any], Any]:
 
 
 def _unflatten(values: Iterable[Any], writes: int) -> Slots:
-    return Slots(*values, writes)
+    length, value = values
+    return Slots(length, value, writes)
 
 
 register_pytree_node(Slots, _flatten, _unflatten)
