@@ -247,8 +247,8 @@ def main(
     about: Annotated[
         str,
         typer.Option(
-            help="About one thing: caught errors, far (sizes), kinds (of values), layouts, pieces (of an axis), texts, "
-            "tables."
+            help="About one thing: caught errors, far (sizes), kinds (of values), layouts, pieces (of an axis), "
+            "rounds (of loops), texts, tables."
         ),
     ] = "",
     sources: Annotated[bool, typer.Option(help="Print the programs whose files are wrong.")] = True,

@@ -17,6 +17,14 @@ from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.tracing import below_function_modes, current_trace, function_modes, resume, without_tracing
 
 
+def writes_in_place(func: Any, kwargs: dict[str, Any]) -> bool:
+    """Whether a call of torch writes to its first argument, or to what it is given as ``out``."""
+    name = getattr(func, "__name__", "")
+    in_place = name.endswith("_") and not name.endswith("__") and name not in ("requires_grad_", "retain_grad_")
+    operator = name == "__setitem__" or (name.startswith("__i") and name not in ("__index__", "__int__", "__invert__"))
+    return in_place or operator or kwargs.get("out") is not None
+
+
 class Watcher(TorchFunctionMode):
     """Passes calls on and stays in force inside torch's Python functions; subclasses override `watch`.
 

@@ -25,6 +25,7 @@ from fuzz.far import far_lines
 from fuzz.layouts import layout_lines
 from fuzz.loop_states import draw_loop
 from fuzz.pieces import draw_use
+from fuzz.rounds import rounds_lines
 from fuzz.tables import draw_lookup
 from fuzz.texts import draw_lines
 
@@ -1024,6 +1025,14 @@ def make_layouts(seed: int) -> Program:
     return Program(seed=seed, source=source, inputs=(Input("x", (dice.choice((3, 4, 6)), 5), dynamic),))
 
 
+def make_rounds(seed: int) -> Program:
+    """A program of a seed with a loop that has as many rounds as its input says."""
+    dice = random.Random(seed)
+    body = "".join(f"        {line}\n" for line in rounds_lines(dice))
+    source = f"{HEADER}\n\nclass Model(nn.Module):\n    def forward(self, x):\n{body}"
+    return Program(seed=seed, source=source, inputs=(Input("x", (dice.choice((3, 4, 6)), 4), {0: "rows"}),))
+
+
 def make_program(seed: int) -> Program:
     """The program of a seed; the same text in every process."""
     dice = random.Random(seed)
@@ -1037,6 +1046,7 @@ MAKERS: dict[str, Callable[[int], Program]] = {
     "kinds": make_kinds,
     "layouts": make_layouts,
     "pieces": make_pieces,
+    "rounds": make_rounds,
     "texts": make_texts,
     "tables": make_tables,
 }

@@ -21,7 +21,7 @@ from torch_onnx_compat.control_flow.run.branch import restore_variables
 from torch_onnx_compat.control_flow.run.session import as_tensor, current, refusal
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.tracing import below_function_modes, is_tracing, without_tracing
-from torch_onnx_compat.watch import Watcher
+from torch_onnx_compat.watch import Watcher, writes_in_place
 
 
 @dataclass
@@ -54,7 +54,7 @@ class WriteLog(Watcher):
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Saves the tensor that the call overwrites, then makes the call."""
-        if _writes(getattr(func, "__name__", ""), kwargs):
+        if writes_in_place(func, kwargs):
             for target in tree.tensors_in(kwargs.get("out", args[0] if args else None)):
                 self._save(target)
         result = self.pass_on(func, args, kwargs)
@@ -185,12 +185,6 @@ _DIVISIONS = (
 )
 _ROUNDED_DIVISIONS = (torch.div, Tensor.div, Tensor.div_, torch.divide, Tensor.divide, Tensor.divide_)
 """Divisions of whole numbers where their result is rounded."""
-
-
-def _writes(name: str, kwargs: dict[str, Any]) -> bool:
-    in_place = name.endswith("_") and not name.endswith("__") and name not in ("requires_grad_", "retain_grad_")
-    operator = name == "__setitem__" or (name.startswith("__i") and name not in ("__index__", "__int__", "__invert__"))
-    return in_place or operator or kwargs.get("out") is not None
 
 
 def _is_mask(index: Any) -> bool:

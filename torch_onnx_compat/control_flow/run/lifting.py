@@ -13,7 +13,7 @@ from torch.utils._pytree import SUPPORTED_NODES, tree_leaves, tree_map_only
 from torch_onnx_compat.control_flow.run.aliases import copy_of, present_aliases
 from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.tracing import is_tracing
-from torch_onnx_compat.watch import Watcher
+from torch_onnx_compat.watch import Watcher, writes_in_place
 
 Table = dict[int, tuple[Tensor, Tensor]]
 """By identity: a tensor and its replacement."""
@@ -68,7 +68,7 @@ class Lifting(Watcher):
         result = self.pass_on(func, self._substitute(args), {k: self._substitute(v) for k, v in kwargs.items()})
         self._keep(result)
         # What writes in place returns its argument, which has one identity for the model's code.
-        return self.original_of(result) if isinstance(result, Tensor) else result
+        return self.original_of(result) if writes_in_place(func, kwargs) else result
 
     def _keep(self, result: Any) -> None:
         self.made.update((id(leaf), leaf) for leaf in tree_leaves(result) if isinstance(leaf, Tensor))
