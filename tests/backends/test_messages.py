@@ -1,7 +1,9 @@
 """Texts of sizes that a model gives to its own functions: in a message they decide nothing."""
 
 import importlib.util
+import inspect
 import sys
+import types
 
 import pytest
 import torch
@@ -133,6 +135,14 @@ TOLD = ("told_of_a_shape", "told_of_a_size", "told_of_values", "told_by_name", "
 USED = ("kept", "returned", "decided", "caught", "swallowed", "of_an_object", "own")
 
 
+class ImportedLater(types.ModuleType):
+    """Stands for a module that is imported when it is used, and is not installed."""
+
+    def __getattr__(self, name):
+        is_asked_by_python = sys._getframe(1).f_code.co_filename == inspect.__file__
+        raise AttributeError(name) if is_asked_by_python else ImportError("it is not installed")
+
+
 @pytest.fixture(scope="module")
 def functions(tmp_path_factory):
     """The module of a file: whose function a name is, is looked up there."""
@@ -141,9 +151,10 @@ def functions(tmp_path_factory):
     spec = importlib.util.spec_from_file_location("told_functions", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules["told_functions"] = module
+    sys.modules["told_later"] = ImportedLater("told_later")
     spec.loader.exec_module(module)
     yield module
-    del sys.modules["told_functions"]
+    del sys.modules["told_functions"], sys.modules["told_later"]
 
 
 @pytest.mark.parametrize("name", TOLD)

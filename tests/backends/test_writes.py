@@ -323,3 +323,31 @@ OUT = [sum_of_two, product_into_a_view, of_another_type, into_an_empty_tensor, t
 def test_a_result_that_is_given_is_written(function):
     """No operator of ONNX is given its result, as ``out=`` does."""
     assert_same_outputs(function, X, "torchscript", dynamic="batch")
+
+
+def masked(x):
+    mask = x > 0
+    mask &= x < 1
+    mask[:, 0] |= x[:, 1] > 0
+    mask ^= x < -1
+    return mask
+
+
+def shifted(x):
+    n = (x * 9).long()
+    n <<= 1
+    n[0] &= 6
+    n |= 1
+    n >>= 1
+    return n
+
+
+@pytest.mark.parametrize("model", [masked, shifted])
+def test_augmented_assignments_of_bits(model, exporter):
+    """TorchScript's exporter knows none of these operators."""
+    session = export_compat(
+        model, torch.randn(4, 5, generator=torch.Generator().manual_seed(0)), exporter=exporter
+    ).session()
+    for seed in range(3):
+        x = torch.randn(4, 5, generator=torch.Generator().manual_seed(seed))
+        assert torch.equal(torch.from_numpy(session.run(None, {"x": x.numpy()})[0]), model(x))

@@ -11,7 +11,8 @@ from control_flow.test_programs import check, outputs
 from torch_onnx_compat import export_compat
 
 scripting = pytest.mark.filterwarnings(
-    "ignore:`torch.jit.script:FutureWarning", "ignore:`torch.jit.script:DeprecationWarning"
+    "ignore:`torch.jit.script:FutureWarning",
+    "ignore:`torch.jit.script:DeprecationWarning",
 )
 
 
@@ -107,3 +108,63 @@ def test_scripted_function():
     scripted = torch.jit.script(signed_sum)
     model = type("Model", (nn.Module,), {"forward": lambda self, x: scripted(x) * 2})().eval()
     check(Program(model, SIZES, "batch"), "torchscript")
+
+
+def doubled_rows(n: int, x):
+    out = []
+    for i in range(n):
+        out.append(x[i] * 2)
+    return torch.stack(out)
+
+
+def signed(x, k: int):
+    if x.sum() > 0:
+        return x * k
+    return x - k
+
+
+class CallsScripted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.functions = [torch.jit.script(function) for function in (doubled_rows, signed)]
+
+    def forward(self, x):
+        return self.functions[0](x.shape[0], x), self.functions[1](x, x.shape[0])
+
+
+def of_parameters():
+    """A module that is scripted, but for its forward."""
+
+    class OfParameters(torch.jit.ScriptModule):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(4))
+
+        def forward(self, x):
+            return x * self.weight
+
+        @torch.jit.script_method
+        def scale(self, x):
+            return x * self.weight
+
+    return OfParameters()
+
+
+class UsesParameters(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = of_parameters()
+
+    def forward(self, x):
+        return x + self.part.weight, self.part.scale(x)
+
+
+@scripting
+def test_scripted_functions_are_rewritten(exporter):
+    """What a size decides in them is decided in the file, as in the function that was scripted."""
+    check(Program(CallsScripted().eval(), SIZES, "batch"), exporter)
+
+
+@scripting
+def test_a_scripted_module_without_a_scripted_forward():
+    check(Program(UsesParameters().eval(), SIZES, "batch"), "torchscript")

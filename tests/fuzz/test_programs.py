@@ -16,6 +16,7 @@ from fuzz.programs import (
     make_layouts,
     make_pieces,
     make_program,
+    make_rounds,
     make_tables,
     make_texts,
     write_program,
@@ -83,6 +84,14 @@ def test_what_changes_far_from_the_example(seed, exporter, tmp_path):
     program = make_far(seed)
     judged = judge_program(program, write_program(program, tmp_path), exporter)
     assert judged.verdict in ("right", "rounding", "refused", "eager-refuses"), f"{judged.detail}\n{program.source}"
+
+
+@pytest.mark.one_exporter
+@pytest.mark.parametrize("seed", [*range(8), 34, 36, 38, 41])
+def test_loops_with_as_many_rounds_as_the_input_says(seed, exporter, tmp_path):
+    program = make_rounds(seed)
+    judged = judge_program(program, write_program(program, tmp_path), exporter)
+    assert judged.verdict in ("right", "rounding", "refused"), f"{judged.detail}\n{program.source}"
 
 
 @pytest.mark.one_exporter

@@ -130,7 +130,11 @@ EXAMPLES = [
     *(
         Example(
             name,
-            lambda x, f=f: (f(-1, 1, x.shape[0]), f(-2.0, 0.5, x.shape[0] + 4, dtype=torch.float64), f(0.3, 2, 1)),
+            lambda x, f=f: (
+                *(f(-1, 1, x.shape[0]), f(-2.0, 0.5, x.shape[0] + 4, dtype=torch.float64), f(0.3, 2, 1)),
+                *(f(1 / x.shape[0] - 1, 1 - 1 / x.shape[0], x.shape[0]), f(0, x.shape[0] - 1, steps=x.shape[0])),
+                f(0.5, float(x.shape[0]), 5),
+            ),
             (LEVELS,),
             samples=[(torch.rand(n, 3),) for n in (1, 2, 7)],
             leaves=lambda x, f=f: x + torch.linspace(0, 1, 3),

@@ -201,16 +201,7 @@ class Expressions(ast.NodeTransformer):
         self.generic_visit(node)
         if not self._active or not any(isinstance(item, ast.Starred) for item in node.elts):
             return node
-        if not isinstance(node.ctx, ast.Load):
-            return node
-        parts = [
-            ast.Tuple(
-                [ast.Constant(isinstance(item, ast.Starred)), item.value if isinstance(item, ast.Starred) else item],
-                ast.Load(),
-            )
-            for item in node.elts
-        ]
-        return runtime_call("listed", *parts, at=node)
+        return _listed(node) if isinstance(node.ctx, ast.Load) else node
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
         """``[f(item) for item in items if c(item)]``."""
@@ -267,8 +258,13 @@ class Expressions(ast.NodeTransformer):
         return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        """``x[i][j] = y`` is a write into the tensor x, and not into a view of it, which loops cannot follow."""
+        """``x[i][j] = y`` is a write into the tensor x, and not into a view of it, which loops cannot follow.
+
+        ``y = [*y, x]`` makes a list longer, as ``y.append(x)`` does.
+        """
         self.generic_visit(node)
+        if isinstance(node.value, ast.List) and any(isinstance(item, ast.Starred) for item in node.value.elts):
+            node.value = _listed(node.value)
         for target in node.targets:
             _write_to_owner(target)
         return node
@@ -344,6 +340,18 @@ def _may_be_repeated(node: ast.AST) -> bool:
     return not any(
         isinstance(one, (ast.Call, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for one in walk_all(node)
     )
+
+
+def _listed(node: ast.List) -> ast.Call:
+    """``[a, *b]`` as a call with each item, and whether it has a star."""
+    parts = [
+        ast.Tuple(
+            [ast.Constant(isinstance(item, ast.Starred)), item.value if isinstance(item, ast.Starred) else item],
+            ast.Load(),
+        )
+        for item in node.elts
+    ]
+    return runtime_call("listed", *parts, at=node)
 
 
 def _write_to_owner(target: ast.expr) -> None:

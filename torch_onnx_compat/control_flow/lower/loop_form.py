@@ -174,13 +174,17 @@ def _lists_appended_to(stmts: Sequence[ast.stmt]) -> set[str]:
 
 
 def _lengthens(node: ast.Assign) -> bool:
-    """Whether it is ``name = name + [item]``, or ``name = [item] + name``."""
+    """Whether it is ``name = name + [item]`` or ``name = [*name, item]``, or the same the other way round."""
     target, value = node.targets[0], node.value
-    if len(node.targets) > 1 or not isinstance(target, ast.Name) or not isinstance(value, ast.BinOp):
+    if len(node.targets) > 1 or not isinstance(target, ast.Name):
         return False
-    sides = (value.left, value.right)
-    is_same = [isinstance(side, ast.Name) and side.id == target.id for side in sides]
-    return isinstance(value.op, ast.Add) and any(is_same) and any(isinstance(side, ast.List) for side in sides)
+    parts: list[ast.expr] = []
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+        parts = [value.left, value.right]
+        parts = parts if any(isinstance(part, ast.List) for part in parts) else []
+    elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "listed":
+        parts = [part.elts[1] for part in value.args if isinstance(part, ast.Tuple)]
+    return sum(isinstance(part, ast.Name) and part.id == target.id for part in parts) == 1
 
 
 _APPENDING = frozenset({"append", "extend", "insert"})

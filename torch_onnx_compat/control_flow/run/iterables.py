@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.control_flow.run.lengths import at_least, divided_up, is_scannable
-from torch_onnx_compat.control_flow.run.lists import Part, Rows
+from torch_onnx_compat.control_flow.run.lists import AppendLog, Part, Rows
 from torch_onnx_compat.control_flow.run.pieces import Pieces
 from torch_onnx_compat.control_flow.run.session import SYMBOLS, Session, as_tensor, current, refusal
 
@@ -82,6 +82,9 @@ def as_counted_items(session: Session, value: Any) -> CountedItems | None:
 def listed(*parts: tuple[bool, Any]) -> Any:
     """``[a, *b]``: each part with whether it has a star."""
     session = current()
+    grown = next((part for starred, part in parts if starred and isinstance(part, AppendLog)), None)
+    if grown is not None:
+        return _longer(grown, parts)
     known = [_as_list(session, p) if session is not None and starred else None for starred, p in parts]
     if all(one is None for one in known):
         return [item for starred, part in parts for item in (part if starred else (part,))]
@@ -89,6 +92,16 @@ def listed(*parts: tuple[bool, Any]) -> Any:
     for (starred, part), counted in zip(parts, known, strict=True):
         made.extend(counted if counted is not None else part if starred else [part])
     return made
+
+
+def _longer(grown: AppendLog, parts: Sequence[tuple[bool, Any]]) -> Any:
+    """The same of the list that a loop appends to, with what stands before and after it."""
+    place = next(at for at, (_, part) in enumerate(parts) if part is grown)
+    sides = [
+        [x for starred, p in some for x in (p if starred else (p,))] for some in (parts[:place], parts[place + 1 :])
+    ]
+    made = sides[0] + grown if sides[0] else grown.copy()
+    return made + sides[1] if sides[1] else made
 
 
 def _as_list(session: Session, items: Any) -> Rows | None:

@@ -1,0 +1,64 @@
+"""Python's functions of numbers, of sizes and of what values decide, are right at other sizes and values."""
+
+import math
+
+import onnxruntime
+import pytest
+import torch
+
+from torch_onnx_compat import export_compat
+
+
+def square(x):
+    side = math.isqrt(x.shape[0])
+    return x[: side * side].reshape(side, side, 4).sum(0), x * side
+
+
+def of_a_value(x):
+    return x * math.isqrt(int(x[0, 0].abs() * 100)) + math.hypot(x[0, 1].item(), x[0, 2].item())
+
+
+def decided(x):
+    if math.isqrt(len(x)) ** 2 == len(x):
+        return x * 2
+    return x - 1 if math.fmod(len(x), 3) == 1.0 else x
+
+
+def real(x):
+    n = x.shape[0]
+    return x * math.hypot(3, n) + math.copysign(2.5, n - 5) - math.fmod(n, 4) / math.fabs(n + 0.5)
+
+
+def powers(x):
+    n = x.shape[0]
+    return x[: int(math.pow(n, 0.5))], x * (1 + int(math.log10(n)))
+
+
+@pytest.mark.parametrize("model", [square, of_a_value, decided, real, powers])
+def test_is_right(model, exporter, tmp_path):
+    path = tmp_path / "model.onnx"
+    torch.manual_seed(0)
+    export_compat(model, torch.randn(3, 4), path, dynamic="batch", exporter=exporter)
+    session = onnxruntime.InferenceSession(path)
+    for size in (1, 2, 4, 5, 8, 9, 10, 15, 16, 99, 100, 101, 1000):
+        torch.manual_seed(size)
+        x = torch.randn(size, 4)
+        wanted = model(x)
+        found = session.run(None, {"x": x.numpy()})
+        for one, other in zip(found, wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
+            torch.testing.assert_close(torch.from_numpy(one), other, rtol=1e-5, atol=1e-5)
+
+
+def factor(x):
+    """The smaller of a float and a size is one or the other, and no tensor."""
+    most = min(4.5, x.shape[0])
+    if isinstance(most, torch.Tensor) or not isinstance(most, (int, float)):
+        return x
+    return x * most if x.shape[0] > 2 else x - most
+
+
+def test_a_number_of_two_types_is_no_tensor(exporter, tmp_path):
+    result = export_compat(factor, torch.randn(3, 4), tmp_path / "model.onnx", dynamic="batch", exporter=exporter)
+    for size in (1, 2, 4, 5, 9):
+        x = torch.randn(size, 4)
+        torch.testing.assert_close(torch.from_numpy(result.session().run(None, {"x": x.numpy()})[0]), factor(x))

@@ -1,0 +1,366 @@
+"""Loops that go on until what they compute says so are right at other sizes and values, whatever they hand on."""
+
+import onnxruntime
+import pytest
+import torch
+
+from torch_onnx_compat import CompatError, export_compat
+
+
+def doubled(x):
+    k = 1
+    while k < x.shape[0]:
+        k *= 2
+    return x * k
+
+
+def padded_to_a_power_of_two(x):
+    k = 1
+    while k < len(x):
+        k = k * 2
+    return torch.nn.functional.pad(x, (0, 0, 0, k - len(x)))
+
+
+def counted(x):
+    y, i = x, 0
+    while i < x.shape[0]:
+        y = y + x[i]
+        i += 1
+    return y
+
+
+def halved(x):
+    while x.shape[0] > 1:
+        half = x.shape[0] // 2
+        x = torch.cat([x[:half] + x[half : 2 * half], x[2 * half :]])
+    return x
+
+
+def prefix_sums(x):
+    step = 1
+    while step < x.shape[0]:
+        x = torch.cat([x[:step], x[step:] + x[:-step]])
+        step *= 2
+    return x
+
+
+def suppressed(x):
+    kept, rest = [], x[:, 2].argsort(descending=True)
+    while rest.numel() > 0:
+        first = rest[0]
+        kept.append(first)
+        rest = rest[1:][(x[rest[1:], :2] - x[first, :2]).abs().sum(1) > 1]
+    return torch.stack(kept)
+
+
+def suppressed_in_place(x):
+    order = x[:, 2].argsort(descending=True)
+    x = x[order]
+    keep = torch.ones(x.shape[0], dtype=torch.bool)
+    for i in range(x.shape[0]):
+        if not keep[i]:
+            continue
+        near = (x[:, :2] - x[i, :2]).abs().sum(1) < 1
+        near[: i + 1] = False
+        keep &= ~near
+    return order[keep]
+
+
+def strided(x):
+    step, s = x.shape[0] // 3 + 1, torch.zeros(4)
+    for i in range(x.shape[0] - 1, -1, -step):
+        s = s * 0.5 + x[i] * (i + 1)
+    return s
+
+
+def in_one_piece(x):
+    length = x.shape[0]
+    return torch.cat([x[start : start + length] * 2 for start in range(0, length, length)])
+
+
+def with_a_state_of_no_shape(x):
+    state, out = torch.zeros(0), []
+    for row in x:
+        if state.shape != row[None].shape:
+            state = torch.zeros_like(row[None])
+        state = state * 0.9 + row
+        out.append((state > 1).float() + state)
+    return torch.cat(out)
+
+
+MODELS = [doubled, padded_to_a_power_of_two, counted, halved, prefix_sums, suppressed, suppressed_in_place]
+MODELS += [strided, in_one_piece, with_a_state_of_no_shape]
+ONLY_TORCHSCRIPT = (halved, prefix_sums, suppressed, suppressed_in_place, in_one_piece)
+"""Tensors that grow, or pieces of different sizes: torch's own loops carry neither."""
+
+
+def export_and_compare(model, exporter, folder, sizes=(1, 2, 5, 8, 17)):
+    """Exports a function of a tensor of four columns, and compares the file at other sizes and values."""
+    path = folder / "model.onnx"
+    torch.manual_seed(0)
+    export_compat(model, torch.randn(3, 4), path, dynamic="batch", exporter=exporter)
+    session = onnxruntime.InferenceSession(path)
+    for seed, size in enumerate(sizes):
+        torch.manual_seed(seed)
+        x = torch.randn(size, 4)
+        wanted = model(x.clone())
+        found = session.run(None, {"x": x.numpy()})
+        for one, other in zip(found, wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
+            torch.testing.assert_close(torch.from_numpy(one), other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_is_right(model, exporter, tmp_path):
+    if exporter == "dynamo" and model in ONLY_TORCHSCRIPT:
+        with pytest.raises(CompatError):
+            export_compat(model, torch.randn(3, 4), tmp_path / "model.onnx", dynamic="batch", exporter=exporter)
+    else:
+        export_and_compare(model, exporter, tmp_path)
+
+
+def test_a_loop_of_the_file_has_more_rounds_than_were_tried(exporter, tmp_path):
+    """Each further round asks one more question of the size, and one body answers them all."""
+    export_and_compare(doubled, exporter, tmp_path, sizes=(2049, 5000))
+
+
+TOLERANCE, VERBOSE, LIMIT = 0.1, False, 6
+
+
+def settled(x):
+    centre, rounds = x[:1] * 0, 0
+    for i in range(LIMIT):
+        before = centre
+        centre = centre * 0.2 + x.mean(0, keepdim=True)
+        rounds = rounds + 1
+        if TOLERANCE is not None:  # noqa: SIM102 - as it is written
+            if (centre - before).abs().max() < TOLERANCE:
+                if VERBOSE:
+                    print(i)
+                break
+        centre = centre + 0.01
+    return centre, x * rounds
+
+
+def settled_and_returned(x):
+    centre = x[:1] * 0
+    for i in range(LIMIT):
+        before = centre
+        centre = centre * 0.2 + x.mean(0, keepdim=True)
+        if TOLERANCE is not None:
+            if (centre - before).abs().max() < TOLERANCE:
+                return centre + i
+        else:
+            centre = centre - 1
+    return centre
+
+
+@pytest.mark.parametrize("model", [settled, settled_and_returned])
+def test_a_break_under_a_plain_if(model, exporter, tmp_path):
+    export_and_compare(model, exporter, tmp_path)
+
+
+# What rounds write in place
+
+
+def skipped_sums(x):
+    total = torch.zeros(4)
+    for row in x:
+        if row.sum() < 0:
+            continue
+        total += row
+    return total
+
+
+def skipped_sums_of_a_table(x):
+    table = {"a": torch.zeros(4), "b": torch.ones(4)}
+    for row in x:
+        if row[0] < 0:
+            continue
+        table["a"] += row
+        table["b"] = table["a"] * 2 + table["b"]
+    return table["a"], table["b"]
+
+
+def written_by_two_indices(x):
+    y = torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        y[i][1] = x[i][0] * i
+        y[i][0] += x[i][2]
+        y[i][x[i] > 0.5] = 7.0
+    return y
+
+
+def written_at_a_fixed_place(x):
+    total, grid = torch.zeros(4), torch.zeros_like(x)
+    for i in range(x.shape[0]):
+        if x[i].sum() > 4:
+            break
+        total[0] += x[i][0]
+        grid[0] -= x[i]
+    return total, grid
+
+
+def second_name(x):
+    keep = torch.zeros(4)
+    other, s = keep, 0
+    for row in x:
+        if row.sum() < 0:
+            continue
+        keep += row
+        s = s + other.sum()
+    return keep, s
+
+
+@pytest.mark.parametrize("model", [skipped_sums, skipped_sums_of_a_table, written_at_a_fixed_place])
+def test_what_rounds_write(model, exporter, tmp_path):
+    export_and_compare(model, exporter, tmp_path)
+
+
+def test_rows_of_rows_are_written_to(tmp_path):
+    export_and_compare(written_by_two_indices, "torchscript", tmp_path)
+
+
+def test_a_second_name_of_what_rounds_write_is_refused(exporter, tmp_path):
+    with pytest.raises(CompatError, match="second name"):
+        export_compat(second_name, torch.randn(3, 4), tmp_path / "model.onnx", dynamic="batch", exporter=exporter)
+
+
+# Lists that are made at their full length, or put together anew
+
+
+def backwards(x):
+    out, state = [None] * len(x), torch.zeros(4)
+    for t in reversed(range(len(x))):
+        state = torch.tanh(state + x[t])
+        out[t] = state
+    return torch.stack(out)
+
+
+def both_ways(x):
+    n = x.shape[0]
+    ahead, back = [None] * n, n * [None]
+    one = other = torch.zeros(4)
+    for i in range(n):
+        one = torch.tanh(one + x[i])
+        other = torch.tanh(other + x[n - 1 - i])
+        ahead[i], back[n - 1 - i] = one, other
+    return torch.stack([torch.cat([a, b]) for a, b in zip(ahead, back, strict=True)])
+
+
+def filled_in_both_branches(x):
+    out = [None] * len(x)
+    for i in range(len(x)):
+        if x[i].sum() > 0:
+            out[-i - 1] = x[i] * 2
+        else:
+            out[-i - 1] = x[i] - 1
+    return torch.cat(out), x * len(out), out[0] + out[-1]
+
+
+def put_in_front(x):
+    out, state = [], torch.zeros(4)
+    for t in range(len(x) - 1, -1, -1):
+        state = torch.tanh(state + x[t])
+        out = [state] + out  # noqa: RUF005
+    return torch.stack(out)
+
+
+def put_behind(x):
+    out = [x[0]]
+    first = out
+    for row in x:
+        out = out + [row, row * 2]  # noqa: RUF005
+    return torch.stack(out), torch.stack(first)
+
+
+def unpacked_behind(x):
+    out, state = [x[0]], torch.zeros(4)
+    for row in x:
+        state = state * 0.5 + row
+        out = [*out, state, row]
+    return torch.stack(out)
+
+
+def unpacked_in_front(x):
+    out, state = [], torch.zeros(4)
+    for row in x:
+        state = state * 0.5 + row
+        out = [state, *out]
+    return torch.stack(out)
+
+
+def filled_with_numbers(x):
+    out = [None] * len(x)
+    for i in range(len(x)):
+        out[i] = i
+    return x * out[-1]
+
+
+LISTS = [backwards, both_ways, filled_in_both_branches, filled_with_numbers, put_in_front, put_behind]
+LISTS += [unpacked_behind, unpacked_in_front]
+
+
+@pytest.mark.parametrize("model", LISTS)
+def test_lists_that_are_filled(model, exporter, tmp_path):
+    export_and_compare(model, exporter, tmp_path)
+
+
+def filled_now_and_then(x):
+    out = [None] * len(x)
+    for i in range(len(x)):
+        if x[i].sum() > -9:
+            out[i] = x[i]
+    return torch.stack([row for row in out if row is not None])
+
+
+def test_a_list_that_is_filled_now_and_then_is_refused(exporter, tmp_path):
+    """What is not filled is None in Python, and the code asks."""
+    with pytest.raises(CompatError, match="one branch fills"):
+        export_compat(
+            filled_now_and_then, torch.randn(3, 4), tmp_path / "model.onnx", dynamic="batch", exporter=exporter
+        )
+
+
+# What a library finds out at its first call
+
+
+class Backend:
+    """What a library makes once for each kind of tensor."""
+
+    def __init__(self):
+        self.flip = torch.flip
+
+
+BACKENDS = {}
+
+
+def flip(x):
+    if type(x) not in BACKENDS:
+        BACKENDS[type(x)] = Backend()
+    return BACKENDS[type(x)].flip(x, (0,))
+
+
+def with_a_library(x):
+    out = []
+    for row in x:
+        out.append(flip(row) * 2 if row.sum() > 0 else row)
+    return torch.stack(out)
+
+
+NOTES = {}
+
+
+def with_notes(x):
+    if x.sum() > 0:
+        NOTES["last"] = x.sum()
+    return x * 2
+
+
+def test_tables_of_a_library_are_filled_in_rounds(exporter, tmp_path):
+    BACKENDS.clear()
+    export_and_compare(with_a_library, exporter, tmp_path)
+
+
+def test_tables_of_values_are_no_such_tables(exporter, tmp_path):
+    with pytest.raises(CompatError, match="NOTES"):
+        export_compat(with_notes, torch.ones(3, 4), tmp_path / "model.onnx", dynamic="batch", exporter=exporter)
