@@ -299,7 +299,7 @@ def _copy_module(value: nn.Module, memo: dict[int, Any]) -> nn.Module:
 
 _IMMUTABLE = frozenset(
     {type(None), bool, int, float, str, bytes, torch.dtype, torch.device, torch.Size, type}
-    | {FunctionType, ModuleType, staticmethod, classmethod}  # deepcopy refuses the last three
+    | {FunctionType, ModuleType, staticmethod, classmethod, torch.jit.ScriptFunction}  # deepcopy refuses the last four
 )
 _CONTAINERS = frozenset({dict, OrderedDict, list, set})
 _COPYING = ("__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs_ex__")

@@ -11,6 +11,8 @@ import builtins
 from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
 
+import torch
+
 from torch_onnx_compat.control_flow.find.syntax import INNER, children, copy_tree, walk_all, walk_scope
 from torch_onnx_compat.control_flow.lower.effects import OWNER_OF
 
@@ -47,6 +49,9 @@ _ATTRIBUTES = frozenset(
     | {"pad", "view", "reshape", "expand", "repeat", "zeros", "ones", "full", "empty"}
     | {"from_numpy"}
 )
+
+_METHODS = frozenset(name for kind in (torch.Tensor, list, dict, set, str) for name in dir(kind))
+"""What is called on a tensor or a container; the analysis of a function knows it by its name."""
 
 S = TypeVar("S", bound=ast.AST)
 
@@ -243,7 +248,7 @@ class Expressions(ast.NodeTransformer):
             node.func = runtime_call("callee", function, at=function)
             return node
         named = isinstance(function, ast.Name) and function.id in _BUILTINS
-        if self._active and (named or (isinstance(function, ast.Attribute) and function.attr in _ATTRIBUTES)):
+        if self._active and (named or (isinstance(function, ast.Attribute) and _may_be_replaced(function.attr))):
             node.func = runtime_call("callee", function, at=function)
         return node
 
@@ -320,6 +325,11 @@ def _asks_for_kind(node: ast.Call) -> bool:
     function = node.func
     name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
     return _KINDS.get(name) == len(node.args)
+
+
+def _may_be_replaced(attribute: str) -> bool:
+    """Whether an attribute that is called may be a function that has a stand-in, or one that is scripted."""
+    return attribute in _ATTRIBUTES or not (attribute in _METHODS or attribute.endswith("_"))
 
 
 def _may_make_tensor(function: ast.expr) -> bool:
