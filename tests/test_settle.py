@@ -155,3 +155,50 @@ def test_shapes_of_variadic_arguments_as_torch_nests_them(exporter):
     for shapes in ((({0: batch}, {0: batch}),), {"xs": ({0: batch}, {0: batch})}):
         result = export_compat(Sum().eval(), example, exporter=exporter, dynamic_shapes=shapes)
         compare(Sum(), result, torch.randn(8, 4), torch.randn(8, 4))
+
+
+class Attention(nn.Module):
+    """Pays attention to what is within the lengths; the mask is as long as the longest."""
+
+    def forward(self, x, lengths):
+        mask = torch.arange(int(lengths.max()))[None] < lengths[:, None]
+        weights = (x @ x.transpose(1, 2)).masked_fill(~mask[:, None], -1e9).softmax(-1)
+        return weights @ x
+
+
+class PackedUnsorted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gru = nn.GRU(4, 4, batch_first=True)
+
+    def forward(self, x, lengths):
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        return x + nn.utils.rnn.pad_packed_sequence(self.gru(packed)[0], batch_first=True)[0]
+
+
+@pytest.mark.parametrize("kind", [Attention, PackedUnsorted])
+def test_lengths_follow_the_axis(kind):
+    """The model takes another size only with another largest length."""
+    model = kind().eval()
+    example = torch.randn(2, 6, 4), torch.tensor([6, 4])
+    result = export_compat(model, example, dynamic_axes={"x": {0: "n", 1: "t"}, "lengths": {0: "n"}})
+    assert [note for note in result.notes if "the largest value of lengths is the size of axis t" in note]
+    for lengths in ([9, 3], [2], [5, 5, 1], [20, 1, 7, 2]):
+        compare(model, result, torch.randn(len(lengths), max(lengths), 4), torch.tensor(lengths))
+
+
+class Offsets(nn.Module):
+    """Sums the rows between offsets, of which the last is the number of rows."""
+
+    def forward(self, x, offsets):
+        groups = torch.repeat_interleave(torch.arange(3), offsets[1:] - offsets[:-1])
+        return torch.zeros(3, 4).index_add(0, groups, x)
+
+
+def test_offsets_follow_the_axis(exporter):
+    model = Offsets().eval()
+    result = export_compat(
+        model, (torch.randn(6, 4), torch.tensor([0, 2, 3, 6])), dynamic_axes={"x": {0: "rows"}}, exporter=exporter
+    )
+    for offsets in ([0, 1, 5, 9], [0, 0, 2, 3], [0, 4, 4, 12]):
+        compare(model, result, torch.randn(offsets[-1], 4), torch.tensor(offsets))

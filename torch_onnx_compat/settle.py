@@ -11,6 +11,8 @@ from contextlib import nullcontext
 from dataclasses import replace
 from itertools import combinations
 
+import torch
+
 from torch_onnx_compat.inputs.inputs import Axis, Inputs, is_within
 from torch_onnx_compat.observe import ModelRefused, Observation
 from torch_onnx_compat.prepare import Prepared
@@ -29,12 +31,14 @@ def settle_axes(prepared: Prepared) -> Prepared | None:
         None where the model accepts other sizes of every axis alone, or an axis that the caller insists on is fixed.
     """
     trial = _Trial(prepared)
-    stuck = [name for name in prepared.inputs.sizes() if not trial.is_free([name])]
+    declared = [name for name in prepared.inputs.sizes() if not trial.is_free([name])]
+    following = {name: position for name in declared for position in trial.find_follower(name)}
+    stuck = [name for name in declared if name not in following]
     groups = list(_groups(trial, stuck))
     tied = {name for group in groups for name in group}
     fixed = [name for name in stuck if name not in tied]
     insisted = {name for axes in prepared.inputs.axes for axis in axes.values() if axis.is_firm for name in axis.roots}
-    if not stuck or insisted & set(fixed):
+    if not declared or insisted & set(fixed):
         return None
     sizes, names = prepared.inputs.sizes(), {name: group[0] for group in groups for name in group}
     notes = [f"axes {', '.join(g[:-1])} and {g[-1]} vary together: they are one axis, {g[0]}." for g in groups]
@@ -42,7 +46,12 @@ def settle_axes(prepared: Prepared) -> Prepared | None:
         f"axis {name} is fixed at {sizes[name]}: the model itself takes no other size ({trial.reason[name]})"
         for name in fixed
     ]
-    return replace(prepared, inputs=_rename(prepared.inputs, names, fixed), notes=(*prepared.notes, *notes))
+    notes += [
+        f"the largest value of {prepared.inputs.names[position]} is the size of axis {name}, with which it varies."
+        for name, position in following.items()
+    ]
+    inputs = replace(_rename(prepared.inputs, names, fixed), following=tuple((p, n) for n, p in following.items()))
+    return replace(prepared, inputs=inputs, notes=(*prepared.notes, *notes))
 
 
 MOST_OTHERS = 5
@@ -62,6 +71,18 @@ class _Trial:
     def is_free(self, names: Sequence[str]) -> bool:
         """Whether the model accepts other sizes of these axes, of which all have the same size in the example."""
         return any(self._accepts({name: self.sizes[name] + step for name in names}) for step in STEPS)
+
+    def find_follower(self, name: str) -> Iterable[int]:
+        """The position of a tensor of lengths, with which the model accepts other sizes of an axis; none, or one."""
+        size, before = self.sizes[name], self._inputs
+        for position, tensor in enumerate(before.tensors):
+            if tensor.dtype in (torch.int32, torch.int64) and tensor.numel() and int(tensor.max()) == size:
+                self._inputs = replace(before, following=((position, name),))
+                is_free = self.is_free([name])
+                self._inputs = before
+                if is_free:
+                    return (position,)
+        return ()
 
     def _accepts(self, sizes: Mapping[str, int]) -> bool:
         bounds = self._inputs.bounds()

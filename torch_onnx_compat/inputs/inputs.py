@@ -76,6 +76,9 @@ class Inputs:
     """The example's tensors, where these are the example's at other sizes."""
     numbers: tuple[tuple[str, Any], ...] = ()
     """Python numbers among the arguments, by argument; the file holds them."""
+    following: tuple[tuple[int, str], ...] = ()
+    """Positions of tensors of whole numbers whose largest value is the size of an axis, as that of lengths is, with the
+    axis: at other sizes it is that size."""
 
     def call(self, tensors: Sequence[Tensor] | None = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and keyword arguments for forward, around other tensors if given."""
@@ -154,7 +157,13 @@ class Inputs:
             for dim, axis in axes.items():
                 tensor = _resize(tensor, dim, axis.size(wanted))
             tensors.append(tensor)
-        return replace(self, tensors=tuple(tensors), origin=self.origin or self.tensors)
+        return replace(self, tensors=self._followed(tensors, wanted), origin=self.origin or self.tensors)
+
+    def _followed(self, tensors: Sequence[Tensor], sizes: Mapping[str, int]) -> tuple[Tensor, ...]:
+        found = list(tensors)
+        for position, name in self.following:
+            found[position] = _with_largest(found[position], sizes[name])
+        return tuple(found)
 
     def long_enough_to_trace(self) -> Inputs:
         """The example with every dynamic axis at least MIN_TRACE_SIZE long, by whole repetitions."""
@@ -173,7 +182,15 @@ class Inputs:
         At other sizes the draws are like the example, not like its repetition, which has ties.
         """
         examples = self.origin if len(self.origin) == len(self.tensors) else self.tensors
-        return replace(self, tensors=draw_like(examples, [tensor.shape for tensor in self.tensors], seed))
+        drawn = draw_like(examples, [tensor.shape for tensor in self.tensors], seed)
+        return replace(self, tensors=self._followed(drawn, self.sizes()))
+
+
+def _with_largest(tensor: Tensor, size: int) -> Tensor:
+    """Whole numbers of which the largest becomes a size, and none is larger."""
+    if not tensor.numel():
+        return tensor
+    return torch.where(tensor == tensor.max(), torch.full_like(tensor, size), tensor.clamp(max=size))
 
 
 def bind(model: nn.Module, args: Any, kwargs: Mapping[str, Any] | None, input_names: Sequence[str] | None) -> Inputs:
