@@ -90,6 +90,12 @@ N, NT, NHW = {0: "n"}, {0: "n", 1: "t"}, {0: "n", 2: "h", 3: "w"}
 
 T12 = (12, 7, 19)
 
+SIZES: dict[str, Sequence[int]] = {"h": (32, 64, 48), "w": (32, 48, 64)}
+"""Of pictures for networks that halve them up to four times."""
+
+EVEN: dict[str, Sequence[int]] = {"h": (64, 96, 128), "w": (64, 128, 96)}
+"""Of pictures for those that halve them five times."""
+
 
 def load(name: str) -> types.ModuleType:
     """Imports a module when a model is made, not before."""
