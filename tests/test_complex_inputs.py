@@ -38,3 +38,20 @@ def test_the_file_takes_parts(tmp_path, exporter):
     other = torch.randn(4, 5, 7, dtype=torch.complex64)
     (found,) = session.run(None, {session.get_inputs()[0].name: torch.view_as_real(other).numpy()})
     np.testing.assert_allclose(found, torch.view_as_real(other.exp()).numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_types_of_python(exporter):
+    """torch takes ``complex``, ``float`` and ``bool`` for types, beside complex numbers, too."""
+
+    def model(x):
+        y = torch.zeros(3, dtype=complex) + x
+        return (
+            (y * torch.ones(3, dtype=complex)).abs(),
+            torch.ones(x.shape[0], dtype=bool),
+            torch.full((2,), 1, dtype=float),
+        )
+
+    session = export_compat(model, torch.randn(2, 3), dynamic="batch", exporter=exporter).session()
+    x = torch.randn(4, 3)
+    for found, wanted in zip(session.run(None, {"x": x.numpy()}), model(x), strict=True):
+        torch.testing.assert_close(torch.from_numpy(found), wanted)

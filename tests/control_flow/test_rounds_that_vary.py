@@ -187,6 +187,9 @@ def written_by_two_indices(x):
         y[i][1] = x[i][0] * i
         y[i][0] += x[i][2]
         y[i][x[i] > 0.5] = 7.0
+        y[i][2:] = x[i][:2] - 1
+        y[i][..., 1:2] *= 2
+        y[1:][-1:] = 3.0
     return y
 
 

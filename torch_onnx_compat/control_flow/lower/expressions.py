@@ -367,10 +367,22 @@ def _listed(node: ast.List) -> ast.Call:
 def _write_to_owner(target: ast.expr) -> None:
     """Changes the target ``x[i][j]`` so that it is an item of x, where x is a tensor."""
     inner = target.value if isinstance(target, ast.Subscript) else None
-    if isinstance(target, ast.Subscript) and isinstance(inner, ast.Subscript) and _may_be_repeated(inner):
+    if not isinstance(target, ast.Subscript) or not isinstance(inner, ast.Subscript) or not _may_be_repeated(inner):
+        return
+    if not any(isinstance(one, ast.Slice) for one in walk_all(inner.slice)):
         parts = [inner.value, inner.slice]
-        key = runtime_call("key_of", *map(copy_tree, parts), target.slice, at=target)
+        key = runtime_call("key_of", *map(copy_tree, parts), _as_argument(target.slice), at=target)
         target.value, target.slice = runtime_call(OWNER_OF, *parts, at=inner), key
+
+
+def _as_argument(key: ast.expr) -> ast.expr:
+    """An index as an expression that can be an argument: ``1:`` is ``slice(1, None, None)``."""
+    if isinstance(key, ast.Slice):
+        parts = (part or ast.Constant(None) for part in (key.lower, key.upper, key.step))
+        return runtime_call("slice_", *parts, at=key)
+    if isinstance(key, ast.Tuple):
+        key.elts = [_as_argument(part) for part in key.elts]
+    return key
 
 
 def _each(target: ast.expr) -> list[ast.expr]:

@@ -159,7 +159,7 @@ def _only_remembers(contents: Contents | Slots | Position) -> bool:
     if any(not is_alike(now.get(key, UNBOUND), value) for key, value in before.items()):
         return False
     new = [value for key, value in now.items() if key not in before]
-    return all(is_object(value) and all(map(_is_code, vars(value).values())) for value in new)
+    return all(is_object(value) and vars(value) and all(map(_is_code, vars(value).values())) for value in new)
 
 
 def _is_code(value: Any) -> bool:

@@ -253,7 +253,7 @@ def initial_value(name: str, old: Any, new: Any, *, starts: bool = False) -> Any
 def is_empty(value: Any) -> bool:
     """Whether a value is ``torch.zeros(0)`` or the like, with which code begins whose tensors have no shape yet."""
     with without_tracing():
-        return isinstance(value, Tensor) and tuple(value.shape) == (0,)
+        return isinstance(value, Tensor) and value.dim() == 1 and type(value.shape[0]) is int and not value.shape[0]
 
 
 def numbers_among(old: Any, initial: Any) -> Iterator[tuple[Any, Tensor]]:

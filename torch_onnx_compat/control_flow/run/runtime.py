@@ -377,6 +377,10 @@ def repeated(items: Any, count: Any) -> Any:
     return items * count
 
 
+slice_ = slice
+"""``1:2`` where an index is an argument of a function."""
+
+
 def owner_of(value: Any, place: Any) -> Any:
     """What ``value[place][key] = item`` writes to: of a tensor the tensor itself, as its row is a view of it."""
     return value if _has_row(value, place) else value[place]

@@ -26,9 +26,19 @@ COMPLEX_TYPES = {torch.float16: torch.complex32, torch.float32: torch.complex64,
 """Complex types by the type of their parts."""
 
 
-def part_type(dtype: torch.dtype) -> torch.dtype | None:
-    """The type of the parts of a complex type; None of a real one."""
-    return dtype.to_real() if dtype.is_complex else None
+_OF_PYTHON: dict[Any, torch.dtype] = {
+    bool: torch.bool,
+    int: torch.int64,
+    float: torch.float64,
+    complex: torch.complex128,
+}
+"""torch's types for Python's, which torch takes in their place."""
+
+
+def part_type(dtype: Any) -> torch.dtype | None:
+    """The type of the parts of a complex type; None of a real one. Either may be Python's."""
+    found = _OF_PYTHON.get(dtype, dtype)
+    return found.to_real() if found.is_complex else None
 
 
 _SHARED = frozenset({"shape", "device", "ndim", "size", "dim", "numel", "layout", "is_cuda", "requires_grad"})
