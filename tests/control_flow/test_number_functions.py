@@ -49,6 +49,18 @@ def test_is_right(model, exporter, tmp_path):
             torch.testing.assert_close(torch.from_numpy(one), other, rtol=1e-5, atol=1e-5)
 
 
+def causal(x):
+    """torch's parser takes no tensor for ``is_causal``, and asks it nothing."""
+    return torch.nn.functional.scaled_dot_product_attention(x[None], x[None], x[None], is_causal=x.shape[0] > 3)
+
+
+def test_sizes_decide_whether_attention_is_causal(exporter, tmp_path):
+    result = export_compat(causal, torch.randn(5, 4), tmp_path / "model.onnx", dynamic="batch", exporter=exporter)
+    for size in (1, 2, 3, 4, 9):
+        x = torch.randn(size, 4)
+        torch.testing.assert_close(torch.from_numpy(result.session().run(None, {"x": x.numpy()})[0]), causal(x))
+
+
 def factor(x):
     """The smaller of a float and a size is one or the other, and no tensor."""
     most = min(4.5, x.shape[0])

@@ -258,8 +258,9 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes]
             internals.trace(subject, inputs.tensors)
     except _TraceComplete:
         complete = True
-    except Exception:  # the decisions up to the error count; the export itself reports the error
+    except Exception as error:  # the decisions up to the error count; the export itself reports the error
         session.note_failed_rounds()
+        log.note_refused(error)
     return _Run(inputs.sizes(), log.events, session, complete)
 
 

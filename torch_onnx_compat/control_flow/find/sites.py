@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 import types
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -41,6 +42,18 @@ class SiteLog(DecisionLog):
     def __init__(self, inputs: int) -> None:
         super().__init__(inputs)
         self.events: list[Event] = []
+
+    def note_refused(self, error: Exception) -> None:
+        """Notes the statement in which torch's parser refused what a trace has for a truth value, of which it asks none.
+
+        ``scaled_dot_product_attention(q, k, v, is_causal=q.shape[2] > 1)``.
+        """
+        if not isinstance(error, TypeError) or "must be bool, not Tensor" not in str(error):
+            return
+        passed = traceback.walk_tb(error.__traceback__)
+        for frame, line in [(f, line) for f, line in passed if is_user_file(f.f_code.co_filename)][-1:]:
+            codes = tuple(f.f_code for f in lexical_chain(frame))
+            self.events.append(Event(frame.f_code.co_filename, line, "bool()", True, (), codes))
 
     def _unpack(self, size: int, pieces: int, from_data: bool) -> None:
         """Notes the size, as the number of pieces may be the same at the sizes that are tried."""

@@ -109,6 +109,17 @@ def _size_method(session: Session, function: Any, tensor: Tensor, *args: Any, **
 _METHODS.update(dict.fromkeys(("view", "reshape", "expand", "repeat"), _size_method))
 
 
+def _attention(session: Session, function: Any, *args: Any, **kwargs: Any) -> Any:
+    """``is_causal`` may be a condition: ``is_causal=x.shape[1] > 1``."""
+    names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    is_causal = given.pop("is_causal", False)
+    if not isinstance(is_causal, (Tensor, *SYMBOLS)):
+        return function(*args, **kwargs)
+    causal, other = Branch(lambda: function(**given, is_causal=True)), Branch(lambda: function(**given))
+    return decide(session, is_causal, causal, other)
+
+
 def _from_numpy(session: Session, function: Any, array: Any) -> Tensor:
     made: Tensor = function(array)
     note_made([made])  # no mode sees the call
@@ -491,6 +502,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     builtins.all: _quantifier(False),
     **factories.STAND_INS,
     functional.pad: _pad,
+    functional.scaled_dot_product_attention: _attention,
     torch.from_numpy: _from_numpy,
     **iterables.STAND_INS,
 }
