@@ -44,7 +44,7 @@ class SiteLog(DecisionLog):
         self.events: list[Event] = []
 
     def note_refused(self, error: Exception) -> None:
-        """Notes the statement in which torch's parser refused what a trace has for a truth value, of which it asks none.
+        """Notes the statement in which torch's parser refused what a trace has for a bool: it asks the tensor nothing.
 
         ``scaled_dot_product_attention(q, k, v, is_causal=q.shape[2] > 1)``.
         """
