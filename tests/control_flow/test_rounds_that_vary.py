@@ -88,8 +88,19 @@ def with_a_state_of_no_shape(x):
     return torch.cat(out)
 
 
+def with_states_of_no_shape(x):
+    states, out = (torch.zeros(0), torch.zeros(0)), []
+    for row in x:
+        one, other = states
+        if one.dim() < 2:
+            one, other = torch.zeros_like(row[None]), torch.ones_like(row[None])
+        states = one * 0.9 + row, other * 0.5 - one
+        out.append(torch.cat(states, 1))
+    return torch.cat(out)
+
+
 MODELS = [doubled, padded_to_a_power_of_two, counted, halved, prefix_sums, suppressed, suppressed_in_place]
-MODELS += [strided, in_one_piece, with_a_state_of_no_shape]
+MODELS += [strided, in_one_piece, with_a_state_of_no_shape, with_states_of_no_shape]
 ONLY_TORCHSCRIPT = (halved, prefix_sums, suppressed, suppressed_in_place, in_one_piece)
 """Tensors that grow, or pieces of different sizes: torch's own loops carry neither."""
 

@@ -244,14 +244,16 @@ def initial_value(name: str, old: Any, new: Any, *, starts: bool = False) -> Any
     if type(old) is not type(new):
         raise NoConditional(f"{name!r} is a {_type_name(old)} before the loop and a {_type_name(new)} after a round")
     if isinstance(old, (dict, list, tuple, Pair)):
-        return _initial_items(name, old, new)
+        return _initial_items(name, old, new, starts=starts)
     if old == new:
         return old
     raise NoConditional(f"{name!r} is a {type(old).__name__} that changes in the loop, which is no tensor")
 
 
 def is_empty(value: Any) -> bool:
-    """Whether a value is ``torch.zeros(0)`` or the like, with which code begins whose tensors have no shape yet."""
+    """Whether a value is ``torch.zeros(0)`` or several such, with which code begins whose tensors have no shape yet."""
+    if type(value) in (list, tuple):
+        return bool(value) and all(map(is_empty, value))
     with without_tracing():
         return isinstance(value, Tensor) and value.dim() == 1 and type(value.shape[0]) is int and not value.shape[0]
 
@@ -269,16 +271,17 @@ def numbers_among(old: Any, initial: Any) -> Iterator[tuple[Any, Tensor]]:
             yield from numbers_among(old[key], initial[key])
 
 
-def _initial_items(name: str, old: Any, new: Any) -> Any:
+def _initial_items(name: str, old: Any, new: Any, *, starts: bool) -> Any:
     if isinstance(old, Slots):
         return old.like(new) if old.value is None else old
     if isinstance(old, Pair):
-        return Pair(initial_value(name, old.real, new.real), initial_value(name, old.imag, new.imag))
+        parts = zip((old.real, old.imag), (new.real, new.imag), strict=True)
+        return Pair(*(initial_value(name, a, b, starts=starts) for a, b in parts))
     if len(old) != len(new) or (isinstance(old, dict) and list(old) != list(new)):
         raise NoConditional(f"{name!r} has {len(old)} items before the loop and others after a round")
     if isinstance(old, dict):
-        return type(old)((key, initial_value(name, old[key], new[key])) for key in old)
-    items = [initial_value(name, a, b) for a, b in zip(old, new, strict=True)]
+        return type(old)((key, initial_value(name, old[key], new[key], starts=starts)) for key in old)
+    items = [initial_value(name, a, b, starts=starts) for a, b in zip(old, new, strict=True)]
     return type(old)(*items) if hasattr(old, "_fields") else type(old)(items)
 
 
