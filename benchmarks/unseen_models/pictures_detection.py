@@ -9,13 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unseen_models.table import NHW, N, Part, add, add_class, image, load
-
-
-def _kept(module: Any) -> nn.Module:
-    made: nn.Module = module
-    return made
-
+from unseen_models.table import NHW, N, Part, add, add_class, image, kept, load
 
 # effdet
 
@@ -82,7 +76,7 @@ for each, where in (("osnet_x0_25", "osnet"), ("osnet_ain_x0_25", "osnet_ain"), 
 
 def _hacnn() -> nn.Module:
     made = load(f"{REID}.hacnn").HACNN(5, nchannels=[16, 32, 48], feat_dim=16, use_gpu=False)
-    return _kept(made)
+    return kept(made)
 
 
 add("torchreid", "HACNN", _hacnn, lambda n: torch.randn(n, 3, 160, 64))
@@ -136,7 +130,7 @@ add("rfdetr", "RF-DETR segments", lambda: _rfdetr(**SEGMENTS), image(96))
 def _exported() -> nn.Module:
     made = _rfdetr()
     made.export()
-    return _kept(made)
+    return kept(made)
 
 
 add("rfdetr", "RF-DETR exported", _exported, image(128))
@@ -188,7 +182,7 @@ add("segment_anything_hq", "HQ-SAM masks", _prompted, _points, {}, {}, {0: "n", 
 
 def _gp(**options: Any) -> nn.Module:
     matcher = load("romatch.models.matcher")
-    return _kept(matcher.GP(matcher.CosKernel, T=0.2, learn_temperature=True, gp_dim=8, **options))
+    return kept(matcher.GP(matcher.CosKernel, T=0.2, learn_temperature=True, gp_dim=8, **options))
 
 
 def _refiner(radius: int | None) -> nn.Module:
@@ -196,7 +190,7 @@ def _refiner(radius: int | None) -> nn.Module:
     if radius is not None:
         options = options | {"local_corr_radius": radius, "corr_in_other": True, "in_dim": 20 + (2 * radius + 1) ** 2}
     made = load("romatch.models.matcher").ConvRefiner(**options, hidden_blocks=1, displacement_emb_dim=4)
-    return _kept(made)
+    return kept(made)
 
 
 def _two(channels: int, size: int) -> Callable[..., tuple[Tensor, Tensor]]:

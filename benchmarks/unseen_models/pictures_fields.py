@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from unseen_models.table import EVEN, NHW, SIZES, N, Part, add, features, image, load
+from unseen_models.table import EVEN, NHW, SIZES, N, Part, add, features, image, kept, load
 
 THREE = {0: "n", 2: "d", 3: "h", 4: "w"}
 
@@ -42,19 +41,14 @@ def _nnunet(name: str, dimensions: int, deep: bool = True) -> nn.Module:
         deep_supervision=deep,
         **{blocks: 1},
     )
-    return _kept(made)
-
-
-def _kept(module: Any) -> nn.Module:
-    made: nn.Module = module
-    return made
+    return kept(made)
 
 
 def _primus() -> nn.Module:
     made = load("dynamic_network_architectures.architectures.primus").Primus(
         1, 24, (8, 8, 8), 3, eva_depth=2, eva_numheads=2, input_shape=(16, 16, 32), use_rot_pos_emb=False
     )
-    return _kept(made)
+    return kept(made)
 
 
 NNUNET = "dynamic_network_architectures"

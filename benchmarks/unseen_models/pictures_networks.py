@@ -7,13 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unseen_models.table import EVEN, NHW, NT, SIZES, T12, N, Part, add, add_class, image, load
-
-
-def _kept(module: Any) -> nn.Module:
-    made: nn.Module = module
-    return made
-
+from unseen_models.table import EVEN, NHW, NT, SIZES, T12, N, Part, add, add_class, image, kept, load
 
 # controlnet-aux
 
@@ -40,11 +34,11 @@ add(
 
 def _dynamic_unet(**options: Any) -> nn.Module:
     encoder = load("fastai.vision.learner").create_body(load("fastai.vision.models.xresnet").xresnet18(n_out=4), cut=-4)
-    return _kept(load("fastai.vision.models.unet").DynamicUnet(encoder, 3, (64, 64), **options))
+    return kept(load("fastai.vision.models.unet").DynamicUnet(encoder, 3, (64, 64), **options))
 
 
 def _tabular(**options: Any) -> nn.Module:
-    return _kept(load("fastai.tabular.model").TabularModel([(5, 3), (7, 4)], 3, 2, [16, 8], **options))
+    return kept(load("fastai.tabular.model").TabularModel([(5, 3), (7, 4)], 3, 2, [16, 8], **options))
 
 
 def _mixed_rows(n: int) -> tuple[Tensor, Tensor]:

@@ -9,12 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unseen_models.table import NHW, NT, SIZES, T12, Part, add, add_class, features, image, load
-
-
-def _kept(module: Any) -> nn.Module:
-    made: nn.Module = module
-    return made
+from unseen_models.table import NHW, NT, SIZES, T12, Part, add, add_class, features, image, kept, load
 
 
 def _small_classifier() -> nn.Module:
@@ -26,7 +21,7 @@ def _small_classifier() -> nn.Module:
 
 def _scattering(dimensions: int, *args: Any, **options: Any) -> nn.Module:
     module = load(f"kymatio.scattering{dimensions}d.frontend.torch_frontend")
-    return _kept(getattr(module, f"ScatteringTorch{dimensions}D")(*args, **options))
+    return kept(getattr(module, f"ScatteringTorch{dimensions}D")(*args, **options))
 
 
 def _wave(length: int) -> Callable[..., Tensor]:
@@ -55,7 +50,7 @@ def _inception(**options: Any) -> nn.Module:
     weightless = module.fid_inception_v3
     module.fid_inception_v3 = lambda: module._inception_v3(num_classes=1008, aux_logits=False, weights=None)
     try:
-        return _kept(module.InceptionV3(**options))
+        return kept(module.InceptionV3(**options))
     finally:
         module.fid_inception_v3 = weightless
 
@@ -101,13 +96,13 @@ def _packed_attention() -> nn.Module:
 
 def _ensemble() -> nn.Module:
     made = load("torch_uncertainty.methods.deep_ensembles")._DeepEnsembles([_small_classifier() for _ in range(3)])
-    return _kept(made)
+    return kept(made)
 
 
 def _mlp(name: str, **options: Any) -> nn.Module:
     made = getattr(load("torch_uncertainty.models.mlp"), name)(6, 2, [16, 16], **options)
     if "dist_family" not in options:
-        return _kept(made)
+        return kept(made)
     return Part(made, lambda m, x: tuple(m(x).values()))
 
 

@@ -9,12 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unseen_models.table import NT, Part, add, features, load
-
-
-def _kept(module: Any) -> nn.Module:
-    made: nn.Module = module
-    return made
+from unseen_models.table import NT, Part, add, features, kept, load
 
 
 def _over_time(cell: nn.Module) -> nn.Module:
@@ -160,7 +155,7 @@ def _norse_sequence() -> nn.Module:
 
 
 def _encoded(name: str, *args: Any) -> nn.Module:
-    return _kept(getattr(load("norse.torch"), name)(*args))
+    return kept(getattr(load("norse.torch"), name)(*args))
 
 
 add("norse", "norse SequentialState", _norse_sequence, lambda n, t=4: torch.randn(n, t, 3, 12, 12), NT, t=(4, 2, 6))
