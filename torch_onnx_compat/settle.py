@@ -32,8 +32,8 @@ def settle_axes(prepared: Prepared) -> Prepared | None:
     """
     trial = _Trial(prepared)
     declared = [name for name in prepared.inputs.sizes() if not trial.is_free([name])]
-    following = {name: position for name in declared for position in trial.find_follower(name)}
-    stuck = [name for name in declared if name not in following]
+    lengths = {name: position for name in declared for position in trial.find_lengths(name)}
+    stuck = [name for name in declared if name not in lengths]
     groups = list(_groups(trial, stuck))
     tied = {name for group in groups for name in group}
     fixed = [name for name in stuck if name not in tied]
@@ -48,9 +48,9 @@ def settle_axes(prepared: Prepared) -> Prepared | None:
     ]
     notes += [
         f"the largest value of {prepared.inputs.names[position]} is the size of axis {name}, with which it varies."
-        for name, position in following.items()
+        for name, position in lengths.items()
     ]
-    inputs = replace(_rename(prepared.inputs, names, fixed), following=tuple((p, n) for n, p in following.items()))
+    inputs = replace(_rename(prepared.inputs, names, fixed), lengths=tuple((p, n) for n, p in lengths.items()))
     return replace(prepared, inputs=inputs, notes=(*prepared.notes, *notes))
 
 
@@ -72,12 +72,12 @@ class _Trial:
         """Whether the model accepts other sizes of these axes, of which all have the same size in the example."""
         return any(self._accepts({name: self.sizes[name] + step for name in names}) for step in STEPS)
 
-    def find_follower(self, name: str) -> Iterable[int]:
+    def find_lengths(self, name: str) -> Iterable[int]:
         """The position of a tensor of lengths, with which the model accepts other sizes of an axis; none, or one."""
         size, before = self.sizes[name], self._inputs
         for position, tensor in enumerate(before.tensors):
             if tensor.dtype in (torch.int32, torch.int64) and tensor.numel() and int(tensor.max()) == size:
-                self._inputs = replace(before, following=((position, name),))
+                self._inputs = replace(before, lengths=((position, name),))
                 is_free = self.is_free([name])
                 self._inputs = before
                 if is_free:

@@ -9,26 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unseen_models.table import NT, T12, Part, add, load
-
-NCT = {0: "n", 2: "t"}
-
-
-T24 = (24, 17, 33)
-
-
-WAVES = {"t": (800, 1000, 640)}
-
-
-def _channels(width: int, length: int = 24) -> Callable[..., Tensor]:
-    """Draws sequences (n, width, t)."""
-    return lambda n, t=length: torch.randn(n, width, t)
-
-
-def _waves(*channels: int, length: int = 800) -> Callable[..., Tensor]:
-    """Draws sounds (n, channels, t)."""
-    return lambda n, t=length: 0.3 * torch.randn(n, *channels, t)
-
+from unseen_models.table import NCT, NT, T12, T24, WAVES, Part, add, channels, load, waves
 
 # vocos
 
@@ -54,21 +35,21 @@ def _mel_vocos(padding: str) -> nn.Module:
 
 for each in ("same", "center"):
     make = functools.partial(_vocos, "ISTFTHead", n_fft=64, hop_length=16, padding=each)
-    add("vocos", f"vocos ISTFTHead {each}", make, _channels(20), NCT, t=T24)
+    add("vocos", f"vocos ISTFTHead {each}", make, channels(20), NCT, t=T24)
     make = functools.partial(_mel_vocos, each)
-    add("vocos", f"vocos mel and back {each}", make, _waves(), NT, **WAVES)
+    add("vocos", f"vocos mel and back {each}", make, waves(), NT, **WAVES)
 for each in ("IMDCTSymExpHead", "IMDCTCosHead"):
     make = functools.partial(_vocos, each, mdct_frame_len=32)
-    add("vocos", f"vocos {each}", make, _channels(20), NCT, t=T24)
+    add("vocos", f"vocos {each}", make, channels(20), NCT, t=T24)
 add(
     "vocos",
     "vocos ResNet",
     lambda: _vocos("IMDCTSymExpHead", mdct_frame_len=32, padding="center", resnet=True),
-    _channels(20),
+    channels(20),
     NCT,
     t=T24,
 )
-add("vocos", "vocos MDCT", lambda: _mdct().MDCT(32), _waves(), NT, **WAVES)
+add("vocos", "vocos MDCT", lambda: _mdct().MDCT(32), waves(), NT, **WAVES)
 
 
 def _vocos_bandwidths() -> nn.Module:
@@ -76,7 +57,7 @@ def _vocos_bandwidths() -> nn.Module:
     return Part(backbone, lambda m, x: m(x, bandwidth_id=torch.tensor([2])))
 
 
-add("vocos", "vocos AdaLayerNorm", _vocos_bandwidths, _channels(20), NCT, t=T24)
+add("vocos", "vocos AdaLayerNorm", _vocos_bandwidths, channels(20), NCT, t=T24)
 
 
 # descript-audio-codec and encodec
@@ -98,12 +79,12 @@ def _dac_decode(model: Any, codes: Tensor) -> Any:
     return model.decode(model.quantizer.from_codes(codes)[0])
 
 
-add("descript-audio-codec", "DAC", _dac(_dac_both), _waves(1, length=256), NCT, t=(256, 300, 141))
+add("descript-audio-codec", "DAC", _dac(_dac_both), waves(1, length=256), NCT, t=(256, 300, 141))
 add(
     "descript-audio-codec",
     "DAC, fewer codebooks",
     _dac(lambda m, x: m(x, n_quantizers=2)["codes"]),
-    _waves(1, length=256),
+    waves(1, length=256),
     NCT,
     t=(256, 300, 141),
 )
@@ -132,13 +113,13 @@ def _encodec(call: Callable[..., Any], *, causal: bool = True, **options: Any) -
 
 
 CODEC = {"t": (400, 500, 317)}
-add("encodec", "encodec", _encodec(lambda m, x: m(x)), _waves(1, length=400), NCT, **CODEC)
-add("encodec", "encodec codes", _encodec(lambda m, x: m.encode(x)[0][0]), _waves(1, length=400), NCT, **CODEC)
+add("encodec", "encodec", _encodec(lambda m, x: m(x)), waves(1, length=400), NCT, **CODEC)
+add("encodec", "encodec codes", _encodec(lambda m, x: m.encode(x)[0][0]), waves(1, length=400), NCT, **CODEC)
 add(
     "encodec",
     "encodec in segments",
     _encodec(lambda m, x: m(x), causal=False, normalize=True, segment=0.02, overlap=0.1),
-    _waves(1, length=400),
+    waves(1, length=400),
     NCT,
     **CODEC,
 )
@@ -181,4 +162,4 @@ SEPARATORS: dict[str, dict[str, Any]] = {
 }
 for each, options in SEPARATORS.items():
     make = functools.partial(_separator, **options)
-    add("openunmix", f"openunmix Separator{each}", make, _waves(2, length=640), NCT, t=(640, 800, 500))
+    add("openunmix", f"openunmix Separator{each}", make, waves(2, length=640), NCT, t=(640, 800, 500))

@@ -8,13 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unseen_models.table import NT, T12, N, Part, add, image, load
+from unseen_models.table import NT, T12, N, Part, add, image, load, points
 
 # nflows
-
-
-def _points_d(n: int) -> Tensor:
-    return torch.randn(n, 4)
 
 
 def _both(model: Any, x: Tensor) -> Any:
@@ -43,7 +39,7 @@ NFLOWS: dict[str, dict[str, Any]] = {
 }
 for each, options in NFLOWS.items():
     make = functools.partial(lambda name, o: Part(getattr(load("nflows.transforms"), name)(**o), _both), each, options)
-    add("nflows", f"nflows {each}", make, _points_d)
+    add("nflows", f"nflows {each}", make, points)
 
 
 def _multiscale() -> nn.Module:
@@ -69,10 +65,10 @@ NORMFLOWS: dict[str, tuple[Any, ...]] = {
 }
 for each, args in NORMFLOWS.items():
     make = functools.partial(lambda name, a: Part(getattr(load("normflows.flows"), name)(*a), _both), each, args)
-    add("normflows", f"normflows {each}", make, _points_d)
+    add("normflows", f"normflows {each}", make, points)
 for each in ("Planar", "Radial"):
     make = functools.partial(lambda name: getattr(load("normflows.flows"), name)((4,)), each)
-    add("normflows", f"normflows {each}", make, _points_d)
+    add("normflows", f"normflows {each}", make, points)
 
 
 # FrEIA
@@ -103,7 +99,7 @@ FREIA: dict[str, dict[str, Any]] = {
     "HouseholderPerm": {"n_reflections": 2},
 }
 for each, options in FREIA.items():
-    add("FrEIA", f"FrEIA {each}", functools.partial(_freia, each, (4,), **options), _points_d)
+    add("FrEIA", f"FrEIA {each}", functools.partial(_freia, each, (4,), **options), points)
 for each in ("IRevNetDownsampling", "HaarDownsampling"):
     add("FrEIA", f"FrEIA {each}", functools.partial(_freia, each, (3, 8, 8)), image(8), N)
 
@@ -138,8 +134,8 @@ PYRO: dict[str, tuple[bool, dict[str, Any]]] = {
     "spline": (True, {"count_bins": 4}),
 }
 for each, (inverse, options) in PYRO.items():
-    add("pyro-ppl", f"pyro {each}", functools.partial(_pyro, each, 4, inverse=inverse, **options), _points_d)
+    add("pyro-ppl", f"pyro {each}", functools.partial(_pyro, each, 4, inverse=inverse, **options), points)
 for each in ("HaarTransform", "DiscreteCosineTransform"):
     make = functools.partial(_pyro, each, dim=-1, inverse=True)
     add("pyro-ppl", f"pyro {each}", make, lambda n, t=12: torch.randn(n, t), NT, t=T12)
-add("pyro-ppl", "pyro AutoRegressiveNN", lambda: load("pyro.nn").AutoRegressiveNN(4, [8], [2, 1]), _points_d)
+add("pyro-ppl", "pyro AutoRegressiveNN", lambda: load("pyro.nn").AutoRegressiveNN(4, [8], [2, 1]), points)

@@ -9,12 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unseen_models.table import NT, T12, N, Part, add, load
-
-
-def _points_d(n: int) -> Tensor:
-    return torch.randn(n, 4)
-
+from unseen_models.table import NT, T12, N, Part, add, load, points
 
 # pykan, torchdyn, torchsde, botorch
 
@@ -32,8 +27,8 @@ def _kan_products() -> nn.Module:
     return made
 
 
-add("pykan", "KAN, splines alone", _kan, _points_d)
-add("pykan", "KAN with products and symbols", _kan_products, _points_d)
+add("pykan", "KAN, splines alone", _kan, points)
+add("pykan", "KAN with products and symbols", _kan_products, points)
 
 
 def _ode(solver: str, **options: Any) -> nn.Module:
@@ -43,7 +38,7 @@ def _ode(solver: str, **options: Any) -> nn.Module:
 
 
 for each in ("euler", "rk4", "tsit5", "dopri5"):
-    add("torchdyn", f"torchdyn NeuralODE, {each}", functools.partial(_ode, each), _points_d)
+    add("torchdyn", f"torchdyn NeuralODE, {each}", functools.partial(_ode, each), points)
 
 
 class Brown(nn.Module):

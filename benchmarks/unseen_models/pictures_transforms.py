@@ -9,12 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unseen_models.table import NHW, NT, SIZES, T12, Part, add, add_class, features, image, kept, load
-
-
-def _small_classifier() -> nn.Module:
-    return nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 4))
-
+from unseen_models.table import NHW, NT, SIZES, T12, Part, add, add_class, features, image, kept, load, small_classifier
 
 # kymatio
 
@@ -95,7 +90,7 @@ def _packed_attention() -> nn.Module:
 
 
 def _ensemble() -> nn.Module:
-    made = load("torch_uncertainty.methods.deep_ensembles")._DeepEnsembles([_small_classifier() for _ in range(3)])
+    made = load("torch_uncertainty.methods.deep_ensembles")._DeepEnsembles([small_classifier() for _ in range(3)])
     return kept(made)
 
 

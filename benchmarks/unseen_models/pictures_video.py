@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unseen_models.table import NHW, SIZES, N, Part, add, add_class, image, load
+from unseen_models.table import NHW, SIZES, N, Part, add, add_class, image, load, small_classifier
 
 # pytorchvideo
 
@@ -72,16 +72,12 @@ add("pytorchvideo", "CSN", _csn, lambda n: torch.randn(n, 3, 8, 64, 64))
 TTA = "pytorch_toolbelt.inference.tta"
 
 
-def _small_classifier() -> nn.Module:
-    return nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 4))
-
-
 def _small_masks() -> nn.Module:
     return nn.Sequential(nn.Conv2d(3, 8, 3, 1, 1), nn.ReLU(), nn.Conv2d(8, 2, 3, 1, 1))
 
 
 def _augmented(name: str, *args: Any) -> nn.Module:
-    model = _small_masks() if name.endswith("mask") else _small_classifier()
+    model = _small_masks() if name.endswith("mask") else small_classifier()
     return Part(model, lambda m, x: getattr(load(TTA), name)(m, x, *args))
 
 

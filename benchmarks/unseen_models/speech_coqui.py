@@ -9,31 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unseen_models.table import NT, T12, N, Part, add, features, load, tokens
-
-NS = {0: "n", 1: "s"}
-
-
-NCT = {0: "n", 2: "t"}
-
-
-T24 = (24, 17, 33)
-
-
-def _channels(width: int, length: int = 24) -> Callable[..., Tensor]:
-    """Draws sequences (n, width, t)."""
-    return lambda n, t=length: torch.randn(n, width, t)
-
-
-def _with_lengths(draw: Callable[..., Tensor], axis: int = 1) -> Callable[..., tuple[Tensor, Tensor]]:
-    """Adds numbers of valid steps, the first of them the whole length."""
-
-    def both(**sizes: int) -> tuple[Tensor, Tensor]:
-        drawn = draw(**sizes)
-        return drawn, drawn.shape[axis] - torch.arange(len(drawn)) * 2
-
-    return both
-
+from unseen_models.table import NCT, NS, NT, T12, T24, N, Part, add, channels, features, load, tokens, with_lengths
 
 COQUI = functools.partial(add, "coqui-tts")
 
@@ -96,7 +72,7 @@ def _glow() -> nn.Module:
     return Part(load("TTS.tts.models.glow_tts").GlowTTS(config), _say)
 
 
-SENTENCES = _with_lengths(tokens(20))
+SENTENCES = with_lengths(tokens(20))
 COQUI("VITS", lambda: _vits(use_sdp=False), SENTENCES, NT, N, t=T12)
 COQUI("VITS, stochastic durations", lambda: _vits(use_sdp=True), SENTENCES, NT, N, t=T12)
 COQUI("GlowTTS", _glow, SENTENCES, NT, N, t=T12)
@@ -209,8 +185,8 @@ def _melgan() -> nn.Module:
     return Part(model, lambda m, x: m.pqmf_synthesis(m(x)))
 
 
-COQUI("coqui HiFi-GAN", _hifigan, _channels(10, 12), NCT, t=T12)
-COQUI("Multiband MelGAN", _melgan, _channels(10, 12), NCT, t=T12)
+COQUI("coqui HiFi-GAN", _hifigan, channels(10, 12), NCT, t=T12)
+COQUI("Multiband MelGAN", _melgan, channels(10, 12), NCT, t=T12)
 COQUI(
     "alignment network",
     lambda: _coqui("tts.layers.generic.aligner", "AlignmentNetwork", 10, 16, 8),

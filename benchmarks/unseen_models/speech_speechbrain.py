@@ -9,25 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unseen_models.table import NT, T12, N, Part, add, add_class, features, load, tokens
-
-NS = {0: "n", 1: "s"}
-
-
-NCT = {0: "n", 2: "t"}
-
-
-T24 = (24, 17, 33)
-
-
-def _channels(width: int, length: int = 24) -> Callable[..., Tensor]:
-    """Draws sequences (n, width, t)."""
-    return lambda n, t=length: torch.randn(n, width, t)
-
-
-def _waves(*channels: int, length: int = 800) -> Callable[..., Tensor]:
-    """Draws sounds (n, channels, t)."""
-    return lambda n, t=length: 0.3 * torch.randn(n, *channels, t)
+from unseen_models.table import NCT, NS, NT, T12, T24, N, Part, add, add_class, channels, features, load, tokens, waves
 
 
 def _with_shares(draw: Callable[..., Tensor]) -> Callable[..., tuple[Tensor, Tensor]]:
@@ -113,7 +95,7 @@ for each in ("layernorm", "batchnorm"):
 BRAIN(
     "Fbank",
     {"n_mels": 20, "deltas": True, "context": True},
-    _waves(length=4000),
+    waves(length=4000),
     NT,
     module="speechbrain.lobes.features",
     t=(4000, 5000, 3000),
@@ -121,7 +103,7 @@ BRAIN(
 BRAIN(
     "MFCC",
     {},
-    _waves(length=4000),
+    waves(length=4000),
     NT,
     module="speechbrain.lobes.features",
     name="speechbrain MFCC",
@@ -141,7 +123,7 @@ BRAIN(
     {"encoder_kernel_size": 8, "encoder_out_nchannels": 16, "masknet_chunksize": 10, "masknet_numlayers": 1}
     | {"intra_numlayers": 1, "inter_numlayers": 1, "intra_nhead": 2, "inter_nhead": 2}
     | {"intra_dffn": 16, "inter_dffn": 16},
-    _waves(length=400),
+    waves(length=400),
     NT,
     module=f"{LOBES}.dual_path",
     t=(400, 500, 330),
@@ -164,8 +146,8 @@ def _resepformer() -> nn.Module:
     return made
 
 
-add("speechbrain", "Dual_Path_Model, RNN", _dual_path, _channels(16, 50), NCT, t=(50, 41, 66))
-add("speechbrain", "RE-SepFormer", _resepformer, _channels(16, 50), NCT, t=(50, 41, 66))
+add("speechbrain", "Dual_Path_Model, RNN", _dual_path, channels(16, 50), NCT, t=(50, 41, 66))
+add("speechbrain", "RE-SepFormer", _resepformer, channels(16, 50), NCT, t=(50, 41, 66))
 
 
 def _tasnet(*, causal: bool) -> nn.Module:
@@ -176,7 +158,7 @@ def _tasnet(*, causal: bool) -> nn.Module:
 
 for each in (False, True):
     name = "speechbrain Conv-TasNet" + ", causal" * each
-    add("speechbrain", name, functools.partial(_tasnet, causal=each), _channels(8), NCT, t=T24)
+    add("speechbrain", name, functools.partial(_tasnet, causal=each), channels(8), NCT, t=T24)
 
 
 def _permutation_loss(_: nn.Module, one: Tensor, other: Tensor) -> Any:

@@ -9,36 +9,23 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unseen_models.table import NT, T12, N, Part, add, add_class, features, load
-
-NCT = {0: "n", 2: "t"}
-
-
-T24 = (24, 17, 33)
-
-
-WAVES = {"t": (800, 1000, 640)}
-
-
-def _channels(width: int, length: int = 24) -> Callable[..., Tensor]:
-    """Draws sequences (n, width, t)."""
-    return lambda n, t=length: torch.randn(n, width, t)
-
-
-def _waves(*channels: int, length: int = 800) -> Callable[..., Tensor]:
-    """Draws sounds (n, channels, t)."""
-    return lambda n, t=length: 0.3 * torch.randn(n, *channels, t)
-
-
-def _with_lengths(draw: Callable[..., Tensor], axis: int = 1) -> Callable[..., tuple[Tensor, Tensor]]:
-    """Adds numbers of valid steps, the first of them the whole length."""
-
-    def both(**sizes: int) -> tuple[Tensor, Tensor]:
-        drawn = draw(**sizes)
-        return drawn, drawn.shape[axis] - torch.arange(len(drawn)) * 2
-
-    return both
-
+from unseen_models.table import (
+    NCT,
+    NS,
+    NT,
+    T12,
+    T24,
+    WAVES,
+    N,
+    Part,
+    add,
+    add_class,
+    channels,
+    features,
+    load,
+    waves,
+    with_lengths,
+)
 
 AUDIO = "torchaudio.models"
 add_class(
@@ -46,7 +33,7 @@ add_class(
     "Emformer",
     {"input_dim": 16, "num_heads": 2, "ffn_dim": 32, "num_layers": 2, "segment_length": 4, "right_context_length": 2}
     | {"left_context_length": 3, "max_memory_size": 2},
-    _with_lengths(features(16, 22)),
+    with_lengths(features(16, 22)),
     NT,
     N,
     module=AUDIO,
@@ -65,14 +52,14 @@ def _emformer() -> nn.Module:
     return made
 
 
-add("torchaudio", "Emformer, two steps", lambda: Part(_emformer(), _emformer_step), _with_lengths(features(16)), N, N)
+add("torchaudio", "Emformer, two steps", lambda: Part(_emformer(), _emformer_step), with_lengths(features(16)), N, N)
 for each in (False, True):
     options = {"input_dim": 16, "num_heads": 2, "ffn_dim": 32, "num_layers": 2, "depthwise_conv_kernel_size": 7}
     add_class(
         "torchaudio",
         "Conformer",
         {**options, "use_group_norm": each, "convolution_first": each},
-        _with_lengths(features(16)),
+        with_lengths(features(16)),
         NT,
         N,
         module=AUDIO,
@@ -83,7 +70,7 @@ add_class(
     "torchaudio",
     "Wav2Letter",
     {"num_classes": 8, "input_type": "mfcc", "num_features": 13},
-    _channels(13, 60),
+    channels(13, 60),
     NCT,
     module=AUDIO,
     t=(60, 81, 50),
@@ -122,7 +109,6 @@ def _heard_and_said(n: int, t: int = 24, s: int = 5) -> tuple[Tensor, Tensor, Te
     return torch.randn(n, t, 8), lengths[0], torch.randint(0, 19, (n, s), dtype=torch.int32), lengths[1]
 
 
-NS = {0: "n", 1: "s"}
 add("torchaudio", "Emformer RNN-T", _rnnt, _heard_and_said, NT, N, NS, N, t=(24, 28, 36), s=(5, 3, 7))
 add(
     "torchaudio",
@@ -130,7 +116,7 @@ add(
     lambda: load(AUDIO).squim_objective_model(
         feat_dim=16, win_len=16, d_model=16, nhead=2, hidden_dim=8, num_blocks=2, rnn_type="LSTM", chunk_size=7
     ),
-    _waves(),
+    waves(),
     NT,
     **WAVES,
 )
@@ -138,7 +124,7 @@ SMALL_TASNET = {"enc_num_feats": 16, "msk_num_feats": 8, "msk_num_hidden_feats":
 SMALL_TASNET |= {"msk_num_stacks": 2}
 LENGTHS = (800, 1003, 640)
 add_class(
-    *("torchaudio", "ConvTasNet", SMALL_TASNET, _waves(1), NCT), module=AUDIO, name="torchaudio ConvTasNet", t=LENGTHS
+    *("torchaudio", "ConvTasNet", SMALL_TASNET, waves(1), NCT), module=AUDIO, name="torchaudio ConvTasNet", t=LENGTHS
 )
 add_class(
     "torchaudio",
@@ -217,12 +203,12 @@ def _wavlm() -> nn.Module:
     return made
 
 
-add("torchaudio", "torchaudio WavLM", _wavlm, _waves(), NT, **WAVES)
+add("torchaudio", "torchaudio WavLM", _wavlm, waves(), NT, **WAVES)
 add(
     "torchaudio",
     "torchaudio HDemucs",
     lambda: load(AUDIO).HDemucs(["drums", "vocals"], channels=8, nfft=1024, depth=4),
-    _waves(2, length=3000),
+    waves(2, length=3000),
     NCT,
     t=(3000, 4000, 2500),
 )
@@ -234,10 +220,10 @@ TRANSFORMS: dict[str, dict[str, Any]] = {
 }
 DRAWS: dict[str, tuple[Callable[..., Tensor], dict[int, str], tuple[int, ...]]] = {
     "GriffinLim": (lambda n, t=24: torch.rand(n, 33, t), NCT, T24),
-    "Loudness": (_waves(2, length=8000), NCT, (8000, 9000, 6000)),
+    "Loudness": (waves(2, length=8000), NCT, (8000, 9000, 6000)),
 }
 for each, options in TRANSFORMS.items():
-    draw, axes, lengths = DRAWS.get(each, (_waves(), NT, WAVES["t"]))
+    draw, axes, lengths = DRAWS.get(each, (waves(), NT, WAVES["t"]))
     name = f"torchaudio {each}"
     add_class("torchaudio", each, options, draw, axes, module="torchaudio.transforms", name=name, t=lengths)
 

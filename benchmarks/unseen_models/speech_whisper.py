@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from unseen_models.table import NT, T12, N, Part, add, load
-
-
-def _waves(*channels: int, length: int = 800) -> Callable[..., Tensor]:
-    """Draws sounds (n, channels, t)."""
-    return lambda n, t=length: 0.3 * torch.randn(n, *channels, t)
+from unseen_models.table import NT, T12, N, Part, add, load, waves
 
 
 def _whisper() -> Any:
@@ -54,7 +48,7 @@ def _sentence(n: int, t: int = 12) -> tuple[Tensor, Tensor]:
     return torch.randint(0, 40, (n, t)), torch.randn(n, 80, 40)
 
 
-add("openai-whisper", "whisper log-mel", lambda: Part(nn.Identity(), _listen), _waves(), NT, t=(1600, 2000, 1000))
+add("openai-whisper", "whisper log-mel", lambda: Part(nn.Identity(), _listen), waves(), NT, t=(1600, 2000, 1000))
 add("openai-whisper", "whisper", lambda: Part(_whisper(), lambda m, x, y: m(y, x)), _sentence, NT, N, t=T12)
 add("openai-whisper", "whisper encoder", lambda: _whisper().encoder, lambda n: torch.randn(n, 80, 40))
 add("openai-whisper", "whisper, greedy with cache", lambda: Part(_whisper(), _greedy), _sentence, NT, N, t=T12)

@@ -90,6 +90,11 @@ N, NT, NHW = {0: "n"}, {0: "n", 1: "t"}, {0: "n", 2: "h", 3: "w"}
 
 T12 = (12, 7, 19)
 
+NCT = {0: "n", 2: "t"}
+T24 = (24, 17, 33)
+WAVES = {"t": (800, 1000, 640)}
+NS = {0: "n", 1: "s"}
+
 SIZES: dict[str, Sequence[int]] = {"h": (32, 64, 48), "w": (32, 48, 64)}
 """Of pictures for networks that halve them up to four times."""
 
@@ -101,6 +106,36 @@ def kept(module: Any) -> nn.Module:
     """The module itself, of a package that says nothing of types."""
     made: nn.Module = module
     return made
+
+
+def points(n: int) -> Tensor:
+    """Draws points (n, 4)."""
+    return torch.randn(n, 4)
+
+
+def channels(width: int, length: int = 24) -> Callable[..., Tensor]:
+    """Draws sequences (n, width, t)."""
+    return lambda n, t=length: torch.randn(n, width, t)
+
+
+def waves(*channels: int, length: int = 800) -> Callable[..., Tensor]:
+    """Draws sounds (n, channels, t)."""
+    return lambda n, t=length: 0.3 * torch.randn(n, *channels, t)
+
+
+def with_lengths(draw: Callable[..., Tensor], axis: int = 1) -> Callable[..., tuple[Tensor, Tensor]]:
+    """Adds numbers of valid steps, the first of them the whole length."""
+
+    def both(**sizes: int) -> tuple[Tensor, Tensor]:
+        drawn = draw(**sizes)
+        return drawn, drawn.shape[axis] - torch.arange(len(drawn)) * 2
+
+    return both
+
+
+def small_classifier() -> nn.Module:
+    """A network of two layers for pictures."""
+    return nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 4))
 
 
 def load(name: str) -> types.ModuleType:

@@ -7,7 +7,7 @@ from torch import nn
 from control_flow.refused_programs import REFUSED
 from torch_onnx_compat import export_compat
 from torch_onnx_compat.control_flow.run import session
-from torch_onnx_compat.control_flow.run.session import EndlessRecursion, RefusedDecision
+from torch_onnx_compat.control_flow.run.refusal import EndlessRecursion, RefusedDecision
 from torch_onnx_compat.errors import UnsupportedError
 
 CASES = [pytest.param(name, e, id=f"{name}-{e}") for name, (*_, exporters) in REFUSED.items() for e in exporters]

@@ -335,6 +335,20 @@ def test_a_list_that_is_filled_now_and_then_is_refused(exporter, tmp_path):
         )
 
 
+def longer_at_both_ends(x):
+    out = []
+    for row in x:
+        out = [row, *out, row * 2]
+    return torch.stack(out)
+
+
+def test_a_list_that_grows_at_both_ends_is_refused(exporter, tmp_path):
+    with pytest.raises(CompatError, match="longer at both ends"):
+        export_compat(
+            longer_at_both_ends, torch.randn(3, 4), tmp_path / "model.onnx", dynamic="batch", exporter=exporter
+        )
+
+
 # What a library finds out at its first call
 
 

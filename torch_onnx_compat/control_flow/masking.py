@@ -11,7 +11,8 @@ from typing import Any
 from torch_onnx_compat.backends.backend import ExportFailed, ExportJob, TooLarge
 from torch_onnx_compat.caller.undo import reach_of
 from torch_onnx_compat.control_flow.run.lists import RowStacker
-from torch_onnx_compat.control_flow.run.session import RefusedDecision, Session, activate
+from torch_onnx_compat.control_flow.run.refusal import RefusedDecision
+from torch_onnx_compat.control_flow.run.session import Session, activate
 from torch_onnx_compat.control_flow.survey import Survey, survey
 from torch_onnx_compat.control_flow.values import ValueDecisions
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError

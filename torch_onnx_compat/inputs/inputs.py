@@ -76,9 +76,9 @@ class Inputs:
     """The example's tensors, where these are the example's at other sizes."""
     numbers: tuple[tuple[str, Any], ...] = ()
     """Python numbers among the arguments, by argument; the file holds them."""
-    following: tuple[tuple[int, str], ...] = ()
-    """Positions of tensors of whole numbers whose largest value is the size of an axis, as that of lengths is, with the
-    axis: at other sizes it is that size."""
+    lengths: tuple[tuple[int, str], ...] = ()
+    """Positions of tensors of lengths, or of offsets, each with the axis whose size is their largest value: it is that
+    size at other sizes, too."""
 
     def call(self, tensors: Sequence[Tensor] | None = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and keyword arguments for forward, around other tensors if given."""
@@ -157,11 +157,12 @@ class Inputs:
             for dim, axis in axes.items():
                 tensor = _resize(tensor, dim, axis.size(wanted))
             tensors.append(tensor)
-        return replace(self, tensors=self._followed(tensors, wanted), origin=self.origin or self.tensors)
+        return replace(self, tensors=self._with_lengths(tensors, wanted), origin=self.origin or self.tensors)
 
-    def _followed(self, tensors: Sequence[Tensor], sizes: Mapping[str, int]) -> tuple[Tensor, ...]:
+    def _with_lengths(self, tensors: Sequence[Tensor], sizes: Mapping[str, int]) -> tuple[Tensor, ...]:
+        """The tensors, those of lengths with values for these sizes of their axes."""
         found = list(tensors)
-        for position, name in self.following:
+        for position, name in self.lengths:
             found[position] = _with_largest(found[position], sizes[name])
         return tuple(found)
 
@@ -183,7 +184,7 @@ class Inputs:
         """
         examples = self.origin if len(self.origin) == len(self.tensors) else self.tensors
         drawn = draw_like(examples, [tensor.shape for tensor in self.tensors], seed)
-        return replace(self, tensors=self._followed(drawn, self.sizes()))
+        return replace(self, tensors=self._with_lengths(drawn, self.sizes()))
 
 
 def _with_largest(tensor: Tensor, size: int) -> Tensor:

@@ -44,11 +44,11 @@ _LEGACY = "Tensor"
 
 _ATTRIBUTES = frozenset(
     {"item", "tolist", "unbind", "split", "chunk", "numel", "new_tensor", "floor", "ceil", "trunc"}
-    | {"sqrt", "log", "log2", "exp", "sin", "cos", "tanh", "isclose", "prod", "round", "around", "rint"}
-    | {"maximum", "minimum", "isqrt", "log10", "fabs", "fmod", "pow", "hypot", "copysign"}
-    | {"pad", "view", "reshape", "expand", "repeat", "zeros", "ones", "full", "empty"}
-    | {"from_numpy"}
+    | {"sqrt", "log", "log2", "exp", "sin", "cos", "tanh", "isclose", "prod", "round"}
+    | {"maximum", "minimum", "log10", "fmod", "pow", "hypot", "copysign", "view", "reshape", "expand"}
+    | {"repeat"}
 )
+"""Methods that have a stand-in, and those whose name a function with a stand-in has, too."""
 
 _METHODS = frozenset(name for kind in (torch.Tensor, list, dict, set, str) for name in dir(kind))
 """What is called on a tensor or a container; the analysis of a function knows it by its name."""
@@ -259,7 +259,7 @@ class Expressions(ast.NodeTransformer):
             return node
         for items, count in ((node.left, node.right), (node.right, node.left)):
             if isinstance(items, ast.List) and len(items.elts) == 1:
-                return runtime_call("repeated", items, count, at=node)
+                return runtime_call("repeat", items, count, at=node)
         return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:

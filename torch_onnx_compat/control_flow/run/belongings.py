@@ -21,7 +21,8 @@ from torch_onnx_compat.caller.snapshot import Bindings, Contents, is_alike, is_o
 from torch_onnx_compat.control_flow.run.branch import Branch
 from torch_onnx_compat.control_flow.run.join import Mismatch, join
 from torch_onnx_compat.control_flow.run.reachable import Position, Reachable, Slots, variables_of_model
-from torch_onnx_compat.control_flow.run.session import Session, current, refusal
+from torch_onnx_compat.control_flow.run.refusal import refusal
+from torch_onnx_compat.control_flow.run.session import Session, current
 from torch_onnx_compat.tracing import is_tracing, without_tracing
 
 _TABLES = ("_parameters", "_buffers", "_modules")
@@ -163,7 +164,9 @@ def _only_remembers(contents: Contents | Slots | Position) -> bool:
 
 
 def _is_code(value: Any) -> bool:
-    return callable(value) or isinstance(value, types.ModuleType)
+    """Whether it is a module, a class or a function without variables of others, which may hold a tensor."""
+    kinds = (types.ModuleType, type, types.BuiltinFunctionType)
+    return isinstance(value, kinds) or (isinstance(value, types.FunctionType) and not value.__closure__)
 
 
 def _changed_keys(now: dict[str, Any], before: dict[str, Any]) -> list[str]:

@@ -11,7 +11,8 @@ from typing import Any
 from torch import Tensor
 
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
-from torch_onnx_compat.control_flow.run.session import as_tensor, is_number
+from torch_onnx_compat.control_flow.run.number_kinds import is_number
+from torch_onnx_compat.control_flow.run.session import as_tensor
 from torch_onnx_compat.control_flow.run.slots import Slots
 from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.watch import Numbering

@@ -23,8 +23,10 @@ from torch_onnx_compat.control_flow.run.decide import decide
 from torch_onnx_compat.control_flow.run.exact import promoted
 from torch_onnx_compat.control_flow.run.lifting import note_made
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Rows
+from torch_onnx_compat.control_flow.run.number_kinds import SYMBOLS, is_number
+from torch_onnx_compat.control_flow.run.refusal import refusal
 from torch_onnx_compat.control_flow.run.runtime_loops import collect
-from torch_onnx_compat.control_flow.run.session import SYMBOLS, Session, as_tensor, current, is_number, refusal
+from torch_onnx_compat.control_flow.run.session import Session, as_tensor, current
 from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.functional.decimals import TorchArithmetic, round_decimal
 from torch_onnx_compat.tracing import extreme_of_sizes, is_tracing

@@ -15,7 +15,8 @@ from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, fla
 from torch_onnx_compat.control_flow.run.guard import Guard, attempt
 from torch_onnx_compat.control_flow.run.lifting import Lifting, Table, clone_arguments, note_made
 from torch_onnx_compat.control_flow.run.lists import RowStacker
-from torch_onnx_compat.control_flow.run.session import RefusedDecision, Session
+from torch_onnx_compat.control_flow.run.refusal import RefusedDecision
+from torch_onnx_compat.control_flow.run.session import Session
 from torch_onnx_compat.places import first_line
 from torch_onnx_compat.tracing import is_tracing, without_tracing
 from torch_onnx_compat.watch import Watcher

@@ -20,15 +20,8 @@ from torch_onnx_compat.control_flow.run.conditional import make_if
 from torch_onnx_compat.control_flow.run.guard import Guard, Outcome, attempt, separate_results, tensors_written_by
 from torch_onnx_compat.control_flow.run.join import Mismatch, join, join_what_fits
 from torch_onnx_compat.control_flow.run.raising import raises_on_purpose
-from torch_onnx_compat.control_flow.run.session import (
-    EndlessRecursion,
-    Key,
-    RefusedDecision,
-    Session,
-    current,
-    here,
-    refusal,
-)
+from torch_onnx_compat.control_flow.run.refusal import EndlessRecursion, RefusedDecision, here, refusal
+from torch_onnx_compat.control_flow.run.session import Key, Session, current
 from torch_onnx_compat.places import first_line
 from torch_onnx_compat.tracing import is_tracing, without_tracing
 from torch_onnx_compat.watch import Numbering, numbers_of_branches

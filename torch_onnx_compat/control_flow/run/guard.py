@@ -18,7 +18,8 @@ from torch_onnx_compat.backends import internals
 from torch_onnx_compat.control_flow.run.aliases import Marks, copy_of, in_branch, pause_watch, present_aliases
 from torch_onnx_compat.control_flow.run.belongings import Attribute, State, take_state
 from torch_onnx_compat.control_flow.run.branch import restore_variables
-from torch_onnx_compat.control_flow.run.session import as_tensor, current, refusal
+from torch_onnx_compat.control_flow.run.refusal import refusal
+from torch_onnx_compat.control_flow.run.session import as_tensor, current
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.tracing import below_function_modes, is_tracing, without_tracing
 from torch_onnx_compat.watch import Watcher, writes_in_place

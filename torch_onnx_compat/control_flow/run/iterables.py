@@ -12,8 +12,10 @@ from torch import Tensor
 
 from torch_onnx_compat.control_flow.run.lengths import at_least, divided_up, is_scannable
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Part, Rows
+from torch_onnx_compat.control_flow.run.number_kinds import SYMBOLS
 from torch_onnx_compat.control_flow.run.pieces import Pieces
-from torch_onnx_compat.control_flow.run.session import SYMBOLS, Session, as_tensor, current, refusal
+from torch_onnx_compat.control_flow.run.refusal import refusal
+from torch_onnx_compat.control_flow.run.session import Session, as_tensor, current
 
 
 @dataclass(frozen=True)

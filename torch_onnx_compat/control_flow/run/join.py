@@ -13,7 +13,9 @@ from torch import Tensor
 from torch_onnx_compat.backends.wide import in_double
 from torch_onnx_compat.control_flow.run.aliases import pause_watch, stand_for
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Part, Rows, parts_of
-from torch_onnx_compat.control_flow.run.session import SYMBOLS, as_tensor, current, here, is_number
+from torch_onnx_compat.control_flow.run.number_kinds import SYMBOLS, is_number
+from torch_onnx_compat.control_flow.run.refusal import here
+from torch_onnx_compat.control_flow.run.session import as_tensor, current
 from torch_onnx_compat.control_flow.run.slots import Slots
 from torch_onnx_compat.tracing import is_tracing, without_tracing
 

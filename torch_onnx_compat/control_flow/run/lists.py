@@ -12,7 +12,8 @@ from torch.utils._pytree import register_pytree_node
 
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.control_flow.run.aliases import stand_for
-from torch_onnx_compat.control_flow.run.session import as_tensor, refusal
+from torch_onnx_compat.control_flow.run.refusal import refusal
+from torch_onnx_compat.control_flow.run.session import as_tensor
 from torch_onnx_compat.watch import Watcher
 
 
@@ -85,11 +86,13 @@ class AppendLog(_Parts):
 
     def append(self, item: Any) -> None:
         """Like list.append."""
+        self._refuse_both_ends()
         super().append(item)
         self._note(item)
 
     def extend(self, items: Any) -> None:
         """Like list.extend."""
+        self._refuse_both_ends()
         before = len(self.parts)
         super().extend(items)
         for part in self.parts[before:]:
@@ -101,6 +104,10 @@ class AppendLog(_Parts):
             raise refusal("a loop of varying length inserts into a list at a place that varies; append to it.")
         self.in_front = True
         self.parts.insert(0, Part(item))
+
+    def _refuse_both_ends(self) -> None:
+        if self.in_front and self.parts:
+            raise refusal("a loop of varying length makes a list longer at both ends; use a list for each.")
 
     def _note(self, item: Any) -> None:
         self.last = item

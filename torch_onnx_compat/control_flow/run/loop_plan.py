@@ -20,8 +20,9 @@ from torch_onnx_compat.control_flow.run.branch import NoConditional
 from torch_onnx_compat.control_flow.run.guard import refuse_shared
 from torch_onnx_compat.control_flow.run.lifting import clone_arguments, note_made
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Part, Rows, parts_of
+from torch_onnx_compat.control_flow.run.refusal import here
 from torch_onnx_compat.control_flow.run.rounds import Result, Round, flatten_values, unflatten_values
-from torch_onnx_compat.control_flow.run.session import Session, as_tensor, here
+from torch_onnx_compat.control_flow.run.session import Session, as_tensor
 from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.places import short
 from torch_onnx_compat.tracing import is_tracing, without_tracing

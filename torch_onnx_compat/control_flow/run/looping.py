@@ -16,6 +16,8 @@ from torch_onnx_compat.control_flow.run.iterables import CountedItems
 from torch_onnx_compat.control_flow.run.lengths import at_least, at_most, is_scannable
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Part, Rows
 from torch_onnx_compat.control_flow.run.loop_plan import LoopPlan, dims_that_differ
+from torch_onnx_compat.control_flow.run.number_kinds import is_number
+from torch_onnx_compat.control_flow.run.refusal import RefusedDecision, here, refusal
 from torch_onnx_compat.control_flow.run.rounds import (
     Result,
     Round,
@@ -26,15 +28,7 @@ from torch_onnx_compat.control_flow.run.rounds import (
     length_of,
     numbers_among,
 )
-from torch_onnx_compat.control_flow.run.session import (
-    RefusedDecision,
-    Session,
-    Trial,
-    as_tensor,
-    here,
-    is_number,
-    refusal,
-)
+from torch_onnx_compat.control_flow.run.session import Session, Trial, as_tensor
 from torch_onnx_compat.control_flow.run.slots import Slots
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.places import first_line, short

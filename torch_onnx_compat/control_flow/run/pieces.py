@@ -10,7 +10,7 @@ from torch.utils._pytree import register_pytree_node
 
 from torch_onnx_compat.control_flow.run.lengths import at_most, divided_up
 from torch_onnx_compat.control_flow.run.lists import Part, Rows, values_of, with_values
-from torch_onnx_compat.control_flow.run.session import refusal
+from torch_onnx_compat.control_flow.run.refusal import refusal
 from torch_onnx_compat.tracing import is_tracing
 
 

@@ -17,7 +17,8 @@ from torch_onnx_compat.control_flow.run.guard import WriteLog, attempt
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.lifting import Lifting, Table
 from torch_onnx_compat.control_flow.run.lists import AppendLog, RowStacker
-from torch_onnx_compat.control_flow.run.session import Session, as_tensor, is_number
+from torch_onnx_compat.control_flow.run.number_kinds import is_number
+from torch_onnx_compat.control_flow.run.session import Session, as_tensor
 from torch_onnx_compat.control_flow.run.slots import Slots
 from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.inputs import tree

@@ -24,9 +24,11 @@ from torch_onnx_compat.control_flow.run.exact import compare_exactly, promoted
 from torch_onnx_compat.control_flow.run.iterables import listed
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Rows
+from torch_onnx_compat.control_flow.run.number_kinds import SYMBOLS
 from torch_onnx_compat.control_flow.run.pieces import Pieces
+from torch_onnx_compat.control_flow.run.refusal import refusal
 from torch_onnx_compat.control_flow.run.runtime_loops import Loop, collect, for_, generate, steps, while_
-from torch_onnx_compat.control_flow.run.session import SYMBOLS, as_tensor, current, refusal
+from torch_onnx_compat.control_flow.run.session import as_tensor, current
 from torch_onnx_compat.control_flow.run.slots import Slots
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.tracing import constant, is_tracing
@@ -369,7 +371,7 @@ def augment_item(name: str, item: Any, other: Any, owner: Any) -> Any:
     return augment(name, item, other)
 
 
-def repeated(items: Any, count: Any) -> Any:
+def repeat(items: Any, count: Any) -> Any:
     """``[None] * count``, and any other product with a list."""
     session = current()
     if session is not None and type(items) is list and items == [None] and session.is_dynamic(count):

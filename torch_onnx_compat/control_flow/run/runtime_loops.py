@@ -17,8 +17,9 @@ from torch_onnx_compat.control_flow.run.iterables import CountedItems, as_counte
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Rows
 from torch_onnx_compat.control_flow.run.looping import make_loop
+from torch_onnx_compat.control_flow.run.refusal import here, refusal
 from torch_onnx_compat.control_flow.run.rounds import Round
-from torch_onnx_compat.control_flow.run.session import Session, Unrolled, current, here, refusal
+from torch_onnx_compat.control_flow.run.session import OpenLoop, Session, current
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.places import short
 from torch_onnx_compat.tracing import is_tracing
@@ -62,10 +63,10 @@ class Loop:
         """By identity: a tensor, its version, and the copy of it that exits leave the loop with."""
         self._kept: list[tuple[Tensor, Tensor]] = []
         """All these tensors and copies."""
-        self._unrolled = Unrolled(here())
+        self._open = OpenLoop(here())
         session = current()
         if session is not None:
-            session.unrolled.append(self._unrolled)
+            session.open_loops.append(self._open)
 
     def leave(self, test: Any, function: Callable[..., Any], scope: dict[str, Any]) -> bool:
         """Records an exit; returns True if the loop ends here for every input."""
@@ -78,7 +79,7 @@ class Loop:
             note_loop(session, test)
             known = session.condition(test)
             if not isinstance(known, bool) and session.surveying:
-                self._unrolled.is_over |= truth_now(known)
+                self._open.is_over |= truth_now(known)
                 if not session.others and not session.from_data(known):
                     # Whether sizes are the same elsewhere is not known yet; a loop that they end would not end.
                     known = truth_now(known)
@@ -125,7 +126,7 @@ class Loop:
                 present_aliases().mark(value, short(*here()))
         session = current()
         if session is not None:
-            session.unrolled.remove(self._unrolled)
+            session.open_loops.remove(self._open)
         return tuple(result)
 
     def _join_attributes(self, test: Tensor, state: State) -> None:

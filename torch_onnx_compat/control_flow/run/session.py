@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import types
 from collections import Counter
@@ -16,23 +15,27 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.backends.backend import ExportFailed
 from torch_onnx_compat.backends.data_sizes import DataSizes
 from torch_onnx_compat.backends.decisions import DecisionLog
-from torch_onnx_compat.backends.internals import symbolic
 from torch_onnx_compat.backends.trace_numbers import is_settled
 from torch_onnx_compat.backends.trace_origins import asks_for_emptiness, depends_on, origins
-from torch_onnx_compat.backends.wide import SIZE_NODE, TENSOR_NODES, Numbers, wide_numbers
+from torch_onnx_compat.backends.wide import Numbers, wide_numbers
 from torch_onnx_compat.caller.reach import Reach
 from torch_onnx_compat.catalogue.entry import Exporter
-from torch_onnx_compat.control_flow.find.users import NumberUsers
 from torch_onnx_compat.control_flow.run.aliases import watch_aliases
 from torch_onnx_compat.control_flow.run.cells import CellWriter
 from torch_onnx_compat.control_flow.run.lifting import present
+from torch_onnx_compat.control_flow.run.number_kinds import SYMBOLS, NumberKinds
 from torch_onnx_compat.control_flow.run.raising import find_catcher
-from torch_onnx_compat.control_flow.run.unknown_kinds import UnknownKinds
+from torch_onnx_compat.control_flow.run.refusal import (
+    EndlessRecursion,
+    RefusedDecision,
+    here,
+    keep_refusals,
+    place_in_model,
+    refusal,
+)
 from torch_onnx_compat.places import is_user_file, short
-from torch_onnx_compat.stack import frames, frames_of_model
 from torch_onnx_compat.tracing import as_tensor as value_as_tensor
 from torch_onnx_compat.tracing import is_tracing, recorded_value, without_tracing
 
@@ -41,16 +44,6 @@ Key = tuple[str, int, int, tuple[Any, ...]]
 
 The number is the same in a run in which an earlier decision of the line has a known answer, and no branches.
 """
-
-SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
-
-
-class RefusedDecision(ExportFailed):
-    """A decision has no equivalent; the message begins with its place."""
-
-
-class EndlessRecursion(RefusedDecision):
-    """A function calls itself as often as the inputs decide; whatever is tried around it meets it again."""
 
 
 @dataclass
@@ -64,7 +57,7 @@ class Trial:
 
 
 @dataclass(eq=False)
-class Unrolled:
+class OpenLoop:
     """A loop that is unrolled beyond what its condition says, since other inputs may have more rounds."""
 
     place: tuple[str, int]
@@ -72,8 +65,8 @@ class Unrolled:
     """Whether this run's inputs have left it."""
 
 
-@dataclass
-class Session:
+@dataclass(kw_only=True)
+class Session(NumberKinds):
     """The state of a run of a rewritten model; an exporter may run the model several times."""
 
     exporter: Exporter
@@ -100,8 +93,6 @@ class Session:
     """Decisions on sizes with one branch that fails at this run's sizes: True if the first one runs."""
     equal: dict[Key, bool] = field(default_factory=dict)
     """Decisions on sizes with two branches that run at this run's sizes: True if they compute the same."""
-    split: set[tuple[str, int]] = field(default_factory=set)
-    """File and line of each decision whose branches give a name values of several kinds, such as a tensor and None."""
     value_sites: dict[tuple[types.CodeType, int, int], str] = field(default_factory=dict)
     """Decisions on values that this run met, each with its place; filled in a search."""
     loop_sites: dict[tuple[types.CodeType, int, int], str] = field(default_factory=dict)
@@ -117,7 +108,7 @@ class Session:
     """Those of which this run found it, in a search."""
     trials: list[Trial] = field(default_factory=list)
     """The loops in the file of which a round is tried now."""
-    unrolled: list[Unrolled] = field(default_factory=list)
+    open_loops: list[OpenLoop] = field(default_factory=list)
     """The loops that this run has begun to unroll, and not finished."""
     done: dict[str, str] = field(default_factory=dict)
     """How each decision was written, by place."""
@@ -125,18 +116,8 @@ class Session:
     """Places of checks that the file does not make, as keys."""
     refusals: list[RefusedDecision] = field(default_factory=list)
     """What this run refused, the first one first; the model may have caught it."""
-    unknown_kinds: UnknownKinds = field(default_factory=UnknownKinds)
-    """Tensors that stand for a number or for a tensor, whichever way the model goes."""
-    users: NumberUsers = field(default_factory=NumberUsers)
-    """The functions that ran after a tensor was noted as a number; filled while its `watch` is in force."""
-    numbers: Numbers = field(default_factory=Numbers)
-    """Tensors that stand for what Python has as numbers."""
     reach: Reach | None = None
     """What the model's code can write to outside of its modules."""
-    sizes_are_numbers: bool = False
-    """Whether code that asks for the kind of a size hears that it is a number, as it is in Python."""
-    computes_wide: bool = True
-    """Whether the file may compute in float64 what Python does."""
     _seen: Counter[tuple[tuple[str, int], tuple[Any, ...]]] = field(default_factory=Counter)
     _within: tuple[Any, ...] = ()
     """The part that runs, as a key and a number; empty outside of all."""
@@ -147,7 +128,7 @@ class Session:
         """Starts a run."""
         self._seen.clear()
         self.refusals.clear()
-        self.unrolled.clear()
+        self.open_loops.clear()
         self.numbers.clear()
         self.unknown_kinds.clear()
         self.sizes = {}
@@ -184,7 +165,7 @@ class Session:
 
     def note_failed_rounds(self) -> None:
         """Notes at the end of a run the loop whose unrolled rounds failed where the run's inputs have no round."""
-        self.unbounded.update(loop.place for loop in [one for one in self.unrolled if one.is_over][-1:])
+        self.unbounded.update(loop.place for loop in [one for one in self.open_loops if one.is_over][-1:])
 
     @property
     def is_endless(self) -> bool:
@@ -299,118 +280,6 @@ class Session:
     def _origins(self, value: Tensor) -> tuple[bool, list[int]]:
         return origins(value, self.inputs, self.log.data_sizes if self.log else DataSizes())
 
-    def note_number(self, value: Any, wide: Tensor | None = None) -> Any:
-        """Notes that a tensor stands for what Python has as a number.
-
-        Args:
-            value: The tensor; anything else is no matter.
-            wide: Its value in float64, of shape (1,), where that is another.
-
-        Returns:
-            The tensor that stands for it from now on.
-        """
-        if isinstance(value, Tensor):
-            if wide is not None or value not in self.numbers:
-                value = self.numbers.note(value, wide)
-            self.users.begin()
-        return value
-
-    def exact(self, value: Any) -> Tensor | None:
-        """A tensor of one element, a number as Python computes it; None for what is not known to be a number."""
-        if isinstance(value, torch.SymFloat) and self.computes_wide:
-            return torch.full((), value, dtype=torch.float64)
-        if not isinstance(value, Tensor) or value.dim():
-            return None
-        found = self.numbers.exact(value)
-        if found is None and is_tracing() and not value.is_floating_point() and self.number_type(value) is not None:
-            return value
-        return found
-
-    def number_type(self, value: Any) -> type | None:
-        """What code hears that asks for the kind of a value: the type of a number; None for any other value.
-
-        Raises:
-            RefusedDecision: torch.export has no graph in which to look, and the numbers of this run are not all noted.
-        """
-        if isinstance(value, SYMBOLS):
-            return _TYPES[type(value)] if self.sizes_are_numbers or symbolic.is_of_data(value) else None
-        if not isinstance(value, Tensor) or value.dim():
-            return None
-        if self.numbers and not (is_tracing() or self.computes_wide or value in self.numbers):
-            raise refusal("whether a tensor of shape () stands for a number decides, and nobody can tell.")
-        # A trace can be asked what a tensor was computed of. Under torch.export, what is computed of numbers is noted
-        # where it is computed in float64, too.
-        is_known = self._is_made_of_numbers(value, self.sizes_are_numbers) if is_tracing() else value in self.numbers
-        return _type_of(value) if is_known else None
-
-    def kind_of_number(self, value: Any) -> type | None:
-        """The type of the number that Python has for a value, of a size, too; None for any other value."""
-        if isinstance(value, (bool, int, float, *SYMBOLS)):
-            return _TYPES.get(type(value)) or next(kind for kind in (bool, int, float) if isinstance(value, kind))
-        if isinstance(value, Tensor) and not value.dim() and is_tracing():
-            return _type_of(value) if self._is_made_of_numbers(value, True) else None
-        return self.number_type(value)
-
-    def note_several_kinds(
-        self, made: Tensor, sides: Sequence[Any], reason: str, place: tuple[str, int] | None = None
-    ) -> bool:
-        """Notes that the kind of a value is unknown, if it is one of several that are not of one kind.
-
-        Args:
-            made: The tensor.
-            sides: The values.
-            reason: What to say of it to code that asks for its kind.
-            place: File and line of the decision that it comes from.
-
-        Returns:
-            Whether it is unknown.
-        """
-        is_known = not any(self.unknown_kinds.origin(side, self.numbers) for side in sides)
-        kinds = {self.kind_of_number(side) for side in sides}
-        if is_known and len(kinds) == 1:
-            return False
-        numbers = frozenset(kind for kind in kinds if kind is not None)
-        self.unknown_kinds.note(made, reason, place, numbers if is_known and None not in kinds else frozenset())
-        self.users.begin()
-        return True
-
-    def ask_kind(self, value: Any) -> None:
-        """Refuses to tell whether a value is a number or a tensor, where the file has a tensor for either.
-
-        Raises:
-            RefusedDecision: The value is such a one.
-        """
-        origin = self.unknown_kinds.origin(value, self.numbers)
-        if origin is None:
-            return
-        if origin.place is not None:
-            self.split.add(origin.place)
-        raise refusal(
-            f"what kind of value a name holds decides, and it is {origin.reason}; let it be a tensor throughout."
-        )
-
-    def _is_made_of_numbers(self, value: Tensor, or_sizes: bool) -> bool:
-        """Whether everything that a traced tensor was computed from stands for a number, or is a constant or a size.
-
-        Args:
-            value: The tensor.
-            or_sizes: Whether sizes alone are enough.
-        """
-        todo, found, seen = [recorded_value(value)], False, set()
-        while todo:
-            recorded = todo.pop()
-            node = recorded.node()
-            if self.numbers.has_recorded(recorded.unique()):
-                found = True
-            elif node.kind() == SIZE_NODE:
-                found = found or or_sizes
-            elif node.kind() in TENSOR_NODES or (not list(node.inputs()) and node.kind() != "prim::Constant"):
-                return False  # a tensor that was made of a number, an input or a weight
-            elif recorded.unique() not in seen:
-                seen.add(recorded.unique())
-                todo += node.inputs()
-        return found
-
     def hash(self, value: Tensor) -> int:
         """The hash of a tensor that torch.export captures; one that stands for a number cannot be looked up.
 
@@ -483,8 +352,8 @@ def activate(session: Session) -> Iterator[Callable[[Any], None]]:
         # A TorchScript trace has a log, which knows what a key was computed from.
         hashes = internals.add_tensor_method("__hash__", lambda tensor: session.hash(tensor))
         wide = wide_numbers(lambda: session.numbers) if session.computes_wide else nullcontext()
-        aliases = nullcontext(_pass) if session.surveying else watch_aliases(_place_in_model, refusal)
-        with hashes if session.log is None else nullcontext(), wide, aliases as check:
+        aliases = nullcontext(_pass) if session.surveying else watch_aliases(place_in_model, refusal)
+        with keep_refusals(session.refusals), hashes if session.log is None else nullcontext(), wide, aliases as check:
             yield check
     finally:
         _current.reset(token)
@@ -497,49 +366,9 @@ def _pass(_: Any) -> None:
     pass
 
 
-def here() -> tuple[str, int]:
-    """File and line of the model's code that called the run-time module."""
-    outside = (f for f in frames() if not str(f.f_globals.get("__name__", "")).startswith("torch_onnx_compat."))
-    frame = next(outside)
-    return frame.f_code.co_filename, frame.f_lineno
-
-
-def _place_in_model() -> str:
-    """The model's statement that is running; a call of torch may lie between it and the run-time module."""
-    places = ((f.f_code.co_filename, f.f_lineno) for f in frames_of_model() if is_user_file(f.f_code.co_filename))
-    return short(*next(places, here()))
-
-
-def refusal(reason: str, place: str = "", kind: type[RefusedDecision] = RefusedDecision) -> RefusedDecision:
-    """The error that refuses the present decision; the session keeps it.
-
-    Args:
-        reason: Why.
-        place: Where; the decision's place by default.
-        kind: Of error.
-    """
-    error = kind(f"{place or short(*here())}: {reason}")
-    session = current()
-    if session is not None:
-        session.refusals.append(error)
-    return error
-
-
-_TYPES: dict[type, type] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
-
-
-def _type_of(number: Tensor) -> type:
-    return bool if number.dtype == torch.bool else float if number.is_floating_point() else int
-
-
 def as_tensor(value: Any, like: Tensor | None = None) -> Tensor:
     """Converts a number or a symbolic size to a tensor of shape (); a tensor stays as it is."""
     device = like.device if like is not None else None
     if not isinstance(value, (Tensor, *SYMBOLS)) and not is_tracing() and current() is not None:
         return torch.full((), value, device=device)  # a constant of torch.tensor would be lifted out of a loop's body
     return value_as_tensor(value, device)
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value is a plain or symbolic number."""
-    return isinstance(value, (bool, int, float, *SYMBOLS)) and not (isinstance(value, float) and math.isnan(value))

@@ -10,7 +10,8 @@ from torch import Tensor
 from torch.utils._pytree import register_pytree_node
 
 from torch_onnx_compat.control_flow.run.lists import Part, Rows
-from torch_onnx_compat.control_flow.run.session import as_tensor, refusal
+from torch_onnx_compat.control_flow.run.refusal import refusal
+from torch_onnx_compat.control_flow.run.session import as_tensor
 
 
 class Slots(Rows):
