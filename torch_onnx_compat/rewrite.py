@@ -77,7 +77,7 @@ class _FunctionRewrites(CallCounter):
                     if spelling is in_place(getattr(match, "__name__", "")):
                         self._writing.add(spelling)
         self._paths, self._plan, self._facts = module_paths(twin), plan, facts
-        self._constants = {id(t) for t in (*twin.buffers(), *twin.parameters()) if t.is_complex()}
+        self._constants = {id(t) for t in (*twin.buffers(), *twin.parameters()) if t.dtype.is_complex}
         self._running: list[Rewrite] = []
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -70,6 +70,15 @@ def test_a_file_that_is_wrong_at_ordinary_special_values_is_found(model, wrong, 
     assert [row.case for row in findings.rows if not row.ok] == [label]
 
 
+@pytest.mark.parametrize(("off", "is_note"), [(4e-4, True), (1e-3, False)])
+def test_roundings_of_equal_values_are_alike(off, is_note):
+    """A sum of them may be off by as many roundings as it has terms; elsewhere that much is an error."""
+    ramp = torch.linspace(-1, 1, 8)
+    findings = check(lambda x: x * 0 + ramp, lambda x: x * 0 + ramp + off * (x.amax() == x.amin()) * (x.amax() != 0))
+    assert (findings.failed is None) == is_note
+    assert any(note.startswith("at equal values the file differs") for note in findings.notes) == is_note
+
+
 def test_differences_at_extreme_values_are_notes():
     findings = check(lambda x: torch.nan_to_num(x, 0.25), lambda x: x + 0.0)
     assert findings.failed is None

@@ -41,16 +41,6 @@ class AttributeList(nn.Module):
         return x
 
 
-@refused(r"refused_programs.py:\d+: .*is a Tensor in one branch and a NoneType in the other")
-def none_or_tensor(self, x):
-    for _ in range(2):  # outside of a loop the rest of the function would move into the branches
-        mask = None
-        if x.sum() > 0:
-            mask = x > 0
-        x = x if mask is None else x * mask
-    return x
-
-
 @refused(r"refused_programs.py:\d+: .*is torch.float32 in one branch and torch.bool in the other")
 def dtypes_differ(self, x):
     return x if x.sum() > 0 else x > 0
@@ -59,27 +49,6 @@ def dtypes_differ(self, x):
 @refused(r"refused_programs.py:\d+: .*has the keys \['a'\] in one branch and \['b'\]")
 def keys_differ(self, x):
     return {"a": x} if x.sum() > 0 else {"b": x}
-
-
-@refused(r"refused_programs.py:\d+: .*is one str or another, which is no tensor")
-def text_result(self, x):
-    for _ in range(2):
-        mode = "nearest" if x.sum() > 0 else "bilinear"
-        x = nn.functional.interpolate(x[None, None], scale_factor=2, mode=mode)[0, 0]
-    return x
-
-
-@refused(r"refused_programs.py:\d+: .*is one Linear or another, which is no tensor")
-class ModuleChosen(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
-
-    def forward(self, x):
-        for _ in range(2):
-            layer = self.a if x.sum() > 0 else self.b
-            x = layer(x)
-        return x
 
 
 @refused(r"refused_programs.py:\d+: .*deletes parts\['y'\]; move that out of the branch")
@@ -106,17 +75,6 @@ def global_written(self, x):
     if x.sum() > 0:
         global COUNT
         COUNT = 1
-    return x
-
-
-@refused(r"refused_programs.py:\d+: .*nested decisions in line \d+ leave the loop")
-def nested_break(self, x):
-    for i in range(3):
-        if x.sum() > 0:
-            x = x - 1
-            if x.mean() > i:
-                break
-            x = x * 2
     return x
 
 

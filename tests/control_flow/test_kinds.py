@@ -158,23 +158,6 @@ def test_a_mask_that_sizes_decide(exporter):
         compare(model, result, torch.randn(2, n, 3), torch.randn(2, m, 3))
 
 
-class InLoop(nn.Module):
-    """In a loop there is no rest of the function to move."""
-
-    def forward(self, x):
-        for _ in range(2):
-            top = None
-            if x.max() > 5:
-                top = x.max() / 2
-            x = x + 1 if top is None else x.clamp(max=top)
-        return x
-
-
-def test_in_a_loop_it_is_refused(exporter):
-    with pytest.raises(CompatError, match="NoneType in the other"):
-        export_compat(InLoop(), X, exporter=exporter)
-
-
 class MixtureOfExperts(nn.Module):
     """As Mixtral computes it: what a round binds is of another shape in the next one."""
 

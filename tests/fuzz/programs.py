@@ -25,6 +25,7 @@ from fuzz.far import far_lines
 from fuzz.layouts import layout_lines
 from fuzz.loop_states import draw_loop
 from fuzz.pieces import draw_use
+from fuzz.results import results_source
 from fuzz.rounds import rounds_lines
 from fuzz.tables import draw_lookup
 from fuzz.texts import draw_lines
@@ -1033,6 +1034,13 @@ def make_rounds(seed: int) -> Program:
     return Program(seed=seed, source=source, inputs=(Input("x", (dice.choice((3, 4, 6)), 4), {0: "rows"}),))
 
 
+def make_results(seed: int) -> Program:
+    """A program of a seed with a function that returns one kind of value or another."""
+    dice = random.Random(seed)
+    source = f"{HEADER}\n\n{results_source(dice)}"
+    return Program(seed=seed, source=source, inputs=(Input("x", (dice.choice((3, 4, 6)), 4), {0: "rows"}),))
+
+
 def make_program(seed: int) -> Program:
     """The program of a seed; the same text in every process."""
     dice = random.Random(seed)
@@ -1046,6 +1054,7 @@ MAKERS: dict[str, Callable[[int], Program]] = {
     "kinds": make_kinds,
     "layouts": make_layouts,
     "pieces": make_pieces,
+    "results": make_results,
     "rounds": make_rounds,
     "texts": make_texts,
     "tables": make_tables,

@@ -16,6 +16,7 @@ from fuzz.programs import (
     make_layouts,
     make_pieces,
     make_program,
+    make_results,
     make_rounds,
     make_tables,
     make_texts,
@@ -90,6 +91,14 @@ def test_what_changes_far_from_the_example(seed, exporter, tmp_path):
 @pytest.mark.parametrize("seed", [*range(8), 34, 36, 38, 41])
 def test_loops_with_as_many_rounds_as_the_input_says(seed, exporter, tmp_path):
     program = make_rounds(seed)
+    judged = judge_program(program, write_program(program, tmp_path), exporter)
+    assert judged.verdict in ("right", "rounding", "refused"), f"{judged.detail}\n{program.source}"
+
+
+@pytest.mark.one_exporter
+@pytest.mark.parametrize("seed", range(12))
+def test_results_of_one_kind_or_another(seed, exporter, tmp_path):
+    program = make_results(seed)
     judged = judge_program(program, write_program(program, tmp_path), exporter)
     assert judged.verdict in ("right", "rounding", "refused"), f"{judged.detail}\n{program.source}"
 

@@ -308,8 +308,8 @@ class DecisionLog(Watcher):
 
     def _is_of_legacy(self, tensor: Tensor) -> bool:
         """Whether ``torch.Tensor(n, m)`` or its kind made it, of which no function mode hears."""
-        if type(tensor) is not Tensor or tensor.requires_grad:  # a parameter in a closure has no value in the trace
-            return False
+        if type(tensor) is not Tensor or tensor.requires_grad or tensor.layout is not torch.strided:
+            return False  # a parameter in a closure has no value in the trace, nor has a sparse buffer
         value = recorded_value(tensor)
         return value.node().kind() == "aten::empty" and value.unique() not in self._known_empty
 

@@ -203,7 +203,63 @@ class LoopLowering(LoopForm):
             inner.test = runtime_call("and_", stmt.test, thunk(inner.test), at=stmt.test)
             inner.masked = True  # type: ignore[attr-defined]
             return self._lower_round([inner, *rest], live, leave)
-        raise Unrewritable(f"nested decisions in line {stmt.lineno} leave the loop around them")
+        return self._lower_round([*self._note_exits(stmt), *rest], live, leave)
+
+    def _note_exits(self, stmt: ast.If) -> list[ast.stmt]:
+        """An if with exits in nested decisions: these become flags, and exits behind it.
+
+        if a:                       left_1 = False
+            if b:                   if a:
+                break        ->         if b:
+            x = f(x)                        left_1 = True
+                                        if not left_1:
+                                            x = f(x)
+                                    if left_1:
+                                        break
+        """
+        stmt = copy_tree(stmt)  # what names a statement uses is known of the old one
+        flags = {kind: self.fresh_name("left", stmt) for kind in EXITS if exits([stmt], (kind,))}
+        value = f"value_{flags[ast.Return]}" if ast.Return in flags else ""
+
+        def bind(name: str, new: ast.expr, at: ast.stmt) -> ast.stmt:
+            return set_location(ast.Assign([ast.Name(name, ast.Store())], new), at)
+
+        def decision(test: ast.expr, block: list[ast.stmt], at: ast.stmt) -> ast.If:
+            made = set_location(ast.If(test, block, []), at)
+            made.masked = True  # type: ignore[attr-defined]
+            return made
+
+        def noted(block: Sequence[ast.stmt]) -> list[ast.stmt]:
+            out: list[ast.stmt] = []
+            for index, one in enumerate(block):
+                if isinstance(one, EXITS):
+                    if isinstance(one, ast.Return):
+                        out.append(bind(value, one.value or ast.Constant(None), one))
+                    return [*out, bind(flags[type(one)], ast.Constant(True), one)]
+                out.append(one)
+                if not exits([one], EXITS):
+                    continue
+                if not isinstance(one, ast.If):
+                    raise Unrewritable(f"line {one.lineno} leaves the loop around it in a way that is not covered")
+                one.body, one.orelse = noted(one.body), noted(one.orelse)
+                one.masked = True  # type: ignore[attr-defined]
+                rest = noted(block[index + 1 :])
+                if rest:
+                    first, *others = (set_location(ast.Name(f, ast.Load()), rest[0]) for f in flags.values())
+                    left = runtime_call("or_", first, *map(thunk, others), at=rest[0]) if others else first
+                    out.append(decision(runtime_call("not_", left, at=rest[0]), rest, rest[0]))
+                return out
+            return out
+
+        out = [bind(flag, ast.Constant(False), stmt) for flag in flags.values()]
+        if value:
+            out.append(bind(value, _undefined_node(), stmt))
+        stmt.body, stmt.orelse = noted(stmt.body), noted(stmt.orelse)
+        out.append(stmt)
+        for kind, flag in flags.items():
+            leaving = ast.Return(ast.Name(value, ast.Load())) if kind is ast.Return else kind()
+            out.append(decision(ast.Name(flag, ast.Load()), [set_location(leaving, stmt)], stmt))
+        return out
 
     def _guard_rest(self, stmt: ast.If, block: list[ast.stmt], rest: list[ast.stmt]) -> list[ast.stmt]:
         """``if c: continue`` before statements that leave the loop: puts each of these under ``if not c``."""

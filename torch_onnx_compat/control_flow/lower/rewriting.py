@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
+from torch_onnx_compat.control_flow.find.calls import CallSite
 from torch_onnx_compat.control_flow.find.sites import Event, functions_of
 from torch_onnx_compat.control_flow.find.source import (
     Definition,
@@ -21,6 +22,7 @@ from torch_onnx_compat.control_flow.find.source import (
     place_of,
 )
 from torch_onnx_compat.control_flow.lower.expressions import tells_numbers_apart
+from torch_onnx_compat.control_flow.lower.openings import open_calls
 from torch_onnx_compat.control_flow.lower.printing import lines_before_and_after
 from torch_onnx_compat.control_flow.lower.statements import lower
 from torch_onnx_compat.garbage import pause_collection
@@ -45,6 +47,10 @@ class Rewriting:
     """Files and lines of loops that cannot be unrolled."""
     _splits: dict[str, set[int]] = field(default_factory=dict)
     """Files and lines of decisions into whose branches the rest of the function moves."""
+    _calls: set[CallSite] = field(default_factory=set)
+    """Calls that return values of two kinds, after which the rest of the function moves into two branches."""
+    opened: set[CallSite] = field(default_factory=set)
+    """Those of which the function could be rewritten."""
     _codes: dict[types.CodeType, types.CodeType] = field(default_factory=dict)
     _originals: dict[types.CodeType, types.CodeType] = field(default_factory=dict)
     _functions: dict[types.CodeType, list[types.FunctionType]] = field(default_factory=dict)
@@ -94,6 +100,14 @@ class Rewriting:
         new = [place for place in sorted(places) if place[1] not in self._splits.get(place[0], ())]
         return self._mark(self._splits, new[:room])
 
+    def open_calls(self, sites: Iterable[CallSite]) -> bool:
+        """Moves the rest of a function into two branches after some calls; returns whether any function changed."""
+        room = MOST_SPLITS - len(self._calls)
+        new = sorted(set(sites) - self._calls, key=lambda site: (site.filename, site.line))[:room]
+        self._calls.update(new)
+        codes = ((self._originals.get(c, c), site) for site in new for c in site.codes if c not in self._inside)
+        return self._rewrite({code: site.line for code, site in codes})
+
     def _mark(self, marked: dict[str, set[int]], places: Iterable[tuple[str, int]]) -> bool:
         stale: dict[types.CodeType, int] = {}
         for filename, line in places:
@@ -137,6 +151,7 @@ class Rewriting:
     def _lower_definition(self, code: types.CodeType, found: Definition) -> FunctionNode:
         lines, loops, splits = self._lines, self._loops, self._splits
         name = code.co_filename
+        self.opened |= open_calls(found.node, [site for site in self._calls if site.filename == name])
         return lower(found.node, lines.get(name, ()), loops.get(name, ()), splits.get(name, ()), found.libraries)
 
     @contextmanager

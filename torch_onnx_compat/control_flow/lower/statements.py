@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
+from typing import Any
 
 from torch_onnx_compat.control_flow.find.source import FunctionNode, Unrewritable
 from torch_onnx_compat.control_flow.find.syntax import SCOPES, blocks, copy_tree, exits, is_compound, walk_all
@@ -67,7 +68,7 @@ def lower(
     first = node.args.args[0].arg if node.args.args else ""
     head = 1 if ast.get_docstring(node, clean=False) is not None else 0
     unfold_matches(node)
-    for one in walk_all(node) if splits else ():
+    for one in walk_all(node):
         if isinstance(one, ast.FunctionDef):
             one.body = mark_splits(one.body, splits)
     for one in walk_all(node):
@@ -200,7 +201,10 @@ class Lowering(LoopLowering):
         body = [*stmt.body, *rest] if not ends(stmt.body) else stmt.body
         orelse = [*stmt.orelse, *rest] if not ends(stmt.orelse) else stmt.orelse
         definitions = self._branches(stmt, body, orelse, after, ending)
-        return [*before, *definitions, set_location(ast.Return(self._decide(stmt, definitions, inside)), stmt)]
+        call = self._decide(stmt, definitions, inside)
+        if not self._loops and all(map(_returns_nothing, tail)):
+            call.keywords.append(set_location(ast.keyword("returns", ast.Constant(True)), stmt))
+        return [*before, *definitions, set_location(ast.Return(call), stmt)]
 
     def _branches(
         self, stmt: ast.If, body: list[ast.stmt], orelse: list[ast.stmt], after: set[str], tail: list[ast.stmt]
@@ -281,31 +285,69 @@ class Lowering(LoopLowering):
 def mark_splits(stmts: Sequence[ast.stmt], lines: Collection[int]) -> list[ast.stmt]:
     """Marks the ifs on some lines, and those around them; ``y = a if c else b`` there becomes an if.
 
-    An if within a loop, or a with or try block, stays as it is: there is no one rest that could move into it.
+    Within a loop, or a with or try block, the rest of the block moves into the if at once.
 
     Args:
-        stmts: A function's body, or a branch; its ifs are changed in place.
+        stmts: A function's body, or a block; its ifs are changed in place.
         lines: Of the decisions.
     """
     out: list[ast.stmt] = []
     for stmt in stmts:
-        if isinstance(stmt, (ast.Assign, ast.AnnAssign)) and isinstance(stmt.value, ast.IfExp) and _is_on(stmt, lines):
-            choice = stmt.value
-            targets: list[ast.expr] = stmt.targets if isinstance(stmt, ast.Assign) else [stmt.target]
-            one = set_location(ast.Assign([copy_tree(target) for target in targets], choice.body), stmt)
-            other = set_location(ast.Assign(targets, choice.orelse), stmt)
-            stmt = set_location(ast.If(choice.test, [one], [other]), stmt)
+        if _is_choice(stmt) and _is_on(stmt, lines):
+            stmt = _unfold_choice(stmt)
             stmt.split = True  # type: ignore[attr-defined]
         elif isinstance(stmt, ast.If):
             stmt.body, stmt.orelse = mark_splits(stmt.body, lines), mark_splits(stmt.orelse, lines)
-            inside = any(getattr(inner, "split", False) for inner in (*stmt.body, *stmt.orelse))
-            stmt.split = inside or stmt.lineno in lines  # type: ignore[attr-defined]
+            is_marked = getattr(stmt, "split", False) or stmt.lineno in lines
+            stmt.split = is_marked or any(map(_is_split, (*stmt.body, *stmt.orelse)))  # type: ignore[attr-defined]
+        elif not isinstance(stmt, SCOPES):
+            for block in blocks(stmt):
+                block[:] = _move_rest(mark_splits(block, lines))
         out.append(stmt)
+    return out
+
+
+def _is_choice(stmt: ast.stmt) -> bool:
+    return isinstance(stmt, (ast.Assign, ast.AnnAssign, ast.Return)) and isinstance(stmt.value, ast.IfExp)
+
+
+def _unfold_choice(stmt: Any) -> ast.stmt:
+    """The if for ``y = a if c else b``, or a return of it."""
+
+    def with_value(value: ast.expr) -> ast.stmt:
+        if isinstance(stmt, ast.Return):
+            return set_location(ast.Return(value), stmt)
+        targets = stmt.targets if isinstance(stmt, ast.Assign) else [stmt.target]
+        return set_location(ast.Assign([copy_tree(target) for target in targets], value), stmt)
+
+    choice = stmt.value
+    return set_location(ast.If(choice.test, [with_value(choice.body)], [with_value(choice.orelse)]), stmt)
+
+
+def _is_split(stmt: ast.stmt) -> bool:
+    return getattr(stmt, "split", False)
+
+
+def _move_rest(stmts: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """A block in which what follows an if that is marked is in both of its branches; it is marked no longer."""
+    out: list[ast.stmt] = []
+    for stmt in reversed(stmts):
+        if isinstance(stmt, ast.If) and _is_split(stmt):
+            stmt.split = False  # type: ignore[attr-defined]
+            for block in (stmt.body, stmt.orelse):
+                block[:] = _move_rest(block if ends(block) else [*block, *map(copy_tree, out)])
+            out = []
+        out.insert(0, stmt)
     return out
 
 
 def _is_on(stmt: ast.stmt, lines: Collection[int]) -> bool:
     return any(line in lines for line in range(stmt.lineno, (stmt.end_lineno or stmt.lineno) + 1))
+
+
+def _returns_nothing(stmt: ast.stmt) -> bool:
+    """Whether it is the end of a function without a return; the tail of a branch or a round returns a tuple."""
+    return isinstance(stmt, ast.Return) and isinstance(stmt.value, ast.Constant) and stmt.value.value is None
 
 
 def _tuple(names: Sequence[str], context: ast.expr_context) -> ast.Tuple:

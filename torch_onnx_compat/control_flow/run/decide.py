@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
+from torch_onnx_compat.control_flow.find.calls import calling_site
 from torch_onnx_compat.control_flow.run.aliases import copy_of, effect
 from torch_onnx_compat.control_flow.run.belongings import (
     State,
@@ -17,6 +18,7 @@ from torch_onnx_compat.control_flow.run.belongings import (
 )
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, flatten
 from torch_onnx_compat.control_flow.run.conditional import make_if
+from torch_onnx_compat.control_flow.run.either import make_either
 from torch_onnx_compat.control_flow.run.guard import Guard, Outcome, attempt, separate_results, tensors_written_by
 from torch_onnx_compat.control_flow.run.join import Mismatch, join, join_what_fits
 from torch_onnx_compat.control_flow.run.raising import raises_on_purpose
@@ -36,7 +38,16 @@ CLOSE = 1e-4
 """Tolerance between two branches that compute the same, relative to the largest value."""
 
 
-def decide(session: Session, test: Any, then: Branch, otherwise: Branch, why: str = "", *, grows: bool = False) -> Any:
+def decide(
+    session: Session,
+    test: Any,
+    then: Branch,
+    otherwise: Branch,
+    why: str = "",
+    *,
+    grows: bool = False,
+    returns: bool = False,
+) -> Any:
     """Returns the value of one branch, or of both joined.
 
     Args:
@@ -46,16 +57,25 @@ def decide(session: Session, test: Any, then: Branch, otherwise: Branch, why: st
         otherwise: The branch to take if it does not.
         why: The side effect that forbids running both branches; empty if there is none.
         grows: Whether lists of different lengths become one whose length values decide.
+        returns: Whether the function that takes the decision returns the value.
 
     Raises:
         RefusedDecision: The condition may vary and the branches have no equivalent; says where and why.
     """
     with numbers_of_branches() as taken:
-        return _decide(session, test, then, otherwise, why, taken, grows=grows)
+        return _decide(session, test, then, otherwise, why, taken, grows=grows, returns=returns)
 
 
 def _decide(
-    session: Session, test: Any, then: Branch, otherwise: Branch, why: str, taken: Numbering, *, grows: bool
+    session: Session,
+    test: Any,
+    then: Branch,
+    otherwise: Branch,
+    why: str,
+    taken: Numbering,
+    *,
+    grows: bool,
+    returns: bool,
 ) -> Any:
     key = session.key()
     for part, branch in enumerate((otherwise, then)):
@@ -76,10 +96,12 @@ def _decide(
     if key in session.conflicts:
         return _decide_by_if(session, condition, then, otherwise, session.conflicts[key])
     with session.nest(session.depths_of_both, key, DEPTH_OF_BOTH):
-        return _decide_by_both(session, key, condition, then, otherwise, grows)
+        return _decide_by_both(session, key, condition, then, otherwise, grows, returns)
 
 
-def _decide_by_both(session: Session, key: Key, condition: Tensor, then: Branch, otherwise: Branch, grows: bool) -> Any:
+def _decide_by_both(
+    session: Session, key: Key, condition: Tensor, then: Branch, otherwise: Branch, grows: bool, returns: bool
+) -> Any:
     by_size = not session.from_data(condition)
     # Where values decide, too, the model may run at sizes at which the branch that it does not take would not.
     state = take_state((then, otherwise), session.reach)
@@ -99,7 +121,7 @@ def _decide_by_both(session: Session, key: Key, condition: Tensor, then: Branch,
     if session.surveying and by_size:
         _compare(session, key, *outcomes)
     try:
-        value, bound = _decide_by_mask(session, condition, *outcomes, grows=grows)
+        value, bound = _decide_by_mask(session, condition, *outcomes, grows=grows, returns=returns)
     except Mismatch as mismatch:
         if not session.surveying:
             _refuse_failed(outcomes, mismatch)
@@ -176,7 +198,9 @@ def _are_near(x: Tensor, y: Tensor) -> bool:
     return not x.numel() or float((x - y).abs().max()) <= CLOSE * float(x.abs().max())
 
 
-def _decide_by_mask(session: Session, condition: Tensor, yes: Outcome, no: Outcome, *, grows: bool) -> Any:
+def _decide_by_mask(
+    session: Session, condition: Tensor, yes: Outcome, no: Outcome, *, grows: bool, returns: bool
+) -> Any:
     failed = [outcome for outcome in (yes, no) if outcome.error is not None]
     for outcome in failed:
         if isinstance(outcome.error, RefusedDecision):
@@ -194,12 +218,31 @@ def _decide_by_mask(session: Session, condition: Tensor, yes: Outcome, no: Outco
                 tensor.copy_(value)
         return survivor.value
     with effect(yes.marks, no.marks):
-        value = join(condition, yes.value, no.value, grows=grows)
+        value = _join(session, condition, yes.value, no.value, grows=grows, returns=returns)
         for identity, tensor in tensors_written_by((yes, no)).items():
             values = [o.writes[identity][1] if identity in o.writes else copy_of(tensor) for o in (yes, no)]
             tensor.copy_(join(condition, values[0], values[1]))
     session.mark("masked")
     return value
+
+
+def _join(session: Session, condition: Tensor, a: Any, b: Any, *, grows: bool, returns: bool) -> Any:
+    """Joins what two branches return, and the attributes that they bind.
+
+    Where a function returns values of two kinds, its caller is to go on with each of them in a branch.
+    """
+    try:
+        return join(condition, a, b, grows=grows)
+    except Mismatch as mismatch:
+        site = calling_site() if returns and mismatch.of_kinds else None
+        if site is None:
+            raise
+        if site not in session.opened:
+            session.to_open.add(site)
+            raise
+    value, bound = make_either(condition, a[0], b[0]), join(condition, a[1], b[1], grows=grows)
+    session.note_returning(value, (a[0], b[0]))
+    return value, bound
 
 
 def _value_for_example(condition: Tensor, yes: Outcome, no: Outcome, *, grows: bool) -> Any:

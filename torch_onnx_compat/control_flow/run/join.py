@@ -216,7 +216,7 @@ def _one_dtype(x: Tensor, y: Tensor, a: Any, b: Any, path: str) -> tuple[Tensor,
         return x, y
     tensors = [t for t, value in ((x, a), (y, b)) if isinstance(value, Tensor) and not _stands_for_number(t)]
     if len(tensors) == 2:
-        raise Mismatch(f"{path} is {x.dtype} in one branch and {y.dtype} in the other")
+        raise Mismatch(f"{path} is {x.dtype} in one branch and {y.dtype} in the other", of_kinds=True)
     wanted = torch.promote_types(x.dtype, y.dtype)
     if tensors and _kind(tensors[0].dtype) >= _kind(wanted):
         wanted = tensors[0].dtype

@@ -21,6 +21,7 @@ from torch_onnx_compat.control_flow.run.callees import callee
 from torch_onnx_compat.control_flow.run.callees import is_same as same_object
 from torch_onnx_compat.control_flow.run.decide import decide
 from torch_onnx_compat.control_flow.run.exact import compare_exactly, promoted
+from torch_onnx_compat.control_flow.run.either import Either
 from torch_onnx_compat.control_flow.run.iterables import listed
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Rows
@@ -68,6 +69,7 @@ def branch(
     owners: dict[str, Callable[[], Any]] | None = None,
     *,
     grows: bool = False,
+    returns: bool = False,
 ) -> Any:
     """An ``if`` statement: returns the value of one of two functions, or both values joined.
 
@@ -79,13 +81,35 @@ def branch(
         why: The side effect that forbids running both; empty if there is none.
         owners: What the branches write attributes of, by the side effect's text.
         grows: Whether lists of different lengths become one whose length values decide.
+        returns: Whether the function returns the value.
     """
     session = current()
     if session is None:
         return call_in_scope(then if answer(test) else otherwise, scope)
-    note_decision(session, test)
+    if isinstance(test, Either):  # the decision is another function's, and is noted there
+        test = test.condition
+    else:
+        note_decision(session, test)
     why = why or next((what for what, owner in (owners or {}).items() if not is_followed(owner)), "")
-    return decide(session, test, Branch(then, scope), Branch(otherwise, scope), why, grows=grows)
+    return decide(session, test, Branch(then, scope), Branch(otherwise, scope), why, grows=grows, returns=returns)
+
+
+def which(value: Any) -> Any:
+    """The condition of the ``if`` after a call: whether what the call returned is its first value."""
+    session = current()
+    if session is not None:
+        session.note_arrival(value)
+    return value if isinstance(value, Either) else True
+
+
+def first(value: Any) -> Any:
+    """The first of two values of different kinds, or the one that there is."""
+    return value.first if isinstance(value, Either) else value
+
+
+def second(value: Any) -> Any:
+    """The second of two values of different kinds, or the one that there is."""
+    return value.second if isinstance(value, Either) else value
 
 
 def choose(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:

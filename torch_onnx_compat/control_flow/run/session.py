@@ -22,6 +22,7 @@ from torch_onnx_compat.backends.trace_origins import asks_for_emptiness, depends
 from torch_onnx_compat.backends.wide import Numbers, wide_numbers
 from torch_onnx_compat.caller.reach import Reach
 from torch_onnx_compat.catalogue.entry import Exporter
+from torch_onnx_compat.control_flow.find.calls import CallSite
 from torch_onnx_compat.control_flow.run.aliases import watch_aliases
 from torch_onnx_compat.control_flow.run.cells import CellWriter
 from torch_onnx_compat.control_flow.run.lifting import present
@@ -106,6 +107,12 @@ class Session(NumberKinds):
     """By file and line of a loop, and list: the axis on which what its rounds append differs in size."""
     to_peel: set[tuple[str, int]] = field(default_factory=set)
     """Those of which this run found it, in a search."""
+    opened: Collection[CallSite] = ()
+    """The calls after which the rest of the function moves into two branches, if what they return has two kinds."""
+    to_open: set[CallSite] = field(default_factory=set)
+    """Those that this run found, in a search."""
+    returning: list[Any] = field(default_factory=list)
+    """Values of two kinds that functions have returned, and that have not reached the statement after the call."""
     trials: list[Trial] = field(default_factory=list)
     """The loops in the file of which a round is tried now."""
     open_loops: list[OpenLoop] = field(default_factory=list)
@@ -129,6 +136,7 @@ class Session(NumberKinds):
         self._seen.clear()
         self.refusals.clear()
         self.open_loops.clear()
+        self.returning.clear()
         self.numbers.clear()
         self.unknown_kinds.clear()
         self.sizes = {}
@@ -162,6 +170,28 @@ class Session(NumberKinds):
         self._classes.setdefault(id(owner), (owner, cls))
         attribute = property(lambda self: read(self, name), lambda self, value: write(self, name, value))
         owner.__class__ = type(cls.__name__, (cls,), {"__module__": cls.__module__, name: attribute})
+
+    def note_returning(self, value: Any, made_of: Iterable[Any]) -> None:
+        """Notes a value of two kinds that a function returns, in place of those that it was made of."""
+        self.returning = [one for one in self.returning if not any(one is part for part in made_of)] + [value]
+
+    def note_arrival(self, value: Any) -> None:
+        """Notes what a call after which the rest of the function has two branches has returned.
+
+        Raises:
+            RefusedDecision: A value of two kinds was returned to code that does not pass it on as it is.
+        """
+        if self.returning and self.returning[-1] is value:
+            self.returning.pop()
+        self.check_arrivals()
+
+    def check_arrivals(self) -> None:
+        """Raises if a value of two kinds has gone astray."""
+        if self.returning and not self.surveying:
+            raise refusal(
+                "a decision depends on the inputs, and what the function returns is of one kind or another, such as "
+                "None or a tensor; call it in a statement of its own, and not inside of map or a decorator."
+            )
 
     def note_failed_rounds(self) -> None:
         """Notes at the end of a run the loop whose unrolled rounds failed where the run's inputs have no round."""
@@ -360,6 +390,7 @@ def activate(session: Session) -> Iterator[Callable[[Any], None]]:
         session.end()
     if session.refusals and not session.surveying:
         raise session.refusals[0]  # a try of the model's swallowed it
+    session.check_arrivals()
 
 
 def _pass(_: Any) -> None:
