@@ -13,6 +13,7 @@ from torch_onnx_compat import Declaration, Exactness, Ops, Value, decline, decom
 from torch_onnx_compat.tracing import extreme_of_sizes, is_of_data, is_tracing, static_size
 
 ON_TORCHSCRIPT = Declaration(needed_on=("torchscript",), exactness=Exactness.BITWISE)
+OF_NOTHING = Declaration(needed_on=("torchscript",), opset=(14, 99), exactness=Exactness.BITWISE)
 ON_DYNAMO = Declaration(needed_on=("dynamo",), exactness=Exactness.BITWISE)
 
 
@@ -57,6 +58,26 @@ def tile_to_repeat(input: Tensor, *dims: Any) -> Tensor:
     """Copies beside one another; stock TorchScript writes an If for the number of axes, which onnxruntime refuses."""
     times = as_tuple(dims[0]) if len(dims) == 1 else dims
     return input.repeat(*[1] * (input.dim() - len(times)), *times)
+
+
+@symbolic("aten::view", **OF_NOTHING)
+def view_of_nothing(op: Ops, self: Value, size: list[int]) -> Value:
+    """An empty tensor in another shape; stock TorchScript's Reshape takes a size of 0 for the input's size there.
+
+    Schema: view(Tensor(a) self, SymInt[] size) -> Tensor(a)
+    Source: https://onnx.ai/onnx/operators/onnx__Reshape.html, allowzero
+    """
+    return op.Reshape(self, size, allowzero=1) if op.result_is_empty() else NotImplemented
+
+
+@symbolic("aten::reshape", **OF_NOTHING)
+def reshape_of_nothing(op: Ops, self: Value, shape: list[int]) -> Value:
+    """An empty tensor in another shape; stock TorchScript's Reshape takes a size of 0 for the input's size there.
+
+    Schema: reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)
+    Source: https://onnx.ai/onnx/operators/onnx__Reshape.html, allowzero
+    """
+    return view_of_nothing(op, self, shape)
 
 
 @symbolic("aten::pad_sequence", **ON_TORCHSCRIPT)

@@ -46,6 +46,16 @@ class Added(nn.Module):
         return torch.cat([a, b], 1).sum(1), torch.stack([c, d]).sum(1)
 
 
+class PowersOfTwo(nn.Module):
+    """Takes no other lengths, as a transform by halves does."""
+
+    def forward(self, x):
+        length = x.shape[1]
+        if length & (length - 1):
+            raise ValueError(f"{length} is no power of two")
+        return torch.cat([x[:, : length // 2] + x[:, length // 2 :], x[:, : length // 2] - x[:, length // 2 :]], 1)
+
+
 def compare(model, result, *inputs):
     wanted = model(*inputs)
     found = result.session().run(
@@ -202,3 +212,10 @@ def test_offsets_follow_the_axis(exporter):
     )
     for offsets in ([0, 1, 5, 9], [0, 0, 2, 3], [0, 4, 4, 12]):
         compare(model, result, torch.randn(offsets[-1], 4), torch.tensor(offsets))
+
+
+def test_an_axis_that_can_only_be_doubled_is_no_fixed_one(exporter):
+    result = export_compat(PowersOfTwo(), (torch.randn(2, 8),), dynamic_axes={"x": {0: "n", 1: "t"}}, exporter=exporter)
+    assert not any("is fixed" in note for note in result.notes)
+    for length in (2, 4, 16, 64):
+        compare(PowersOfTwo(), result, torch.randn(3, length))

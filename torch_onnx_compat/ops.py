@@ -79,6 +79,10 @@ class Ops(abc.ABC):
         """The dtype that torch's promotion rules give to an operation on these arguments."""
 
     @abc.abstractmethod
+    def result_is_empty(self) -> bool:
+        """Whether the operator's result is known to have no elements at the example; it may have some elsewhere."""
+
+    @abc.abstractmethod
     def is_size(self, value: Value | Number) -> bool:
         """Whether the value is computed from sizes and non-negative constants only, and so is never negative."""
 

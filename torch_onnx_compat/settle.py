@@ -70,7 +70,9 @@ class _Trial:
 
     def is_free(self, names: Sequence[str]) -> bool:
         """Whether the model accepts other sizes of these axes, of which all have the same size in the example."""
-        return any(self._accepts({name: self.sizes[name] + step for name in names}) for step in STEPS)
+        size = self.sizes[names[0]]
+        others = [*(size + step for step in STEPS), 2 * size, size // 2]  # powers of two, halves that are added up
+        return any(self._accepts(dict.fromkeys(names, other)) for other in others if other > 0)
 
     def find_lengths(self, name: str) -> Iterable[int]:
         """The position of a tensor of lengths, with which the model accepts other sizes of an axis; none, or one."""

@@ -1,4 +1,4 @@
-"""Small random functions of if, return, loops, try, nested functions and containers, as source."""
+"""Small random functions of if, return, loops, try, with, nested functions and containers, as source."""
 
 import random
 
@@ -87,9 +87,18 @@ class Writer:
         if self.dice.random() < 0.5:
             self.emit(depth + 1, f"if {self.test()}:")
             self.emit(depth + 2, "raise ValueError")
-        self.assign(depth + 1)
+        (self.decide if self.dice.random() < 0.4 else lambda depth, _: self.assign(depth))(depth + 1, loop)
         self.emit(depth, f"except {self.dice.choice(('ValueError', 'KeyError'))}:")
         self.assign(depth + 1)
+        for word in ("else", "finally"):
+            if self.dice.random() < 0.2:
+                self.emit(depth, f"{word}:")
+                self.assign(depth + 1)
+
+    def block(self, depth, loop):
+        self.emit(depth, "with torch.no_grad():")
+        for _ in range(self.dice.choice((1, 2, 2))):
+            self.statement(depth + 1, loop)
 
     def function(self, depth):
         self.number += 1
@@ -107,11 +116,11 @@ class Writer:
     def statement(self, depth, loop=False):
         if depth > 5:
             return self.assign(depth)
-        kinds = ["assign", "decide", "decide", "loop", "attempt"]
+        kinds = ["assign", "decide", "decide", "loop", "attempt", "block"]
         if depth == 2 and not loop:
             kinds += ["function"]
-        kind = self.dice.choices(kinds, [4, 6, 6, 1.5, 1] + [1.5] * (len(kinds) - 5))[0]
-        if kind in ("decide", "attempt"):
+        kind = self.dice.choices(kinds, [4, 6, 6, 1.5, 1, 1] + [1.5] * (len(kinds) - 6))[0]
+        if kind in ("decide", "attempt", "block"):
             return getattr(self, kind)(depth, loop)
         return getattr(self, kind)(depth)
 

@@ -318,6 +318,60 @@ def breaks_after_a_change(x):
     return x
 
 
-@pytest.mark.parametrize("function", [breaks_after_a_change, leaves_from_within, returns_from_within])
+def returns_from_a_block(x):
+    with torch.no_grad():
+        if x.sum() > 0:
+            return x * 2
+        y = x + 1
+    return y - 3
+
+
+def returns_from_a_loop_in_a_block(x):
+    with torch.no_grad():
+        for number in range(3):
+            if x.sum() > number:
+                return x * 2
+            with torch.no_grad():
+                x = x + 0.25
+                if x.max() > 2:
+                    break
+        x = x - 1
+    return x
+
+
+def returns_from_a_try(x):
+    try:
+        if x.shape[0] == 2:
+            return x * 2
+        if x.sum() > 0:
+            return x - 1
+    except RuntimeError:
+        return x
+    else:
+        x = x + 0.5
+    finally:
+        x = x * 1
+    return x * 3
+
+
+def breaks_from_a_block(x):
+    for _ in range(3):
+        with torch.no_grad():
+            if x.sum() > 0:
+                break
+            x = x * 2 + 1
+    return x
+
+
+def says_why(x):
+    if x.sum() > 1e6:
+        raise ValueError("a large sum" + ("" if x.shape[0] > 2 else f" of {x.shape[0]}") + ("!" if x.max() > 9 else "."))
+    return x + 1 if x.mean() > 0 else x
+
+
+FROM_BLOCKS = [returns_from_a_block, returns_from_a_loop_in_a_block, returns_from_a_try, breaks_from_a_block, says_why]
+
+
+@pytest.mark.parametrize("function", [*FROM_BLOCKS, breaks_after_a_change, leaves_from_within, returns_from_within])
 def test_exits_in_nested_decisions(function, exporter, tmp_path):
     export_and_compare(function, exporter, tmp_path)

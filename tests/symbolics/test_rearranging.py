@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch import Tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -144,7 +145,27 @@ def padded_with_zeros(
     return body("pad_sequence")(op, sequences, batch_first, 0.0, padding_side)
 
 
+def of_nothing(shape):
+    """A part without rows, in another shape and back, as a scan by doubling has it in its last round."""
+
+    def scanned(x):
+        none = x[:, None, :][:, 1:]
+        return torch.cat([x[:, None], shape(none.reshape(-1, 4) * 2, (*none.shape[:-1], 4))], 1)
+
+    return scanned
+
+
 EXAMPLES = [
+    *(
+        Example(
+            name,
+            of_nothing(shape),
+            (X,),
+            leaves=lambda x, shape=shape: shape(x, (-1, 2)),
+            broken=lambda op, self, size: op.Reshape(self, size, allowzero=0),
+        )
+        for name, shape in (("view_of_nothing", Tensor.view), ("reshape_of_nothing", Tensor.reshape))
+    ),
     Example(
         "pad_sequence",
         padded,

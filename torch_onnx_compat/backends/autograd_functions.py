@@ -1,7 +1,9 @@
-"""Keeps autograd Functions that have a symbolic as one operator under torch.export, which otherwise inlines them.
+"""Autograd Functions: those that have a symbolic become one operator, all others what their forward computes.
 
-While a model is captured, `Function.apply` of such a class calls a custom operator that is defined for this call. The
-operator's translation is the catalogue's symbolic for the class, or the class's own `symbolic(g, …)`.
+While torch.export captures a model, `Function.apply` of a class with a symbolic calls a custom operator that is defined
+for this call. The operator's translation is the catalogue's symbolic for the class, or the class's own `symbolic(g, …)`.
+A TorchScript trace records such a class as one operator itself. But the forward of any other class it records as a
+graph of its own, in which tensors that are no arguments of `apply` are unknown; so here the trace runs the forward.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import FunctionCtx
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
 from torch_onnx_compat.backends.backend import ExportJob
@@ -20,6 +23,7 @@ from torch_onnx_compat.backends.dynamo_ops import DynamoOps
 from torch_onnx_compat.backends.dynamo_symbolics import translation_of
 from torch_onnx_compat.catalogue.entry import Symbolic
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.tracing import is_tracing
 
 NAMESPACE = "torch_onnx_compat_functions"
 
@@ -36,31 +40,80 @@ def as_custom_operators(job: ExportJob, opset: int) -> Iterator[dict[Any, Callab
         The translation of each operator that was defined so far.
     """
     entries = {e.op.removeprefix("autograd::"): e for e in job.plan.symbolics() if e.op.startswith("autograd::")}
-    owner = torch.autograd.Function
-    own = vars(owner).get("apply")
     table: dict[Any, Callable[..., Any]] = {}
-    original = own or inspect.getattr_static(owner, "apply")
     library = torch.library.Library(NAMESPACE, "FRAGMENT")
 
-    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        def run(*values: Any) -> Any:
-            return original.__get__(None, cls)(*values)
-
+    def apply(run: Callable[..., Any], cls: Any, *args: Any, **kwargs: Any) -> Any:
         entry = entries.get(f"{cls.__module__}.{cls.__qualname__}")
         if kwargs or (entry is None and not _has_symbolic(cls)):
-            return original.__get__(None, cls)(*args, **kwargs)
+            return run(*args, **kwargs)
         lower = _translation_of(cls, entry, job, opset)
         return _call_operator(library, f"{cls.__name__}_{len(table)}", run, args, lower, table)
 
-    owner.apply = classmethod(apply)
     try:
-        yield table
+        with _applied_by(apply):
+            yield table
     finally:
+        library._destroy()
+
+
+@contextmanager
+def forward_in_the_trace() -> Iterator[None]:
+    """While active, applying a Function without a symbolic runs its forward, where nothing asks for its gradient."""
+
+    def apply(run: Callable[..., Any], cls: Any, *args: Any, **kwargs: Any) -> Any:
+        is_differentiated = torch.is_grad_enabled() and any(
+            isinstance(a, Tensor) and a.requires_grad for a in (*args, *kwargs.values())
+        )
+        if not is_tracing() or is_differentiated or _has_symbolic(cls) or torch._C._are_functorch_transforms_active():
+            return run(*args, **kwargs)
+        has_context = cls.setup_context is torch.autograd.Function.setup_context
+        context = (_Context(len(args)),) if has_context else ()
+        with torch.no_grad():
+            return cls.forward(*context, *args, **kwargs)
+
+    with _applied_by(apply):
+        yield
+
+
+class _Context(FunctionCtx):
+    """What forward is given to keep values for the gradient, which nobody computes."""
+
+    def __init__(self, inputs: int) -> None:
+        self.needs_input_grad = (False,) * inputs
+
+
+@contextmanager
+def _applied_by(apply: Callable[..., Any]) -> Iterator[None]:
+    """While active, a function carries out `Function.apply`; it is given torch's own, the class, and the arguments.
+
+    Torch's own runs in its place: a trace keeps the method that it finds there, and asks later whether it still is it.
+    """
+    owner = torch.autograd.Function
+    own = vars(owner).get("apply")
+    original = own or inspect.getattr_static(owner, "apply")
+
+    def put_back() -> None:
         if own is None:
             del owner.apply
         else:
             owner.apply = own
-        library._destroy()
+
+    def call(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        def run(*values: Any, **options: Any) -> Any:
+            put_back()
+            try:
+                return original.__get__(None, cls)(*values, **options)
+            finally:
+                owner.apply = made
+
+        return apply(run, cls, *args, **kwargs)
+
+    owner.apply = made = classmethod(call)
+    try:
+        yield
+    finally:
+        put_back()
 
 
 def _has_symbolic(cls: Any) -> bool:

@@ -52,7 +52,7 @@ _METADATA = frozenset(
         "dim ndim ndimension shape size numel nelement stride storage_offset broadcast_tensors broadcast_shapes",
         "get_device __dlpack_device__ result_type can_cast promote_types q_scale q_zero_point q_per_channel_axis",
         "grad grad_fn retains_grad output_nr register_hook share_memory_ _version _base _backward_hooks",
-        "name names __class__ __dir__ __hash__ __eq__ __ne__ __setitem__ __delitem__",
+        "_parse_to name names __class__ __dir__ __hash__ __eq__ __ne__ __setitem__ __delitem__",
     )
     for name in names.split()
 )

@@ -107,6 +107,10 @@ class DynamoOps(Ops):
             total = torch.empty([0], dtype=torch.result_type(total, example))
         return total.dtype if isinstance(total, torch.Tensor) else number_dtype(total)
 
+    def result_is_empty(self) -> bool:
+        """Never known: torch.export has symbols for sizes that may be 0."""
+        return False
+
     def is_size(self, value: Value | Number) -> bool:
         """Whether the value is computed from sizes and non-negative constants only, by the nodes recorded so far."""
         number = self.number(value)

@@ -10,6 +10,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from torch_onnx_compat.backends.autograd_functions import forward_in_the_trace
 from torch_onnx_compat.backends.index_lists import IndexLists
 from torch_onnx_compat.backends.islands import inline_scripted
 from torch_onnx_compat.backends.promotion import Promotion
@@ -40,6 +41,7 @@ COPY: Any = Tensor.__deepcopy__
 def repair_trace(subject: Subject) -> None:
     """Makes a subject ready to be traced: scripted parts inlined, and the calls repaired that a trace gets wrong."""
     inline_scripted(subject)
+    subject.wrap(forward_in_the_trace)
     subject.wrap(Repairs)
     subject.wrap(IndexLists)
     subject.wrap(Promotion)

@@ -79,6 +79,12 @@ class TorchScriptOps(Ops):
                 return kind.dtype()
         return _promote([self._example(v) for v in values])
 
+    def result_is_empty(self) -> bool:
+        """Whether the operator's traced result has no elements."""
+        node = getattr(self._graph, "original_node", None)
+        kind = node.output().type() if node is not None and node.outputsSize() == 1 else None
+        return 0 in (getattr(kind, "sizes", lambda: None)() or ())
+
     def is_size(self, value: Value | Number) -> bool:
         """Whether the value is computed from sizes and non-negative constants only, and so is never negative."""
         return _from_sizes(value, depth=16)

@@ -38,6 +38,27 @@ def depends_on(tensor: Tensor, other: Tensor) -> bool:
     return False
 
 
+def is_of_weights(tensor: Tensor, inputs: int) -> bool:
+    """Whether a traced tensor is computed from weights and constants alone, and so is the same in every run.
+
+    Args:
+        tensor: The tensor.
+        inputs: How many of the trace's inputs are the model's.
+    """
+    seen: set[int] = set()
+    todo = [recorded_value(tensor)]
+    while todo:
+        value = todo.pop()
+        if value.unique() in seen:
+            continue
+        seen.add(value.unique())
+        node = value.node()
+        if node.kind() == "prim::Param" and any(v.unique() == value.unique() for v in list(node.outputs())[:inputs]):
+            return False
+        todo.extend(node.inputs())
+    return True
+
+
 def find_origins(tensor: Tensor, inputs: int, data_sizes: DataSizes) -> tuple[bool, list[int], bool]:
     """Whether a traced tensor depends on values of inputs, its sizes, and whether values decide one of these.
 

@@ -15,6 +15,7 @@ from typing import Any
 from torch import Tensor
 
 from torch_onnx_compat.backends import internals
+from torch_onnx_compat.backends.trace_origins import is_of_weights
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.inputs.probing import distinct_sizes, first_accepted, other_sizes
 from torch_onnx_compat.observe import Observation
@@ -54,7 +55,10 @@ class SizeFacts:
                 if position is None:
                     return None
                 now = shapes_of(args, kwargs)
-            return self._sizes(number, position, now)
+            known = self._sizes(number, position, now)
+            if known is None and number is not None and is_of_weights(x, len(self._inputs.tensors)):
+                return now[position]
+            return known
 
         return sizes_of
 

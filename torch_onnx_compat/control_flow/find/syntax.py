@@ -114,4 +114,7 @@ def terminates(stmts: Sequence[ast.stmt]) -> bool:
         return True
     if isinstance(last, ast.If):
         return terminates(last.body) and terminates(last.orelse)
+    if isinstance(last, ast.Try):
+        tried = terminates(last.body) or terminates(last.orelse)
+        return terminates(last.finalbody) or (tried and all(terminates(handler.body) for handler in last.handlers))
     return isinstance(last, ast.With) and terminates(last.body)

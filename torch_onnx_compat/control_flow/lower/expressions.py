@@ -108,7 +108,7 @@ class Expressions(ast.NodeTransformer):
         self._lines = lines
         self._loops = loops
         self._first = first
-        self._active = False
+        self._active = self._raises = False
         self._outer: set[str] = set()
 
     def visit(self, node: ast.AST) -> Any:
@@ -122,6 +122,7 @@ class Expressions(ast.NodeTransformer):
         before = self._active
         last = _head_end(node)
         self._active = any(line in self._lines for line in range(node.lineno, last + 1))
+        self._raises = isinstance(node, ast.Raise)
         if isinstance(node, (ast.If, ast.While)):
             node.masked = self._active or getattr(node, "is_decision", False)  # type: ignore[union-attr]
         if isinstance(node, (ast.For, ast.While)):
@@ -199,7 +200,9 @@ class Expressions(ast.NodeTransformer):
         self.generic_visit(node)
         if not self._active or not (_can_wait(node.body) and _can_wait(node.orelse)):
             return node
-        return runtime_call("choose", node.test, thunk(node.body), thunk(node.orelse), at=node)
+        # What a raise decides is in the text of its error, which the file does not have.
+        name = "choose_any" if self._raises else "choose"
+        return runtime_call(name, node.test, thunk(node.body), thunk(node.orelse), at=node)
 
     def visit_List(self, node: ast.List) -> ast.AST:
         """``[a, *b]``."""

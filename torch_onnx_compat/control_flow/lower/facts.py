@@ -163,8 +163,8 @@ def loads(node: ast.AST | Sequence[ast.AST]) -> set[str]:
 class Scope:
     """The names of one function, as the lowering of its statements needs them."""
 
-    own: frozenset[str] = frozenset()
-    """Its parameters, and the names that it binds."""
+    own: set[str] = field(default_factory=set)
+    """Its parameters, and the names that it binds; the lowering adds variables of its own."""
     shared: frozenset[str] = frozenset()
     """Those of its own names that a nested function, lambda or class reads: these stay one variable."""
     outer: frozenset[str] = frozenset()
@@ -183,7 +183,7 @@ def scope_of(node: ast.FunctionDef) -> Scope:
     later += [one for one in inside if isinstance(one, ast.GeneratorExp) and id(one) not in called]
     shared = {name for one in later for name in _reads_within(one) if name not in _own_names(one)}
     writers = {_name(one): ", ".join(_declared(one)) for one in later if _name(one) and _declared(one)}
-    return Scope(frozenset(own), frozenset(shared & own), frozenset(outer), writers)
+    return Scope(own, frozenset(shared & own), frozenset(outer), writers)
 
 
 def _name(scope: ast.AST) -> str:
@@ -225,4 +225,8 @@ def _live_before_statement(stmt: ast.stmt, after: set[str]) -> set[str]:
         return (after - {stmt.name}) | loads(stmt)
     if isinstance(stmt, ast.With):
         return loads([item.context_expr for item in stmt.items]) | live_before(stmt.body, after)
-    return after | loads(stmt)  # loops and try: any part may be skipped or run again
+    if isinstance(stmt, (ast.For, ast.While)):  # what a round binds before it reads it, no round before it hands on
+        head = stmt.iter if isinstance(stmt, ast.For) else stmt.test
+        targets = names_bound_by([stmt.target]) if isinstance(stmt, ast.For) else []
+        return after | loads(head) | (live_before(stmt.body, set()) - set(targets)) | loads(stmt.orelse)
+    return after | loads(stmt)  # try: any part may be skipped

@@ -19,11 +19,11 @@ from contextlib import contextmanager
 
 from torch_onnx_compat.control_flow.find.source import Unrewritable
 from torch_onnx_compat.control_flow.find.syntax import blocks, copy_tree, exits, terminates
+from torch_onnx_compat.control_flow.lower.exits import EXITS, note_exits
 from torch_onnx_compat.control_flow.lower.expressions import RUNTIME, runtime_call, set_location, thunk
 from torch_onnx_compat.control_flow.lower.facts import live_before, loads, names_bound_by, overwritten_by
 from torch_onnx_compat.control_flow.lower.loop_form import LoopForm
 
-EXITS = (ast.Return, ast.Break, ast.Continue)
 
 
 def leaves_by_decision(stmts: Sequence[ast.stmt], kinds: tuple[type[ast.stmt], ...]) -> bool:
@@ -81,6 +81,12 @@ class LoopLowering(LoopForm):
         name = f"{kind}_{at.lineno}"
         self._names[name] = count = self._names.get(name, 0) + 1
         return name if count == 1 else f"{name}_{count}"
+
+    def own_name(self, kind: str, at: ast.stmt) -> str:
+        """A fresh name of a variable of the function, which loops and branches hand on."""
+        name = self.fresh_name(kind, at)
+        self.scope.own.add(name)
+        return name
 
     def lower_block(self, stmts: Sequence[ast.stmt], after: set[str], tail: list[ast.stmt]) -> list[ast.stmt]:
         """Lowers a block."""
@@ -162,6 +168,8 @@ class LoopLowering(LoopForm):
                 continue
             if isinstance(stmt, (ast.Break, ast.Return)):
                 return out + leave.make_exit(set_location(ast.Constant(True), stmt), [stmt])
+            if isinstance(stmt, (ast.With, ast.Try)) and leaves_by_decision([stmt], EXITS):
+                return out + self._lower_round([*note_exits(stmt, self.own_name), *rest], live, leave)
             # A recorded exit in the rest leaves with the values that are live after the round.
             here = self.live_before(rest, live) | live
             if isinstance(stmt, ast.If) and getattr(stmt, "masked", False):
@@ -193,9 +201,9 @@ class LoopLowering(LoopForm):
                 block[-1:] = [] if len(block) > 1 else [set_location(ast.Pass(), block[-1])]
                 other += following
                 return self._lower_round([stmt], live, leave)
-        if terminates(body):
+        if terminates(body) and _leaves_at_once(body):
             return leave.make_exit(stmt.test, body) + self._lower_round([*orelse, *rest], live, leave)
-        if terminates(orelse):
+        if terminates(orelse) and _leaves_at_once(orelse):
             test = runtime_call("not_", stmt.test, at=stmt.test)
             return leave.make_exit(test, orelse) + self._lower_round([*body, *rest], live, leave)
         if len(body) == 1 and isinstance(body[0], ast.If) and not orelse and not body[0].orelse:
@@ -203,63 +211,7 @@ class LoopLowering(LoopForm):
             inner.test = runtime_call("and_", stmt.test, thunk(inner.test), at=stmt.test)
             inner.masked = True  # type: ignore[attr-defined]
             return self._lower_round([inner, *rest], live, leave)
-        return self._lower_round([*self._note_exits(stmt), *rest], live, leave)
-
-    def _note_exits(self, stmt: ast.If) -> list[ast.stmt]:
-        """An if with exits in nested decisions: these become flags, and exits behind it.
-
-        if a:                       left_1 = False
-            if b:                   if a:
-                break        ->         if b:
-            x = f(x)                        left_1 = True
-                                        if not left_1:
-                                            x = f(x)
-                                    if left_1:
-                                        break
-        """
-        stmt = copy_tree(stmt)  # what names a statement uses is known of the old one
-        flags = {kind: self.fresh_name("left", stmt) for kind in EXITS if exits([stmt], (kind,))}
-        value = f"value_{flags[ast.Return]}" if ast.Return in flags else ""
-
-        def bind(name: str, new: ast.expr, at: ast.stmt) -> ast.stmt:
-            return set_location(ast.Assign([ast.Name(name, ast.Store())], new), at)
-
-        def decision(test: ast.expr, block: list[ast.stmt], at: ast.stmt) -> ast.If:
-            made = set_location(ast.If(test, block, []), at)
-            made.masked = True  # type: ignore[attr-defined]
-            return made
-
-        def noted(block: Sequence[ast.stmt]) -> list[ast.stmt]:
-            out: list[ast.stmt] = []
-            for index, one in enumerate(block):
-                if isinstance(one, EXITS):
-                    if isinstance(one, ast.Return):
-                        out.append(bind(value, one.value or ast.Constant(None), one))
-                    return [*out, bind(flags[type(one)], ast.Constant(True), one)]
-                out.append(one)
-                if not exits([one], EXITS):
-                    continue
-                if not isinstance(one, ast.If):
-                    raise Unrewritable(f"line {one.lineno} leaves the loop around it in a way that is not covered")
-                one.body, one.orelse = noted(one.body), noted(one.orelse)
-                one.masked = True  # type: ignore[attr-defined]
-                rest = noted(block[index + 1 :])
-                if rest:
-                    first, *others = (set_location(ast.Name(f, ast.Load()), rest[0]) for f in flags.values())
-                    left = runtime_call("or_", first, *map(thunk, others), at=rest[0]) if others else first
-                    out.append(decision(runtime_call("not_", left, at=rest[0]), rest, rest[0]))
-                return out
-            return out
-
-        out = [bind(flag, ast.Constant(False), stmt) for flag in flags.values()]
-        if value:
-            out.append(bind(value, _undefined_node(), stmt))
-        stmt.body, stmt.orelse = noted(stmt.body), noted(stmt.orelse)
-        out.append(stmt)
-        for kind, flag in flags.items():
-            leaving = ast.Return(ast.Name(value, ast.Load())) if kind is ast.Return else kind()
-            out.append(decision(ast.Name(flag, ast.Load()), [set_location(leaving, stmt)], stmt))
-        return out
+        return self._lower_round([*note_exits(stmt, self.own_name), *rest], live, leave)
 
     def _guard_rest(self, stmt: ast.If, block: list[ast.stmt], rest: list[ast.stmt]) -> list[ast.stmt]:
         """``if c: continue`` before statements that leave the loop: puts each of these under ``if not c``."""
@@ -282,6 +234,19 @@ class LoopLowering(LoopForm):
         for one in [*other, *rest]:
             out.append(unless([one]))
         return out
+
+
+def _leaves_at_once(stmts: Sequence[ast.stmt]) -> bool:
+    """Whether a block's exits are those of the loop around it, and none is inside of a loop, or a with or try block."""
+    for stmt in stmts:
+        if isinstance(stmt, ast.Continue):
+            return False
+        if isinstance(stmt, ast.If):
+            if not (_leaves_at_once(stmt.body) and _leaves_at_once(stmt.orelse)):
+                return False
+        elif not isinstance(stmt, (ast.Break, ast.Return)) and exits([stmt], EXITS):
+            return False
+    return True
 
 
 def _without_continues(stmts: Sequence[ast.stmt]) -> list[ast.stmt] | None:

@@ -21,6 +21,7 @@ from torch_onnx_compat.control_flow.find.source import FunctionNode, Unrewritabl
 from torch_onnx_compat.control_flow.find.syntax import SCOPES, blocks, copy_tree, exits, is_compound, walk_all
 from torch_onnx_compat.control_flow.find.syntax import terminates as ends
 from torch_onnx_compat.control_flow.lower.effects import GENERATED
+from torch_onnx_compat.control_flow.lower.exits import EXITS, note_exits
 from torch_onnx_compat.control_flow.lower.expressions import (
     RUNTIME,
     Expressions,
@@ -43,7 +44,6 @@ from torch_onnx_compat.control_flow.lower.loop_else import unfold_else
 from torch_onnx_compat.control_flow.lower.loop_lowering import LoopLowering, is_lowered, leaves_by_decision
 from torch_onnx_compat.control_flow.lower.match_form import unfold_matches
 
-EXITS = (ast.Return, ast.Break, ast.Continue)
 
 
 def lower(
@@ -142,6 +142,8 @@ class Lowering(LoopLowering):
                 return [*out, *self._split(stmt, rest, after, tail)]
             if isinstance(stmt, ast.If) and getattr(stmt, "masked", False):
                 out += self.join_branches(stmt, live)
+            elif isinstance(stmt, (ast.With, ast.Try)) and leaves_by_decision([stmt], EXITS):
+                return out + self.lower_block([*note_exits(stmt, self.own_name), *rest], after, tail)
             elif isinstance(stmt, (ast.For, ast.While)) and is_lowered(stmt):
                 lowered, leaving = self.lower_loop(stmt, live)
                 out += lowered
@@ -158,8 +160,6 @@ class Lowering(LoopLowering):
             return stmt
         if isinstance(stmt, SCOPES):
             return stmt
-        if not isinstance(stmt, (ast.If, ast.For, ast.While)) and leaves_by_decision([stmt], EXITS):
-            raise Unrewritable(f"the decision in line {stmt.lineno} leaves a with or try block")
         inside = live
         if isinstance(stmt, (ast.For, ast.While)):
             inside = self.live_after_round(stmt, live)

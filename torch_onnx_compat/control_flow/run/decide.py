@@ -284,8 +284,10 @@ def join_or_refuse(condition: Tensor, a: Any, b: Any) -> Any:
         raise refusal(f"a loop is left by a decision that depends on the inputs, and {mismatch}.") from mismatch
 
 
-def truth_now(condition: Tensor) -> bool:
-    """The condition's value for the example; True under torch.export, where it has none."""
+def truth_now(condition: Tensor | bool) -> bool:
+    """The condition's value for the example; True under torch.export, where a tensor has none."""
+    if isinstance(condition, bool):
+        return condition
     if not is_tracing():
         return True
     with without_tracing():

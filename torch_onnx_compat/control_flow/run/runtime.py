@@ -19,7 +19,7 @@ from torch_onnx_compat.control_flow.run.belongings import is_followed
 from torch_onnx_compat.control_flow.run.branch import Branch, call_in_scope
 from torch_onnx_compat.control_flow.run.callees import callee
 from torch_onnx_compat.control_flow.run.callees import is_same as same_object
-from torch_onnx_compat.control_flow.run.decide import decide
+from torch_onnx_compat.control_flow.run.decide import decide, truth_now
 from torch_onnx_compat.control_flow.run.exact import compare_exactly, promoted
 from torch_onnx_compat.control_flow.run.either import Either
 from torch_onnx_compat.control_flow.run.iterables import listed
@@ -119,6 +119,14 @@ def choose(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> 
         return then() if answer(test) else otherwise()
     note_decision(session, test)
     return decide(session, test, Branch(then), Branch(otherwise))
+
+
+def choose_any(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+    """``then() if test else otherwise()`` where it does not matter which: the example's, if anybody knows it."""
+    session = current()
+    if session is None:
+        return then() if test else otherwise()
+    return then() if truth_now(session.condition(test)) else otherwise()
 
 
 def and_(first: Any, *rest: Callable[[], Any]) -> Any:
