@@ -459,6 +459,57 @@ def test_a_function_s_own_symbolic_is_kept_when_its_domain_is_allowed(exporter):
         assert any("not verified" in note for note in result.notes)
 
 
+class Scaled(torch.autograd.Function):
+    """Its forward reads a tensor that is no argument; its gradient is not that of what it computes."""
+
+    @staticmethod
+    def forward(ctx, holder, x):
+        ctx.save_for_backward(x)
+        assert not ctx.needs_input_grad[0]
+        return x * holder["scale"]
+
+    @staticmethod
+    def backward(ctx, grad):
+        return None, grad * 3
+
+
+class WithContextApart(torch.autograd.Function):
+    @staticmethod
+    def forward(holder, x):
+        return x + holder["scale"]
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(output)
+
+
+class HoldsTensors(nn.Module):
+    def forward(self, x):
+        holder = {"scale": x.sum(0)}
+        return Scaled.apply(holder, x * 2), WithContextApart.apply(holder, x)
+
+
+class DifferentiatesFunctions(nn.Module):
+    def forward(self, x):
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            return torch.autograd.grad(Scaled.apply({"scale": 2.0}, x).sum(), x)[0] + x.detach()
+
+
+@pytest.mark.parametrize("model", [HoldsTensors(), DifferentiatesFunctions()])
+def test_functions_read_what_is_no_argument(exporter, model):
+    if exporter == "torchscript" and isinstance(model, DifferentiatesFunctions):
+        with pytest.raises(VerificationError):  # the tracer loses the batch of such a gradient
+            export_compat(model, torch.randn(3, 4), dynamic="batch", exporter=exporter)
+        return
+    result = export_compat(model, torch.randn(3, 4), dynamic="batch", exporter=exporter)
+    for size in (1, 5):
+        x = torch.randn(size, 4)
+        wanted = model(x)
+        for one, other in zip(result(x), wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
+            torch.testing.assert_close(torch.as_tensor(one), other)
+
+
 # Plan
 
 

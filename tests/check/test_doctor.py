@@ -30,12 +30,6 @@ class Counter(nn.Module):
         return x * 2
 
 
-class Double(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x * 2
-
-
 class Tied(nn.Module):
     def __init__(self):
         super().__init__()
@@ -114,7 +108,6 @@ PROBLEMS = {
         "error",
         "torch_onnx_compat_doctor::twice",
     ),
-    "autograd function": (Call(lambda x: Double.apply(x)), {}, "info", "autograd.Function"),
     "counter": (Counter(), {}, "warning", "changes this buffer"),
     "random": (Call(lambda x: x + torch.randn_like(x)), {}, "error", "two results"),
     "text output": (Call(lambda x: {"x": x, "kind": "cat"}), {}, "warning", "not a tensor"),

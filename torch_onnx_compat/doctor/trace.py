@@ -122,11 +122,7 @@ def _examine_operators(
     untranslated: dict[str, str] = {}
     for node in _nodes(graph):
         kind, place = node.kind(), _place(node)
-        if kind == "prim::PythonOp":
-            name = node.pyname() if hasattr(node, "pyname") else "a Python function"
-            if not any(op.startswith("autograd::") and op.endswith(name) for op in written):
-                yield Symptom("info", place, f"{name} is an autograd.Function; its forward is traced", "")
-        elif kind not in written:
+        if kind not in written:
             yield from _examine_target(kind, place, plan)
             if not _has_symbolic(kind):
                 untranslated.setdefault(kind, place)
