@@ -60,6 +60,18 @@ def tile_to_repeat(input: Tensor, *dims: Any) -> Tensor:
     return input.repeat(*[1] * (input.dim() - len(times)), *times)
 
 
+@decomposition((torch.unflatten, Tensor.unflatten), **ON_TORCHSCRIPT)
+def unflatten_to_reshape(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
+    """An axis taken apart; stock TorchScript keeps the result's shape for later nodes as it is on the example.
+
+    Declines: named axes.
+    """
+    if not isinstance(dim, int):
+        decline("axes are given by number")
+    axis = dim % max(input.dim(), 1)
+    return input.reshape(*input.shape[:axis], *sizes, *input.shape[axis + 1 :])
+
+
 @symbolic("aten::view", **OF_NOTHING)
 def view_of_nothing(op: Ops, self: Value, size: list[int]) -> Value:
     """An empty tensor in another shape; stock TorchScript's Reshape takes a size of 0 for the input's size there.

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from torch_onnx_compat.backends import ExportFailed, ExportJob
 from torch_onnx_compat.backends.backend import FixedAxis, FrozenDecision
+from torch_onnx_compat.backends.custom_operators import run_functions
 from torch_onnx_compat.catalogue.entry import Exporter
 from torch_onnx_compat.catalogue.registry import DEFAULT
 from torch_onnx_compat.check.lint import Unsuitable
@@ -302,4 +303,6 @@ def _is_script(prepared: Prepared) -> bool:
 
 def patched_subject(prepared: Prepared, plan: Plan, facts: SizeFacts) -> Subject:
     """A fresh twin with the plan's rewrites carried out on it."""
-    return rewrite(prepared.twin(), prepared.inputs, plan, facts, prepared.boundary)
+    subject = rewrite(prepared.twin(), prepared.inputs, plan, facts, prepared.boundary)
+    subject.wrap(partial(run_functions, prepared.translated_operators), inside=True)
+    return subject

@@ -16,6 +16,7 @@ import torch
 
 from torch_onnx_compat.attempt import Attempt
 from torch_onnx_compat.backends import ExportFailed, ExportJob
+from torch_onnx_compat.backends.custom_operators import translated_operators
 from torch_onnx_compat.caller.undo import put_back
 from torch_onnx_compat.candidates import Candidates, patched_subject
 from torch_onnx_compat.catalogue.catalogue import catalogue
@@ -255,6 +256,8 @@ def export_compat(
             )
             if submodule is not None:
                 prepared = part_of(prepared, submodule, input_names, state)
+            translated = translated_operators(patch.registry, custom_translation_table or ())
+            prepared = replace(prepared, translated_operators=translated)
             file = replace(file, metadata={**metadata_of(prepared.model, prepared.inputs.tensors), **file.metadata})
             prepared = with_boundary_adapter(prepared, cut)
 

@@ -26,6 +26,7 @@ from torch.distributions import Distribution
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
+from torch_onnx_compat.backends.internals.custom_operators import CustomOpDef
 from torch_onnx_compat.backends.internals.higher_order import without_compilation
 from torch_onnx_compat.backends.messages import forget_functions
 from torch_onnx_compat.caller.reach import Reach, find_reach, is_followed
@@ -85,6 +86,8 @@ class Prepared:
     notes: tuple[str, ...] = ()
     boundary: Boundary | None = None
     """What is done at the model's inputs and outputs; None calls it as it is."""
+    translated_operators: frozenset[str] = frozenset()
+    """Names of the operators that have a symbolic; of other custom operators exporters are given what they compute."""
 
     def twin(self) -> nn.Module:
         """A fresh twin.
@@ -298,8 +301,8 @@ def _copy_module(value: nn.Module, memo: dict[int, Any]) -> nn.Module:
 
 
 _IMMUTABLE = frozenset(
-    {type(None), bool, int, float, str, bytes, torch.dtype, torch.device, torch.Size, type}
-    | {FunctionType, ModuleType, staticmethod, classmethod, torch.jit.ScriptFunction}  # deepcopy refuses the last four
+    {type(None), bool, int, float, str, bytes, torch.dtype, torch.device, torch.Size, type, FunctionType}
+    | {ModuleType, staticmethod, classmethod, torch.jit.ScriptFunction, CustomOpDef}  # deepcopy refuses
 )
 _CONTAINERS = frozenset({dict, OrderedDict, list, set})
 _COPYING = ("__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs_ex__")

@@ -13,9 +13,8 @@ from torch_onnx_compat import CompatError, export_compat
 
 def mask_by_size(x):
     """None for one row; the mask of more is not all true, so that it shows."""
-    if x.shape[0] == 1:
-        mask = None
-    else:
+    mask = None
+    if x.shape[0] > 1:
         mask = x.sum(-1) > 0
     return mask
 
@@ -267,7 +266,9 @@ class ModulesInRounds(nn.Module):
         return x
 
 
-@pytest.mark.parametrize("model", [none_in_rounds, texts_in_rounds, ModulesInRounds()], ids=["None", "texts", "modules"])
+@pytest.mark.parametrize(
+    "model", [none_in_rounds, texts_in_rounds, ModulesInRounds()], ids=["None", "texts", "modules"]
+)
 def test_the_rest_of_a_round_goes_on_with_each_kind(model, exporter, tmp_path):
     export_and_compare(model, exporter, tmp_path)
 
@@ -365,7 +366,7 @@ def breaks_from_a_block(x):
 
 def says_why(x):
     if x.sum() > 1e6:
-        raise ValueError("a large sum" + ("" if x.shape[0] > 2 else f" of {x.shape[0]}") + ("!" if x.max() > 9 else "."))
+        raise ValueError("much" + ("" if x.shape[0] > 2 else f" of {x.shape[0]}") + ("!" if x.max() > 9 else "."))
     return x + 1 if x.mean() > 0 else x
 
 

@@ -73,7 +73,7 @@ KINDS = (OPTIONAL, OPTIONAL, OPTIONAL, WITH_WEIGHTS, WITH_WEIGHTS, LENGTHS, TEXT
 AGAIN = (
     *("", "", "\nif y.sum() > 5: break"),
     "\nif y.sum() > 5:\n    if y.max() > 2: continue\n    y = y * 0.5",
-    "\nif y.sum() > 5:\n    y = y - 1\n    if y.min() < -2:\n        break\nelse:\n    if y.max() < 1: return y * 3",
+    "\nif y.sum() > 5:\n    y = y - 1\n    if y.min() < -2: break\nelse:\n    if y.max() < 1: return y * 3",
 )
 """What a round does at its end: it leaves the loop from within decisions."""
 
@@ -81,7 +81,9 @@ MIXED = "def mixed(x, w=None):\n    return x if w is None else x * w[:, None]\n"
 BY_STATEMENTS = "def chosen(x):\n    if {test}:\n        r = {one}\n    else:\n        r = {other}\n    return r\n"
 BY_RETURNS = "def chosen(x):\n    if {test}:\n        return {one}\n    return {other}\n"
 BY_CHOICE = "def chosen(x):\n    return {one} if {test} else {other}\n"
-OF_THREE = "def chosen(x):\n    if {test}:\n        return {one}\n    elif {more}:\n        return {other}\n    return {one}\n"
+OF_THREE = (
+    "def chosen(x):\n    if {test}:\n        return {one}\n    elif {more}:\n        return {other}\n    return {one}\n"
+)
 THROUGH = "def asked(x):\n    return chosen(x)\n"
 AROUND = "def asked(x):\n    r = chosen(x * 0.5)\n    return r\n"
 PROPERTY = "    @property\n    def now(self):\n        return chosen(self.x)\n"
@@ -107,33 +109,35 @@ def results_source(dice: random.Random) -> str:
 
 def _body(dice: random.Random, name: str, uses: tuple[str, ...]) -> tuple[str, bool]:
     """The statements of forward, and whether they read a property."""
-    use = dice.choice(uses)
-    call = f"{name}({dice.choice(('x', 'x', '-x', 'y'))})"
     has_property = dice.random() < 0.1
-    if has_property:
-        call = "self.now"
-    form = dice.choice(("plain", "plain", "twice", "rounds", "rows", "block", "early", "skips", "argument"))
-    start = "self.x = x\ny = x.clone()\n"
-    if form == "argument":
-        text = f"held = {{'x': y, 'r': {call}}}\ny, r = held['x'], held['r']\n{use}\nreturn y"
-    elif form == "twice":
-        text = f"r = {call}\n{use}\nr = {name}(-y)\n{dice.choice(uses)}\nreturn y * 2"
-    elif form == "rounds":
-        again = dice.choice(AGAIN)
-        inside = f"r = {name}(y * sign)\n{use}{again}\ny = y * 0.5".replace("\n", "\n    ")
-        text = f"for sign in (1, -1, 0.5):\n    {inside}\nreturn y"
-    elif form == "rows":
-        inside = f"y = x[i : i + 1]\nr = {name}(y)\n{use}\nout.append(y)".replace("\n", "\n    ")
-        text = f"out = []\nfor i in range(x.shape[0]):\n    {inside}\nreturn torch.cat(out)"
-    elif form == "block":
-        inside = f"r = {call}\n{use}".replace("\n", "\n    ")
-        text = f"with torch.no_grad():\n    {inside}\nreturn y - 1"
-    elif form == "early":
-        text = f"r = {call}\nif {dice.choice(('y.sum() > 1', 'len(y) > 3'))}:\n    return y * 3\n{use}\nreturn y"
-    elif form == "skips":
-        skip = dice.choice(("if y.mean() > 0.3: continue", "if y.mean() > 0.3: break", "if len(y) > 3: continue"))
-        inside = f"r = {name}(y + step)\n{skip}\n{use}".replace("\n", "\n    ")
-        text = f"for step in range(3):\n    {inside}\nreturn y"
-    else:
-        text = f"r = {call}\n{use}\nreturn y"
-    return start + text, has_property
+    parts = {
+        "use": dice.choice(uses),
+        "other_use": dice.choice(uses),
+        "call": "self.now" if has_property else f"{name}({dice.choice(('x', 'x', '-x', 'y'))})",
+        "name": name,
+        "again": dice.choice(AGAIN),
+        "test": dice.choice(("y.sum() > 1", "len(y) > 3")),
+        "skip": dice.choice(("if y.mean() > 0.3: continue", "if y.mean() > 0.3: break", "if len(y) > 3: continue")),
+    }
+    inside, head, end = dice.choice(FORMS)
+    for part, text in parts.items():
+        inside, end = inside.replace(f"<{part}>", text), end.replace(f"<{part}>", text)
+    if head:
+        inside = head + "\n    " + inside.replace("\n", "\n    ")
+    return f"self.x = x\ny = x.clone()\n{inside}\n{end}", has_property
+
+
+ROWS = "y = x[i : i + 1]\nr = <name>(y)\n<use>\nout.append(y)"
+FORMS = (
+    *(("r = <call>\n<use>", "", "return y"), ("r = <call>\n<use>", "", "return y")),
+    ("held = {'x': y, 'r': <call>}\ny, r = held['x'], held['r']\n<use>", "", "return y"),
+    ("r = <call>\n<use>\nr = <name>(-y)\n<other_use>", "", "return y * 2"),
+    ("r = <name>(y * sign)\n<use><again>\ny = y * 0.5", "for sign in (1, -1, 0.5):", "return y"),
+    (ROWS, "out = []\nfor i in range(x.shape[0]):", "return torch.cat(out)"),
+    ("r = <call>\n<use>", "with torch.no_grad():", "return y - 1"),
+    ("if <test>:\n    return y * 2\nr = <call>\n<use>", "with torch.no_grad():", "return y - 1"),
+    ("r = <call>\nif <test>:\n    return y * 3\n<use>", "", "return y"),
+    ("r = <name>(y + step)\n<skip>\n<use>", "for step in range(3):", "return y"),
+    ("if <test>:\n    return y - 2\nr = <call>\n<use>", "try:", "except KeyError:\n    y = x\nreturn y"),
+)
+"""What forward does: statements, what they stand in, and the end."""

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from torch import Tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
 from torch_onnx_compat import Ops, Value, export_compat
 from torch_onnx_compat.catalogue.catalogue import catalogue
@@ -155,6 +155,13 @@ def of_nothing(shape):
     return scanned
 
 
+def taken_apart(x):
+    """Who asks for the shape afterwards has to hear of the size that varies."""
+    y = x.unflatten(-1, (2, -1))
+    z = torch.unflatten(x.t().flatten(), 0, (x.shape[1], x.shape[0]))
+    return y, y.sum(1).view(y.shape[0], -1), (z * 2).view(z.shape[0], 1, z.shape[1]), x.unflatten(1, (1, 2, 2))
+
+
 EXAMPLES = [
     *(
         Example(
@@ -165,6 +172,12 @@ EXAMPLES = [
             broken=lambda op, self, size: op.Reshape(self, size, allowzero=0),
         )
         for name, shape in (("view_of_nothing", Tensor.view), ("reshape_of_nothing", Tensor.reshape))
+    ),
+    Example(
+        "unflatten_to_reshape",
+        taken_apart,
+        (X,),
+        broken=lambda input, dim, sizes: input.reshape(*sizes, -1),
     ),
     Example(
         "pad_sequence",

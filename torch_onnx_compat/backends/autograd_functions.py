@@ -1,7 +1,7 @@
 """Autograd Functions: those that have a symbolic become one operator, all others what their forward computes.
 
-While torch.export captures a model, `Function.apply` of a class with a symbolic calls a custom operator that is defined
-for this call. The operator's translation is the catalogue's symbolic for the class, or the class's own `symbolic(g, …)`.
+While torch.export captures a model, `Function.apply` of a class with a symbolic calls a custom operator, which is
+defined for this call. Its translation is the catalogue's symbolic for the class, or the class's own `symbolic(g, …)`.
 A TorchScript trace records such a class as one operator itself. But the forward of any other class it records as a
 graph of its own, in which tensors that are no arguments of `apply` are unknown; so here the trace runs the forward.
 """

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch._ops import HigherOrderOperator
 
+from torch_onnx_compat.backends.custom_operators import run_functions
 from torch_onnx_compat.backends.internals import flexible_attention, rnn_decompositions, symbolic
 from torch_onnx_compat.backends.internals.modes import DispatchMode
 from torch_onnx_compat.backends.internals.number_kinds import told_as_numbers
@@ -95,6 +96,7 @@ def run_symbolically(observation: Observation, inputs: Inputs, functions: Sequen
             stack.enter_context(watch_numbers(symbols, log.read))
             stack.enter_context(Reads(symbols, mode.actual, log))
             stack.enter_context(found.calls)
+            stack.enter_context(run_functions(observation.prepared.translated_operators))
             stack.enter_context(symbolic.python_kernels())
             stack.enter_context(quick_quotients())
             stack.enter_context(complete_numbers())

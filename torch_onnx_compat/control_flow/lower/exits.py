@@ -1,14 +1,14 @@
 """Exits in nested decisions, and in with and try blocks: they become flags, and exits behind the outermost statement.
 
-    with torch.no_grad():             left_1 = False
-        if a:                         with torch.no_grad():
-            return x          ->          if a:
-        x = f(x)                              returned_1 = x
-                                              left_1 = True
-                                          if not left_1:
-                                              x = f(x)
-                                      if left_1:
-                                          return returned_1
+with torch.no_grad():             left_1 = False
+    if a:                         with torch.no_grad():
+        return x          ->          if a:
+    x = f(x)                              returned_1 = x
+                                          left_1 = True
+                                      if not left_1:
+                                          x = f(x)
+                                  if left_1:
+                                      return returned_1
 """
 
 from __future__ import annotations

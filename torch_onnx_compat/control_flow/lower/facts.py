@@ -213,6 +213,13 @@ def live_before(stmts: Sequence[ast.stmt], after: set[str]) -> set[str]:
     return live
 
 
+def read_by_rounds(loop: ast.For | ast.While) -> set[str]:
+    """The names that a round reads before it binds them, and those that are read after the last one in the ``else``."""
+    read = live_before(loop.body, set())
+    read = read | loads(loop.test) if isinstance(loop, ast.While) else read - {*names_bound_by([loop.target])}
+    return read | loads(loop.orelse)
+
+
 def _live_before_statement(stmt: ast.stmt, after: set[str]) -> set[str]:
     if isinstance(stmt, (ast.Return, ast.Raise)):
         return loads(stmt)
@@ -225,8 +232,6 @@ def _live_before_statement(stmt: ast.stmt, after: set[str]) -> set[str]:
         return (after - {stmt.name}) | loads(stmt)
     if isinstance(stmt, ast.With):
         return loads([item.context_expr for item in stmt.items]) | live_before(stmt.body, after)
-    if isinstance(stmt, (ast.For, ast.While)):  # what a round binds before it reads it, no round before it hands on
-        head = stmt.iter if isinstance(stmt, ast.For) else stmt.test
-        targets = names_bound_by([stmt.target]) if isinstance(stmt, ast.For) else []
-        return after | loads(head) | (live_before(stmt.body, set()) - set(targets)) | loads(stmt.orelse)
+    if isinstance(stmt, (ast.For, ast.While)):
+        return after | read_by_rounds(stmt) | (loads(stmt.iter) if isinstance(stmt, ast.For) else set())
     return after | loads(stmt)  # try: any part may be skipped

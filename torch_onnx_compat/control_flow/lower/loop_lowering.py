@@ -21,9 +21,8 @@ from torch_onnx_compat.control_flow.find.source import Unrewritable
 from torch_onnx_compat.control_flow.find.syntax import blocks, copy_tree, exits, terminates
 from torch_onnx_compat.control_flow.lower.exits import EXITS, note_exits
 from torch_onnx_compat.control_flow.lower.expressions import RUNTIME, runtime_call, set_location, thunk
-from torch_onnx_compat.control_flow.lower.facts import live_before, loads, names_bound_by, overwritten_by
+from torch_onnx_compat.control_flow.lower.facts import names_bound_by, overwritten_by, read_by_rounds
 from torch_onnx_compat.control_flow.lower.loop_form import LoopForm
-
 
 
 def leaves_by_decision(stmts: Sequence[ast.stmt], kinds: tuple[type[ast.stmt], ...]) -> bool:
@@ -141,13 +140,8 @@ class LoopLowering(LoopForm):
         return [start, lowered, end], leaving
 
     def live_after_round(self, stmt: ast.For | ast.While, live: set[str]) -> set[str]:
-        """The names that are live at the end of a loop's round, given those that are live after the loop.
-
-        What a round binds before it reads it is not among them.
-        """
-        read = live_before(stmt.body, set())
-        read = read | loads(stmt.test) if isinstance(stmt, ast.While) else read - {*names_bound_by([stmt.target])}
-        return live | read | loads(stmt.orelse)
+        """The names that are live at the end of a loop's round, given those that are live after the loop."""
+        return live | read_by_rounds(stmt)
 
     def live_before(self, stmts: Sequence[ast.stmt], after: set[str]) -> set[str]:
         """The names that are live before some statements."""
@@ -158,21 +152,16 @@ class LoopLowering(LoopForm):
         out: list[ast.stmt] = []
         for index, stmt in enumerate(stmts):
             rest = list(stmts[index + 1 :])
+            leaving_with_rest = self._lower_exit(stmt, rest, live, leave)
+            if leaving_with_rest is not None:
+                return out + leaving_with_rest
+            # A recorded exit in the rest leaves with the values that are live after the round.
+            here = self.live_before(rest, live) | live
             if isinstance(stmt, ast.If) and exits([stmt], EXITS):
-                if not _is_of_python(stmt):
-                    return out + self._lower_leaving_if(stmt, rest, live, leave)
-                here = self.live_before(rest, live) | live
                 stmt.body = self._lower_round(stmt.body, here, leave)
                 stmt.orelse = self._lower_round(stmt.orelse, here, leave)
                 out.append(stmt)
-                continue
-            if isinstance(stmt, (ast.Break, ast.Return)):
-                return out + leave.make_exit(set_location(ast.Constant(True), stmt), [stmt])
-            if isinstance(stmt, (ast.With, ast.Try)) and leaves_by_decision([stmt], EXITS):
-                return out + self._lower_round([*note_exits(stmt, self.own_name), *rest], live, leave)
-            # A recorded exit in the rest leaves with the values that are live after the round.
-            here = self.live_before(rest, live) | live
-            if isinstance(stmt, ast.If) and getattr(stmt, "masked", False):
+            elif isinstance(stmt, ast.If) and getattr(stmt, "masked", False):
                 out += self.join_branches(stmt, here)
             elif isinstance(stmt, (ast.For, ast.While)) and is_lowered(stmt):
                 lowered, leaving = self.lower_loop(stmt, here)
@@ -182,6 +171,18 @@ class LoopLowering(LoopForm):
             else:
                 out.append(self._lower_staying(stmt, here))
         return out
+
+    def _lower_exit(
+        self, stmt: ast.stmt, rest: list[ast.stmt], live: set[str], leave: _ExitMaker
+    ) -> list[ast.stmt] | None:
+        """Lowers an exit, or a statement that a decision leaves, with the rest of the round; None for any other."""
+        if isinstance(stmt, ast.If) and exits([stmt], EXITS) and not _is_of_python(stmt):
+            return self._lower_leaving_if(stmt, rest, live, leave)
+        if isinstance(stmt, (ast.Break, ast.Return)):
+            return leave.make_exit(set_location(ast.Constant(True), stmt), [stmt])
+        if isinstance(stmt, (ast.With, ast.Try)) and leaves_by_decision([stmt], EXITS):
+            return self._lower_round([*note_exits(stmt, self.own_name), *rest], live, leave)
+        return None
 
     def _lower_staying(self, stmt: ast.stmt, live: set[str]) -> ast.stmt:
         """Lowers a statement of a body that does not leave the loop."""

@@ -80,7 +80,7 @@ def _replace(parent: ast.AST, old: ast.AST, new: ast.AST) -> None:
 
 
 def _parts_before(stmt: ast.stmt, site: CallSite) -> list[ast.expr] | None:
-    """The parts of a statement that are evaluated up to a call, which is the last; None if it does not make the call."""
+    """The parts of a statement that are evaluated up to a call, which is the last; None if it has no such call."""
     value = _head(stmt)
     parts: list[ast.expr] = []
     while value is not None:

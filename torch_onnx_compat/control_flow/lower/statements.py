@@ -45,7 +45,6 @@ from torch_onnx_compat.control_flow.lower.loop_lowering import LoopLowering, is_
 from torch_onnx_compat.control_flow.lower.match_form import unfold_matches
 
 
-
 def lower(
     node: FunctionNode,
     lines: Collection[int],
