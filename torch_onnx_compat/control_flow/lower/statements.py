@@ -163,7 +163,7 @@ class Lowering(LoopLowering):
         if isinstance(stmt, (ast.For, ast.While)):
             inside = self.live_after_round(stmt, live)
         elif isinstance(stmt, ast.Try):
-            inside = live | loads(stmt)
+            inside = live | loads([*stmt.handlers, *stmt.orelse, *stmt.finalbody])  # an error may lead there at once
         with self.inside_loop() if isinstance(stmt, (ast.For, ast.While)) else nullcontext():
             for block in blocks(stmt):
                 block[:] = self.lower_block(block, inside, [])
