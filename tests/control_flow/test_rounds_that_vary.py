@@ -243,7 +243,7 @@ def test_a_second_name_of_what_rounds_write_is_refused(exporter, tmp_path):
 
 
 def backwards(x):
-    out, state = [None] * len(x), torch.zeros(4)
+    out, state = [None for _ in range(len(x))], torch.zeros(4)
     for t in reversed(range(len(x))):
         state = torch.tanh(state + x[t])
         out[t] = state

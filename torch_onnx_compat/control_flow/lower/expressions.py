@@ -212,7 +212,11 @@ class Expressions(ast.NodeTransformer):
         return _listed(node) if isinstance(node.ctx, ast.Load) else node
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
-        """``[f(item) for item in items if c(item)]``."""
+        """``[f(item) for item in items if c(item)]``; ``[None for _ in range(n)]`` is ``[None] * n``."""
+        count = _count_of_nothing(node)
+        if count is not None:
+            nothing = set_location(ast.List([node.elt], ast.Load()), node)
+            return runtime_call("repeat", nothing, self.visit(count), at=node)
         return self._rewrite_items(node, "collect")
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
@@ -305,6 +309,17 @@ class Expressions(ast.NodeTransformer):
         old = ast.Name(node.target.id, ast.Load())
         value = runtime_call("augment", operator, set_location(old, node), node.value, at=node)
         return set_location(ast.Assign([node.target], value), node)
+
+
+def _count_of_nothing(node: ast.ListComp) -> ast.expr | None:
+    """The n of ``[None for _ in range(n)]``; None for any other list."""
+    generator, *others = node.generators
+    items = generator.iter
+    if others or generator.ifs or not isinstance(node.elt, ast.Constant) or node.elt.value is not None:
+        return None
+    if not isinstance(items, ast.Call) or not isinstance(items.func, ast.Name) or items.func.id != "range":
+        return None
+    return items.args[0] if len(items.args) == 1 and not items.keywords else None
 
 
 def tells_numbers_apart(node: ast.AST) -> bool:
