@@ -382,6 +382,7 @@ def plan(
     with export_conditions():
         registry = catalogue().with_entries([*symbolics, *rewrites])
         prepared = prepare(model, args, kwargs=kwargs, dynamic=dynamic)
+        prepared = replace(prepared, translated_operators=translated_operators(registry, ()))
         observation = Observation(prepared)
         made = make_plan(
             registry,

@@ -86,8 +86,11 @@ class Prepared:
     notes: tuple[str, ...] = ()
     boundary: Boundary | None = None
     """What is done at the model's inputs and outputs; None calls it as it is."""
-    translated_operators: frozenset[str] = frozenset()
-    """Names of the operators that have a symbolic; of other custom operators exporters are given what they compute."""
+    translated_operators: frozenset[str] | None = None
+    """Names of the operators that have a symbolic; of other custom operators exporters are given what they compute.
+
+    None if nobody has said which.
+    """
 
     def twin(self) -> nn.Module:
         """A fresh twin.

@@ -79,6 +79,17 @@ class Buffered(nn.Module):
 torch.library.define("torch_onnx_compat_doctor::twice", "(Tensor x) -> Tensor")
 torch.library.impl("torch_onnx_compat_doctor::twice", "CPU", lambda x: x * 2)
 
+
+@torch.library.custom_op("torch_onnx_compat_doctor::thrice", mutates_args=())
+def thrice(x: torch.Tensor) -> torch.Tensor:
+    return x * 3
+
+
+@thrice.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
 PROBLEMS = {
     "train mode": (nn.Dropout(), {}, "warning", "train mode"),
     "meta device": (nn.Linear(8, 8, device="meta"), {}, "error", "meta device"),
@@ -163,6 +174,11 @@ HEALTHY = [
 def test_a_healthy_model_is_left_in_peace(spec):
     sample = zoo.load(spec, (64, 64))
     found = doctor(sample.model, sample.args, kwargs=sample.kwargs)
+    assert found.healthy, str(found)
+
+
+def test_an_operator_of_python_is_no_problem():
+    found = doctor(Call(lambda x: torch.ops.torch_onnx_compat_doctor.thrice(x)).eval(), IMAGE)
     assert found.healthy, str(found)
 
 

@@ -24,16 +24,16 @@ def translated_operators(entries: Registry, table: Iterable[Any]) -> frozenset[s
     return frozenset(entry.op for entry in entries.symbolics()) | {*map(operator_name, table)}
 
 
-def run_functions(translated: Collection[str]) -> AbstractContextManager[Any]:
+def run_functions(translated: Collection[str] | None) -> AbstractContextManager[Any]:
     """While active, calling a custom operator without a symbolic calls its function.
 
     Packages define operators when they are imported, which may be at a model's first call. So whoever runs a model asks
     anew.
 
     Args:
-        translated: Names of those that have a symbolic.
+        translated: Names of those that have a symbolic; None if that is not known, and all are called as they are.
     """
-    names = python_operators() - set(translated)
+    names = frozenset() if translated is None else python_operators() - set(translated)
     if not names:
         return nullcontext()
     registry = symbolic_registry()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from torch import nn
 
+from torch_onnx_compat.backends.custom_operators import translated_operators
+from torch_onnx_compat.candidates import patched_subject
 from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.catalogue.entry import EXPORTERS
 from torch_onnx_compat.check.cases import Cases
@@ -24,7 +26,7 @@ from torch_onnx_compat.precision.int8.request import Request
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
 from torch_onnx_compat.questions.run import SymbolicRuns
 from torch_onnx_compat.questions.size_facts import SizeFacts
-from torch_onnx_compat.rewrite import rewrite, watched_functions
+from torch_onnx_compat.rewrite import watched_functions
 from torch_onnx_compat.targets import Target, choose_opset, load_target
 
 _ORDER: tuple[Severity, ...] = ("error", "warning", "info")
@@ -123,6 +125,7 @@ def _examine(
         yield from examine_weights(model)
     try:
         prepared = prepare(model, args, kwargs=kwargs, dynamic=dynamic)
+        prepared = replace(prepared, translated_operators=translated_operators(catalogue(), ()))
         prepared.twin()
     except CompatError as error:
         yield Symptom("error", "", str(error), "")
@@ -143,7 +146,7 @@ def _examine(
     inputs = observation.trace_inputs()
     functions = watched_functions(plan.rewrites())
     facts = SizeFacts(SymbolicRuns(observation, functions), functions, inputs)
-    yield from examine_trace(lambda: rewrite(prepared.twin(), prepared.inputs, plan, facts), inputs, plan, exporter)
+    yield from examine_trace(lambda: patched_subject(prepared, plan, facts), inputs, plan, exporter)
 
 
 def _examine_sizes(prepared: Prepared, observation: Observation) -> Iterator[Symptom]:
