@@ -370,7 +370,24 @@ def says_why(x):
     return x + 1 if x.mean() > 0 else x
 
 
-FROM_BLOCKS = [returns_from_a_block, returns_from_a_loop_in_a_block, returns_from_a_try, breaks_from_a_block, says_why]
+def returns_from_a_block_in_a_loop_in_a_block(x):
+    with torch.no_grad():
+        for row in range(x.shape[0]):
+            with torch.no_grad():
+                if x[row].sum() > 1:
+                    return x * row
+            x = x + 0.1
+    return x
+
+
+FROM_BLOCKS = [
+    returns_from_a_block_in_a_loop_in_a_block,
+    returns_from_a_block,
+    returns_from_a_loop_in_a_block,
+    returns_from_a_try,
+    breaks_from_a_block,
+    says_why,
+]
 
 
 @pytest.mark.parametrize("function", [*FROM_BLOCKS, breaks_after_a_change, leaves_from_within, returns_from_within])

@@ -17,7 +17,7 @@ import ast
 from collections.abc import Callable, Sequence
 
 from torch_onnx_compat.control_flow.find.source import Unrewritable
-from torch_onnx_compat.control_flow.find.syntax import copy_tree, exits, terminates
+from torch_onnx_compat.control_flow.find.syntax import blocks, copy_tree, exits, terminates
 from torch_onnx_compat.control_flow.lower.expressions import RUNTIME, runtime_call, set_location, thunk
 
 EXITS = (ast.Return, ast.Break, ast.Continue)
@@ -106,10 +106,9 @@ class _Noting:
                 one.body = self._broken(one.body)
                 left = ast.Name(self.flags[ast.Return], ast.Load())
                 out.append(_decision(left, [set_location(ast.Break(), one)], one))
-            elif isinstance(one, ast.If):
-                one.body, one.orelse = self._broken(one.body), self._broken(one.orelse)
             else:
-                raise Unrewritable(f"line {one.lineno} returns from a with or try block inside a loop")
+                for inner in blocks(one):
+                    inner[:] = self._broken(inner)
         return out
 
     def _note(self, one: ast.stmt) -> list[ast.stmt]:
