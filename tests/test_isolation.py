@@ -300,3 +300,24 @@ def test_what_rewritten_code_imports_is_there_before_any_capture():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "True"
+
+
+class Slotted(nn.Module):
+    """copy.deepcopy loses what a module keeps outside of its dictionary."""
+
+    __slots__ = ("flip", "scale")
+
+    def __init__(self):
+        super().__init__()
+        self.flip, self.scale = torch.flip, [2.0]
+
+    def forward(self, x):
+        return self.flip(x, (1,)) * self.scale[0]
+
+
+def test_slots_are_copied(exporter):
+    model = Slotted().eval()
+    result = export_compat(model, torch.randn(2, 3), exporter=exporter)
+    x = torch.randn(2, 3)
+    torch.testing.assert_close(torch.as_tensor(result(x)[0]), model(x))
+    assert model.scale == [2.0]

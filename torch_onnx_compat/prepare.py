@@ -300,7 +300,18 @@ def _copy_module(value: nn.Module, memo: dict[int, Any]) -> nn.Module:
             twin.__dict__[name] = kind((key, _copy(item, memo)) for key, item in attribute.items())
         else:
             twin.__dict__[name] = copy.deepcopy(attribute, memo)
+    for name in _slots_of(type(value)):  # deepcopy loses them, as nn.Module restores its dictionary alone
+        if hasattr(value, name):
+            object.__setattr__(twin, name, copy.deepcopy(getattr(value, name), memo))
     return twin
+
+
+@functools.cache
+def _slots_of(kind: type) -> tuple[str, ...]:
+    """The attributes that a class keeps outside of the dictionary."""
+    slots = (vars(base).get("__slots__", ()) for base in kind.__mro__)
+    names = (name for some in slots for name in ((some,) if isinstance(some, str) else some))
+    return tuple(name for name in names if not name.startswith("__"))
 
 
 _IMMUTABLE = frozenset(
@@ -317,9 +328,9 @@ _OLD_PICKLES = (nn.modules.conv._ConvNd, nn.MultiheadAttention, nn.TransformerEn
 
 @functools.cache
 def _is_plain(kind: Any) -> bool:
-    """Whether a class copies as nn.Module does, without a hook or slots of its own."""
+    """Whether a class copies as nn.Module does, without a hook of its own."""
     own = (base for base in kind.__mro__ if base not in (nn.Module, object, *_OLD_PICKLES))
-    return not any(name in vars(base) for base in own for name in (*_COPYING, "__slots__"))
+    return not any(name in vars(base) for base in own for name in _COPYING)
 
 
 def _shared_parameters(model: nn.Module, written: Collection[int]) -> dict[int, Any]:

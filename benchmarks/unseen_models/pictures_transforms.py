@@ -76,7 +76,6 @@ RESNET = {
 for each, options in (
     ("packed_resnet", {"alpha": 2, "gamma": 1}),
     ("batched_resnet", {}),
-    ("masked_resnet", {"scale": 2.0}),
     ("mimo_resnet", {}),
 ):
     add_class("torch_uncertainty", each, RESNET | options, image(), NHW, module=UNCERTAIN, **SIZES)
