@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
-_EXPORTERS = ("torch", "onnxscript", "onnx_ir", "onnxruntime", "sympy", "mpmath")
-"""The exporters' packages; torch computes sizes with sympy, whose calls lie between its own."""
+_EXPORTERS = ("torch", "onnxscript", "onnx_ir", "onnxruntime", "sympy", "mpmath", "numpy")
+"""The exporters' packages; torch computes sizes with sympy, and models with numpy: their code is nobody's model."""
 _INSTALLED = re.compile(rf"/(?:site|dist)-packages/(?:{'|'.join((*_EXPORTERS, 'torch_onnx_compat'))})/")
 """Where they lie on the machine of somebody who sends a traceback."""
 _OWN = tuple(

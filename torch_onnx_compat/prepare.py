@@ -300,7 +300,8 @@ def _copy_module(value: nn.Module, memo: dict[int, Any]) -> nn.Module:
             twin.__dict__[name] = kind((key, _copy(item, memo)) for key, item in attribute.items())
         else:
             twin.__dict__[name] = copy.deepcopy(attribute, memo)
-    for name in _slots_of(type(value)):  # deepcopy loses them, as nn.Module restores its dictionary alone
+    # deepcopy loses them, as nn.Module restores its dictionary alone.
+    for name in _slots_of(type(value)):  # type: ignore[arg-type]
         if hasattr(value, name):
             object.__setattr__(twin, name, copy.deepcopy(getattr(value, name), memo))
     return twin

@@ -131,3 +131,22 @@ def test_divmod(exporter):
         x = torch.randn(rows, columns, generator=torch.Generator().manual_seed(columns))
         for found, wanted in zip(session.run(None, {"x": x.numpy()}), model(x), strict=True):
             np.testing.assert_allclose(found, wanted.numpy(), rtol=1e-4, atol=1e-4)
+
+
+def of_a_list_of_sizes(x):
+    """numpy asks a list for a method first, and catches the error: that is numpy's way, not the model's."""
+    sizes = list(x.shape)
+    return torch.reshape(x, [int(np.prod(sizes[:-1])), *sizes[-1:]])
+
+
+def of_halves(x):
+    count = int(np.prod((x.shape[0] // 2, x.shape[1] // 2)))
+    return x.flatten()[:count] * count
+
+
+@pytest.mark.parametrize("function", [of_a_list_of_sizes, of_halves])
+def test_products_outside_of_decisions(function, exporter):
+    result = export_compat(function, torch.randn(2, 4, 6), dynamic={"x": {0: "b", 1: "t"}}, exporter=exporter)
+    for shape in ((1, 4, 6), (3, 5, 6), (4, 2, 6)):
+        x = torch.randn(shape)
+        torch.testing.assert_close(torch.as_tensor(result(x)[0]), function(x))
