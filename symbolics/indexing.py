@@ -1,5 +1,6 @@
 """Reading and writing by index, mask or position: x[i, :, mask, j], and functions for the same."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat import Declaration, Exactness, Ops, Value, decline, decomposition, symbolic
+from torch_onnx_compat.ops import Number
 from torch_onnx_compat.tracing import size_tensor, static_size
 
 WITHOUT_NONZERO = (torch.float64, torch.float16, torch.int8, torch.int16)
@@ -180,6 +182,29 @@ def _integers(op: Ops, indices: Sequence[Value | None]) -> list[Index]:
             found.append(Index(axis, column, (None,), may_be_negative=False))
             axis += 1
     return found
+
+
+@symbolic("aten::slice", needed_on=("torchscript",), opset=(13, 99), exactness=Exactness.BITWISE)
+def slice_by_narrow_numbers(
+    op: Ops, self: Value, dim: int = 0, start: Number | None = None, end: Number | None = None, step: int = 1
+) -> Value:
+    """``x[i:j]`` with numbers of int32; stock TorchScript writes a Slice with numbers of two types, which is no model.
+
+    Schema: slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)
+    Source: https://onnx.ai/onnx/operators/onnx__Slice.html, Tind
+    """
+
+    def is_number(bound: Value | Number | None) -> bool:
+        return bound is None or isinstance(bound, (bool, int, float))
+
+    def as_int64(bound: Value | Number | None, default: int) -> Value:
+        if is_number(bound):
+            return op.constant([default if bound is None else bound], torch.int64)
+        return op.Reshape(op.cast(bound, torch.int64), [1])
+
+    if all(is_number(bound) or op.dtype(bound) == torch.int64 for bound in (start, end)):
+        return NotImplemented
+    return op.Slice(self, as_int64(start, 0), as_int64(end, sys.maxsize), [dim], [step])
 
 
 @symbolic("aten::index", needed_on=("torchscript",), opset=(15, 99), exactness=Exactness.BITWISE)

@@ -83,6 +83,14 @@ def places(x):
     )
 
 
+def sliced_by_narrow_numbers(x):
+    """Counts of int32, as lengths are; with a number beside them, a step, and a write."""
+    count = (x[0] > -9).sum(dtype=torch.int32) - 2
+    y = torch.zeros_like(x)
+    y[:, count - 1 : count + 1] = 1.0
+    return x[:, count:], x[:, 1:count], x[:, count - 2 : count : 2] * 2, x[:, -count.to(torch.int16) :], y
+
+
 EXAMPLES = [
     Example(
         "nonzero_of_other_types",
@@ -90,6 +98,14 @@ EXAMPLES = [
         (torch.tensor([[0.0, 1.5, -2.0], [0.0, 0.0, 3.0]]),),
         broken=lambda input: torch.nonzero(input > 0),
         leaves=lambda x: x.nonzero(),
+    ),
+    Example(
+        "slice_by_narrow_numbers",
+        sliced_by_narrow_numbers,
+        X,
+        samples=SAMPLES,
+        leaves=lambda x: x[1:, -2:],
+        broken=lambda op, self, dim=0, start=None, end=None, step=1: op.Slice(self, [0], [1], [dim], [1]),
     ),
     Example("index", reads, X, samples=SAMPLES, leaves=lambda x: x[1:, -1]),
     Example(
