@@ -53,7 +53,18 @@ def copied(y):
     y[:, :2].copy_(y[:, 1:3] * 2)
 
 
+def turned(y):
+    row = y[:, :1]
+    row.squeeze_(1)
+    row.mul_(2.0)
+    other = y.view(-1, 4, 4)
+    other.transpose_(1, 2)
+    other.unsqueeze_(0)
+    y[:, 0] = other[0, :, 1] + row
+
+
 WRITES = [
+    turned,
     copied,
     slice_of_slice,
     twice_nested,

@@ -14,7 +14,7 @@ import functools
 import sys
 import types
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -79,6 +79,12 @@ WRITES = frozenset(
 REPLACEMENTS = _functions(["set_", "resize_", "resize_as_"])
 """Functions that give a tensor other memory or another shape."""
 
+TURNED: dict[Any, Callable[..., Tensor]] = {
+    getattr(Tensor, f"{name}_"): getattr(Tensor, name)
+    for name in ("squeeze", "unsqueeze", "t", "transpose", "swapaxes", "swapdims")
+}
+"""Methods by which a tensor becomes another view of its memory, with the function that takes that view."""
+
 _OF_BITS = {
     getattr(Tensor, f"__i{name}__"): getattr(Tensor, f"bitwise_{long}_")
     for name, long in {"and": "and", "or": "or", "xor": "xor", "lshift": "left_shift", "rshift": "right_shift"}.items()
@@ -131,17 +137,15 @@ class ViewWrites(Watcher):
         """
         func = _OF_BITS.get(func, func)
         writes = _is_write(func) and bool(args) and isinstance(args[0], Tensor)
-        if func in REPLACEMENTS:
-            raise ExportFailed(
-                f"TorchScript exporter: {func.__name__}() gives a tensor other memory or another shape, which a trace "
-                f"does not record; give the result a name of its own, as in x = y."
-            )
+        _reject_replacement(func)
         if func is Tensor.__setitem__ and self._sets_part(args):
             return None
         renewed: dict[int, Tensor] = {}
         if self._stale:
             rest, kwargs = self._renew((args[1:] if writes else args, kwargs), renewed)
             args = (args[0], *rest) if writes else rest
+        if func in TURNED and args[0] in self._views:
+            return self._turn(func, args, kwargs)
         if writes and not self._is_plain(func, args[0]):
             return self._write(func, args[0], args[1:], kwargs)
         result = self.pass_on(func, args, kwargs)
@@ -155,6 +159,21 @@ class ViewWrites(Watcher):
         return result
 
     # Views
+
+    def _turn(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+        """Makes a view another view of its owner: it writes nothing."""
+        tensor, *rest = args
+        view = self._views[tensor]
+        if tensor in self._viewed or view.current is not None:
+            raise ExportFailed(
+                f"TorchScript exporter: {func.__name__}() turns a view that has views of its own, or whose owner was "
+                f"written to, which a trace does not record; give the result a name of its own, as in x = x.squeeze(0)."
+            )
+        result: Tensor = self.pass_on(func, args, kwargs)
+        turned = functools.partial(TURNED[func], **kwargs)
+        take = view.take
+        self._views[tensor] = replace(view, take=lambda owner: turned(take(owner), *rest), key=None)
+        return result
 
     def _note(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         parent, rest = args[0], args[1:]
@@ -317,6 +336,14 @@ class ViewWrites(Watcher):
 
 
 @functools.lru_cache(maxsize=4096)
+def _reject_replacement(func: Any) -> None:
+    if func in REPLACEMENTS:
+        raise ExportFailed(
+            f"TorchScript exporter: {func.__name__}() gives a tensor other memory or another shape, which a trace does "
+            f"not record; give the result a name of its own, as in x = y."
+        )
+
+
 def _is_write(func: Any) -> bool:
     """Whether a function writes to its first argument: a method, or a function as torch.relu_."""
     name = getattr(func, "__name__", "")
