@@ -450,6 +450,26 @@ def test_symbolics_for_autograd_functions(exporter):
     assert result.nodes["Min"] == 1
 
 
+class Outer(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return Clip6.apply(x * 2, 6.0) - 1
+
+
+class UsesFunctionInFunction(nn.Module):
+    def forward(self, x):
+        return Outer.apply(x) * 2
+
+
+def test_symbolics_for_functions_inside_of_functions(exporter):
+    @symbolic(Clip6, always=True, registry=None)
+    def clip6(op, x, limit):
+        return op.Min(x, float(op.number(limit)))
+
+    result = export_compat(UsesFunctionInFunction(), torch.randn(5) * 9, exporter=exporter, symbolics=[clip6])
+    assert result.nodes["Min"] == 1
+
+
 def test_a_function_s_own_symbolic_is_kept_when_its_domain_is_allowed(exporter):
     with pytest.raises(UnsupportedError, match=r"acme::Clip6; pass allow_custom_domains=\['acme'\]"):
         export_compat(UsesFunction(), torch.randn(5), exporter=exporter)

@@ -72,7 +72,7 @@ def forward_in_the_trace() -> Iterator[None]:
         with torch.no_grad():
             return cls.forward(*context, *args, **kwargs)
 
-    with _applied_by(apply):
+    with _applied_by(apply, in_place=True):
         yield
 
 
@@ -84,10 +84,13 @@ class _Context(FunctionCtx):
 
 
 @contextmanager
-def _applied_by(apply: Callable[..., Any]) -> Iterator[None]:
+def _applied_by(apply: Callable[..., Any], *, in_place: bool = False) -> Iterator[None]:
     """While active, a function carries out `Function.apply`; it is given torch's own, the class, and the arguments.
 
-    Torch's own runs in its place: a trace keeps the method that it finds there, and asks later whether it still is it.
+    Args:
+        apply: The function.
+        in_place: Whether torch's own is in its place while it runs: a trace keeps the method that it finds there, and
+            asks later whether it still is it.
     """
     owner = torch.autograd.Function
     own = vars(owner).get("apply")
@@ -101,7 +104,8 @@ def _applied_by(apply: Callable[..., Any]) -> Iterator[None]:
 
     def call(cls: Any, *args: Any, **kwargs: Any) -> Any:
         def run(*values: Any, **options: Any) -> Any:
-            put_back()
+            if in_place:
+                put_back()
             try:
                 return original.__get__(None, cls)(*values, **options)
             finally:
