@@ -20,6 +20,7 @@ from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.internals import decompose
 from torch_onnx_compat.backends.internals.find import first_module
 from torch_onnx_compat.backends.internals.modes import DispatchMode
+from torch_onnx_compat.backends.internals.transforms import is_transforming
 from torch_onnx_compat.backends.internals.versions import set_versions, versions_of
 from torch_onnx_compat.graph.tidy import fold, tidy
 
@@ -315,3 +316,10 @@ def test_modes_hear_of_pad_sequence():
     with Listens():
         torch.nn.utils.rnn.pad_sequence([torch.ones(2), torch.ones(3)], True, 0.5)
     assert (internals.pad_sequence(), 4 if torch.__version__ >= "2.6" else 3) in heard
+
+
+def test_who_transforms_is_known():
+    seen = []
+    torch.vmap(lambda x: seen.append(is_transforming()) or x)(torch.ones(2))
+    assert seen == [True]
+    assert not is_transforming()

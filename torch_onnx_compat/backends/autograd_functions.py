@@ -21,6 +21,7 @@ from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from torch_onnx_compat.backends.backend import ExportJob
 from torch_onnx_compat.backends.dynamo_ops import DynamoOps
 from torch_onnx_compat.backends.dynamo_symbolics import translation_of
+from torch_onnx_compat.backends.internals.transforms import is_transforming
 from torch_onnx_compat.catalogue.entry import Symbolic
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.tracing import is_tracing
@@ -65,7 +66,7 @@ def forward_in_the_trace() -> Iterator[None]:
         is_differentiated = torch.is_grad_enabled() and any(
             isinstance(a, Tensor) and a.requires_grad for a in (*args, *kwargs.values())
         )
-        if not is_tracing() or is_differentiated or _has_symbolic(cls) or torch._C._are_functorch_transforms_active():
+        if not is_tracing() or is_differentiated or _has_symbolic(cls) or is_transforming():
             return run(*args, **kwargs)
         has_context = cls.setup_context is torch.autograd.Function.setup_context
         context = (_Context(len(args)),) if has_context else ()

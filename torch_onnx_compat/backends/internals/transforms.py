@@ -12,6 +12,11 @@ from torch import Tensor
 from torch_onnx_compat.backends.internals.find import first_module
 
 
+def is_transforming() -> bool:
+    """Whether torch.vmap, torch.func.grad or their like is active."""
+    return bool(torch._C._are_functorch_transforms_active())
+
+
 @contextmanager
 def closing_transforms() -> Iterator[None]:
     """Ends what is still open of torch.vmap and its like: a captured program opens them by calls of its own."""
