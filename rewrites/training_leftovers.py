@@ -15,8 +15,8 @@ _OPTIONS = frozenset(
 """Arguments of checkpoint itself; the function gets all others."""
 
 
-# With use_reentrant=True, as checkpoint_sequential calls it, a checkpoint is an autograd function in Python, at which a
-# trace breaks off.
+# A checkpoint keeps random states and hooks around the call, and with use_reentrant=True it is an autograd Function,
+# whose forward our traces run: the file is right without this entry, too, but the trace has all of that in it.
 @rewrite("torch.utils.checkpoint.checkpoint", needed_on=("torchscript",), exactness=Exactness.BITWISE)
 def checkpoint_to_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Calls the function that is checkpointed; a file holds no gradients.

@@ -47,8 +47,8 @@ def half():
 
 class Chosen(nn.Module):
     def forward(self, x):
-        for _ in range(2):
-            mode = "nearest" if x.mean() > 0 else "bilinear"
+        modes = [("nearest" if x.mean() > limit else "bilinear") for limit in (0, 1)]
+        for mode in modes:
             x = nn.functional.interpolate(x, scale_factor=2, mode=mode)
         return x
 
