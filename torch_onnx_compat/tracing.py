@@ -60,6 +60,24 @@ def constant(array: npt.ArrayLike, like: Tensor, dtype: torch.dtype | None = Non
         return table.to(like.device) if like.device.type != "cpu" else table
 
 
+_is_inner: ContextVar[bool] = ContextVar("is_inner", default=False)
+
+
+@contextmanager
+def inner_trace() -> Iterator[None]:
+    """While active, what is traced is a part of the model: its inputs are whatever it reads, weights among them."""
+    token = _is_inner.set(True)
+    try:
+        yield
+    finally:
+        _is_inner.reset(token)
+
+
+def is_whole_trace() -> bool:
+    """Whether a TorchScript trace of the whole model is being recorded."""
+    return is_tracing() and not _is_inner.get()
+
+
 @contextmanager
 def without_tracing() -> Iterator[None]:
     """Runs torch operations without recording them in a TorchScript trace; what they yield becomes a constant."""

@@ -7,8 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.control_flow.test_rounds_that_vary import export_and_compare
+from control_flow.files import export_and_compare
 from torch_onnx_compat import CompatError, export_compat
+from torch_onnx_compat.control_flow.find import calls
 
 
 def mask_by_size(x):
@@ -227,10 +228,31 @@ def collected(x):
     return sum(w[:, None] for w in [weights_by_value(s * x) for s in (1, -1)] if w is not None) + x
 
 
-@pytest.mark.parametrize("function", [mapped, collected])
+def listed(x):
+    found = list(map(weights_by_value, (x, -x)))
+    return sum(w[:, None] for w in found if w is not None) + x
+
+
+def greatest(x):
+    return max((x, -x), key=lambda y: 1.0 if weights_by_value(y) is None else 2.0)
+
+
+@pytest.mark.parametrize("function", [mapped, collected, greatest])
 def test_what_keeps_a_result_of_two_kinds_is_refused(function, exporter, tmp_path):
-    with pytest.raises(CompatError, match="NoneType in one branch"):
+    with pytest.raises(CompatError, match=r"NoneType in one branch|call it in a statement of its own"):
         export_compat(function, torch.randn(3, 4), tmp_path / "model.onnx", dynamic="batch", exporter=exporter)
+
+
+def test_a_result_that_does_not_arrive_is_refused_where_it_was_made(exporter, tmp_path):
+    with pytest.raises(CompatError, match=r"test_openings.py:\d+: .*call it in a statement of its own"):
+        export_compat(listed, torch.randn(3, 4), tmp_path / "model.onnx", dynamic="batch", exporter=exporter)
+
+
+@pytest.mark.parametrize("function", [assigned, through_two_functions])
+def test_calls_are_found_by_their_lines_where_python_tells_no_columns(function, exporter, tmp_path, monkeypatch):
+    """As before Python 3.11."""
+    monkeypatch.setattr(calls, "_span_of_call", lambda _: None)
+    export_and_compare(function, exporter, tmp_path)
 
 
 # Branches of two kinds within a round: the rest of the round moves into them

@@ -1,9 +1,9 @@
 """Loops that go on until what they compute says so are right at other sizes and values, whatever they hand on."""
 
-import onnxruntime
 import pytest
 import torch
 
+from control_flow.files import export_and_compare
 from torch_onnx_compat import CompatError, export_compat
 
 
@@ -103,21 +103,6 @@ MODELS = [doubled, padded_to_a_power_of_two, counted, halved, prefix_sums, suppr
 MODELS += [strided, in_one_piece, with_a_state_of_no_shape, with_states_of_no_shape]
 ONLY_TORCHSCRIPT = (halved, prefix_sums, suppressed, suppressed_in_place, in_one_piece)
 """Tensors that grow, or pieces of different sizes: torch's own loops carry neither."""
-
-
-def export_and_compare(model, exporter, folder, sizes=(1, 2, 5, 8, 17)):
-    """Exports a function of a tensor of four columns, and compares the file at other sizes and values."""
-    path = folder / "model.onnx"
-    torch.manual_seed(0)
-    export_compat(model, torch.randn(3, 4), path, dynamic="batch", exporter=exporter)
-    session = onnxruntime.InferenceSession(path)
-    for seed, size in enumerate(sizes):
-        torch.manual_seed(seed)
-        x = torch.randn(size, 4)
-        wanted = model(x.clone())
-        found = session.run(None, {"x": x.numpy()})
-        for one, other in zip(found, wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
-            torch.testing.assert_close(torch.from_numpy(one), other, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -12,11 +13,12 @@ import torch.nn.functional as F
 from torch import nn
 
 from torch_onnx_compat import export_compat
+from torch_onnx_compat.backends import internals
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.prepare import prepare
 from torch_onnx_compat.questions.run import SymbolicRuns
 from torch_onnx_compat.questions.size_facts import SizeFacts
-from torch_onnx_compat.tracing import function_modes
+from torch_onnx_compat.tracing import function_modes, inner_trace
 from torch_onnx_compat.watch import CallCounter, Watcher
 
 FUNCTIONS = [torch.roll, F.interpolate, torch.cat, F.adaptive_avg_pool2d, nn.functional.pad]
@@ -98,6 +100,24 @@ def test_another_call_at_the_place_of_one_has_no_facts():
     assert facts.of_call(0, (other, 1, 2), {})(other) is None
     assert facts.of_call(99, (other, 1, 2), {})(other) is None
     assert facts.of_call(None, (other, 1, 2), {})(other) is None
+
+
+def test_what_weights_alone_decide_is_fixed_in_a_trace_of_the_whole_model():
+    """In a branch that is traced for itself, everything is an input, weights too: there, nobody knows."""
+    prepared = prepare(Calls().eval(), (torch.randn(2, 3, 8, 16),), dynamic="batch")
+    runs = SymbolicRuns(Observation(prepared), FUNCTIONS)
+    facts = SizeFacts(runs, FUNCTIONS, runs.observation.trace_inputs())
+    weight, found = torch.ones(4, 5), {}
+
+    class Asks(nn.Module):
+        def forward(self, x):
+            for where, scope in (("whole", nullcontext), ("part", inner_trace)):
+                with scope():
+                    found[where] = [facts.of_call(99, (y, 1, 0), {})(y) for y in (weight * 2, x[:, 0, 0] * 2)]
+            return x * 2
+
+    internals.trace(Asks(), (torch.randn(2, 3, 8, 16),))
+    assert found == {"whole": [(4, 5), None], "part": [None, None]}
 
 
 def test_a_trace_at_other_sizes_has_the_same_facts():

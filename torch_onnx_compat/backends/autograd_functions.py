@@ -52,7 +52,7 @@ def as_custom_operators(job: ExportJob, opset: int) -> Iterator[dict[Any, Callab
         return _call_operator(library, f"{cls.__name__}_{len(table)}", run, args, lower, table)
 
     try:
-        with _applied_by(apply):
+        with _replace_apply(apply):
             yield table
     finally:
         library._destroy()
@@ -73,7 +73,7 @@ def forward_in_the_trace() -> Iterator[None]:
         with torch.no_grad():
             return cls.forward(*context, *args, **kwargs)
 
-    with _applied_by(apply, in_place=True):
+    with _replace_apply(apply, in_place=True):
         yield
 
 
@@ -85,7 +85,7 @@ class _Context(FunctionCtx):
 
 
 @contextmanager
-def _applied_by(apply: Callable[..., Any], *, in_place: bool = False) -> Iterator[None]:
+def _replace_apply(apply: Callable[..., Any], *, in_place: bool = False) -> Iterator[None]:
     """While active, a function carries out `Function.apply`; it is given torch's own, the class, and the arguments.
 
     Args:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from torch_onnx_compat.backends.internals.custom_operators import calling_functions, operator_name, python_operators
+from torch_onnx_compat.backends.internals.custom_operators import operator_name, python_operators, without_operators
 from torch_onnx_compat.backends.internals.torchscript import symbolic_registry
 from torch_onnx_compat.catalogue.registry import Registry
 
@@ -37,4 +37,4 @@ def run_functions(translated: Collection[str] | None) -> AbstractContextManager[
     if not names:
         return nullcontext()
     registry = symbolic_registry()
-    return calling_functions({name for name in names if registry.get_function_group(name) is None})
+    return without_operators({name for name in names if registry.get_function_group(name) is None})

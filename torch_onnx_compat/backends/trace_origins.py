@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Collection, Iterator, Set
 from typing import Any
 
 from torch import Tensor
@@ -25,17 +25,7 @@ def origins(tensor: Tensor, inputs: int, data_sizes: DataSizes) -> tuple[bool, l
 def depends_on(tensor: Tensor, other: Tensor) -> bool:
     """Whether one traced tensor is computed from another."""
     wanted = identity(other)
-    value = recorded_value(tensor)
-    seen: set[int] = set()
-    todo = [value]
-    while todo:
-        value = todo.pop()
-        if value.unique() == wanted:
-            return True
-        if value.unique() not in seen:
-            seen.add(value.unique())
-            todo.extend(value.node().inputs())
-    return False
+    return any(value.unique() == wanted for value in _values_behind(recorded_value(tensor)))
 
 
 def is_of_weights(tensor: Tensor, inputs: int) -> bool:
@@ -45,17 +35,14 @@ def is_of_weights(tensor: Tensor, inputs: int) -> bool:
         tensor: The tensor.
         inputs: How many of the trace's inputs are the model's.
     """
-    seen: set[int] = set()
-    todo = [recorded_value(tensor)]
-    while todo:
-        value = todo.pop()
-        if value.unique() in seen:
+    of_inputs: set[int] | None = None
+    for value in _values_behind(recorded_value(tensor)):
+        if value.node().kind() != "prim::Param":
             continue
-        seen.add(value.unique())
-        node = value.node()
-        if node.kind() == "prim::Param" and any(v.unique() == value.unique() for v in list(node.outputs())[:inputs]):
+        if of_inputs is None:
+            of_inputs = {one.unique() for one in list(value.node().outputs())[:inputs]}
+        if value.unique() in of_inputs:
             return False
-        todo.extend(node.inputs())
     return True
 
 
@@ -155,19 +142,26 @@ def asks_for_emptiness(tensor: Tensor, *, is_condition: bool = False) -> bool:
         value = next(value.node().inputs())
     if value.node().kind() not in ("aten::size", "aten::numel"):
         return False
-    return all(_is_never_empty(n) for n in _ancestors(next(value.node().inputs())))
+    values = _values_behind(next(value.node().inputs()), SHAPED_AS_FIRST)
+    return all(_is_never_empty(one.node()) for one in values)
 
 
-def _ancestors(value: Any) -> Iterator[Any]:
+def _values_behind(value: Any, by_first: Collection[str] = ()) -> Iterator[Any]:
+    """A value of a trace, and those that it is computed from, each once.
+
+    Args:
+        value: The value.
+        by_first: Kinds of nodes of which only the first operand counts.
+    """
     seen: set[int] = set()
     todo = [value]
     while todo:
         value = todo.pop()
         if value.unique() not in seen:
             seen.add(value.unique())
+            yield value
             node = value.node()
-            yield node
-            todo += list(node.inputs())[: 1 if node.kind() in SHAPED_AS_FIRST else None]
+            todo += list(node.inputs())[: 1 if node.kind() in by_first else None]
 
 
 def _is_never_empty(node: Any) -> bool:

@@ -79,7 +79,7 @@ WRITES = frozenset(
 REPLACEMENTS = _functions(["set_", "resize_", "resize_as_"])
 """Functions that give a tensor other memory or another shape."""
 
-TURNED: dict[Any, Callable[..., Tensor]] = {
+VIEWS_IN_PLACE: dict[Any, Callable[..., Tensor]] = {
     getattr(Tensor, f"{name}_"): getattr(Tensor, name)
     for name in ("squeeze", "unsqueeze", "t", "transpose", "swapaxes", "swapdims")
 }
@@ -144,7 +144,7 @@ class ViewWrites(Watcher):
         if self._stale:
             rest, kwargs = self._renew((args[1:] if writes else args, kwargs), renewed)
             args = (args[0], *rest) if writes else rest
-        if func in TURNED and args[0] in self._views:
+        if func in VIEWS_IN_PLACE and args[0] in self._views:
             return self._turn(func, args, kwargs)
         if writes and not self._is_plain(func, args[0]):
             return self._write(func, args[0], args[1:], kwargs)
@@ -170,7 +170,7 @@ class ViewWrites(Watcher):
                 f"written to, which a trace does not record; give the result a name of its own, as in x = x.squeeze(0)."
             )
         result: Tensor = self.pass_on(func, args, kwargs)
-        turned = functools.partial(TURNED[func], **kwargs)
+        turned = functools.partial(VIEWS_IN_PLACE[func], **kwargs)
         take = view.take
         self._views[tensor] = replace(view, take=lambda owner: turned(take(owner), *rest), key=None)
         return result

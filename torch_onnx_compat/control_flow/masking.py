@@ -111,7 +111,7 @@ def _subject(make: Callable[[], Subject], job: ExportJob, found: Survey, session
         others=[*found.sizes, *found.own_sizes],  # the example's, too: the exporter traces at other sizes
         conflicts=dict(found.conflicts),
         alternatives=found.alternatives,
-        opened=found.rewriting.opened,
+        open_calls=found.rewriting.open_calls,
         peeled=found.peeled,
         ragged=found.ragged,
         sizes_are_numbers=found.sizes_are_numbers,

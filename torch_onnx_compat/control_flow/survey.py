@@ -122,7 +122,7 @@ def survey(job: ExportJob, wrong_at: Sequence[Inputs] = ()) -> Survey:
         peeled = one.session.to_peel | (other.session.to_peel if other else set())
         new |= not peeled <= found.peeled or len(found.ragged) > known
         found.peeled |= peeled
-        new |= found.rewriting.open_calls(one.session.to_open | (other.session.to_open if other else set()))
+        new |= found.rewriting.mark_calls(one.session.calls_to_open | (other.session.calls_to_open if other else set()))
         new |= found.rewriting.mark_splits(one.session.split | (other.session.split if other else set()))
         found.own_sizes = [one.session.sizes]
         found.sizes = [run.session.sizes for run in (other, *runs) if other is not None and run is not None]
@@ -236,7 +236,7 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes]
         log=log,
         others=known,
         alternatives=found.alternatives,
-        opened=found.rewriting.opened,
+        open_calls=found.rewriting.open_calls,
         peeled=found.peeled,
         ragged=found.ragged,
         sizes_are_numbers=found.sizes_are_numbers,

@@ -22,7 +22,7 @@ from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.run import SymbolicRuns
 from torch_onnx_compat.questions.search import Sides
-from torch_onnx_compat.tracing import StaticSizes, below_function_modes, is_tracing, without_tracing
+from torch_onnx_compat.tracing import StaticSizes, below_function_modes, is_whole_trace, without_tracing
 from torch_onnx_compat.watch import Watcher, shapes_of, tensors_of
 
 Sizes = tuple[int | None, ...]
@@ -56,7 +56,7 @@ class SizeFacts:
                     return None
                 now = shapes_of(args, kwargs)
             known = self._sizes(number, position, now)
-            is_counted = known is None and number is not None and is_tracing()
+            is_counted = known is None and number is not None and is_whole_trace()
             return now[position] if is_counted and is_of_weights(x, len(self._inputs.tensors)) else known
 
         return sizes_of

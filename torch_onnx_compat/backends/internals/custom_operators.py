@@ -9,7 +9,7 @@ from typing import Any
 from torch._library.custom_ops import OPDEFS, CustomOpDef
 from torch._ops import OpOverload, OpOverloadPacket
 
-__all__ = ["CustomOpDef", "calling_functions", "operator_name", "python_operators"]
+__all__ = ["CustomOpDef", "operator_name", "python_operators", "without_operators"]
 
 
 def python_operators() -> frozenset[str]:
@@ -30,7 +30,7 @@ def operator_name(operator: Any) -> str:
 
 
 @contextmanager
-def calling_functions(names: Collection[str]) -> Iterator[None]:
+def without_operators(names: Collection[str]) -> Iterator[None]:
     """While active, some custom operators are the functions that they call for tensors on the processor.
 
     Function modes see what these call as they see the model's own calls, and nothing of the operator.

@@ -32,7 +32,7 @@ _MADE = re.compile(rf"({'|'.join(GENERATED)})\d+(_\d+)?")
 _COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
 
-def calling_site() -> CallSite | None:
+def find_call_site() -> CallSite | None:
     """The call of the model's function that takes the present decision; None if no code of the model makes it."""
     inside = True
     for frame in (f for f in frames_of_model() if is_user_file(f.f_code.co_filename)):

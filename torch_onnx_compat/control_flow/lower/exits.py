@@ -36,23 +36,23 @@ def note_exits(stmt: ast.stmt, own_name: Callable[[str, ast.stmt], str]) -> list
     stmt = copy_tree(stmt)  # what names a statement uses is known of the old one
     kinds = [kind for kind in EXITS if exits([stmt], (kind,))]
     value = own_name("returned", stmt) if ast.Return in kinds else ""
-    noting = _Noting({kind: own_name("left", stmt) for kind in kinds}, value)
-    out = [_bind(flag, ast.Constant(False), stmt) for flag in noting.flags.values()]
+    notes = _ExitNotes({kind: own_name("left", stmt) for kind in kinds}, value)
+    out = [_bind(flag, ast.Constant(False), stmt) for flag in notes.flags.values()]
     if value:
         undefined = ast.Attribute(ast.Name(RUNTIME, ast.Load()), "UNDEFINED", ast.Load())
         out.append(_bind(value, undefined, stmt))
     always_returns = kinds == [ast.Return] and terminates([stmt])
-    noting.note_inside(stmt)
+    notes.note_inside(stmt)
     out.append(stmt)
     if always_returns:
         return [*out, set_location(ast.Return(ast.Name(value, ast.Load())), stmt)]
-    for kind, flag in noting.flags.items():
+    for kind, flag in notes.flags.items():
         leaving = ast.Return(ast.Name(value, ast.Load())) if kind is ast.Return else kind()
         out.append(_decision(ast.Name(flag, ast.Load()), [set_location(leaving, stmt)], stmt))
     return out
 
 
-class _Noting:
+class _ExitNotes:
     """Puts flags in place of exits.
 
     Args:
@@ -66,22 +66,22 @@ class _Noting:
     def note_inside(self, stmt: ast.stmt) -> None:
         """Changes the blocks of a statement."""
         if isinstance(stmt, ast.If):
-            stmt.body, stmt.orelse = self._noted(stmt.body), self._noted(stmt.orelse)
+            stmt.body, stmt.orelse = self._note_in_block(stmt.body), self._note_in_block(stmt.orelse)
             stmt.masked = True  # type: ignore[attr-defined]
         elif isinstance(stmt, ast.With):
-            stmt.body = self._noted(stmt.body)
+            stmt.body = self._note_in_block(stmt.body)
         elif isinstance(stmt, ast.Try) and not exits(stmt.finalbody, EXITS):
             leaves = exits(stmt.body, EXITS)
-            stmt.body, rest = self._noted(stmt.body), self._noted(stmt.orelse)
+            stmt.body, rest = self._note_in_block(stmt.body), self._note_in_block(stmt.orelse)
             stmt.orelse = [self._unless_left(rest)] if rest and leaves else rest
             for handler in stmt.handlers:
-                handler.body = self._noted(handler.body)
+                handler.body = self._note_in_block(handler.body)
         elif isinstance(stmt, (ast.For, ast.While)):
-            stmt.body = self._broken(stmt.body)
+            stmt.body = self._break_in_loop(stmt.body)
         else:
             raise Unrewritable(f"line {stmt.lineno} is left in a way that is not covered")
 
-    def _noted(self, block: Sequence[ast.stmt]) -> list[ast.stmt]:
+    def _note_in_block(self, block: Sequence[ast.stmt]) -> list[ast.stmt]:
         out: list[ast.stmt] = []
         for index, one in enumerate(block):
             if isinstance(one, EXITS):
@@ -89,11 +89,11 @@ class _Noting:
             out.append(one)
             if exits([one], EXITS):
                 self.note_inside(one)
-                rest = self._noted(block[index + 1 :])
+                rest = self._note_in_block(block[index + 1 :])
                 return [*out, self._unless_left(rest)] if rest else out
         return out
 
-    def _broken(self, block: Sequence[ast.stmt]) -> list[ast.stmt]:
+    def _break_in_loop(self, block: Sequence[ast.stmt]) -> list[ast.stmt]:
         """The body of a loop inside the statement, of which a return becomes a break."""
         out: list[ast.stmt] = []
         for one in block:
@@ -103,12 +103,12 @@ class _Noting:
             if not exits([one], (ast.Return,)):
                 continue
             if isinstance(one, (ast.For, ast.While)):
-                one.body = self._broken(one.body)
+                one.body = self._break_in_loop(one.body)
                 left = ast.Name(self.flags[ast.Return], ast.Load())
                 out.append(_decision(left, [set_location(ast.Break(), one)], one))
             else:
                 for inner in blocks(one):
-                    inner[:] = self._broken(inner)
+                    inner[:] = self._break_in_loop(inner)
         return out
 
     def _note(self, one: ast.stmt) -> list[ast.stmt]:

@@ -1,11 +1,11 @@
 """Calls that return one kind of value or another, as None or a tensor: the code after them moves into two branches.
 
-    m = mask_of(x)                opened_1_12 = mask_of(x)
-    return attend(x, m)    ->     if _rt.which(opened_1_12):
-                                      opened_1_12 = _rt.first(opened_1_12)
+    m = mask_of(x)                result_1_12 = mask_of(x)
+    return attend(x, m)    ->     if _rt.which(result_1_12):
+                                      result_1_12 = _rt.first(result_1_12)
                                   else:
-                                      opened_1_12 = _rt.second(opened_1_12)
-                                  m = opened_1_12
+                                      result_1_12 = _rt.second(result_1_12)
+                                  m = result_1_12
                                   return attend(x, m)
 
 The rest of the function moves into the branches of this ``if``, as statements.py does where a function itself decides.
@@ -35,23 +35,23 @@ def open_calls(node: FunctionNode, sites: Collection[CallSite]) -> set[CallSite]
     found: set[CallSite] = set()
     for one in walk_all(node) if sites else ():
         if isinstance(one, ast.FunctionDef):
-            one.body = list(_opened(one.body, sites, found))
+            one.body = list(_open_in_block(one.body, sites, found))
     return found
 
 
-def _opened(stmts: Sequence[ast.stmt], sites: Collection[CallSite], found: set[CallSite]) -> Iterator[ast.stmt]:
+def _open_in_block(stmts: Sequence[ast.stmt], sites: Collection[CallSite], found: set[CallSite]) -> Iterator[ast.stmt]:
     for stmt in stmts:
         for block in () if isinstance(stmt, SCOPES) else blocks(stmt):
-            block[:] = _opened(block, sites, found)
+            block[:] = _open_in_block(block, sites, found)
         for site in sites:
             parts = _parts_before(stmt, site)
             if parts is not None:
                 found.add(site)
-                yield from _opening(stmt, *parts)
+                yield from _bind_and_choose(stmt, *parts)
         yield stmt
 
 
-def _opening(stmt: ast.stmt, *parts: ast.expr) -> Iterator[ast.stmt]:
+def _bind_and_choose(stmt: ast.stmt, *parts: ast.expr) -> Iterator[ast.stmt]:
     """The statements that go before one, in which names take the places of parts, the last of which is the call."""
     name = ""
 
@@ -62,7 +62,7 @@ def _opening(stmt: ast.stmt, *parts: ast.expr) -> Iterator[ast.stmt]:
         return [bind(runtime_call(which, ast.Name(name, ast.Load()), at=stmt))]
 
     for part in parts:
-        name = f"opened_{part.end_lineno}_{part.end_col_offset}"
+        name = f"result_{part.end_lineno}_{part.end_col_offset}"
         _replace(stmt, part, set_location(ast.Name(name, ast.Load()), part))
         yield bind(part)
     choice = ast.If(runtime_call("which", ast.Name(name, ast.Load()), at=stmt), side("first"), side("second"))

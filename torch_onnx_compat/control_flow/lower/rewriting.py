@@ -49,7 +49,7 @@ class Rewriting:
     """Files and lines of decisions into whose branches the rest of the function moves."""
     _calls: set[CallSite] = field(default_factory=set)
     """Calls that return values of two kinds, after which the rest of the function moves into two branches."""
-    opened: set[CallSite] = field(default_factory=set)
+    open_calls: set[CallSite] = field(default_factory=set)
     """Those of which the function could be rewritten."""
     _codes: dict[types.CodeType, types.CodeType] = field(default_factory=dict)
     _originals: dict[types.CodeType, types.CodeType] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class Rewriting:
         new = [place for place in sorted(places) if place[1] not in self._splits.get(place[0], ())]
         return self._mark(self._splits, new[:room])
 
-    def open_calls(self, sites: Iterable[CallSite]) -> bool:
+    def mark_calls(self, sites: Iterable[CallSite]) -> bool:
         """Moves the rest of a function into two branches after some calls; returns whether any function changed."""
         room = MOST_SPLITS - len(self._calls)
         new = sorted(set(sites) - self._calls, key=lambda site: (site.filename, site.line))[:room]
@@ -151,7 +151,7 @@ class Rewriting:
     def _lower_definition(self, code: types.CodeType, found: Definition) -> FunctionNode:
         lines, loops, splits = self._lines, self._loops, self._splits
         name = code.co_filename
-        self.opened |= open_calls(found.node, [site for site in self._calls if site.filename == name])
+        self.open_calls |= open_calls(found.node, [site for site in self._calls if site.filename == name])
         return lower(found.node, lines.get(name, ()), loops.get(name, ()), splits.get(name, ()), found.libraries)
 
     @contextmanager

@@ -67,7 +67,7 @@ def lower(
     first = node.args.args[0].arg if node.args.args else ""
     head = 1 if ast.get_docstring(node, clean=False) is not None else 0
     unfold_matches(node)
-    for one in walk_all(node):
+    for one in walk_all(node) if splits or any(map(_is_split, walk_all(node))) else ():
         if isinstance(one, ast.FunctionDef):
             one.body = mark_splits(one.body, splits)
     for one in walk_all(node):
@@ -323,7 +323,7 @@ def _unfold_choice(stmt: Any) -> ast.stmt:
     return set_location(ast.If(choice.test, [with_value(choice.body)], [with_value(choice.orelse)]), stmt)
 
 
-def _is_split(stmt: ast.stmt) -> bool:
+def _is_split(stmt: ast.AST) -> bool:
     return getattr(stmt, "split", False)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from torch import Tensor
 
-from torch_onnx_compat.control_flow.find.calls import calling_site
+from torch_onnx_compat.control_flow.find.calls import find_call_site
 from torch_onnx_compat.control_flow.run.aliases import copy_of, effect
 from torch_onnx_compat.control_flow.run.belongings import (
     State,
@@ -38,16 +39,19 @@ CLOSE = 1e-4
 """Tolerance between two branches that compute the same, relative to the largest value."""
 
 
-def decide(
-    session: Session,
-    test: Any,
-    then: Branch,
-    otherwise: Branch,
-    why: str = "",
-    *,
-    grows: bool = False,
-    returns: bool = False,
-) -> Any:
+@dataclass(frozen=True)
+class Statement:
+    """What is known of the statement that takes a decision."""
+
+    obstacle: str = ""
+    """The side effect that forbids running both branches; empty if there is none."""
+    grows: bool = False
+    """Whether lists of different lengths become one whose length values decide."""
+    returns: bool = False
+    """Whether the function that takes the decision returns the value."""
+
+
+def decide(session: Session, test: Any, then: Branch, otherwise: Branch, statement: Statement = Statement()) -> Any:
     """Returns the value of one branch, or of both joined.
 
     Args:
@@ -55,27 +59,17 @@ def decide(
         test: The condition.
         then: The branch to take if the condition holds.
         otherwise: The branch to take if it does not.
-        why: The side effect that forbids running both branches; empty if there is none.
-        grows: Whether lists of different lengths become one whose length values decide.
-        returns: Whether the function that takes the decision returns the value.
+        statement: What is known of the statement.
 
     Raises:
         RefusedDecision: The condition may vary and the branches have no equivalent; says where and why.
     """
     with numbers_of_branches() as taken:
-        return _decide(session, test, then, otherwise, why, taken, grows=grows, returns=returns)
+        return _decide(session, test, then, otherwise, statement, taken)
 
 
 def _decide(
-    session: Session,
-    test: Any,
-    then: Branch,
-    otherwise: Branch,
-    why: str,
-    taken: Numbering,
-    *,
-    grows: bool,
-    returns: bool,
+    session: Session, test: Any, then: Branch, otherwise: Branch, statement: Statement, taken: Numbering
 ) -> Any:
     key = session.key()
     for part, branch in enumerate((otherwise, then)):
@@ -89,18 +83,18 @@ def _decide(
     if key in session.alternatives:
         session.mark("one way for every size")
         return then() if session.alternatives[key] else otherwise()
-    if why and session.surveying:
+    if statement.obstacle and session.surveying:
         return then() if truth_now(condition) else otherwise()
-    if why:
-        raise refusal(f"a decision depends on the inputs, and {why}; move that out of the branch.")
+    if statement.obstacle:
+        raise refusal(f"a decision depends on the inputs, and {statement.obstacle}; move that out of the branch.")
     if key in session.conflicts:
         return _decide_by_if(session, condition, then, otherwise, session.conflicts[key])
     with session.nest(session.depths_of_both, key, DEPTH_OF_BOTH):
-        return _decide_by_both(session, key, condition, then, otherwise, grows, returns)
+        return _decide_by_both(session, key, condition, then, otherwise, statement)
 
 
 def _decide_by_both(
-    session: Session, key: Key, condition: Tensor, then: Branch, otherwise: Branch, grows: bool, returns: bool
+    session: Session, key: Key, condition: Tensor, then: Branch, otherwise: Branch, statement: Statement
 ) -> Any:
     by_size = not session.from_data(condition)
     # Where values decide, too, the model may run at sizes at which the branch that it does not take would not.
@@ -121,13 +115,13 @@ def _decide_by_both(
     if session.surveying and by_size:
         _compare(session, key, *outcomes)
     try:
-        value, bound = _decide_by_mask(session, condition, *outcomes, grows=grows, returns=returns)
+        value, bound = _decide_by_mask(session, condition, *outcomes, statement)
     except Mismatch as mismatch:
         if not session.surveying:
             _refuse_failed(outcomes, mismatch)
             return _decide_by_if(session, condition, then, otherwise, str(mismatch))
         _note_conflict(session, key, condition, outcomes, mismatch)
-        value, bound = _value_for_example(condition, *outcomes, grows=grows)
+        value, bound = _value_for_example(condition, *outcomes, grows=statement.grows)
     bind_attributes(session, kept, bound, lost)
     return value
 
@@ -198,15 +192,13 @@ def _are_near(x: Tensor, y: Tensor) -> bool:
     return not x.numel() or float((x - y).abs().max()) <= CLOSE * float(x.abs().max())
 
 
-def _decide_by_mask(
-    session: Session, condition: Tensor, yes: Outcome, no: Outcome, *, grows: bool, returns: bool
-) -> Any:
+def _decide_by_mask(session: Session, condition: Tensor, yes: Outcome, no: Outcome, statement: Statement) -> Any:
     failed = [outcome for outcome in (yes, no) if outcome.error is not None]
     for outcome in failed:
         if isinstance(outcome.error, RefusedDecision):
             raise outcome.error
     if len(failed) == 2:
-        return _value_for_example(condition, yes, no, grows=grows)
+        return _value_for_example(condition, yes, no, grows=statement.grows)
     if failed:
         assert failed[0].error is not None
         if not raises_on_purpose(failed[0].error):
@@ -218,7 +210,7 @@ def _decide_by_mask(
                 tensor.copy_(value)
         return survivor.value
     with effect(yes.marks, no.marks):
-        value = _join(session, condition, yes.value, no.value, grows=grows, returns=returns)
+        value = _join(session, condition, yes.value, no.value, statement)
         for identity, tensor in tensors_written_by((yes, no)).items():
             values = [o.writes[identity][1] if identity in o.writes else copy_of(tensor) for o in (yes, no)]
             tensor.copy_(join(condition, values[0], values[1]))
@@ -226,22 +218,22 @@ def _decide_by_mask(
     return value
 
 
-def _join(session: Session, condition: Tensor, a: Any, b: Any, *, grows: bool, returns: bool) -> Any:
+def _join(session: Session, condition: Tensor, a: Any, b: Any, statement: Statement) -> Any:
     """Joins what two branches return, and the attributes that they bind.
 
     Where a function returns values of two kinds, its caller is to go on with each of them in a branch.
     """
     try:
-        return join(condition, a, b, grows=grows)
+        return join(condition, a, b, grows=statement.grows)
     except Mismatch as mismatch:
-        site = calling_site() if returns and mismatch.of_kinds else None
+        site = find_call_site() if statement.returns and mismatch.of_kinds else None
         if site is None:
             raise
-        if site not in session.opened:
-            session.to_open.add(site)
+        if site not in session.open_calls:
+            session.calls_to_open.add(site)
             raise
-    value, bound = make_either(condition, a[0], b[0]), join(condition, a[1], b[1], grows=grows)
-    session.note_returning(value, (a[0], b[0]))
+    value, bound = make_either(condition, a[0], b[0]), join(condition, a[1], b[1], grows=statement.grows)
+    session.note_departure(value, (a[0], b[0]))
     return value, bound
 
 

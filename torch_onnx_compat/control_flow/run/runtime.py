@@ -19,7 +19,7 @@ from torch_onnx_compat.control_flow.run.belongings import is_followed
 from torch_onnx_compat.control_flow.run.branch import Branch, call_in_scope
 from torch_onnx_compat.control_flow.run.callees import callee
 from torch_onnx_compat.control_flow.run.callees import is_same as same_object
-from torch_onnx_compat.control_flow.run.decide import decide, truth_now
+from torch_onnx_compat.control_flow.run.decide import Statement, decide, truth_now
 from torch_onnx_compat.control_flow.run.either import Either
 from torch_onnx_compat.control_flow.run.exact import compare_exactly, promoted
 from torch_onnx_compat.control_flow.run.iterables import listed
@@ -91,7 +91,7 @@ def branch(
     else:
         note_decision(session, test)
     why = why or next((what for what, owner in (owners or {}).items() if not is_followed(owner)), "")
-    return decide(session, test, Branch(then, scope), Branch(otherwise, scope), why, grows=grows, returns=returns)
+    return decide(session, test, Branch(then, scope), Branch(otherwise, scope), Statement(why, grows, returns))
 
 
 def which(value: Any) -> Any:

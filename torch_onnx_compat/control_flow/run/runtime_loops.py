@@ -12,7 +12,7 @@ from torch_onnx_compat.control_flow.run.aliases import copy_of, present_aliases,
 from torch_onnx_compat.control_flow.run.answers import answer, note_decision, note_loop, note_round
 from torch_onnx_compat.control_flow.run.belongings import State, bind_attributes, sort_attributes, take_state
 from torch_onnx_compat.control_flow.run.branch import Branch, call_in_scope
-from torch_onnx_compat.control_flow.run.decide import decide, join_or_refuse, truth_now
+from torch_onnx_compat.control_flow.run.decide import Statement, decide, join_or_refuse, truth_now
 from torch_onnx_compat.control_flow.run.iterables import CountedItems, as_counted_items, as_fixed_items
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Rows
@@ -262,7 +262,7 @@ def collect(
             return True, longer()
         test = call(keep, item_of_loop)
         note_decision(session, test)
-        return True, decide(session, test, Branch(longer), Branch(lambda: made), grows=True)
+        return True, decide(session, test, Branch(longer), Branch(lambda: made), Statement(grows=True))
 
     if source is not None:
         return for_(source, body, {"made": []}, ("made",), ("made",))[0]

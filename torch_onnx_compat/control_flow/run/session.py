@@ -38,7 +38,7 @@ from torch_onnx_compat.control_flow.run.refusal import (
 )
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.tracing import as_tensor as value_as_tensor
-from torch_onnx_compat.tracing import is_tracing, recorded_value, without_tracing
+from torch_onnx_compat.tracing import inner_trace, is_tracing, recorded_value, without_tracing
 
 Key = tuple[str, int, int, tuple[Any, ...]]
 """A decision of one run: file, line, its number among those of this line and part, and the part in which it is taken.
@@ -107,12 +107,12 @@ class Session(NumberKinds):
     """By file and line of a loop, and list: the axis on which what its rounds append differs in size."""
     to_peel: set[tuple[str, int]] = field(default_factory=set)
     """Those of which this run found it, in a search."""
-    opened: Collection[CallSite] = ()
+    open_calls: Collection[CallSite] = ()
     """The calls after which the rest of the function moves into two branches, if what they return has two kinds."""
-    to_open: set[CallSite] = field(default_factory=set)
+    calls_to_open: set[CallSite] = field(default_factory=set)
     """Those that this run found, in a search."""
-    returning: list[Any] = field(default_factory=list)
-    """Values of two kinds that functions have returned, and that have not reached the statement after the call."""
+    on_the_way: list[tuple[Any, str]] = field(default_factory=list)
+    """Values of two kinds that functions return, with the place, until they reach the statement after the call."""
     trials: list[Trial] = field(default_factory=list)
     """The loops in the file of which a round is tried now."""
     open_loops: list[OpenLoop] = field(default_factory=list)
@@ -136,7 +136,7 @@ class Session(NumberKinds):
         self._seen.clear()
         self.refusals.clear()
         self.open_loops.clear()
-        self.returning.clear()
+        self.on_the_way.clear()
         self.numbers.clear()
         self.unknown_kinds.clear()
         self.sizes = {}
@@ -150,7 +150,7 @@ class Session(NumberKinds):
         outer = log.inputs, log.data_sizes
         log.inputs, log.data_sizes = inputs, DataSizes()
         try:
-            with CellWriter():
+            with CellWriter(), inner_trace():
                 yield
         finally:
             self.inputs, self.numbers = before, numbers
@@ -171,26 +171,28 @@ class Session(NumberKinds):
         attribute = property(lambda self: read(self, name), lambda self, value: write(self, name, value))
         owner.__class__ = type(cls.__name__, (cls,), {"__module__": cls.__module__, name: attribute})
 
-    def note_returning(self, value: Any, made_of: Iterable[Any]) -> None:
+    def note_departure(self, value: Any, made_of: Iterable[Any]) -> None:
         """Notes a value of two kinds that a function returns, in place of those that it was made of."""
-        self.returning = [one for one in self.returning if not any(one is part for part in made_of)] + [value]
+        parts = set(map(id, made_of))
+        self.on_the_way = [one for one in self.on_the_way if id(one[0]) not in parts] + [(value, short(*here()))]
 
     def note_arrival(self, value: Any) -> None:
-        """Notes what a call after which the rest of the function has two branches has returned.
+        """Notes what an open call has returned.
 
         Raises:
             RefusedDecision: A value of two kinds was returned to code that does not pass it on as it is.
         """
-        if self.returning and self.returning[-1] is value:
-            self.returning.pop()
+        if self.on_the_way and self.on_the_way[-1][0] is value:
+            self.on_the_way.pop()
         self.check_arrivals()
 
     def check_arrivals(self) -> None:
         """Raises if a value of two kinds has gone astray."""
-        if self.returning and not self.surveying:
+        if self.on_the_way and not self.surveying:
             raise refusal(
                 "a decision depends on the inputs, and what the function returns is of one kind or another, such as "
-                "None or a tensor; call it in a statement of its own, and not inside of map or a decorator."
+                "None or a tensor; call it in a statement of its own, and not inside of map or a decorator.",
+                self.on_the_way[-1][1],
             )
 
     def note_failed_rounds(self) -> None:
