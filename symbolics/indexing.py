@@ -185,10 +185,10 @@ def _integers(op: Ops, indices: Sequence[Value | None]) -> list[Index]:
 
 
 @symbolic("aten::slice", needed_on=("torchscript",), opset=(13, 99), exactness=Exactness.BITWISE)
-def slice_by_narrow_numbers(
+def slice_by_narrow_integers(
     op: Ops, self: Value, dim: int = 0, start: Number | None = None, end: Number | None = None, step: int = 1
 ) -> Value:
-    """``x[i:j]`` with numbers of int32; stock TorchScript writes a Slice with numbers of two types, which is no model.
+    """``x[i:j]`` with integers of int32; stock TorchScript writes a Slice with two types, which is no valid model.
 
     Schema: slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)
     Source: https://onnx.ai/onnx/operators/onnx__Slice.html, Tind

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
-_EXPORTERS = ("torch", "onnxscript", "onnx_ir", "onnxruntime", "sympy", "mpmath", "numpy")
-"""The exporters' packages; torch computes sizes with sympy, and models with numpy: their code is nobody's model."""
-_INSTALLED = re.compile(rf"/(?:site|dist)-packages/(?:{'|'.join((*_EXPORTERS, 'torch_onnx_compat'))})/")
+_LIBRARIES = ("torch", "onnxscript", "onnx_ir", "onnxruntime", "sympy", "mpmath", "numpy")
+"""Packages in which no code of a model is: the exporters', what torch computes sizes with, and numpy."""
+_INSTALLED = re.compile(rf"/(?:site|dist)-packages/(?:{'|'.join((*_LIBRARIES, 'torch_onnx_compat'))})/")
 """Where they lie on the machine of somebody who sends a traceback."""
 _OWN = tuple(
     f"{folder}/".replace("\\", "/")
@@ -23,8 +23,8 @@ _OWN = tuple(
 
 @functools.cache
 def _machinery() -> tuple[str, ...]:
-    """The folders of the exporters' packages and of this one; others may have folders of the same names."""
-    return (*_OWN, *(f"{folder}/" for name in _EXPORTERS for folder in _folders(name)))
+    """The folders of these packages and of this one; others may have folders of the same names."""
+    return (*_OWN, *(f"{folder}/" for name in _LIBRARIES for folder in _folders(name)))
 
 
 @functools.cache

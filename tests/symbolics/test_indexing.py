@@ -83,7 +83,7 @@ def places(x):
     )
 
 
-def sliced_by_narrow_numbers(x):
+def sliced_by_narrow_integers(x):
     """Counts of int32, as lengths are; with a number beside them, a step, and a write."""
     count = (x[0] > -9).sum(dtype=torch.int32) - 2
     y = torch.zeros_like(x)
@@ -100,8 +100,8 @@ EXAMPLES = [
         leaves=lambda x: x.nonzero(),
     ),
     Example(
-        "slice_by_narrow_numbers",
-        sliced_by_narrow_numbers,
+        "slice_by_narrow_integers",
+        sliced_by_narrow_integers,
         X,
         samples=SAMPLES,
         leaves=lambda x: x[1:, -2:],

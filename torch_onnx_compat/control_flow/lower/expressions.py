@@ -213,7 +213,7 @@ class Expressions(ast.NodeTransformer):
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
         """``[f(item) for item in items if c(item)]``; ``[None for _ in range(n)]`` is ``[None] * n``."""
-        count = _count_of_nothing(node)
+        count = _length_of_nones(node)
         if count is not None:
             nothing = set_location(ast.List([node.elt], ast.Load()), node)
             return runtime_call("repeat", nothing, self.visit(count), at=node)
@@ -311,7 +311,7 @@ class Expressions(ast.NodeTransformer):
         return set_location(ast.Assign([node.target], value), node)
 
 
-def _count_of_nothing(node: ast.ListComp) -> ast.expr | None:
+def _length_of_nones(node: ast.ListComp) -> ast.expr | None:
     """The n of ``[None for _ in range(n)]``; None for any other list."""
     generator, *others = node.generators
     items = generator.iter
