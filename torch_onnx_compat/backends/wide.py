@@ -35,6 +35,7 @@ class Numbers:
         self._tensors: dict[int, Tensor] = {}
         self._wide: dict[int, Tensor] = {}
         self._noted: dict[int, _Noted] = {}
+        self._sizes: set[int] = set()
 
     def __bool__(self) -> bool:
         return bool(self._tensors)
@@ -44,7 +45,15 @@ class Numbers:
 
     def knows(self, value: Tensor) -> bool:
         """Whether a tensor of shape () stands for a number: one that was noted, or a size in a trace."""
-        return value in self or is_size(value)
+        return value in self or is_size(value) or _identity(value) in self._sizes
+
+    def note_size(self, value: Tensor) -> None:
+        """Notes an input of a nested trace that is a size of a tensor outside."""
+        self._sizes.add(_identity(value))
+
+    def is_recorded_size(self, recorded: Any) -> bool:
+        """Whether a value of the trace is a size of a tensor."""
+        return recorded.node().kind() == SIZE_NODE or recorded.unique() in self._sizes
 
     def has_recorded(self, unique: int) -> bool:
         """Whether a value of the trace, by its number there, is one."""
@@ -103,6 +112,7 @@ class Numbers:
         self._tensors.clear()
         self._wide.clear()
         self._noted.clear()
+        self._sizes.clear()
 
     def _key(self, value: Tensor) -> int:
         """What a number was noted under; none of them if it was written to since."""

@@ -24,6 +24,9 @@ AFFORDABLE_S = 15.0
 MOST_ELEMENTS = 2**21
 """Elements of the inputs of one case at most, or a few times those of the example."""
 
+MOST_ELEMENTS_ASKED = 2**24
+"""The same for a question of Python's that a case in proportion to its size answers: a batch of a hundred pictures."""
+
 MOST_GROWTH = 512.0
 """Largest ratio to the example, in elements, of the inputs of one case."""
 
@@ -366,8 +369,8 @@ class SizeTrials:
         is_near = growth <= MODERATE_GROWTH or max({**self._example, **sizes}.values()) <= MODERATE_SIZE
         is_moderate = is_near and question.is_asked and not question.chooses_kernel
         power = 2.0 if question.chooses_kernel else 1.0 if is_moderate else 1.5
-        most_growth = MODERATE_SIZE if is_moderate else MOST_GROWTH
-        return is_affordable(self.inputs, sizes, self.takes_at_most, power, most_growth)
+        most_growth, most = (MODERATE_SIZE, MOST_ELEMENTS_ASKED) if is_moderate else (MOST_GROWTH, MOST_ELEMENTS)
+        return is_affordable(self.inputs, sizes, self.takes_at_most, power, most_growth, most)
 
     def _key(self, sizes: Sizes) -> tuple[int, ...]:
         return tuple({**self._example, **sizes}[name] for name in self._example)
@@ -405,6 +408,7 @@ def is_affordable(
     takes_at_most: Callable[[float], bool],
     power: float = 2.0,
     most_growth: float = MOST_GROWTH,
+    most_elements: int = MOST_ELEMENTS,
 ) -> bool:
     """Whether a case may be made: distances and attention grow with the square of what they are given.
 
@@ -414,11 +418,12 @@ def is_affordable(
         takes_at_most: Whether one eager run on the example takes no more than some seconds.
         power: Of its growth, with which the time is taken to grow.
         most_growth: Largest ratio to the example, in elements.
+        most_elements: Largest number of elements, unless it is a few times the example's.
     """
     example = max(count_elements(inputs, inputs.sizes()), 1)
     elements = count_elements(inputs, sizes)
     growth = elements / example
-    small = elements <= max(MOST_ELEMENTS, 4 * example) and growth <= most_growth
+    small = elements <= max(most_elements, 4 * example) and growth <= most_growth
     return small and takes_at_most(AFFORDABLE_S / max(growth, growth**power, 1e-9))
 
 

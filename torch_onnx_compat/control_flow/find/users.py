@@ -111,14 +111,21 @@ def _is_of_model(frame: types.FrameType | None) -> bool:
     """
     if frame is None or not _may_be_models(frame.f_code.co_filename):
         return False
+    outermost = frame
     while frame is not None and is_user_file(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame is None or _calls_models(frame)
+        outermost, frame = frame, frame.f_back
+    return frame is None or _calls_models(frame) or _was_given(frame, outermost.f_code)
 
 
 def _calls_models(frame: types.FrameType) -> bool:
     is_torchs = str(frame.f_globals.get("__name__", "")).startswith(_CALLERS)
     return is_torchs or _is_pythons(frame.f_code.co_filename)
+
+
+def _was_given(frame: types.FrameType, code: types.CodeType) -> bool:
+    """Whether a frame has a function in one of its variables, as a decorator of torch has: it knows no other code."""
+    functions = (getattr(value, "__func__", value) for value in frame.f_locals.values())
+    return any(isinstance(function, types.FunctionType) and function.__code__ is code for function in functions)
 
 
 _CALLERS = (
@@ -131,7 +138,7 @@ _CALLERS = (
     "torch_onnx_compat.stack",
     "torch_onnx_compat.threads",
 )
-"""Modules that call the model's code."""
+"""Modules that call the model's code, C between the two of them included."""
 
 
 @functools.lru_cache(maxsize=4096)

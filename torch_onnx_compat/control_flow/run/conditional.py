@@ -141,13 +141,14 @@ def _script_both(
     """Traces both branches separately; a scripted if calls one of them."""
     with without_tracing():
         examples = tuple(tensor.detach().clone() for tensor in read)
-    dims = session.data_dims(read)
+    dims, kinds = session.data_dims(read), session.kinds_of(read)
 
     def inner(branch: _BranchFunction) -> Callable[..., Any]:
         run = branch.over(read)
 
         def traced(*tensors: Tensor) -> Any:
             session.note_data_dims(tensors, dims)
+            session.note_kinds(tensors, kinds)
             return run(*tensors)
 
         return traced

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,7 +20,7 @@ from torch_onnx_compat.control_flow.run.belongings import (
 )
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, flatten
 from torch_onnx_compat.control_flow.run.conditional import make_if
-from torch_onnx_compat.control_flow.run.either import make_either
+from torch_onnx_compat.control_flow.run.either import Either, make_either
 from torch_onnx_compat.control_flow.run.guard import Guard, Outcome, attempt, separate_results, tensors_written_by
 from torch_onnx_compat.control_flow.run.join import Mismatch, join, join_what_fits
 from torch_onnx_compat.control_flow.run.raising import raises_on_purpose
@@ -88,7 +89,7 @@ def _decide(
     if statement.obstacle:
         raise refusal(f"a decision depends on the inputs, and {statement.obstacle}; move that out of the branch.")
     if key in session.conflicts:
-        return _decide_by_if(session, condition, then, otherwise, session.conflicts[key])
+        return _decide_by_if(session, condition, then, otherwise, session.conflicts[key], statement)
     with session.nest(session.depths_of_both, key, DEPTH_OF_BOTH):
         return _decide_by_both(session, key, condition, then, otherwise, statement)
 
@@ -119,8 +120,11 @@ def _decide_by_both(
     except Mismatch as mismatch:
         if not session.surveying:
             _refuse_failed(outcomes, mismatch)
-            return _decide_by_if(session, condition, then, otherwise, str(mismatch))
+            return _decide_by_if(session, condition, then, otherwise, str(mismatch), statement)
         _note_conflict(session, key, condition, outcomes, mismatch)
+        example, other = outcomes if truth_now(condition) else reversed(outcomes)
+        if example.error is None and other.error is not None and _is_of_open_call(session, statement):
+            return _postpone(session, condition, then, otherwise)
         value, bound = _value_for_example(condition, *outcomes, grows=statement.grows)
     bind_attributes(session, kept, bound, lost)
     return value
@@ -248,10 +252,27 @@ def _value_for_example(condition: Tensor, yes: Outcome, no: Outcome, *, grows: b
     return join_what_fits(condition, outcome.value, other.value, grows=grows)
 
 
-def _decide_by_if(session: Session, condition: Tensor, then: Branch, otherwise: Branch, why: str) -> Any:
+def _is_of_open_call(session: Session, statement: Statement) -> bool:
+    """Whether the caller of the function goes on in two branches with what the function returns."""
+    return statement.returns and find_call_site() in session.open_calls
+
+
+def _postpone(session: Session, condition: Tensor, then: Branch, otherwise: Branch) -> Either:
+    """Leaves it to the caller to run the branches, each in the branch that goes on with its value."""
+    then.numbering = otherwise.numbering = nullcontext
+    value = Either(condition, then, otherwise, is_postponed=True)
+    session.note_departure(value, ())
+    return value
+
+
+def _decide_by_if(
+    session: Session, condition: Tensor, then: Branch, otherwise: Branch, why: str, statement: Statement
+) -> Any:
     try:
         value = make_if(session, condition, then, otherwise)
     except NoConditional as obstacle:
+        if _is_of_open_call(session, statement):
+            return _postpone(session, condition, then, otherwise)
         raise refusal(
             f"a decision depends on the inputs and cannot be masked: {why}. An ONNX If is no way out: {obstacle}. Let "
             f"both branches make tensors of one shape and dtype."

@@ -18,14 +18,26 @@ class Either:
     """A boolean of shape (): whether it is the first."""
     first: Any
     second: Any
+    is_postponed: bool = False
+    """Whether these are functions that make the values: one of them fails where the other is wanted."""
+
+    def take_first(self) -> Any:
+        """The first value; it is made here if it was postponed."""
+        return self.first() if self.is_postponed else self.first
+
+    def take_second(self) -> Any:
+        """The second value, likewise."""
+        return self.second() if self.is_postponed else self.second
 
 
 def make_either(condition: Tensor, a: Any, b: Any) -> Either:
     """`a` where the condition holds, else `b`; these may be one value or another themselves.
 
     Raises:
-        Mismatch: There are more than two kinds of them.
+        Mismatch: There are more than two kinds of them, or one is not made yet.
     """
+    if any(isinstance(one, Either) and one.is_postponed for one in (a, b)):
+        raise Mismatch("a branch within a branch does not run on the example")
     sides = [one if isinstance(one, Either) else None for one in (a, b)]
     if sides == [None, None]:
         return Either(condition, a, b)

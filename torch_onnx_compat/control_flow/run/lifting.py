@@ -63,12 +63,25 @@ class Lifting(Watcher):
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Makes a call with replaced arguments."""
-        if func is torch.tensor and not is_tracing() and args and isinstance(args[0], (bool, int, float)):
-            func, args = torch.full, ((), *args)  # torch.export would lift a constant out of a loop's body
+        if func is torch.tensor and not is_tracing() and len(args) == 1 and _is_constant(args[0], kwargs):
+            result = self._constant(args[0], {"dtype": _dtype_of(args[0]), **kwargs})
+            self._keep(result)
+            return result
         result = self.pass_on(func, self._substitute(args), {k: self._substitute(v) for k, v in kwargs.items()})
         self._keep(result)
         # What writes in place returns its argument, which has one identity for the model's code.
         return self.original_of(result) if writes_in_place(func, kwargs) else result
+
+    def _constant(self, data: Any, kwargs: dict[str, Any]) -> Tensor:
+        """Numbers in nested lists as a tensor: torch.export would lift that of torch.tensor out of a branch or a loop."""
+        made: Tensor
+        if not isinstance(data, (list, tuple)):
+            made = self.pass_on(torch.full, ((), data), kwargs)
+        elif data:
+            made = self.pass_on(torch.stack, ([self._constant(item, kwargs) for item in data],), {})
+        else:
+            made = self.pass_on(torch.zeros, (0,), kwargs)
+        return made
 
     def _keep(self, result: Any) -> None:
         self.made.update((id(leaf), leaf) for leaf in tree_leaves(result) if isinstance(leaf, Tensor))
@@ -98,6 +111,17 @@ class Lifting(Watcher):
         if type(value) is slice:
             return slice(self._substitute(value.start), self._substitute(value.stop), self._substitute(value.step))
         return tree_map_only(Tensor, self._substitute, value) if type(value) in SUPPORTED_NODES else value
+
+
+def _is_constant(data: Any, kwargs: dict[str, Any]) -> bool:
+    leaves = tree_leaves(data) if isinstance(data, (list, tuple)) else [data]
+    return kwargs.keys() <= {"dtype", "device"} and all(type(leaf) in (bool, int, float) for leaf in leaves)
+
+
+def _dtype_of(data: Any) -> torch.dtype:
+    """The dtype that torch.tensor gives to Python's numbers."""
+    kinds = {type(leaf) for leaf in tree_leaves(data)}
+    return torch.get_default_dtype() if float in kinds or not kinds else torch.int64 if int in kinds else torch.bool
 
 
 _active: list[Lifting] = []

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends.internals import symbolic
-from torch_onnx_compat.backends.wide import SIZE_NODE, TENSOR_NODES, Numbers
+from torch_onnx_compat.backends.wide import TENSOR_NODES, Numbers
 from torch_onnx_compat.control_flow.find.users import NumberUsers
+from torch_onnx_compat.control_flow.run.lifting import present
 from torch_onnx_compat.control_flow.run.refusal import refusal
-from torch_onnx_compat.control_flow.run.unknown_kinds import UnknownKinds
+from torch_onnx_compat.control_flow.run.unknown_kinds import Origin, UnknownKinds
 from torch_onnx_compat.tracing import is_tracing, recorded_value
 
 SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -29,6 +30,16 @@ def _type_of(number: Tensor) -> type:
 def is_number(value: Any) -> bool:
     """Whether a value is a plain or symbolic number."""
     return isinstance(value, (bool, int, float, *SYMBOLS)) and not (isinstance(value, float) and math.isnan(value))
+
+
+class NumberOrTensor(NamedTuple):
+    """What is known of the kind of a value."""
+
+    unknown: Origin | None
+    """Why nobody knows whether it is a number or a tensor."""
+    is_number: bool
+    is_size: bool
+    """Whether it is a size, or was computed of sizes."""
 
 
 @dataclass(kw_only=True)
@@ -138,6 +149,27 @@ class NumberKinds:
             f"what kind of value a name holds decides, and it is {origin.reason}; let it be a tensor throughout."
         )
 
+    def kinds_of(self, tensors: Iterable[Tensor]) -> list[NumberOrTensor]:
+        """What is known of each traced tensor: whether it stands for a number, a size, or nobody knows."""
+        return [
+            NumberOrTensor(
+                self.unknown_kinds.origin(tensor, self.numbers),
+                self.number_type(tensor) is not None,
+                self.kind_of_number(tensor) is not None,
+            )
+            for tensor in tensors
+        ]
+
+    def note_kinds(self, tensors: Iterable[Tensor], kinds: Iterable[NumberOrTensor]) -> None:
+        """Notes the same of the inputs of a nested trace."""
+        for tensor, kind in zip(tensors, kinds, strict=True):
+            if kind.unknown is not None:
+                self.unknown_kinds.note(tensor, kind.unknown.reason, kind.unknown.place, kind.unknown.kinds)
+            elif kind.is_number:
+                self.numbers.note(tensor)
+            elif kind.is_size:
+                self.numbers.note_size(tensor)
+
     def _is_made_of_numbers(self, value: Tensor, or_sizes: bool) -> bool:
         """Whether everything that a traced tensor was computed from stands for a number, or is a constant or a size.
 
@@ -145,13 +177,13 @@ class NumberKinds:
             value: The tensor.
             or_sizes: Whether sizes alone are enough.
         """
-        todo, found, seen = [recorded_value(value)], False, set()
+        todo, found, seen = [recorded_value(present(value))], False, set()
         while todo:
             recorded = todo.pop()
             node = recorded.node()
             if self.numbers.has_recorded(recorded.unique()):
                 found = True
-            elif node.kind() == SIZE_NODE:
+            elif self.numbers.is_recorded_size(recorded):
                 found = found or or_sizes
             elif node.kind() in TENSOR_NODES or (not list(node.inputs()) and node.kind() != "prim::Constant"):
                 return False  # a tensor that was made of a number, an input or a weight

@@ -104,12 +104,12 @@ def which(value: Any) -> Any:
 
 def first(value: Any) -> Any:
     """The first of two values of different kinds, or the one that there is."""
-    return value.first if isinstance(value, Either) else value
+    return value.take_first() if isinstance(value, Either) else value
 
 
 def second(value: Any) -> Any:
     """The second of two values of different kinds, or the one that there is."""
-    return value.second if isinstance(value, Either) else value
+    return value.take_second() if isinstance(value, Either) else value
 
 
 def choose(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:

@@ -150,7 +150,7 @@ class Session(NumberKinds):
         outer = log.inputs, log.data_sizes
         log.inputs, log.data_sizes = inputs, DataSizes()
         try:
-            with CellWriter(), inner_trace():
+            with CellWriter(), inner_trace(), self.unknown_kinds.inner_trace():
                 yield
         finally:
             self.inputs, self.numbers = before, numbers

@@ -7,12 +7,13 @@ the same with it, unless code asks which of the two it is: ``isinstance(state, i
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
-from torch_onnx_compat.backends.wide import SIZE_NODE, Numbers
+from torch_onnx_compat.backends.wide import Numbers
 from torch_onnx_compat.tracing import is_tracing, recorded_value
 
 
@@ -34,6 +35,15 @@ class UnknownKinds:
         self._tensors: dict[int, tuple[Tensor, Origin]] = {}
         self._recorded: dict[int, Origin] = {}
         """The same by their numbers in a trace."""
+
+    @contextmanager
+    def inner_trace(self) -> Iterator[None]:
+        """While active, what is noted of a trace is of a nested one, which counts its values anew."""
+        outer, self._recorded = self._recorded, {}
+        try:
+            yield
+        finally:
+            self._recorded = outer
 
     def clear(self) -> None:
         """Forgets all."""
@@ -79,7 +89,7 @@ class UnknownKinds:
             operands: Iterator[Any] = node.inputs()
             if unique in self._recorded:
                 found = found or self._recorded[unique]
-            elif not numbers.has_recorded(unique) and node.kind() != SIZE_NODE:
+            elif not numbers.has_recorded(unique) and not numbers.is_recorded_size(recorded):
                 before = len(todo)
                 todo += operands
                 if len(todo) == before and node.kind() != "prim::Constant":
