@@ -19,6 +19,7 @@ REFUSED = {
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")
 @pytest.mark.parametrize("exporter", EXPORTERS)
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in cases()])
 def test_right_at_every_size(case: Case, exporter: str) -> None:

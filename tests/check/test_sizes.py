@@ -171,7 +171,7 @@ def repeated_by_count(x):
 @pytest.mark.parametrize("model", [chosen_by_count, repeated_by_count])
 def test_what_is_too_large_to_try_is_not_verified(model, exporter):
     """Forty-one of these pictures are more than a case may hold; the file may hold the answer for two."""
-    pictures = torch.rand(2, 3, 200, 200)
+    pictures = torch.rand(2, 3, 700, 700)
     with pytest.raises(CompatError, match=r"would freeze|too large to try|captured for sizes up to 40") as caught:
         export_compat(model, (pictures,), dynamic={"x": {0: "batch"}}, exporter=exporter)
     if "too large to try" in str(caught.value):
@@ -179,7 +179,7 @@ def test_what_is_too_large_to_try_is_not_verified(model, exporter):
 
 
 def test_a_limit_is_the_way_out():
-    pictures = torch.rand(2, 3, 200, 200)
+    pictures = torch.rand(2, 3, 700, 700)
     result = export_compat(chosen_by_count, (pictures,), dynamic={"x": {0: ("batch", 1, 40)}})
     assert result.axes[0].proven
     few = export_compat(chosen_by_count, (torch.rand(2, 3, 8, 8),), dynamic={"x": {0: "batch"}})
@@ -190,7 +190,19 @@ def counted(x):
     return x * (len(x) // 64 + 1)
 
 
+def test_named_numbers_are_tried_at_sizes_of_whole_batches(exporter):
+    """Sixty-four of these pictures are a few million elements."""
+    pictures = torch.rand(2, 3, 128, 128)
+    try:
+        result = export_compat(counted, (pictures,), dynamic={"x": {0: "batch"}}, exporter=exporter)
+    except CompatError:
+        return
+    assert {63, 64} <= set(result.axes[0].tried)
+    many = torch.rand(64, 3, 128, 128)
+    torch.testing.assert_close(result(many)[0], counted(many))
+
+
 def test_named_numbers_that_are_too_large_are_told(exporter):
     """After len() nobody knows what is made of the number; 64 of these pictures are more than a case may hold."""
-    result = export_compat(counted, (torch.rand(2, 3, 200, 200),), dynamic={"x": {0: "batch"}}, exporter=exporter)
+    result = export_compat(counted, (torch.rand(2, 3, 700, 700),), dynamic={"x": {0: "batch"}}, exporter=exporter)
     assert any("not tried at batch=64, a number that its code names" in note for note in result.notes)

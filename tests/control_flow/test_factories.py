@@ -76,3 +76,30 @@ def test_without_stand_ins_they_are_refused(monkeypatch, model, verify):
     monkeypatch.setattr(factories, "_make", lambda *args: None)
     with pytest.raises(CompatError, match=r"torch.Tensor\(\) of a size"):
         export_compat(model(), torch.rand(8, 5), exporter="torchscript", dynamic={"x": {0: "n"}}, verify=verify)
+
+
+class InBranches(nn.Module):
+    """An ONNX If has branches that read tensors from outside: these are made inside."""
+
+    def forward(self, x):
+        if x.shape[0] < 4:
+            return x * torch.tensor([1.5, 2.0, 3.0, -1.0])
+        best = x.topk(4, dim=0).values.sum(0, keepdim=True)
+        return best + x * torch.FloatTensor([1, 2, 3, 4]) + torch.tensor([[x.shape[0]], [3]])[0] + torch.Tensor([0.5])
+
+
+class InRounds(nn.Module):
+    def forward(self, x):
+        y = x
+        for number in range(x.shape[0]):
+            y = y + x[number] * torch.tensor([1.5, 2.0, 3.0, -1.0]) + torch.tensor([[number, 2, 3, 4]])
+            y = torch.cat([y, y.new_zeros(0, 4) + torch.tensor([])[:, None]]).relu() + torch.tensor([True, False] * 2)
+        return y
+
+
+@pytest.mark.parametrize("model", [InBranches, InRounds])
+def test_constants_of_branches_and_rounds(model, exporter):
+    result = export_compat(model(), torch.randn(6, 4), exporter=exporter, dynamic="batch")
+    for n in (1, 3, 4, 9):
+        x = torch.randn(n, 4)
+        torch.testing.assert_close(result(x)[0], model()(x), rtol=1e-4, atol=1e-4)

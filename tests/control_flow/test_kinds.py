@@ -437,3 +437,33 @@ def test_a_check_that_fails_in_a_branch_is_no_mere_check():
     x = torch.cat([torch.full((1, 3), 6.0), torch.full((3, 3), -2.0)])
     with pytest.raises(CompatError, match="would freeze"):
         export_compat(ChecksInGenerator().eval(), x, exporter="torchscript", verify=False)
+
+
+# Numbers that a branch of an ONNX If reads
+
+
+def halved_if_number(x, number):
+    return x * 0.5 + number if not isinstance(number, torch.Tensor) else x * number
+
+
+def asked_in_an_if(x):
+    rows = x.shape[0]
+    if rows < 4:
+        return x
+    return halved_if_number(x, rows * 2) + x.topk(4, dim=0).values.sum(0)
+
+
+def asked_of_either_in_an_if(x):
+    rows = x.shape[0]
+    least = min(6.5, rows)
+    if rows < 4:
+        return x
+    return halved_if_number(x, least) + halved_if_number(x, max(rows, 7.5)) + x.topk(4, dim=0).values.sum(0)
+
+
+@pytest.mark.parametrize("model", [asked_in_an_if, asked_of_either_in_an_if])
+def test_numbers_are_numbers_in_an_if(model, exporter):
+    result = export_compat(model, torch.randn(9, 4), exporter=exporter, dynamic="batch")
+    for rows in (1, 3, 4, 6, 7, 8, 12):
+        x = torch.randn(rows, 4)
+        torch.testing.assert_close(result(x)[0], model(x), rtol=1e-4, atol=1e-5)

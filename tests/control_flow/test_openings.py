@@ -1,6 +1,7 @@
 """What a function returns may be of one kind or another, such as None or a tensor: the caller goes on with each."""
 
 import functools
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -253,6 +254,61 @@ def test_calls_are_found_by_their_lines_where_python_tells_no_columns(function, 
     """As before Python 3.11."""
     monkeypatch.setattr(calls, "_span_of_call", lambda _: None)
     export_and_compare(function, exporter, tmp_path)
+
+
+# A branch that fails where the other is wanted
+
+
+def best_rows(x):
+    if x.shape[0] <= 4:
+        return None, x
+    places = x.sum(-1).topk(4, dim=0).indices
+    return places, x[places]
+
+
+def routed(x):
+    places, rows = best_rows(x)
+    rows = rows.exp()
+    if places is not None:
+        rows = torch.zeros_like(x).index_copy(0, places, rows)
+    return x - rows
+
+
+class Rows(NamedTuple):
+    places: torch.Tensor | None
+    rows: torch.Tensor
+
+
+class Router(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.linspace(-1, 1, 4))
+
+    def forward(self, x, *, most):
+        if x.shape[0] <= most:
+            return Rows(None, x * self.weight)
+        places = (x @ self.weight).topk(most, dim=0).indices
+        return Rows(places, x.index_select(0, places))
+
+
+class Routed(nn.Module):
+    """A round asks for another kind of result than the round before may have had."""
+
+    def __init__(self):
+        super().__init__()
+        self.routers = nn.ModuleList([Router(), Router()])
+
+    def forward(self, x):
+        for number, router in enumerate(self.routers):
+            places, rows = router(x, most=5 - number)
+            rows = rows.tanh()
+            x = x + (rows if places is None else torch.zeros_like(x).index_copy(0, places, rows))
+        return x
+
+
+@pytest.mark.parametrize("model", [routed, Routed()], ids=["function", "modules"])
+def test_a_branch_that_fails_at_small_sizes_is_run_by_the_caller(model, exporter, tmp_path):
+    export_and_compare(model, exporter, tmp_path, sizes=(1, 2, 4, 5, 6, 17))
 
 
 # Branches of two kinds within a round: the rest of the round moves into them

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from torch_onnx_compat import export_compat
 from torch_onnx_compat.caller.reach import is_followed
 from torch_onnx_compat.control_flow.find.users import NumberUsers, PauseInCalls
 from torch_onnx_compat.watch import Watcher
@@ -93,3 +94,37 @@ def test_nothing_is_noted_inside_of_torchs_c_functions():
         assert sys.getprofile() is not None
     assert inside[torch.relu] is inside[nn.functional.gelu] is None
     assert {Calls.forward.__code__, AfterBegin.forward.__code__} <= set(users.codes)
+
+
+def scaled(x, least):
+    if not isinstance(least, torch.Tensor):
+        return x * torch.Tensor([least]).to(x)
+    return x * 0
+
+
+DECORATORS = {
+    "autocast": torch.autocast("cpu", enabled=False),
+    "autocast, of a device that is absent": torch.amp.autocast("cuda", enabled=False),
+    "custom_fwd": torch.amp.custom_fwd(device_type="cuda"),
+    "compiler.disable": torch.compiler.disable,
+    "no_grad": torch.no_grad(),
+}
+
+
+class Decorated(nn.Module):
+    def __init__(self, decorator):
+        super().__init__()
+        self.function = decorator(scaled)
+
+    def forward(self, x):
+        return self.function(x, min(4.5, x.shape[0]))
+
+
+@pytest.mark.parametrize("name", DECORATORS)
+def test_what_a_decorator_of_torch_calls_is_the_models(name, exporter):
+    """The function hears that the number is none of torch's tensors."""
+    model = Decorated(DECORATORS[name])
+    result = export_compat(model, torch.randn(3, 4), dynamic="batch", exporter=exporter)
+    for size in (1, 4, 5, 9):
+        x = torch.randn(size, 4)
+        torch.testing.assert_close(result(x)[0], model(x))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import functools
 import gc
 import types
@@ -71,7 +72,7 @@ class Bindings:
     def __init__(self, reach: Reach) -> None:
         self._classes = [(cls, dict(vars(cls))) for cls in reach.classes.values()]
         self._names = [(space, name, space.get(name, MISSING)) for space, name in reach.names.values()]
-        self._cells = [(cell, _content_of(cell)) for cell in reach.cells.values()]
+        self._cells = [(cell, content_of(cell)) for cell in reach.cells.values()]
         self._objects = reach.objects
 
     def values(self) -> Iterator[tuple[str, Any]]:
@@ -107,7 +108,7 @@ class Bindings:
             if new is not old and _is_data(new):
                 yield namespace, name, old
         for cell, old in self._cells:
-            new = _content_of(cell)
+            new = content_of(cell)
             if new is not old and _is_data(new):
                 yield cell, "a variable of a function", old
 
@@ -161,7 +162,12 @@ _ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, type, Fun
 def _is_kind_of_object(kind: Any) -> bool:
     if issubclass(kind, nn.Module):
         return True
-    return bool(kind.__dictoffset__) and is_followed(kind.__module__) and not issubclass(kind, (type, BaseException))
+    is_models = kind in _OF_PYTHON or (bool(kind.__dictoffset__) and is_followed(kind.__module__))
+    return is_models and not issubclass(kind, (type, BaseException))
+
+
+_OF_PYTHON = (types.SimpleNamespace, argparse.Namespace)
+"""Classes of Python's own whose attributes a model binds."""
 
 
 def is_object(value: Any) -> bool:
@@ -170,7 +176,8 @@ def is_object(value: Any) -> bool:
     return _is_kind_of_object(kind) and isinstance(getattr(value, "__dict__", None), dict)
 
 
-def _content_of(cell: CellType) -> Any:
+def content_of(cell: CellType) -> Any:
+    """What a cell holds; MISSING if it is not bound yet."""
     try:
         return cell.cell_contents
     except ValueError:  # not bound yet

@@ -13,21 +13,39 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._pytree import tree_leaves
 
 from torch_onnx_compat.backends.decisions import is_metadata
-from torch_onnx_compat.functional.complex import Pair
+from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.tracing import below_function_modes, without_tracing
-from torch_onnx_compat.watch import Watcher
+from torch_onnx_compat.watch import Watcher, writes_in_place
 
 T = TypeVar("T")
 
 Marks = dict[int, str]
 """Storages whose contents are not what Python has, each with the place of the write that they lack."""
+
+
+class WriteListener(Protocol):
+    """What a loop hears of the calls of its rounds."""
+
+    def note_write(self, targets: Iterable[Tensor]) -> None:
+        """These tensors are about to be written to."""
+
+    def note_call(self, arguments: Any, result: Any) -> None:
+        """A call with these arguments has returned this."""
+
+
+class Item(NamedTuple):
+    """A part of a tensor, which in Python is a view and in the file a copy."""
+
+    owner: Tensor
+    put: Callable[[], None]
+    """Writes into the owner what the item has."""
 
 
 @dataclass
@@ -36,21 +54,23 @@ class Aliases:
 
     marks: Marks = field(default_factory=dict)
     is_paused: bool = False
+    listeners: list[WriteListener] = field(default_factory=list)
+    """Who is to hear of each write in place before it is made."""
     branches: int = 0
     """How many branches that may not be taken are being run."""
     _origins: dict[int, frozenset[int]] = field(default_factory=dict)
     """By storage: the storages that it stands for, one or another."""
     _known: dict[int, StorageWeakRef] = field(default_factory=dict)
     """By storage: a reference that keeps its number from being given to another one."""
-    _items: set[int] = field(default_factory=set)
-    """The storages of items that were taken by a number that is a tensor."""
+    _items: dict[int, Item] = field(default_factory=dict)
+    """By storage: the items that were taken by a number that is a tensor."""
     _originals: dict[int, int] = field(default_factory=dict)
     """By storage: the one that it replaces in a function that is being lifted, where nobody reads the other."""
 
     @property
     def is_watching(self) -> bool:
         """Whether reads and writes matter now."""
-        return bool(self._origins) and not self.is_paused
+        return bool(self._origins or self.listeners) and not self.is_paused
 
     def note(self, made: Tensor, sides: Iterable[Any], mark: str | None = None) -> None:
         """Notes that a tensor stands for one of several, with the mark of one of them unless another is given."""
@@ -65,16 +85,24 @@ class Aliases:
         inherited = next((self.marks[number] for number in found if number in self.marks), "")
         self.mark(made, inherited if mark is None else mark)
 
-    def note_item(self, made: Tensor, owner: Tensor) -> None:
-        """Notes that a tensor is an item of another one, which in Python is a view of it and in the file a copy.
+    def note_item(self, made: Tensor, item: Item) -> None:
+        """Notes that a tensor is an item of another one.
 
-        Only what a branch writes puts one of them out of date: other writes are made in every run, and the proof sees
-        them. The item is often read after a write to another item, and is right then.
+        Only what a branch writes to the owner puts an item out of date: other writes are made in every run, and the
+        proof sees them. The item is often read after a write to another item, and is right then. What is written to
+        the item is put into the owner.
         """
-        self.note(made, [owner])
+        self.note(made, [item.owner])
         number = self._number(made)
         if number is not None:
-            self._items.add(number)
+            self._items[number] = item
+
+    def items_among(self, tensors: Iterable[Tensor]) -> list[Item]:
+        """The items of which some tensors are, or are views."""
+        if not self._items:
+            return []
+        numbers = dict.fromkeys(self._number(tensor) for tensor in tensors)
+        return [self._items[number] for number in numbers if number in self._items]
 
     def note_original(self, copy: Tensor, tensor: Tensor) -> None:
         """Notes that a copy is all that a function being lifted has of a tensor: a write to it lacks nowhere there."""
@@ -94,8 +122,9 @@ class Aliases:
         origins = self._origins_of(own)
         same = (number for number, others in self._origins.items() if not origins.isdisjoint(others))
         original = None if own is None else self._originals.get(own)
-        for number in {*same, *origins} - {own, original}:
-            if self.branches or not self._items & {number, own}:
+        owner = self._number(self._items[own].owner) if own in self._items else None
+        for number in {*same, *origins} - {own, original, owner}:
+            if self.branches or not self._items.keys() & {number, own}:
                 self.marks.setdefault(number, place)
 
     def mark(self, tensor: Tensor, place: str) -> None:
@@ -158,7 +187,13 @@ class _Watch(Watcher):
         self._check((args, kwargs), lambda: f"is read at {self._place()}")
         tensors = _tensors_in((args, kwargs))
         before = _versions(tensors)
+        listeners = list(self._aliases.listeners)
+        written = targets_of(func, args, kwargs) if listeners else []
+        for listener in listeners:
+            listener.note_write(written)
         result = self.pass_on(func, args, kwargs)
+        for listener in listeners:
+            listener.note_call((args, kwargs), result)
         for tensor, old, new in zip(tensors, before, _versions(tensors), strict=True):
             if old != new:
                 self._aliases.write(tensor, self._place())
@@ -180,6 +215,11 @@ class _Watch(Watcher):
 
     def _copy_of(self, func: Any) -> None:
         """Copies no function: the enclosing modes must see it first, since they may replace it."""
+
+
+def targets_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
+    """The tensors that a call writes to in place."""
+    return tree.tensors_in(kwargs.get("out", args[0] if args else None)) if writes_in_place(func, kwargs) else []
 
 
 @functools.cache
@@ -241,14 +281,11 @@ def stand_for(made: T, sides: Iterable[Any], mark: str | None = None) -> T:
     return made
 
 
-def note_item(made: Any, owner: Any) -> None:
+def note_item(made: Tensor, owner: Tensor, put: Callable[[], None]) -> None:
     """Notes that a tensor is an item of another one, which in Python is a view of it and in the file a copy."""
     aliases = _current.get()
-    if isinstance(made, Pair):
-        note_item(made.real, owner.real)
-        note_item(made.imag, owner.imag)
-    elif aliases is not None:
-        aliases.note_item(made, owner)
+    if aliases is not None:
+        aliases.note_item(made, Item(owner, put))
 
 
 def copy_of(tensor: Tensor) -> Tensor:

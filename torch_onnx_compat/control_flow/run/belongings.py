@@ -20,7 +20,7 @@ from torch_onnx_compat.caller.reach import CONTAINERS, Reach
 from torch_onnx_compat.caller.snapshot import Bindings, Contents, is_alike, is_object
 from torch_onnx_compat.control_flow.run.branch import Branch
 from torch_onnx_compat.control_flow.run.join import Mismatch, join
-from torch_onnx_compat.control_flow.run.reachable import Position, Reachable, Slots, variables_of_model
+from torch_onnx_compat.control_flow.run.reachable import Content, Reachable, Variable, binds, variables_of_model
 from torch_onnx_compat.control_flow.run.refusal import refusal
 from torch_onnx_compat.control_flow.run.session import Session, current
 from torch_onnx_compat.tracing import is_tracing, without_tracing
@@ -108,7 +108,7 @@ class State:
 
     tables: list[tuple[Any, str, dict[str, Any], dict[str, Any]]] = field(default_factory=list)
     """Module or object, name of the table ("" for its own attributes), the table, and a copy of it."""
-    contents: list[tuple[str, Contents | Slots | Position]] = field(default_factory=list)
+    contents: list[tuple[str, Content]] = field(default_factory=list)
     """Whatever else can be changed, with its name."""
     bindings_outside: Bindings | None = None
     """What the names of classes and of Python modules are bound to."""
@@ -124,6 +124,13 @@ class State:
         changes = ((name, one) for name, one in self.contents if one.is_changed() and not _only_remembers(one))
         first = next((f"{name}{contents.changed_key()}" for name, contents in changes), "")
         return first or (self.bindings_outside.change() if self.bindings_outside is not None else "")
+
+    @_without_notes
+    def bound_by_helper(self, function: Any) -> str:
+        """The first variable with another value now that a branch's function does not bind itself; else empty."""
+        own = binds(function.__code__) if isinstance(function, types.FunctionType) else frozenset()
+        variables = ((name, one) for name, one in self.contents if isinstance(one, Variable) and name not in own)
+        return next((name for name, one in variables if one.is_changed()), "")
 
     @_without_notes
     def bindings(self) -> dict[Attribute, tuple[Any, Any]]:
@@ -147,7 +154,7 @@ class State:
             self.bindings_outside.put_back()
 
 
-def _only_remembers(contents: Contents | Slots | Position) -> bool:
+def _only_remembers(contents: Content) -> bool:
     """Whether a dictionary has further keys alone, for objects that hold no value that a model computes with.
 
     Such are the tables of a library, which finds something out at its first call. They are as before after each branch

@@ -99,7 +99,7 @@ def _make(session: Session, args: tuple[Any, ...], dtype: torch.dtype, device: A
 
 
 def _is_plain(data: list[Any] | tuple[Any, ...]) -> bool:
-    """Whether nested lists hold Python's numbers alone: torch.tensor makes the same of them, and modes see its calls."""
+    """Whether nested lists hold numbers of Python alone: torch.tensor makes the same of them, seen by modes."""
     return all(type(leaf) in (bool, int, float) for leaf in tree_leaves(data))
 
 

@@ -15,14 +15,22 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.control_flow.run.aliases import Marks, copy_of, in_branch, pause_watch, present_aliases
+from torch_onnx_compat.control_flow.run.aliases import (
+    Marks,
+    copy_of,
+    in_branch,
+    pause_watch,
+    present_aliases,
+    targets_of,
+)
 from torch_onnx_compat.control_flow.run.belongings import Attribute, State, take_state
 from torch_onnx_compat.control_flow.run.branch import restore_variables
+from torch_onnx_compat.control_flow.run.lifting import is_replacement, present
 from torch_onnx_compat.control_flow.run.refusal import refusal
 from torch_onnx_compat.control_flow.run.session import as_tensor, current
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.tracing import below_function_modes, is_tracing, without_tracing
-from torch_onnx_compat.watch import Watcher, writes_in_place
+from torch_onnx_compat.watch import Watcher
 
 
 @dataclass
@@ -55,16 +63,14 @@ class WriteLog(Watcher):
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Saves the tensor that the call overwrites, then makes the call."""
-        if writes_in_place(func, kwargs):
-            for target in tree.tensors_in(kwargs.get("out", args[0] if args else None)):
-                self._save(target)
+        targets = targets_of(func, args, kwargs)
+        items = present_aliases().items_among(targets)
+        for target in (*targets, *(item.owner for item in items)):
+            self._save(target)
         result = self.pass_on(func, args, kwargs)
-        found = tree.tensors_in(result)
-        given = set(map(_memory, tree.tensors_in((args, kwargs)))) if found else ()
-        for tensor in found:
-            # Not the memory of an argument: x.contiguous() may be x, and x.detach() is no view of it to torch.
-            if _memory(tensor) not in given:
-                self._made[id(_root(tensor))] = _root(tensor)
+        for item in items:
+            item.put()
+        self._made.update((id(root), root) for root in made_by(result, (args, kwargs)))
         return result
 
     def scope(self) -> AbstractContextManager[None]:
@@ -76,21 +82,30 @@ class WriteLog(Watcher):
         own = {id(tensor) for tensor in kept}
 
         def copy(leaf: Any) -> Any:
-            is_written = isinstance(leaf, Tensor) and id(leaf) not in own and id(_root(leaf)) in self.saved
+            is_written = isinstance(leaf, Tensor) and id(leaf) not in own and id(root_of(leaf)) in self.saved
             return copy_of(leaf) if is_written else leaf
 
         return tree.map_leaves(value, copy) if self.saved else value
 
     def _save(self, target: Tensor) -> None:
-        root = _root(target)
+        root = root_of(target)
         if id(root) in self._made or id(root) in self.saved:
             return
-        self.check_write(target)
+        if not is_replacement(root):  # of one, the loop looks at the original
+            self.check_write(target)
         self.saved[id(root)] = (root, copy_of(root))
 
     def check_write(self, target: Tensor) -> None:
         """Raises if the file cannot hold a write to a tensor from outside."""
         refuse_shared(target)
+
+
+def made_by(result: Any, arguments: Any) -> list[Tensor]:
+    """The tensors that a call has made, or the tensors that these are views of."""
+    found = tree.tensors_in(result)
+    # Not the memory of an argument: x.contiguous() may be x, and x.detach() is no view of it to torch.
+    given = {_memory(present(tensor)) for tensor in tree.tensors_in(arguments)} if found else ()
+    return [root_of(tensor) for tensor in found if _memory(tensor) not in given]
 
 
 def _memory(tensor: Tensor) -> int:
@@ -103,14 +118,14 @@ def _memory(tensor: Tensor) -> int:
         return id(tensor)
 
 
-def _root(tensor: Tensor) -> Tensor:
+def root_of(tensor: Tensor) -> Tensor:
     """The tensor that a tensor is a view of, or the tensor itself."""
     return tensor._base if tensor._is_view() and tensor._base is not None else tensor
 
 
 def refuse_shared(target: Tensor) -> None:
     """Raises if a write in a round would change other tensors through shared memory: no ONNX Loop carries that."""
-    root = _root(target)
+    root = root_of(target)
     if is_tracing() and (root is not target or _is_shared(root)):
         raise refusal(
             "a loop writes in place through a view, or into a tensor that has views, which a Loop of the file does not "
@@ -239,14 +254,17 @@ def attempt(
     state = state or take_state([branch], session.reach if session is not None else None, apart_from)
     aliases = present_aliases()
     marks, known = dict(aliases.marks), aliases.known
+    function, bound = getattr(branch, "function", branch), ""
     try:
-        with restore_variables(getattr(branch, "function", branch)), guard, guard.scope():
-            outcome.value = branch()
+        with restore_variables(function):
+            with guard, guard.scope():
+                outcome.value = branch()
+            bound = state.bound_by_helper(function)
     except Exception as error:
         outcome.error = error
     written = [tensor for tensor, _ in guard.saved.values()]
     outcome.value = guard.separate(outcome.value, written) if separates else outcome.value
-    outcome.changed = state.change()
+    outcome.changed = bound or state.change()
     outcome.bound = {attribute: guard.separate(value) for attribute, (_, value) in state.bindings().items()}
     if outcome.changed or outcome.bound:
         state.put_back()

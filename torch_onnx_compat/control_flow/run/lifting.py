@@ -133,6 +133,16 @@ def present(tensor: Tensor) -> Tensor:
     return _active[-1].present(tensor) if _active else tensor
 
 
+def depth_of_lifting() -> int:
+    """How many functions are being lifted, one within the other."""
+    return len(_active)
+
+
+def is_replacement(tensor: Tensor) -> bool:
+    """Whether a tensor replaces one from outside in a function that is being lifted."""
+    return any(lifting.original_of(tensor) is not tensor for lifting in _active)
+
+
 def note_made(tensors: Iterable[Tensor]) -> None:
     """Tells the functions that are being lifted that tensors were made inside them, by a call that no mode sees."""
     for lifting in _active:

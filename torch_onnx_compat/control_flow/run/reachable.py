@@ -6,12 +6,16 @@ them as well.
 
 from __future__ import annotations
 
+import array
+import dis
 import functools
 import gc
 import io
+import itertools
 import operator
+import random
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +24,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from torch_onnx_compat.caller.reach import CONTAINERS, MISSING, is_followed, values_in
-from torch_onnx_compat.caller.snapshot import Contents, is_alike, is_object
+from torch_onnx_compat.caller.snapshot import Contents, content_of, is_alike, is_object
 
 _INTERNAL = frozenset(vars(nn.Module()))
 """The attributes that every module has; those that hold parameters, buffers and modules are looked at by themselves."""
@@ -54,11 +58,39 @@ class Slots:
 
 
 @dataclass(frozen=True)
+class Variable:
+    """A variable of a function that a helper uses, and may bind anew, with its value at one moment."""
+
+    holder: types.CellType
+    before: Any
+
+    @classmethod
+    def of(cls, cell: types.CellType) -> Variable:
+        """What a cell holds now."""
+        return cls(cell, content_of(cell))
+
+    def is_changed(self) -> bool:
+        """Whether it holds another value now."""
+        return not is_alike(content_of(self.holder), self.before)
+
+    def changed_key(self) -> str:
+        """Empty: it has no parts."""
+        return ""
+
+    def put_back(self) -> None:
+        """Restores it."""
+        if self.before is not MISSING:
+            self.holder.cell_contents = self.before
+        elif content_of(self.holder) is not MISSING:
+            del self.holder.cell_contents
+
+
+@dataclass(frozen=True)
 class Position:
     """An iterator, a generator or a stream, and how far it was at one moment; it cannot be put back."""
 
     holder: Any
-    before: int
+    before: Any
 
     def is_changed(self) -> bool:
         """Whether it went on."""
@@ -72,6 +104,9 @@ class Position:
         """Does nothing."""
 
 
+Content = Contents | Slots | Variable | Position
+
+
 @dataclass
 class Reachable:
     """What can be reached from some values.
@@ -82,7 +117,7 @@ class Reachable:
     """
 
     owners: list[Any] = field(default_factory=list)
-    contents: list[tuple[str, Contents | Slots | Position]] = field(default_factory=list)
+    contents: list[tuple[str, Content]] = field(default_factory=list)
     _seen: set[int] = field(default_factory=set)
 
     def leave_out(self, values: Iterable[Any]) -> None:
@@ -111,11 +146,26 @@ class Reachable:
         position = _position(value)
         if position is not None:
             self.contents.append((name, Position(value, position)))
+        if isinstance(value, types.FunctionType):
+            self._note_variables(value)
         if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
             return _held_by(name, value)
+        if isinstance(value, (types.BuiltinMethodType, types.MethodWrapperType)):
+            return [(name, value.__self__)]
         if hasattr(type(value), "__next__"):  # such as zip and enumerate, which go on where what they hold does
             return [(name, item) for item in gc.get_referents(value)]
         return self._enter_slots(name, value)
+
+    def _note_variables(self, function: types.FunctionType) -> None:
+        """Notes what a function may bind: variables of functions around it, and its own attributes."""
+        if not is_followed(function.__module__):
+            return
+        if vars(function):
+            self.contents.append((function.__name__, Contents.of(vars(function))))
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        new = [(name, cell) for name, cell in cells if id(cell) not in self._seen and name in binds(function.__code__)]
+        self._seen.update(id(cell) for _, cell in new)
+        self.contents += [(name, Variable.of(cell)) for name, cell in new]
 
     def _enter_slots(self, name: str, value: Any) -> Iterable[tuple[str, Any]]:
         kind: Any = type(value)
@@ -131,7 +181,7 @@ def _is_nothing(value: Any) -> bool:
     """Whether nothing in a value can be changed, or it is this package's own, which changes as it should."""
     kind = type(value)
     if kind is types.FunctionType:
-        return not (value.__closure__ or value.__defaults__ or value.__kwdefaults__)
+        return not (value.__closure__ or value.__defaults__ or value.__kwdefaults__ or vars(value))
     return kind in _ATOMS or isinstance(value, (Tensor, type)) or _is_own(kind)
 
 
@@ -177,7 +227,7 @@ def _variables_around(function: Any) -> list[tuple[str, Any]]:
 
 
 def _position(value: Any) -> Any:
-    """How far an iterator, a generator or a stream is; None of all else."""
+    """How far an iterator, a generator, a stream or a source of random numbers is; None of all else."""
     if isinstance(value, io.IOBase):
         with suppress(OSError, ValueError):  # closed, or none that can be asked
             return value.tell()
@@ -186,7 +236,24 @@ def _position(value: Any) -> Any:
         return -1 if value.gi_frame is None else value.gi_frame.f_lasti
     if hasattr(type(value), "__next__") and hasattr(type(value), "__length_hint__"):
         return operator.length_hint(value)
-    return None
+    tell = _TELL.get(type(value))
+    return None if tell is None else tell(value)
+
+
+_TELL: dict[type, Callable[[Any], Any]] = {
+    itertools.count: repr,
+    random.Random: random.Random.getstate,
+    array.array: array.array.tobytes,
+}
+"""What tells how far objects are that have no length of what is left."""
+
+
+@functools.cache
+def binds(code: types.CodeType) -> frozenset[str]:
+    """The variables of functions around it that a function's code binds, or that of functions inside it."""
+    own = (one.argval for one in dis.get_instructions(code) if one.opname in ("STORE_DEREF", "DELETE_DEREF"))
+    inner = (name for one in code.co_consts if isinstance(one, types.CodeType) for name in binds(one))
+    return frozenset((*own, *inner))
 
 
 @functools.cache

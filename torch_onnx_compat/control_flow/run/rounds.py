@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -55,7 +56,7 @@ class ItemPicker(Watcher):
             parts = [self.watch(func, part, kwargs) for part in _parts_of_call(*args)]
             return None if func is Tensor.__setitem__ else Pair(*parts)
         if func is Tensor.__getitem__ and isinstance(args[1], slice) and self._is_one(args[1]):
-            return self._select(args[0], 0, args[1].start.reshape(1))
+            return self._item(args[0], 0, args[1].start.reshape(1), ())
         return self._pick(func, args, kwargs) if len(_numbers(args[1])) == 1 else self.pass_on(func, args, kwargs)
 
     def _is_one(self, part: slice) -> bool:
@@ -80,20 +81,28 @@ class ItemPicker(Watcher):
         size = tensor.shape[axis]
         number = torch.where(number < 0, number + as_tensor(size, number), number).reshape(1)
         if func is Tensor.__getitem__:
-            item = self._select(tensor, axis, number)
-            index = (*key[:place], 0, *key[place + 1 :])
-            found = item[index]
-            note_item(found, tensor)
-            return found
+            return self._item(tensor, axis, number, (*key[:place], 0, *key[place + 1 :]))
         if any(part != slice(None) and part is not Ellipsis for k, part in enumerate(key) if k != place):
             return self.pass_on(func, args, kwargs)
         part = torch.index_select(tensor, axis, number)
         value = as_tensor(args[2], tensor).to(tensor.dtype).expand_as(part.select(axis, 0)).unsqueeze(axis)
-        shape = [1] * tensor.dim()
-        shape[axis] = -1
-        places = torch.arange(size, device=tensor.device).reshape(shape)
-        tensor.copy_(torch.where(places == number, value, tensor))
+        _put(tensor, axis, number, value)
         return None
+
+    def _item(self, tensor: Tensor, axis: int, number: Tensor, index: tuple[Any, ...]) -> Tensor:
+        """An item, or a part of it; it is a copy, and what is written to it comes into the tensor by a call."""
+        row = self._select(tensor, axis, number)
+        found: Tensor = row[index] if index else row
+        note_item(found, tensor, partial(_put, tensor, axis, number, row))
+        return found
+
+
+def _put(tensor: Tensor, axis: int, number: Tensor, row: Tensor) -> None:
+    """Writes a row into a tensor, of 1 along the axis; none if there is no such row."""
+    shape = [1] * tensor.dim()
+    shape[axis] = -1
+    places = torch.arange(tensor.shape[axis], device=tensor.device).reshape(shape)
+    tensor.copy_(torch.where(places == number, row, tensor))
 
 
 def _parts_of_call(pair: Pair, key: Any, *values: Any) -> list[tuple[Any, ...]]:

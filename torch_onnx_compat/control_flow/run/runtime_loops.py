@@ -13,6 +13,7 @@ from torch_onnx_compat.control_flow.run.answers import answer, note_decision, no
 from torch_onnx_compat.control_flow.run.belongings import State, bind_attributes, sort_attributes, take_state
 from torch_onnx_compat.control_flow.run.branch import Branch, call_in_scope
 from torch_onnx_compat.control_flow.run.decide import Statement, decide, join_or_refuse, truth_now
+from torch_onnx_compat.control_flow.run.exit_writes import ExitWrites
 from torch_onnx_compat.control_flow.run.iterables import CountedItems, as_counted_items, as_fixed_items
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Rows
@@ -63,6 +64,7 @@ class Loop:
         """By identity: a tensor, its version, and the copy of it that exits leave the loop with."""
         self._kept: list[tuple[Tensor, Tensor]] = []
         """All these tensors and copies."""
+        self._writes = ExitWrites()
         self._open = OpenLoop(here())
         session = current()
         if session is not None:
@@ -92,6 +94,7 @@ class Loop:
         branch = Branch(function, scope)
         values = decide(session, known, branch, Branch(_nothing))
         self._leaves.append((known, values, take_state([branch], session.reach, scope)))
+        self._writes.add_exit(known)
         return False
 
     def keep(self, value: Any) -> Any:
@@ -114,6 +117,7 @@ class Loop:
 
     def join_leaves(self, scope: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
         """Joins the exits: whether the loop returned, the returned value, and the values of the names."""
+        self._writes.join(self._copies)
         for value, copy in self._kept:
             stand_for(copy, [value])
         result: Any = (False, UNDEFINED, *(scope.get(name, UNDEFINED) for name in names))
