@@ -11,8 +11,12 @@ from typing import Any
 
 import torch
 
-Known = dict[int, frozenset[int]]
-"""The dimensions whose sizes values decide, by the number of the value in the trace."""
+class Known(dict[int, frozenset[int]]):
+    """The dimensions whose sizes values decide, by the number of the value in the trace."""
+
+    def __init__(self, inputs: int | None) -> None:
+        super().__init__()
+        self.inputs = inputs
 
 
 Origins = tuple[bool, frozenset[int], bool]
@@ -22,10 +26,14 @@ NO_SIZES: frozenset[int] = frozenset()
 
 
 class DataSizes:
-    """What is known of one trace so far."""
+    """What is known of one trace so far.
 
-    def __init__(self) -> None:
-        self._known: Known = {}
+    Args:
+        inputs: How many of the trace's inputs are the model's; the others are weights. By default all are.
+    """
+
+    def __init__(self, inputs: int | None = None) -> None:
+        self._known = Known(inputs)
         self.varying: set[int] = set()
         """Numbers of values that vary though the trace does not say so: those that a loop in the file carries."""
         self.origins: dict[int, Origins] = {}
@@ -122,6 +130,13 @@ def _dims_of(value: Any, node: Any, known: Known) -> frozenset[int]:
         return _own_dims(node, 1 if shape is None else len(shape))
     if node.kind() in SHAPED_AS_FIRST:
         return known[next(node.inputs()).unique()]
+    if node.kind() in _SIZED:
+        return _SIZED[node.kind()](node, known) | _dims_of_arguments(value, node, known)
+    return _dims_of_arguments(value, node, known)
+
+
+def _dims_of_arguments(value: Any, node: Any, known: Known) -> frozenset[int]:
+    """The dimensions that come from an argument's dimensions."""
     if node.kind() != _REPEATS and not any(known[v.unique()] for v in node.inputs()):
         return frozenset()
     shape = _shape(value)
@@ -159,7 +174,7 @@ def _is_of_sizes(value: Any, known: Known) -> bool:
     while todo:
         value = todo.pop()
         node = value.node()
-        if node.kind() in ("prim::Param", "prim::CallFunction"):
+        if node.kind() == "prim::CallFunction" or (node.kind() == "prim::Param" and _is_input(value, known)):
             return False
         if node.kind() in ("aten::size", "aten::numel"):
             if known.get(next(node.inputs()).unique(), True):
@@ -168,6 +183,43 @@ def _is_of_sizes(value: Any, known: Known) -> bool:
             seen.add(value.unique())
             todo += list(node.inputs())
     return True
+
+
+def _is_input(value: Any, known: Known) -> bool:
+    """Whether an input of the trace is one of the model's, and no weight."""
+    return value.unique() in [one.unique() for one in list(value.node().outputs())[: known.inputs]]
+
+
+def _of_number(node: Any, known: Known) -> frozenset[int]:
+    """The one axis of ``arange`` and the like is as long as the arguments say."""
+    numbers = (one for one in node.inputs() if one.type().kind() != "NoneType")
+    return frozenset() if all(_is_of_sizes(one, known) for one in numbers) else frozenset({0})
+
+
+def _of_square(node: Any, known: Known) -> frozenset[int]:
+    return frozenset({0, 1}) if _of_number(node, known) else frozenset()
+
+
+def _of_sizes(node: Any, known: Known) -> frozenset[int]:
+    """Each size in a list is that of an axis; the list stands where the operator's schema has it."""
+    given = next((one for one in node.inputs() if one.node().kind() == "prim::ListConstruct"), None)
+    sizes = [] if given is None else list(given.node().inputs())
+    return frozenset(dim for dim, size in enumerate(sizes) if not _is_of_sizes(size, known))
+
+
+def _of_cut(node: Any, known: Known) -> frozenset[int]:
+    """``slice`` and ``narrow`` cut one axis: the dimension comes second, what is left of it after that."""
+    tensor, dim, *ends = node.inputs()
+    place = _place(dim, _shape(tensor))
+    return frozenset() if place is None or all(_is_of_sizes(end, known) for end in ends) else frozenset({place})
+
+
+def _of_classes(node: Any, known: Known) -> frozenset[int]:
+    """The last axis of ``one_hot`` is as long as is said, or as the largest value asks for."""
+    tensor, count = node.inputs()
+    shape = _shape(node.output())
+    is_known = count.toIValue() not in (-1, None) or (count.toIValue() is None and _is_of_sizes(count, known))
+    return frozenset() if is_known or shape is None or _is_of_sizes(tensor, known) else frozenset({len(shape) - 1})
 
 
 def _of_parts(node: Any, known: Known) -> frozenset[int]:
@@ -248,6 +300,18 @@ _BY_AXIS = {
     _REPEATS: _of_repeats,
 }
 """Operators of which the dimensions of the result are known exactly."""
+
+_SIZED = {
+    **dict.fromkeys((f"aten::{name}" for name in ("arange", "range", "linspace", "logspace")), _of_number),
+    **dict.fromkeys((f"aten::{name}_window" for name in ("hann", "hamming", "blackman", "bartlett")), _of_number),
+    "aten::eye": _of_square,
+    **dict.fromkeys((f"aten::{name}" for name in ("zeros", "ones", "full", "empty", "rand", "randn")), _of_sizes),
+    **dict.fromkeys((f"aten::new_{name}" for name in ("zeros", "ones", "full", "empty")), _of_sizes),
+    "aten::slice": _of_cut,
+    "aten::narrow": _of_cut,
+    "aten::one_hot": _of_classes,
+}
+"""Operators whose result is as large as numbers among their arguments say, which may be values."""
 
 _MADE_OF_PARTS = frozenset(f"aten::{name}" for name in ("cat", "repeat", "slice"))
 """Operators whose result has sizes that no argument has."""

@@ -143,7 +143,7 @@ class DecisionLog(Watcher):
         super().__init__()
         self.decisions: list[Decision] = []
         self.inputs = inputs
-        self.data_sizes = DataSizes()
+        self.data_sizes = DataSizes(inputs)
         self._constant_places: set[str] = set()
         self.table_places: set[str] = set()
         """Places where sizes are looked up in containers that hold numbers."""

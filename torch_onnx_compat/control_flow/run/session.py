@@ -148,7 +148,7 @@ class Session(NumberKinds):
         numbers, self.numbers = self.numbers, Numbers()
         log = self.log or DecisionLog(inputs)
         outer = log.inputs, log.data_sizes
-        log.inputs, log.data_sizes = inputs, DataSizes()
+        log.inputs, log.data_sizes = inputs, DataSizes(inputs)
         try:
             with CellWriter(), inner_trace(), self.unknown_kinds.inner_trace():
                 yield
