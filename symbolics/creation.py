@@ -114,7 +114,9 @@ def equal_steps(start: float, end: float, steps: Any, dtype: torch.dtype, device
     last = torch.full_like(place, steps - 1)
     nearer = place < torch.maximum(torch.div(last + 1, 2, rounding_mode="floor"), torch.ones_like(place))
     number, rest = place.to(dtype), (last - place).to(dtype)
-    step = (end - start) / torch.maximum(last, torch.ones_like(place)).to(dtype)
+    # A number divided by a tensor is one multiplied by its reciprocal, which rounds twice.
+    apart = torch.zeros_like(place, dtype=dtype) + (end - start)
+    step = apart / torch.maximum(last, torch.ones_like(place)).to(dtype)
     return torch.where(nearer, start + step * number, end - step * rest)
 
 

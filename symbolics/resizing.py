@@ -24,7 +24,7 @@ from torch_onnx_compat.functional import cubic
 from torch_onnx_compat.functional.adaptive_avg_pool import adaptive_avg_pool, is_single_cell, windows_of
 from torch_onnx_compat.functional.arithmetic import exact, varies
 from torch_onnx_compat.functional.take import take
-from torch_onnx_compat.tracing import as_size, constant, is_tracing, static_size
+from torch_onnx_compat.tracing import as_size, constant, is_multiple, is_tracing, static_size
 
 MOST = 2**31
 """No axis is longer."""
@@ -379,6 +379,23 @@ def interpolate_nearest_to_fixed_size(input: Tensor, size: Any = None, *args: An
     if not any(type(axis.output) is int and type(axis.size) is not int for axis in axes):
         return NotImplemented
     return resize_by_scale(call.input, axes, call.mode, align_corners=False)
+
+
+@decomposition(nn.functional.interpolate, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+def interpolate_nearest_to_varying_size(input: Tensor, size: Any = None, *args: Any, **kwargs: Any) -> Tensor:
+    """Resizes to a size that the file computes, mode nearest; onnxruntime's Resize takes another cell at some sizes.
+
+    Where the size is known to be a whole multiple of the input's, Resize takes the same cells.
+
+    Math: as interpolate_nearest_to_fixed_size.
+    """
+    call = Call(input, size, *args, **kwargs)
+    if call.size is None or call.mode != "nearest":
+        return NotImplemented
+    axes = call.axes()
+    if all(type(axis.output) is int or is_multiple(axis.output, input, axis.number) for axis in axes):
+        return NotImplemented
+    return resize_by_scale(input, axes, call.mode, align_corners=False)
 
 
 @decomposition(nn.functional.interpolate, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)

@@ -47,6 +47,37 @@ def static_size(x: Tensor, dim: int) -> int | None:
     return None if sizes is None else sizes[dim]
 
 
+def is_multiple(size: Any, x: Tensor, dim: int) -> bool:
+    """Whether a size is known to be that of an axis, or a whole multiple of it, whatever that is.
+
+    Args:
+        size: What the exporter has for it.
+        x: One of the arguments that the rewrite's body was given.
+        dim: Axis.
+    """
+    if is_tracing():
+        return isinstance(size, Tensor) and _is_recorded_multiple(recorded_value(size), recorded_value(x), dim % x.dim())
+    own = x.shape[dim]
+    if not (isinstance(size, torch.SymInt) and isinstance(own, (int, torch.SymInt))):
+        return False
+    expression = size.node.expr / (own.node.expr if isinstance(own, torch.SymInt) else own)
+    return bool(expression.is_Integer and expression >= 1)
+
+
+def _is_recorded_multiple(size: Any, x: Any, dim: int) -> bool:
+    node = size.node()
+    if node.kind() == "aten::mul":
+        first, second = node.inputs()
+        times = second.toIValue()
+        return isinstance(times, (int, Tensor)) and int(times) == times >= 1 and _is_recorded_multiple(first, x, dim)
+    if node.kind() == "prim::NumToTensor":
+        node = next(node.inputs()).node()
+    if node.kind() != "aten::size":
+        return False
+    tensor, axis = node.inputs()
+    return bool(tensor.unique() == x.unique() and axis.toIValue() == dim)
+
+
 def constant(array: npt.ArrayLike, like: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     """A table of numbers as one constant of the file, not as the operations that computed it.
 

@@ -24,6 +24,13 @@ ROUNDED = [(torch.randn(1, 3, 77, 23),), (torch.randn(1, 3, 133, 46),)]
 HEIGHTS = [(torch.randn(1, 3, height, 24),) for height in (34, 90, 112, 170)]
 
 
+SIZES_OF_TWO = {"x": {0: "batch", 2: "height", 3: "width"}, "y": {2: "other_height", 3: "other_width"}}
+
+
+def to_size_of_other(x, y):
+    return F.interpolate(x, size=y.shape[-2:]), F.interpolate(x[:, 0], size=y.shape[-1])
+
+
 def antialiased(x, size=None, mode="bilinear", align_corners=False, **kwargs):
     return F.interpolate(x, size, mode=mode, align_corners=align_corners, antialias=True, **kwargs)
 
@@ -188,6 +195,17 @@ EXAMPLES = [
         dynamic=SIZES,
         samples=[(torch.randn(1, 3, 14, 26),), (torch.randn(1, 3, 28, 60),), (torch.randn(1, 3, 104, 190),)],
         leaves=lambda x: F.interpolate(x, size=(x.shape[2] * 2, x.shape[3] * 2)),
+    ),
+    Example(
+        "interpolate_nearest_to_varying_size",
+        to_size_of_other,
+        (torch.randn(2, 3, 7, 9), torch.randn(1, 1, 14, 20)),
+        dynamic=SIZES_OF_TWO,
+        samples=[
+            (torch.randn(1, 3, size, 2 * size), torch.randn(1, 1, other, size))
+            for size, other in ((28, 4), (28, 16), (28, 64), (4, 82), (25, 115), (30, 8), (101, 112))
+        ],
+        leaves=lambda x, _: F.interpolate(x, size=(x.shape[2] * 2, x.shape[3] * 3)),
     ),
     Example(
         "interpolate_recomputed_scale",

@@ -73,7 +73,7 @@ class Lifting(Watcher):
         return self.original_of(result) if writes_in_place(func, kwargs) else result
 
     def _constant(self, data: Any, kwargs: dict[str, Any]) -> Tensor:
-        """Numbers in nested lists as a tensor: torch.export would lift that of torch.tensor out of a branch or a loop."""
+        """Numbers in nested lists as a tensor; torch.export would lift that of torch.tensor out of a branch."""
         made: Tensor
         if not isinstance(data, (list, tuple)):
             made = self.pass_on(torch.full, ((), data), kwargs)
